@@ -1,0 +1,49 @@
+import { type DynamicModule, Module } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core';
+import { ApiKeyGuard } from './auth/api-key.guard.js';
+import { AuthModule } from './auth/auth.module.js';
+import { CategoriesModule } from './categories/categories.module.js';
+import { CONFIG, type Config } from './config.js';
+import { DatabaseModule } from './database/database.module.js';
+import { ErrorFilter } from './errors/error.filter.js';
+import { HealthModule } from './health/health.module.js';
+import { JsonBodyGuard } from './http/json-body.guard.js';
+import { UnmatchedController } from './http/unmatched.controller.js';
+import { StrictValidationPipe } from './http/validation.pipe.js';
+import { LifecycleGuard } from './lifecycle/lifecycle.guard.js';
+import { PetsModule } from './pets/pets.module.js';
+import { StoreModule } from './store/store.module.js';
+
+/** Takes what no other route took, so it comes last. */
+@Module({ imports: [AuthModule], controllers: [UnmatchedController] })
+class UnmatchedModule {}
+
+@Module({
+  imports: [
+    DatabaseModule,
+    AuthModule,
+    CategoriesModule,
+    PetsModule,
+    StoreModule,
+    HealthModule,
+    UnmatchedModule,
+  ],
+  providers: [
+    // The guards run in this order: nothing of a request is looked at before its key.
+    { provide: APP_GUARD, useExisting: ApiKeyGuard },
+    { provide: APP_GUARD, useClass: LifecycleGuard },
+    { provide: APP_GUARD, useClass: JsonBodyGuard },
+    { provide: APP_PIPE, useClass: StrictValidationPipe },
+    { provide: APP_FILTER, useClass: ErrorFilter },
+  ],
+})
+export class AppModule {
+  static forRoot(config: Config): DynamicModule {
+    return {
+      module: AppModule,
+      global: true,
+      providers: [{ provide: CONFIG, useValue: config }],
+      exports: [CONFIG],
+    };
+  }
+}

@@ -1,0 +1,46 @@
+import { Body, Controller, Get, Post, Req, Res } from '@nestjs/common';
+import {
+  ApiBadRequestResponse,
+  ApiCreatedResponse,
+  ApiOkResponse,
+  ApiOperation,
+  ApiTags,
+} from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import { ErrorBody } from '../errors/api-error.js';
+import { Category, NewCategory } from './categories.dto.js';
+import { CategoriesService } from './categories.service.js';
+
+@ApiTags('categories')
+@Controller('categories')
+export class CategoriesController {
+  constructor(private readonly categories: CategoriesService) {}
+
+  @Get()
+  @ApiOperation({
+    operationId: 'listCategories',
+    summary: 'List categories',
+    description:
+      'All categories, in id order. The answer carries an ETag: send it in If-None-Match, and an unchanged list is 304 without a body.',
+  })
+  @ApiOkResponse({ type: [Category], description: 'All categories available.' })
+  async listCategories(@Req() request: Request, @Res() response: Response): Promise<void> {
+    const list = await this.categories.list();
+    await list.send(request, response);
+  }
+
+  @Post()
+  @ApiOperation({
+    operationId: 'createCategory',
+    summary: 'Create a category',
+    description: 'Stores a category; it is on disk when it is answered. Names need not be unique.',
+  })
+  @ApiCreatedResponse({ type: Category, description: 'The created category.' })
+  @ApiBadRequestResponse({
+    type: ErrorBody,
+    description: 'Required fields are missing or values are invalid.',
+  })
+  createCategory(@Body() category: NewCategory): Promise<Category> {
+    return this.categories.create(category);
+  }
+}

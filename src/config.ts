@@ -1,0 +1,224 @@
+import { existsSync } from 'node:fs';
+import { plainToInstance } from 'class-transformer';
+import {
+  IsIn,
+  IsInt,
+  IsOptional,
+  Matches,
+  Max,
+  Min,
+  registerDecorator,
+  validateSync,
+} from 'class-validator';
+
+/** The levels of `LOG_LEVEL`, from the quietest to the most talkative. */
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** The injection token of the `Config`. */
+export const CONFIG = Symbol('CONFIG');
+
+/** Where the data lives: a SQLite file, or a PostgreSQL server. */
+export type DatabaseConfig =
+  | { readonly type: 'sqlite'; readonly file: string }
+  | { readonly type: 'postgres'; readonly url: string };
+
+/** The configuration of one running service: read once at the start, checked, and frozen. */
+export interface Config {
+  /** `NODE_ENV` is `production`: JSON logs, and no key is ever printed. */
+  readonly production: boolean;
+  /** The address to listen on. */
+  readonly host: string;
+  /** The TCP port to listen on; 0 takes any free one. */
+  readonly port: number;
+  readonly database: DatabaseConfig;
+  /** A key that is valid from the first start on. */
+  readonly bootstrapApiKey: string | undefined;
+  /** The address at which clients reach the service; its path ends in `/v1`. */
+  readonly publicBaseUrl: string;
+  /** The same of the staging deployment, for the document's `servers`. */
+  readonly stagingBaseUrl: string | undefined;
+  readonly logLevel: LogLevel;
+  /** Origins whose pages may call the service from a browser. */
+  readonly corsOrigins: readonly string[];
+  /** Express's `trust proxy`: a number of hops, or addresses and subnets separated by commas. */
+  readonly trustProxy: number | string | undefined;
+  /** The largest request body, in bytes, also after decompression. */
+  readonly bodyLimit: number;
+  /** How long an idle connection is kept open, in milliseconds. */
+  readonly keepAliveTimeout: number;
+  /** How long `/readyz` says 503 before new connections are refused, in milliseconds. */
+  readonly shutdownDelay: number;
+}
+
+/** The configuration is unusable. `problems` names each variable and what is wrong, never its value. */
+export class ConfigError extends Error {
+  constructor(readonly problems: readonly string[]) {
+    super(
+      `The configuration is not usable:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
+    );
+    this.name = 'ConfigError';
+  }
+}
+
+const SIZE_UNITS = { b: 1, kb: 1024, mb: 1024 ** 2 };
+const SIZE = /^([1-9]\d{0,8})(b|kb|mb)?$/i;
+const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
+
+/** Declares a check that class-validator lacks, with its message. */
+function Check(isValid: (value: string) => boolean, message: string): PropertyDecorator {
+  return (target, property) =>
+    registerDecorator({
+      target: target.constructor,
+      propertyName: property as string,
+      options: { message: `$property ${message}` },
+      validator: { validate: (value: unknown) => typeof value === 'string' && isValid(value) },
+    });
+}
+
+function parseUrl(text: string): URL | undefined {
+  return URL.canParse(text) ? new URL(text) : undefined;
+}
+
+const isHttpUrl = (text: string): boolean =>
+  ['http:', 'https:'].includes(parseUrl(text)?.protocol ?? '');
+
+const isBaseUrl = (text: string): boolean =>
+  isHttpUrl(text) &&
+  parseUrl(text)?.search === '' &&
+  parseUrl(text)?.pathname.endsWith('/v1') === true;
+
+/** The environment as text, named as operators write it; the rules of each variable stand beside it. */
+class Environment {
+  @IsOptional()
+  @Matches(/^\S+$/, { message: '$property must be an address or a host name' })
+  HOST?: string;
+
+  @IsOptional()
+  @IsInt({ message: '$property must be a whole number' })
+  @Min(0)
+  @Max(65535)
+  PORT?: number;
+
+  @IsOptional()
+  @Check(
+    (url) => /^sqlite:(?!:memory:)./.test(url) || /^postgres(ql)?:\/\/./.test(url),
+    'must be sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>',
+  )
+  DATABASE_URL?: string;
+
+  @IsOptional()
+  @Check(
+    (key) => key.length >= 32 && key.length <= 256 && TOKEN.test(key),
+    'must be 32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only',
+  )
+  BOOTSTRAP_API_KEY?: string;
+
+  @IsOptional()
+  @Check(isBaseUrl, 'must be an http or https URL whose path ends in /v1')
+  PUBLIC_BASE_URL?: string;
+
+  @IsOptional()
+  @Check(isBaseUrl, 'must be an http or https URL whose path ends in /v1')
+  STAGING_BASE_URL?: string;
+
+  @IsOptional()
+  @IsIn(LOG_LEVELS)
+  LOG_LEVEL?: LogLevel;
+
+  @IsOptional()
+  @Check(
+    (origins) =>
+      splitList(origins).every((origin) => isHttpUrl(origin) && new URL(origin).origin === origin),
+    'must be origins like https://app.example, separated by commas',
+  )
+  CORS_ORIGINS?: string;
+
+  @IsOptional()
+  @Check(
+    (hops) => /^\d{1,2}$/.test(hops) || /^[\w.:/]+(\s*,\s*[\w.:/]+)*$/.test(hops),
+    'must be a number of proxies, or addresses and subnets separated by commas',
+  )
+  TRUST_PROXY?: string;
+
+  @IsOptional()
+  @Matches(SIZE, { message: '$property must be a size like 100kb or 1mb' })
+  BODY_LIMIT?: string;
+
+  @IsOptional()
+  @IsInt({ message: '$property must be a whole number of milliseconds' })
+  @Min(1000)
+  @Max(3_600_000)
+  KEEP_ALIVE_TIMEOUT_MS?: number;
+
+  @IsOptional()
+  @IsInt({ message: '$property must be a whole number of milliseconds' })
+  @Min(0)
+  @Max(5_000)
+  SHUTDOWN_DELAY_MS?: number;
+}
+
+function splitList(text: string | undefined): string[] {
+  return (text ?? '')
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean);
+}
+
+function parseDatabaseUrl(url: string): DatabaseConfig {
+  return url.startsWith('sqlite:')
+    ? { type: 'sqlite', file: url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '') }
+    : { type: 'postgres', url };
+}
+
+function parseSize(size: string): number {
+  const [, amount, unit = 'b'] = SIZE.exec(size)!;
+  return Number(amount) * SIZE_UNITS[unit.toLowerCase() as keyof typeof SIZE_UNITS];
+}
+
+/**
+ * Adds the variables of a `.env` file in the working directory, where there is one, to the
+ * environment; what is set already stays. Call it once, before {@link loadConfig}.
+ */
+export function loadEnvFile(): void {
+  if (existsSync('.env')) process.loadEnvFile('.env');
+}
+
+/**
+ * Reads and checks the environment; the README lists its variables. An empty variable counts as
+ * not set.
+ *
+ * @throws {ConfigError} with every problem at once, by name
+ */
+export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const numbers = new Set(['PORT', 'KEEP_ALIVE_TIMEOUT_MS', 'SHUTDOWN_DELAY_MS']);
+  const typed = Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [name, numbers.has(name) ? Number(value) : value]),
+  );
+  const variables = plainToInstance(Environment, typed);
+  const errors = validateSync(variables, { stopAtFirstError: true });
+  if (errors.length > 0) {
+    throw new ConfigError(errors.flatMap((error) => Object.values(error.constraints ?? {})));
+  }
+
+  const port = variables.PORT ?? 3000;
+  const trustProxy = variables.TRUST_PROXY;
+  return Object.freeze({
+    production: given['NODE_ENV'] === 'production',
+    host: variables.HOST ?? '127.0.0.1',
+    port,
+    database: Object.freeze(
+      parseDatabaseUrl(variables.DATABASE_URL ?? 'sqlite:data/petstore.sqlite'),
+    ),
+    bootstrapApiKey: variables.BOOTSTRAP_API_KEY,
+    publicBaseUrl: variables.PUBLIC_BASE_URL ?? `http://localhost:${port}/v1`,
+    stagingBaseUrl: variables.STAGING_BASE_URL,
+    logLevel: variables.LOG_LEVEL ?? 'info',
+    corsOrigins: Object.freeze(splitList(variables.CORS_ORIGINS)),
+    trustProxy: trustProxy && /^\d+$/.test(trustProxy) ? Number(trustProxy) : trustProxy,
+    bodyLimit: parseSize(variables.BODY_LIMIT ?? '100kb'),
+    keepAliveTimeout: variables.KEEP_ALIVE_TIMEOUT_MS ?? 72_000,
+    shutdownDelay: variables.SHUTDOWN_DELAY_MS ?? 0,
+  });
+}

@@ -1,0 +1,47 @@
+/**
+ * Every error that the service gives: its code, its HTTP status, and when it is given. The README
+ * and the OpenAPI document show this table. The first row of a status is the code that an
+ * exception without a code of its own gets (see `ErrorFilter`).
+ */
+export const ERROR_CODES = {
+  BAD_REQUEST: {
+    status: 400,
+    when: 'the request is not valid HTTP, or its path cannot be decoded',
+  },
+  MALFORMED_JSON: { status: 400, when: 'the body is not JSON in UTF-8' },
+  VALIDATION_FAILED: {
+    status: 400,
+    when: 'a property is missing, invalid or unknown; the message names each',
+  },
+  UNAUTHORIZED: { status: 401, when: 'the API key is missing, unknown, expired or revoked' },
+  FORBIDDEN: { status: 403, when: 'the API key does not allow the operation' },
+  NOT_FOUND: { status: 404, when: 'nothing is served at the path' },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    when: 'the path is served, but not with this method; Allow lists those that are',
+  },
+  REQUEST_TIMEOUT: { status: 408, when: 'the request did not arrive in time' },
+  GONE: { status: 410, when: 'the sunset date of the operation has passed' },
+  PAYLOAD_TOO_LARGE: { status: 413, when: 'the body is larger than the limit' },
+  UNSUPPORTED_MEDIA_TYPE: {
+    status: 415,
+    when: 'the body has a type, charset or encoding other than JSON in UTF-8',
+  },
+  EXPECTATION_FAILED: {
+    status: 417,
+    when: 'the Expect header asks for something other than 100-continue',
+  },
+  TOO_MANY_REQUESTS: { status: 429, when: 'too many requests; Retry-After says when to try again' },
+  HEADERS_TOO_LARGE: { status: 431, when: 'the request headers are larger than 16 KiB' },
+  INTERNAL_ERROR: {
+    status: 500,
+    when: 'the service failed; its log has the cause under the X-Request-Id',
+  },
+  NOT_IMPLEMENTED: { status: 501, when: 'the operation is published, but not specified yet' },
+  SERVICE_UNAVAILABLE: {
+    status: 503,
+    when: 'the database does not answer, or the service stops; try again after Retry-After',
+  },
+} as const satisfies Record<string, { status: number; when: string }>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;

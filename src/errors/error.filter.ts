@@ -1,0 +1,26 @@
+import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { sendError, toErrorAnswer } from './error-answer.js';
+
+/** The one place that answers with an error: whatever was thrown becomes `{ code, message, status }`. */
+@Catch()
+export class ErrorFilter implements ExceptionFilter {
+  private readonly logger = new Logger(ErrorFilter.name);
+
+  catch(error: unknown, host: ArgumentsHost): void {
+    const request = host.switchToHttp().getRequest<Request>();
+    const response = host.switchToHttp().getResponse<Response>();
+    const answer = toErrorAnswer(error);
+    // 501 is an answer by design, not a failure.
+    if (answer.body.status >= 500 && answer.body.status !== 501) {
+      this.logger.error(`${request.method} ${request.path} failed`, {
+        requestId: request.id,
+        error,
+      });
+    }
+    if (response.destroyed) return;
+    // Half an answer cannot be taken back: cut it, so that the client sees that it is not whole.
+    if (response.headersSent) response.destroy();
+    else sendError(response, answer);
+  }
+}

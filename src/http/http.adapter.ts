@@ -1,0 +1,279 @@
+import { randomUUID } from 'node:crypto';
+import {
+  createServer,
+  IncomingMessage,
+  type ServerOptions,
+  ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
+import { Server as TcpServer, type Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ExpressAdapter } from '@nestjs/platform-express';
+import express, { type Express, type RequestHandler } from 'express';
+import type { Config } from '../config.js';
+import { ApiError } from '../errors/api-error.js';
+import { type ErrorAnswer, sendError, toErrorAnswer } from '../errors/error-answer.js';
+
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** The request id: the client's own where it is a sane one, else a fresh UUID. */
+    id: string;
+  }
+}
+
+/** Milliseconds that a client has to send its headers, and its whole request. */
+const HEADERS_TIMEOUT = 5_000;
+const REQUEST_TIMEOUT = 10_000;
+/** Milliseconds between two looks for requests that are out of time; Node's default of 30 s would triple the limits. */
+const TIMEOUT_CHECK_INTERVAL = 1_000;
+
+/** Milliseconds in which a request that is on the wire while the service stops can still arrive. */
+const STOP_GRACE = 500;
+/** Milliseconds from the start of the stop to the moment when whatever is still open is cut. */
+const STOP_LIMIT = 8_000;
+
+const SANE_REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
+
+/** A connection, with the response to the newest request that arrived on it. */
+interface Connection extends Socket {
+  latest?: ServerResponse;
+}
+
+/** A layer of the Express router, as far as it is used here; the published types lack `match`. */
+interface RouterLayer {
+  match(path: string): boolean;
+  readonly route?: {
+    readonly stack: readonly { readonly method?: string; readonly handle: RequestHandler }[];
+  };
+}
+
+/** One route of the Express router: the methods it takes and what handles them. */
+export interface Operation {
+  readonly method: string;
+  readonly handler: RequestHandler;
+}
+
+/**
+ * Nest's Express adapter with an HTTP server of our own making, so that
+ *
+ * - whatever Node would answer by itself, with no body, gets the Error body and a request id:
+ *   malformed HTTP, headers too large, a timeout, a missing or doubled Host, an odd Expect, CONNECT;
+ * - Express is fast on Node 20 and 22 (see {@link expressClasses});
+ * - a stop cuts nothing that is in flight and waits for no idle connection.
+ */
+export class HttpAdapter extends ExpressAdapter {
+  /** True from the first moment of a stop on. */
+  stopping = false;
+  private readonly connections = new Set<Connection>();
+
+  constructor(
+    private readonly config: Pick<Config, 'keepAliveTimeout' | 'shutdownDelay' | 'trustProxy'>,
+  ) {
+    const app = express();
+    // Nothing here reads them, and each costs microseconds a request: lists carry an ETag of their own.
+    app.disable('x-powered-by');
+    app.disable('etag');
+    if (config.trustProxy !== undefined) app.set('trust proxy', config.trustProxy);
+    super(app);
+  }
+
+  override initHttpServer(): void {
+    const app = this.getInstance<Express>();
+    this.httpServer = createServer(this.serverOptions(app), (request, response) =>
+      this.receive(app, request, response),
+    )
+      .on('connection', (socket: Connection) => {
+        this.connections.add(socket);
+        socket.once('close', () => this.connections.delete(socket));
+      })
+      // Without this listener Node would send `100 Continue` before anybody has looked at the key.
+      .on('checkContinue', (request, response) => this.receive(app, request, response))
+      .on('checkExpectation', (request, response) => {
+        this.prepare(request, response);
+        sendError(
+          response,
+          answer('EXPECTATION_FAILED', 'The only expectation met here is 100-continue.'),
+        );
+      })
+      .on('connect', (_request, socket: Connection) => {
+        writeRaw(
+          socket,
+          answer('METHOD_NOT_ALLOWED', 'This is no proxy: CONNECT is not taken.', {
+            Allow: 'GET, HEAD, POST',
+          }),
+        );
+      })
+      .on('clientError', (error: NodeJS.ErrnoException, socket: Connection) =>
+        refuse(error, socket),
+      );
+    this.httpServer.keepAliveTimeout = this.config.keepAliveTimeout;
+  }
+
+  /** The options of Node's HTTP server. */
+  protected serverOptions(app: Express): ServerOptions {
+    return {
+      ...expressClasses(app),
+      headersTimeout: HEADERS_TIMEOUT,
+      requestTimeout: REQUEST_TIMEOUT,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
+      // Node would answer 400 without a body; `receive` does it with one.
+      requireHostHeader: false,
+    };
+  }
+
+  /** The operations that the router has at a path, whatever their method. */
+  operationsAt(path: string): Operation[] {
+    const { stack } = this.getInstance<Express>().router as unknown as { stack: RouterLayer[] };
+    return stack.flatMap((layer) =>
+      layer.route !== undefined && layer.match(path)
+        ? layer.route.stack
+            .filter(({ method }) => method !== undefined)
+            .map(({ method, handle }) => ({ method: method!.toUpperCase(), handler: handle }))
+        : [],
+    );
+  }
+
+  override useStaticAssets(path: string, options: { prefix: string }): this {
+    // Every other answer says no-store (see `prepare`): Swagger UI's files may be kept and revalidated.
+    return super.useStaticAssets(path, {
+      ...options,
+      setHeaders: (response: ServerResponse) => response.setHeader('Cache-Control', 'no-cache'),
+    });
+  }
+
+  override beforeClose(): void {
+    this.stopping = true;
+  }
+
+  /**
+   * Stops: after the configured delay no new connection is taken; requests in flight, and those
+   * that arrive within `STOP_GRACE`, are answered with `Connection: close`; idle connections are
+   * closed. Whatever is still open after `STOP_LIMIT` is cut.
+   */
+  override async close(): Promise<void> {
+    const deadline = Date.now() + STOP_LIMIT;
+    this.stopping = true;
+    if (!this.httpServer.listening) return;
+    await delay(this.config.shutdownDelay);
+    // Not `httpServer.close()`, which closes idle connections at once, and with them requests that
+    // are on the wire already.
+    const closed = new Promise<void>((resolve) => {
+      TcpServer.prototype.close.call(this.httpServer, () => resolve());
+    });
+    for (const { latest } of this.connections) {
+      if (latest !== undefined && !latest.headersSent) latest.shouldKeepAlive = false;
+    }
+    const graceEnd = Date.now() + STOP_GRACE;
+    while (this.connections.size > 0 && Date.now() < deadline) {
+      await delay(20);
+      if (Date.now() < graceEnd) continue;
+      for (const connection of this.connections) if (isIdle(connection)) connection.destroy();
+    }
+    for (const connection of this.connections) connection.destroy();
+    await closed;
+  }
+
+  private receive(app: Express, request: IncomingMessage, response: ServerResponse): void {
+    this.prepare(request, response);
+    if (hasOneHost(request)) app(request, response);
+    else
+      sendError(response, answer('BAD_REQUEST', 'The request must have exactly one Host header.'));
+  }
+
+  /** What every answer has: a request id, and no place in a cache unless its operation says so. */
+  private prepare(request: IncomingMessage, response: ServerResponse): void {
+    const given = request.headers['x-request-id'];
+    request.id = typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : randomUUID();
+    response.setHeader('X-Request-Id', request.id);
+    response.setHeader('Cache-Control', 'no-store');
+    (request.socket as Connection).latest = response;
+    if (this.stopping) response.shouldKeepAlive = false;
+  }
+}
+
+/**
+ * Express sets the prototype of every request and response to its own, which makes V8 throw away
+ * the optimised shapes of both. These classes make them with that prototype from the start, so that
+ * Express's call changes nothing. Measured on Node 20: a Nest route takes 32 us with them and 106 us
+ * without; on Node 24 the gain is 7 to 8 percent. Every answer is the same with and without them.
+ */
+export function expressClasses(
+  app: Express,
+): Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
+  class ExpressRequest extends IncomingMessage {}
+  class ExpressResponse<Request extends IncomingMessage> extends ServerResponse<Request> {}
+  Object.setPrototypeOf(ExpressRequest.prototype, app.request);
+  Object.setPrototypeOf(ExpressResponse.prototype, app.response);
+  app.request = ExpressRequest.prototype as unknown as Express['request'];
+  app.response = ExpressResponse.prototype as unknown as Express['response'];
+  return { IncomingMessage: ExpressRequest, ServerResponse: ExpressResponse };
+}
+
+/** RFC 9112, section 3.2: an HTTP/1.1 request without a Host, and any with two, is a 400. */
+function hasOneHost({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]!;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+  }
+  return hosts === 1 || (hosts === 0 && httpVersionMinor === 0);
+}
+
+/** No request is being answered on the connection, and the last answer has left the process. */
+function isIdle({ latest }: Connection): boolean {
+  return latest === undefined || latest.writableFinished || latest.destroyed;
+}
+
+function answer(...[code, message, headers]: ConstructorParameters<typeof ApiError>): ErrorAnswer {
+  return toErrorAnswer(new ApiError(code, message, headers));
+}
+
+/** Answers a request that Node's HTTP parser gave up on, and closes the connection. */
+function refuse(error: NodeJS.ErrnoException, connection: Connection): void {
+  const { latest } = connection;
+  if (error.code === 'ECONNRESET' || !connection.writable) {
+    connection.destroy();
+  } else if (latest === undefined || latest.writableFinished) {
+    writeRaw(connection, answerTo(error));
+  } else if (latest.req.complete) {
+    // A pipelined request went wrong: the one before it is answered first, or its client would take
+    // this error for its own answer.
+    latest.once('close', () => refuse(error, connection));
+  } else if (latest.headersSent) {
+    connection.destroy();
+  } else {
+    writeRaw(connection, answerTo(error));
+  }
+}
+
+function answerTo({ code }: NodeJS.ErrnoException): ErrorAnswer {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return answer('HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB.');
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return answer('PAYLOAD_TOO_LARGE', 'The chunk extensions of the body are too large.');
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return answer('REQUEST_TIMEOUT', 'The request did not arrive in time.');
+    default:
+      return answer('BAD_REQUEST', 'The request is not valid HTTP.');
+  }
+}
+
+/** Writes an answer where Node has no response object for it, and closes the connection. */
+function writeRaw(connection: Socket, { body, headers }: ErrorAnswer): void {
+  const text = JSON.stringify(body);
+  const head = {
+    Date: new Date().toUTCString(),
+    Connection: 'close',
+    'X-Request-Id': randomUUID(),
+    'Cache-Control': 'no-store',
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': Buffer.byteLength(text),
+    ...headers,
+  };
+  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
+  connection.end(
+    `HTTP/1.1 ${body.status} ${STATUS_CODES[body.status]}\r\n${lines.join('')}\r\n${text}`,
+    () => connection.destroy(),
+  );
+}

@@ -1,0 +1,75 @@
+import { isUtf8 } from 'node:buffer';
+import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import express, { type Request, type RequestHandler, type Response } from 'express';
+import { CONFIG, type Config } from '../config.js';
+import { ApiError } from '../errors/api-error.js';
+
+/** What body-parser says of an error in its `type` property. */
+const PARSE_ERRORS: Record<string, (limit: number) => ApiError> = {
+  'entity.parse.failed': () => new ApiError('MALFORMED_JSON', 'The body is not valid JSON.'),
+  'entity.too.large': (limit) =>
+    new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${limit} bytes.`),
+  'encoding.unsupported': () =>
+    new ApiError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      'The Content-Encoding of the body must be gzip, deflate, br or none.',
+    ),
+  'charset.unsupported': () =>
+    new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The charset of the body must be UTF-8.'),
+};
+
+/**
+ * Reads the JSON body of a request into `request.body`. A guard, because it must run after the
+ * `ApiKeyGuard`: nothing of a body is read before the key is known, and Express middleware runs
+ * before all guards.
+ *
+ * @throws {ApiError} MALFORMED_JSON, PAYLOAD_TOO_LARGE or UNSUPPORTED_MEDIA_TYPE
+ */
+@Injectable()
+export class JsonBodyGuard implements CanActivate {
+  private readonly parse: RequestHandler;
+
+  constructor(@Inject(CONFIG) private readonly config: Config) {
+    this.parse = express.json({
+      limit: config.bodyLimit,
+      type: 'application/json',
+      // Any JSON value is parsed; that it must be an object is for the validation to say.
+      strict: false,
+      verify: (_request, _response, body, charset) => {
+        if (charset !== 'utf-8') throw PARSE_ERRORS['charset.unsupported']!(0);
+        // express.json would store U+FFFD in place of bytes that are not UTF-8.
+        if (!isUtf8(body)) throw new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.');
+      },
+    });
+  }
+
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+    const request = context.switchToHttp().getRequest<Request>();
+    if (request.method === 'GET' || request.method === 'HEAD' || !hasBody(request)) return true;
+    if (!request.is('application/json')) {
+      throw new ApiError(
+        'UNSUPPORTED_MEDIA_TYPE',
+        'The Content-Type of the body must be application/json.',
+      );
+    }
+    const response = context.switchToHttp().getResponse<Response>();
+    // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
+    if (request.headers.expect !== undefined) response.writeContinue();
+    return new Promise((resolve, reject) => {
+      void this.parse(request, response, (error?: unknown) =>
+        error === undefined ? resolve(true) : reject(this.toApiError(error)),
+      );
+    });
+  }
+
+  private toApiError(error: unknown): unknown {
+    if (error instanceof ApiError) return error;
+    const type = error instanceof Error && 'type' in error ? String(error.type) : '';
+    return PARSE_ERRORS[type]?.(this.config.bodyLimit) ?? error;
+  }
+}
+
+/** RFC 9112, section 6.3: a request has a body if it says how long it is. */
+function hasBody({ headers }: Request): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}

@@ -1,0 +1,73 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { Request, Response } from 'express';
+
+const compress = promisify(gzip);
+
+/** Bytes from which on a gzip form is worth making. */
+const GZIP_FROM = 1024;
+
+/** One form of the answer: its bytes, and the headers that describe them. */
+interface Form {
+  readonly body: Buffer;
+  readonly etag: string;
+  readonly encoding: string | undefined;
+}
+
+/** An answer in JSON that is made once and sent many times, plain or as gzip, with a strong ETag for either. */
+export class JsonSnapshot {
+  private readonly plain: Form;
+  private gzipped: Promise<Form> | undefined;
+
+  /** @param value what the body says; it is turned into JSON here, once */
+  constructor(value: unknown) {
+    this.plain = toForm(Buffer.from(JSON.stringify(value)));
+  }
+
+  /** Sends the form that the client accepts, or 304 where the client has it already. */
+  send(request: Request, response: Response): void | Promise<void> {
+    if (this.plain.body.length < GZIP_FROM || !acceptsGzip(request))
+      return send(this.plain, request, response);
+    this.gzipped ??= compress(this.plain.body).then((body) => toForm(body, 'gzip'));
+    return this.gzipped.then((form) => send(form, request, response));
+  }
+}
+
+function toForm(body: Buffer, encoding?: string): Form {
+  return { body, encoding, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
+}
+
+/** `acceptsEncodings` weighs the q values; a client that does not name gzip is spared that. */
+function acceptsGzip(request: Request): boolean {
+  const accepted = request.headers['accept-encoding'];
+  return (
+    accepted?.includes('gzip') === true && request.acceptsEncodings('gzip', 'identity') === 'gzip'
+  );
+}
+
+function send({ body, etag, encoding }: Form, request: Request, response: Response): void {
+  response.setHeader('ETag', etag);
+  response.setHeader('Cache-Control', 'private, no-cache');
+  response.setHeader('Vary', 'Accept-Encoding');
+  if (names(request.headers['if-none-match'], etag)) {
+    response.statusCode = 304;
+    response.end();
+    return;
+  }
+  if (encoding !== undefined) response.setHeader('Content-Encoding', encoding);
+  response.setHeader('Content-Type', 'application/json; charset=utf-8');
+  response.setHeader('Content-Length', body.length);
+  response.end(body);
+}
+
+/** RFC 9110, section 13.1.2: a list of ETags, compared weakly, or `*`. */
+function names(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false;
+  return (
+    ifNoneMatch === etag ||
+    ifNoneMatch
+      .split(',')
+      .some((item) => item.trim() === '*' || item.trim().replace(/^W\//, '') === etag)
+  );
+}

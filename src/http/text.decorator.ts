@@ -1,0 +1,74 @@
+import { applyDecorators } from '@nestjs/common';
+import { ApiProperty } from '@nestjs/swagger';
+import { registerDecorator, ValidateIf } from 'class-validator';
+
+/** What a text property may be. Lengths are in characters, which are Unicode code points, as JSON Schema counts them. */
+export interface TextRules {
+  readonly minLength?: number;
+  readonly maxLength: number;
+  /** The text must have a character that is not white space. */
+  readonly notBlank?: boolean;
+  /** The property may be left out; null is invalid all the same. */
+  readonly optional?: boolean;
+  readonly description: string;
+  readonly example: string;
+}
+
+/**
+ * Declares a text property of a DTO once, for the validation and for the OpenAPI document. Whatever
+ * the limits, a text has no NUL, which PostgreSQL cannot store, and no lone surrogate, which UTF-8
+ * cannot carry.
+ */
+export function Text(rules: TextRules): PropertyDecorator {
+  const { minLength, maxLength, notBlank = false, optional = false, description, example } = rules;
+  return applyDecorators(
+    ApiProperty({
+      type: 'string',
+      required: !optional,
+      ...(minLength === undefined ? {} : { minLength }),
+      maxLength,
+      ...(notBlank ? { pattern: '\\S' } : {}),
+      description,
+      example,
+    }),
+    ...(optional ? [ValidateIf((_object, value) => value !== undefined)] : []),
+    (target: object, property: string | symbol) =>
+      registerDecorator({
+        name: 'text',
+        target: target.constructor,
+        propertyName: property as string,
+        validator: {
+          validate: (value: unknown) => problemOf(value, rules) === undefined,
+          defaultMessage: (details) => `${details?.property} ${problemOf(details?.value, rules)}`,
+        },
+      }),
+  );
+}
+
+/** What is wrong with a value, or undefined where nothing is. */
+function problemOf(
+  value: unknown,
+  { minLength = 0, maxLength, notBlank }: TextRules,
+): string | undefined {
+  if (value === undefined) return 'is missing';
+  if (typeof value !== 'string') return 'must be a string';
+  if (value.includes('\0')) return 'must not contain a NUL character';
+  if (!value.isWellFormed()) return 'must not contain a lone surrogate';
+  if (isShorter(value, minLength) || isLonger(value, maxLength)) {
+    return minLength === 0
+      ? `must be at most ${maxLength} characters long`
+      : `must be ${minLength} to ${maxLength} characters long`;
+  }
+  if (notBlank === true && !/\S/.test(value)) return 'must not be blank';
+  return undefined;
+}
+
+// A text has at most as many characters as UTF-16 units and at least half as many, so most need no counting.
+const isShorter = (text: string, limit: number): boolean =>
+  text.length < limit * 2 && countCharacters(text) < limit;
+const isLonger = (text: string, limit: number): boolean =>
+  text.length > limit && (text.length > limit * 2 || countCharacters(text) > limit);
+
+function countCharacters(text: string): number {
+  return Array.from(text).length;
+}

@@ -1,0 +1,46 @@
+import { type ArgumentMetadata, Injectable, ValidationPipe } from '@nestjs/common';
+import type { ValidationError } from 'class-validator';
+import { ApiError } from '../errors/api-error.js';
+
+/**
+ * Nest's validation, which takes exactly the properties that a DTO declares, and says of a body that
+ * is no object what is wrong with it.
+ *
+ * @throws {ApiError} VALIDATION_FAILED
+ */
+@Injectable()
+export class StrictValidationPipe extends ValidationPipe {
+  constructor() {
+    super({
+      transform: true,
+      whitelist: true,
+      forbidNonWhitelisted: true,
+      stopAtFirstError: true,
+      exceptionFactory: (errors) => invalid(errors.flatMap((error) => describe(error))),
+    });
+  }
+
+  override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
+    if (metadata.type === 'body') {
+      if (value === undefined) throw invalid(['the body is missing: send a JSON object']);
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+        throw invalid(['the body must be a JSON object']);
+      }
+      // Nest would drop it in silence, where every other unknown property is an error.
+      if (Object.hasOwn(value, '__proto__')) throw invalid(['property __proto__ should not exist']);
+    }
+    return super.transform(value, metadata);
+  }
+}
+
+/** The messages of an error and of those inside it, which begin with the path of the property. */
+function describe({ property, constraints, children }: ValidationError, path = ''): string[] {
+  return [
+    ...Object.values(constraints ?? {}).map((message) => path + message),
+    ...(children ?? []).flatMap((child) => describe(child, `${path}${property}.`)),
+  ];
+}
+
+function invalid(messages: string[]): ApiError {
+  return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`);
+}

@@ -1,0 +1,19 @@
+import { Controller, Get, Param } from '@nestjs/common';
+import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiError } from '../errors/api-error.js';
+import { Deprecated } from '../lifecycle/lifecycle.decorators.js';
+
+@ApiTags('pets')
+@Controller('pets')
+export class PetsController {
+  @Get(':petId')
+  @Deprecated({ since: '2026-11-01', sunset: '2027-11-01' })
+  @ApiOperation({
+    operationId: 'getPet',
+    summary: 'Get a pet',
+    description: 'Published, but its payload is not specified yet: it answers 501.',
+  })
+  getPet(@Param('petId') _petId: string): never {
+    throw new ApiError('NOT_IMPLEMENTED', 'Pets are not specified yet.');
+  }
+}

@@ -1,0 +1,19 @@
+import { Controller, Get } from '@nestjs/common';
+import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiError } from '../errors/api-error.js';
+import { Stability } from '../lifecycle/lifecycle.decorators.js';
+
+@ApiTags('store')
+@Controller('store')
+export class StoreController {
+  @Get('orders')
+  @Stability('experimental')
+  @ApiOperation({
+    operationId: 'listOrders',
+    summary: 'List store orders',
+    description: 'Published, but its payload is not specified yet: it answers 501.',
+  })
+  listOrders(): never {
+    throw new ApiError('NOT_IMPLEMENTED', 'Store orders are not specified yet.');
+  }
+}

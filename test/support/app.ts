@@ -1,0 +1,80 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { getDataSourceToken } from '@nestjs/typeorm';
+import request from 'supertest';
+import type { DataSource } from 'typeorm';
+import { type AppOptions, createApp } from '../../src/app.js';
+import { ApiKeysService } from '../../src/auth/api-keys.service.js';
+import { type Config, type DatabaseConfig, loadConfig } from '../../src/config.js';
+
+/** A database of its own for a test, not migrated yet. */
+export interface TestDatabase {
+  readonly config: DatabaseConfig;
+  /** The value of `DATABASE_URL` for a process that is to use it. */
+  readonly url: string;
+  drop(): Promise<void>;
+}
+
+/** The real application, listening on a free port of the loopback interface. */
+export interface TestApp {
+  readonly app: NestExpressApplication;
+  readonly config: Config;
+  readonly server: Server;
+  /** `http://127.0.0.1:<port>` */
+  readonly url: string;
+  /** A valid API key. */
+  readonly key: string;
+  readonly dataSource: DataSource;
+  /** A supertest client without a key. */
+  http(): ReturnType<typeof request>;
+  /** Stops the application, and drops its database where the application made it. */
+  stop(): Promise<void>;
+}
+
+export async function createDatabase(): Promise<TestDatabase> {
+  const directory = await mkdtemp(join(tmpdir(), 'petstore-test-'));
+  const file = join(directory, 'petstore.sqlite');
+  return {
+    config: { type: 'sqlite', file },
+    url: `sqlite:${file}`,
+    drop: () => rm(directory, { recursive: true, force: true }),
+  };
+}
+
+/**
+ * Starts the application.
+ *
+ * @param options.database one that outlives the application; otherwise it gets its own
+ * @param options.config what differs from the default configuration
+ */
+export async function startApp(
+  options: { database?: TestDatabase; config?: Partial<Config> } & AppOptions = {},
+): Promise<TestApp> {
+  const database = options.database ?? (await createDatabase());
+  const config: Config = {
+    ...loadConfig({}),
+    port: 0,
+    database: database.config,
+    ...options.config,
+  };
+  const app = await createApp(config, { logger: false, ...options });
+  await app.listen(config.port, config.host);
+  const url = await app.getUrl();
+  const { key } = await app.get(ApiKeysService).create('test');
+  return {
+    app,
+    config,
+    server: app.getHttpServer(),
+    url,
+    key,
+    dataSource: app.get<DataSource>(getDataSourceToken()),
+    http: () => request(url),
+    stop: async () => {
+      await app.close();
+      if (options.database === undefined) await database.drop();
+    },
+  };
+}
