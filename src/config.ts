@@ -21,7 +21,14 @@ export const CONFIG = Symbol('CONFIG');
 /** Where the data lives: a SQLite file, or a PostgreSQL server. */
 export type DatabaseConfig =
   | { readonly type: 'sqlite'; readonly file: string }
-  | { readonly type: 'postgres'; readonly url: string };
+  | {
+      readonly type: 'postgres';
+      readonly url: string;
+      /** How many connections this process opens at most. */
+      readonly poolSize: number;
+      /** How long a free connection is waited for, in milliseconds. */
+      readonly connectTimeout: number;
+    };
 
 /** The configuration of one running service: read once at the start, checked, and frozen. */
 export interface Config {
@@ -32,6 +39,8 @@ export interface Config {
   /** The TCP port to listen on; 0 takes any free one. */
   readonly port: number;
   readonly database: DatabaseConfig;
+  /** How long a query may take on PostgreSQL, in milliseconds; then the request is answered with 503. */
+  readonly queryTimeout: number;
   /** A key that is valid from the first start on. */
   readonly bootstrapApiKey: string | undefined;
   /** The address at which clients reach the service; its path ends in `/v1`. */
@@ -108,6 +117,24 @@ class Environment {
   DATABASE_URL?: string;
 
   @IsOptional()
+  @IsInt({ message: '$property must be a whole number' })
+  @Min(2)
+  @Max(1000)
+  DATABASE_POOL_SIZE?: number;
+
+  @IsOptional()
+  @IsInt({ message: '$property must be a whole number of milliseconds' })
+  @Min(100)
+  @Max(60_000)
+  DATABASE_CONNECT_TIMEOUT_MS?: number;
+
+  @IsOptional()
+  @IsInt({ message: '$property must be a whole number of milliseconds' })
+  @Min(100)
+  @Max(60_000)
+  DATABASE_QUERY_TIMEOUT_MS?: number;
+
+  @IsOptional()
   @Check(
     (key) => key.length >= 32 && key.length <= 256 && TOKEN.test(key),
     'must be 32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only',
@@ -165,10 +192,14 @@ function splitList(text: string | undefined): string[] {
     .filter(Boolean);
 }
 
-function parseDatabaseUrl(url: string): DatabaseConfig {
+function databaseConfig({
+  DATABASE_URL: url = 'sqlite:data/petstore.sqlite',
+  DATABASE_POOL_SIZE: poolSize = 10,
+  DATABASE_CONNECT_TIMEOUT_MS: connectTimeout = 2_000,
+}: Environment): DatabaseConfig {
   return url.startsWith('sqlite:')
     ? { type: 'sqlite', file: url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '') }
-    : { type: 'postgres', url };
+    : { type: 'postgres', url, poolSize, connectTimeout };
 }
 
 function parseSize(size: string): number {
@@ -192,7 +223,14 @@ export function loadEnvFile(): void {
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const numbers = new Set(['PORT', 'KEEP_ALIVE_TIMEOUT_MS', 'SHUTDOWN_DELAY_MS']);
+  const numbers = new Set([
+    'PORT',
+    'DATABASE_POOL_SIZE',
+    'DATABASE_CONNECT_TIMEOUT_MS',
+    'DATABASE_QUERY_TIMEOUT_MS',
+    'KEEP_ALIVE_TIMEOUT_MS',
+    'SHUTDOWN_DELAY_MS',
+  ]);
   const typed = Object.fromEntries(
     Object.entries(given).map(([name, value]) => [name, numbers.has(name) ? Number(value) : value]),
   );
@@ -208,9 +246,8 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
     production: given['NODE_ENV'] === 'production',
     host: variables.HOST ?? '127.0.0.1',
     port,
-    database: Object.freeze(
-      parseDatabaseUrl(variables.DATABASE_URL ?? 'sqlite:data/petstore.sqlite'),
-    ),
+    database: Object.freeze(databaseConfig(variables)),
+    queryTimeout: variables.DATABASE_QUERY_TIMEOUT_MS ?? 2_000,
     bootstrapApiKey: variables.BOOTSTRAP_API_KEY,
     publicBaseUrl: variables.PUBLIC_BASE_URL ?? `http://localhost:${port}/v1`,
     stagingBaseUrl: variables.STAGING_BASE_URL,

@@ -2,6 +2,7 @@ import { Logger } from '@nestjs/common';
 import { createApp } from './app.js';
 import { ApiKeysService } from './auth/api-keys.service.js';
 import { type Config, ConfigError, loadConfig, loadEnvFile } from './config.js';
+import { DatabaseConnection } from './database/connection.js';
 
 loadEnvFile();
 await run().catch((error: unknown) => {
@@ -28,12 +29,11 @@ async function run(): Promise<void> {
       );
     });
   }
-  await app.init();
-  const keys = app.get(ApiKeysService);
-  if (config.bootstrapApiKey !== undefined) await keys.ensure(config.bootstrapApiKey, 'bootstrap');
   await app.listen(config.port, config.host);
   const url = await app.getUrl();
   logger.log(`Listening on ${url}`);
+  await app.get(DatabaseConnection).opened;
+  const keys = app.get(ApiKeysService);
   if (await keys.isEmpty()) await offerFirstKey(config, keys, url);
 }
 

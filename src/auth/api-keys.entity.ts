@@ -1,5 +1,5 @@
 import { Column, Entity, PrimaryGeneratedColumn, Unique } from 'typeorm';
-import { epoch } from '../database/columns.js';
+import { epoch } from '../database/schema.js';
 
 /** An API key as it is kept: the key itself is nowhere, only its hash. */
 @Entity('api_keys')

@@ -1,5 +1,7 @@
-import { Module } from '@nestjs/common';
+import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { CONFIG, type Config } from '../config.js';
+import { DatabaseConnection } from '../database/connection.js';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { ApiKey } from './api-keys.entity.js';
 import { ApiKeysService } from './api-keys.service.js';
@@ -9,4 +11,16 @@ import { ApiKeysService } from './api-keys.service.js';
   providers: [ApiKeysService, ApiKeyGuard],
   exports: [ApiKeysService, ApiKeyGuard],
 })
-export class AuthModule {}
+export class AuthModule implements OnModuleInit {
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly database: DatabaseConnection,
+    private readonly keys: ApiKeysService,
+  ) {}
+
+  async onModuleInit(): Promise<void> {
+    const { bootstrapApiKey } = this.config;
+    if (bootstrapApiKey === undefined) return;
+    await this.database.whenOpen(() => this.keys.ensure(bootstrapApiKey, 'bootstrap'));
+  }
+}

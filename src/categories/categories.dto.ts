@@ -1,5 +1,5 @@
 import { ApiProperty, OmitType } from '@nestjs/swagger';
-import { MAX_ID } from '../database/columns.js';
+import { MAX_ID } from '../database/schema.js';
 import { Text } from '../http/text.decorator.js';
 
 /** A category as clients see it. */

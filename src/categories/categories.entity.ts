@@ -1,5 +1,5 @@
 import { Check, Column, Entity, PrimaryGeneratedColumn } from 'typeorm';
-import { MAX_ID } from '../database/columns.js';
+import { MAX_ID } from '../database/schema.js';
 import type { Category } from './categories.dto.js';
 
 /** A category as it is kept. */

@@ -22,13 +22,20 @@ export class CategoriesSnapshot {
 
   /** @throws {QueryFailedError} where the database does not answer */
   current(): JsonSnapshot | Promise<JsonSnapshot> {
-    return this.latest?.revision === this.revision.read() ? this.latest.list : this.refresh();
+    const revision = this.revision.read('categories');
+    return typeof revision === 'number'
+      ? this.at(revision)
+      : revision.then((read) => this.at(read));
+  }
+
+  private at(revision: number): JsonSnapshot | Promise<JsonSnapshot> {
+    return this.latest?.revision === revision ? this.latest.list : this.refresh();
   }
 
   private async make(): Promise<JsonSnapshot> {
     // The revision first: a create between the two reads is then in the list under the older
     // revision, and costs one needless read. The other way round it would be missed.
-    const revision = this.revision.read();
+    const revision = await this.revision.read('categories');
     let { latest } = this;
     if (latest?.revision !== revision) {
       // Plain rows: a large list takes twice the time as entities.

@@ -1,15 +1,20 @@
 import { DataSource, type Migration } from 'typeorm';
-import { idType } from './columns.js';
+import { idType } from './schema.js';
 
-/** The DataSource of the service, of the key commands and of TypeORM's CLI. */
+/** Names the advisory lock of the migrations, among the locks of all that share a PostgreSQL database. */
+const MIGRATION_LOCK = 7_738_378_831;
+
+/** The DataSource of the service, of its commands and of TypeORM's CLI. */
 export class PetstoreDataSource extends DataSource {
   /**
-   * Connects and brings the schema up to date.
+   * Connects and brings the schema up to date. Of several processes that do so at the same moment one
+   * migrates, and the others wait for it.
    *
    * @returns the migrations that it took
    */
   async open(): Promise<Migration[]> {
     await this.initialize();
+    if (this.options.type === 'postgres') return this.migrateLocked();
     try {
       return await this.runMigrations();
     } catch {
@@ -19,11 +24,31 @@ export class PetstoreDataSource extends DataSource {
     }
   }
 
-  /** Entities declare their id as `bigint`, which it is; SQLite knows the same 64 bits by another name. */
+  private async migrateLocked(): Promise<Migration[]> {
+    const holder = this.createQueryRunner();
+    try {
+      await holder.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+      return await this.runMigrations();
+    } finally {
+      // Before the connection goes back to the pool: the lock belongs to the connection.
+      await holder.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]);
+      await holder.release();
+    }
+  }
+
+  /**
+   * Entities declare their id as `bigint`, which it is. SQLite knows the same 64 bits by another
+   * name, and PostgreSQL's driver gives them as text.
+   */
   protected override async buildMetadatas(): Promise<void> {
     await super.buildMetadatas();
     for (const column of this.entityMetadatas.flatMap((entity) => entity.columns)) {
-      if (column.generationStrategy === 'increment') column.type = idType(this);
+      if (column.generationStrategy !== 'increment') continue;
+      column.type = idType(this);
+      column.transformer = {
+        to: (id: unknown) => id,
+        from: (id: string | number | null) => (id === null ? null : Number(id)),
+      };
     }
   }
 }

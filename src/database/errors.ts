@@ -1,4 +1,5 @@
 import { QueryFailedError } from 'typeorm';
+import { ApiError } from '../errors/api-error.js';
 
 /**
  * Whether the database refused what a statement says, such as a constraint that it breaks: nothing
@@ -6,7 +7,44 @@ import { QueryFailedError } from 'typeorm';
  * exceptions and violated constraints (https://www.postgresql.org/docs/18/errcodes-appendix.html).
  */
 export function isRefusal(error: unknown): boolean {
-  const { code } =
-    error instanceof QueryFailedError ? (error.driverError as { code?: string }) : {};
-  return code !== undefined && /^(SQLITE_CONSTRAINT|22|23)/.test(code);
+  return (
+    error instanceof QueryFailedError &&
+    /^(SQLITE_CONSTRAINT|2[23]...$)/.test(codeOf(error.driverError))
+  );
+}
+
+/**
+ * SQLite's result codes for a file that cannot be used now; PostgreSQL's classes for a connection,
+ * resources, an operator or the system that fail (08, 53, 57, 58), a rolled back transaction (40) and
+ * a server that only reads (25006); Node's codes of a connection that fails.
+ */
+const UNAVAILABLE =
+  /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|40|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$)/;
+
+/** What pg says, without a code, where it got no connection. */
+const NO_CONNECTION =
+  /^(timeout exceeded when trying to connect|Connection terminated|Driver not Connected)/;
+
+/** Whether the database could not be reached or could not do its work: the same request may succeed later. */
+export function isUnavailable(error: unknown): boolean {
+  const queryFailed = error instanceof QueryFailedError;
+  const cause: unknown = queryFailed ? error.driverError : error;
+  const code = codeOf(cause);
+  if (code !== '') return UNAVAILABLE.test(code);
+  // A failed query without a code is one that pg itself gave up on.
+  return queryFailed || (cause instanceof Error && NO_CONNECTION.test(cause.message));
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** What a client is told while the database is away. */
+export function unavailable(cause?: unknown): ApiError {
+  return new ApiError(
+    'SERVICE_UNAVAILABLE',
+    'The database does not answer. Try again later.',
+    { 'Retry-After': '1' },
+    cause,
+  );
 }

@@ -3,34 +3,64 @@ import { ApiKey } from '../auth/api-keys.entity.js';
 import { CategoryEntity } from '../categories/categories.entity.js';
 import type { DatabaseConfig } from '../config.js';
 import { CreateApiKeys1763600000000 } from './migrations/1763600000000-create-api-keys.js';
-import { CreateCategories1763600000001 } from './migrations/1763600000001-create-categories.js';
+import { CreateRevisions1763600000001 } from './migrations/1763600000001-create-revisions.js';
+import { CreateCategories1763600000002 } from './migrations/1763600000002-create-categories.js';
 
 /** Every entity and every migration. A feature adds its own to both lists. */
 const entities = [ApiKey, CategoryEntity];
-const migrations = [CreateApiKeys1763600000000, CreateCategories1763600000001];
+const migrations = [
+  CreateApiKeys1763600000000,
+  CreateRevisions1763600000001,
+  CreateCategories1763600000002,
+];
 
 /** Milliseconds that a write waits for another process's write; the service answers nobody meanwhile. */
 const SQLITE_BUSY_TIMEOUT = 2_000;
 
-/** TypeORM's options for the configured database. */
-export function databaseOptions(database: DatabaseConfig): DataSourceOptions {
+/**
+ * TypeORM's options for the configured database.
+ *
+ * @param limits what the service adds: a query that hangs is given up, which a migration or a copy
+ *   that takes its time must not be
+ */
+export function databaseOptions(
+  database: DatabaseConfig,
+  limits: { queryTimeout?: number } = {},
+): DataSourceOptions {
   const common = {
     entities,
     migrations,
     migrationsTableName: 'migrations',
     logging: false as const,
   };
-  if (database.type === 'postgres') return { ...common, type: 'postgres', url: database.url };
+  if (database.type === 'sqlite') {
+    return {
+      ...common,
+      type: 'better-sqlite3',
+      database: database.file,
+      timeout: SQLITE_BUSY_TIMEOUT,
+      enableWAL: true,
+      prepareDatabase: (connection: { pragma(source: string): void }) => {
+        // An answered create survives a power cut: in WAL mode NORMAL, which many choose, may lose the
+        // newest commits (https://sqlite.org/pragma.html#pragma_synchronous).
+        connection.pragma('synchronous = FULL');
+      },
+    };
+  }
+  const { queryTimeout } = limits;
   return {
     ...common,
-    type: 'better-sqlite3',
-    database: database.file,
-    timeout: SQLITE_BUSY_TIMEOUT,
-    enableWAL: true,
-    prepareDatabase: (connection: { pragma(source: string): void }) => {
-      // An answered create survives a power cut: in WAL mode the default, NORMAL, may lose the
-      // newest commits (https://sqlite.org/pragma.html#pragma_synchronous).
-      connection.pragma('synchronous = FULL');
+    type: 'postgres',
+    url: database.url,
+    applicationName: 'petstore',
+    poolSize: database.poolSize,
+    connectTimeoutMS: database.connectTimeout,
+    // An idle connection that breaks is replaced at its next use; there is nothing to report.
+    poolErrorHandler: () => undefined,
+    extra: {
+      keepAlive: true,
+      // The server's limit stops the query; the client's, a little later, a server that hangs.
+      ...(queryTimeout && { statement_timeout: queryTimeout, query_timeout: queryTimeout + 200 }),
     },
   };
 }

@@ -1,5 +1,6 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { isUnavailable, unavailable } from '../database/errors.js';
 import { sendError, toErrorAnswer } from './error-answer.js';
 
 /** The one place that answers with an error: whatever was thrown becomes `{ code, message, status }`. */
@@ -10,12 +11,11 @@ export class ErrorFilter implements ExceptionFilter {
   catch(error: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
-    const answer = toErrorAnswer(error);
+    const answer = toErrorAnswer(isUnavailable(error) ? unavailable(error) : error);
     // 501 is an answer by design, not a failure.
     if (answer.body.status >= 500 && answer.body.status !== 501) {
-      this.logger.error(`${request.method} ${request.path} failed`, {
+      this.logger.error(`${request.method} ${request.path} failed`, error, {
         requestId: request.id,
-        error,
       });
     }
     if (response.destroyed) return;

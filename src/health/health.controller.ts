@@ -4,6 +4,8 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Public } from '../auth/public.decorator.js';
+import { DatabaseConnection } from '../database/connection.js';
+import { unavailable } from '../database/errors.js';
 import { ApiError } from '../errors/api-error.js';
 import type { HttpAdapter } from '../http/http.adapter.js';
 
@@ -13,6 +15,7 @@ import type { HttpAdapter } from '../http/http.adapter.js';
 export class HealthController {
   constructor(
     private readonly host: HttpAdapterHost<HttpAdapter>,
+    private readonly database: DatabaseConnection,
     @InjectDataSource() private readonly dataSource: DataSource,
   ) {}
 
@@ -27,14 +30,11 @@ export class HealthController {
   @Public()
   @Get('readyz')
   async ready(): Promise<{ status: 'ok' }> {
-    if (this.host.httpAdapter.stopping) throw unavailable('The service is stopping.');
-    await this.dataSource.query('SELECT 1').catch((error: unknown) => {
-      throw unavailable('The database does not answer.', error);
-    });
+    if (this.host.httpAdapter.stopping) {
+      throw new ApiError('SERVICE_UNAVAILABLE', 'The service is stopping.', { 'Retry-After': '1' });
+    }
+    if (!this.database.isOpen) throw unavailable();
+    await this.dataSource.query('SELECT 1');
     return { status: 'ok' };
   }
-}
-
-function unavailable(message: string, cause?: unknown): ApiError {
-  return new ApiError('SERVICE_UNAVAILABLE', message, { 'Retry-After': '1' }, cause);
 }

@@ -233,13 +233,12 @@ function refuse(error: NodeJS.ErrnoException, connection: Connection): void {
   const { latest } = connection;
   if (error.code === 'ECONNRESET' || !connection.writable) {
     connection.destroy();
-  } else if (latest === undefined || latest.writableFinished) {
-    writeRaw(connection, answerTo(error));
-  } else if (latest.req.complete) {
+  } else if (latest?.req.complete === true && !latest.writableFinished && !latest.destroyed) {
     // A pipelined request went wrong: the one before it is answered first, or its client would take
     // this error for its own answer.
     latest.once('close', () => refuse(error, connection));
-  } else if (latest.headersSent) {
+  } else if (latest?.req.complete === false && latest.headersSent) {
+    // The rest of a request that has its answer already.
     connection.destroy();
   } else {
     writeRaw(connection, answerTo(error));

@@ -4,9 +4,10 @@ import express, { type Request, type RequestHandler, type Response } from 'expre
 import { CONFIG, type Config } from '../config.js';
 import { ApiError } from '../errors/api-error.js';
 
-/** What body-parser says of an error in its `type` property. */
+/** What a client is told, by the `type` of body-parser's error or of those that `verify` throws. */
 const PARSE_ERRORS: Record<string, (limit: number) => ApiError> = {
   'entity.parse.failed': () => new ApiError('MALFORMED_JSON', 'The body is not valid JSON.'),
+  'body.not.utf8': () => new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.'),
   'entity.too.large': (limit) =>
     new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${limit} bytes.`),
   'encoding.unsupported': () =>
@@ -36,9 +37,10 @@ export class JsonBodyGuard implements CanActivate {
       // Any JSON value is parsed; that it must be an object is for the validation to say.
       strict: false,
       verify: (_request, _response, body, charset) => {
-        if (charset !== 'utf-8') throw PARSE_ERRORS['charset.unsupported']!(0);
-        // express.json would store U+FFFD in place of bytes that are not UTF-8.
-        if (!isUtf8(body)) throw new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.');
+        // body-parser takes any Unicode charset; JSON between systems is UTF-8 (RFC 8259, section 8.1).
+        if (charset !== 'utf-8') throw parseError('charset.unsupported');
+        // It would also put U+FFFD in the place of bytes that are not UTF-8.
+        if (!isUtf8(body)) throw parseError('body.not.utf8');
       },
     });
   }
@@ -52,6 +54,10 @@ export class JsonBodyGuard implements CanActivate {
         'The Content-Type of the body must be application/json.',
       );
     }
+    // A body that says it is too large is not even read.
+    if (Number(request.headers['content-length'] ?? 0) > this.config.bodyLimit) {
+      throw this.toApiError(parseError('entity.too.large'));
+    }
     const response = context.switchToHttp().getResponse<Response>();
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
     if (request.headers.expect !== undefined) response.writeContinue();
@@ -63,10 +69,13 @@ export class JsonBodyGuard implements CanActivate {
   }
 
   private toApiError(error: unknown): unknown {
-    if (error instanceof ApiError) return error;
     const type = error instanceof Error && 'type' in error ? String(error.type) : '';
     return PARSE_ERRORS[type]?.(this.config.bodyLimit) ?? error;
   }
+}
+
+function parseError(type: string): Error {
+  return Object.assign(new Error(type), { type, status: 400 });
 }
 
 /** RFC 9112, section 6.3: a request has a body if it says how long it is. */

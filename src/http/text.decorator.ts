@@ -2,6 +2,9 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiProperty } from '@nestjs/swagger';
 import { registerDecorator, ValidateIf } from 'class-validator';
 
+/** A character that is not white space: JavaScript's class lacks one of Unicode's, the next line control. */
+const NOT_BLANK = /[^\s\u0085]/;
+
 /** What a text property may be. Lengths are in characters, which are Unicode code points, as JSON Schema counts them. */
 export interface TextRules {
   readonly minLength?: number;
@@ -27,7 +30,7 @@ export function Text(rules: TextRules): PropertyDecorator {
       required: !optional,
       ...(minLength === undefined ? {} : { minLength }),
       maxLength,
-      ...(notBlank ? { pattern: '\\S' } : {}),
+      ...(notBlank ? { pattern: NOT_BLANK.source } : {}),
       description,
       example,
     }),
@@ -59,7 +62,7 @@ function problemOf(
       ? `must be at most ${maxLength} characters long`
       : `must be ${minLength} to ${maxLength} characters long`;
   }
-  if (notBlank === true && !/\S/.test(value)) return 'must not be blank';
+  if (notBlank === true && !NOT_BLANK.test(value)) return 'must not be blank';
   return undefined;
 }
 

@@ -26,8 +26,10 @@ export class StrictValidationPipe extends ValidationPipe {
       if (typeof value !== 'object' || value === null || Array.isArray(value)) {
         throw invalid(['the body must be a JSON object']);
       }
-      // Nest would drop it in silence, where every other unknown property is an error.
-      if (Object.hasOwn(value, '__proto__')) throw invalid(['property __proto__ should not exist']);
+      // class-validator takes what every object inherits, such as constructor, for a known property.
+      const inherited = Object.keys(value).filter((key) => key in Object.prototype);
+      if (inherited.length > 0)
+        throw invalid(inherited.map((key) => `property ${key} should not exist`));
     }
     return super.transform(value, metadata);
   }

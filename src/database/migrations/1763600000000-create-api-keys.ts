@@ -1,5 +1,5 @@
 import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
-import { idColumn } from '../columns.js';
+import { idColumn } from '../schema.js';
 
 export class CreateApiKeys1763600000000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {

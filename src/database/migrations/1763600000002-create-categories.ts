@@ -1,7 +1,7 @@
 import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
-import { idColumn } from '../columns.js';
+import { idColumn, trackRevision, untrackRevision } from '../schema.js';
 
-export class CreateCategories1763600000001 implements MigrationInterface {
+export class CreateCategories1763600000002 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.createTable(
       new Table({
@@ -14,9 +14,11 @@ export class CreateCategories1763600000001 implements MigrationInterface {
         checks: [{ name: 'ck_categories_id', expression: '"id" <= 9007199254740991' }],
       }),
     );
+    await trackRevision(queryRunner, 'categories');
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
+    await untrackRevision(queryRunner, 'categories');
     await queryRunner.dropTable('categories');
   }
 }

@@ -1,0 +1,24 @@
+/** `npm run openapi`: writes `openapi.json`, the published document as the code says it. */
+import { writeFile } from 'node:fs/promises';
+import { pathToFileURL } from 'node:url';
+import { createApp } from '../app.js';
+import { loadConfig } from '../config.js';
+import { createDocument } from '../openapi.js';
+
+/** The document of the default configuration, its keys sorted, so that a change is a small difference. */
+export async function renderDocument(): Promise<string> {
+  const config = loadConfig({});
+  const app = await createApp(config, { logger: false });
+  return `${JSON.stringify(sortKeys(createDocument(app, config)), null, 2)}\n`;
+}
+
+function sortKeys(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (typeof value !== 'object' || value === null) return value;
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, item]) => [key, sortKeys(item)]));
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  await writeFile('openapi.json', await renderDocument());
+}

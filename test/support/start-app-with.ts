@@ -1,0 +1,22 @@
+import type { Type } from '@nestjs/common';
+import { jest } from '@jest/globals';
+import { AppModule } from '../../src/app.module.js';
+import { startApp, type TestApp } from './app.js';
+
+/** Starts the real application with one more module, whose routes come before all others. */
+export async function startAppWith(
+  module: Type,
+  options?: Parameters<typeof startApp>[0],
+): Promise<TestApp> {
+  class TestModule {}
+  const forRoot = AppModule.forRoot.bind(AppModule);
+  const spy = jest.spyOn(AppModule, 'forRoot').mockImplementation((config) => ({
+    module: TestModule,
+    imports: [module, forRoot(config)],
+  }));
+  try {
+    return await startApp(options);
+  } finally {
+    spy.mockRestore();
+  }
+}
