@@ -1,0 +1,105 @@
+import type { ServerName } from './servers.js';
+
+/** What is asked of a server, and which servers are asked. */
+export interface Work {
+  readonly title: string;
+  /** Categories that are there before. */
+  readonly categories: number;
+  readonly connections: number;
+  /** 0: lists alone; 1: creates alone; n: every nth request is a create. */
+  readonly createEvery: number;
+  /** Lists are asked for with the ETag of the list, and answered with 304. */
+  readonly conditional?: boolean;
+  /**
+   * Ends after that many answers instead of a time: where lists and creates mix, a server that
+   * creates faster would otherwise have to send longer lists than the others.
+   */
+  readonly requests?: number;
+  readonly servers: readonly ServerName[];
+  /** The servers of a quick run. */
+  readonly quick: readonly ServerName[];
+  /** Shown in the chart. */
+  readonly inChart?: boolean;
+}
+
+const LIST = { connections: 64, createEvery: 0 } as const;
+const CREATE = { categories: 0, createEvery: 1 } as const;
+
+/** The work, by the names that `--only` takes. */
+export const WORKS = {
+  'list-10': {
+    ...LIST,
+    title: 'list of 10',
+    categories: 10,
+    servers: ['service', 'raw', 'fastify', 'express', 'nest'],
+    quick: ['service', 'fastify'],
+    inChart: true,
+  },
+  'list-100': {
+    ...LIST,
+    title: 'list of 100',
+    categories: 100,
+    servers: ['service', 'raw', 'fastify', 'fastify-no-etag', 'express', 'nest'],
+    quick: ['service', 'raw', 'fastify', 'express', 'nest'],
+    inChart: true,
+  },
+  'list-1000': {
+    ...LIST,
+    title: 'list of 1,000',
+    categories: 1_000,
+    servers: ['service', 'raw', 'fastify', 'express', 'nest'],
+    quick: ['service', 'fastify'],
+    inChart: true,
+  },
+  'list-10000': {
+    ...LIST,
+    title: 'list of 10,000',
+    categories: 10_000,
+    // The starter needs many seconds for one round of 64 answers.
+    servers: ['service', 'raw', 'fastify', 'express'],
+    quick: [],
+  },
+  'list-304': {
+    ...LIST,
+    title: 'list of 100, not modified (304)',
+    categories: 100,
+    conditional: true,
+    inChart: true,
+    servers: ['service', 'raw', 'fastify', 'express', 'nest'],
+    quick: ['service', 'fastify'],
+  },
+  'create-1': {
+    ...CREATE,
+    title: 'create, 1 connection',
+    connections: 1,
+    servers: ['service', 'fastify', 'express', 'nest'],
+    quick: ['service', 'fastify'],
+  },
+  'create-16': {
+    ...CREATE,
+    title: 'create, 16 connections',
+    connections: 16,
+    servers: ['service', 'fastify', 'express', 'nest'],
+    quick: [],
+  },
+  'create-64': {
+    ...CREATE,
+    title: 'create, 64 connections',
+    connections: 64,
+    servers: ['service', 'fastify', 'fastify-normal', 'express', 'nest'],
+    quick: ['service', 'fastify', 'fastify-normal', 'nest'],
+    inChart: true,
+  },
+  mix: {
+    title: '95 % list of 1,000, 5 % create',
+    categories: 1_000,
+    connections: 64,
+    createEvery: 20,
+    requests: 6_000,
+    servers: ['service', 'fastify', 'express'],
+    quick: ['service', 'fastify'],
+    inChart: true,
+  },
+} satisfies Record<string, Work>;
+
+export type WorkName = keyof typeof WORKS;
