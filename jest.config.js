@@ -1,8 +1,7 @@
 /** Jest runs the sources as ES modules; swc strips the types and emits the decorator metadata that Nest reads. */
-export default {
+const common = {
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
-  testMatch: ['<rootDir>/test/**/*.test.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: {
     '^.+\\.ts$': [
@@ -18,4 +17,27 @@ export default {
       },
     ],
   },
+};
+
+/** The same files run on both databases, but for those that say in their name which one they are about. */
+export default {
+  testTimeout: 20_000,
+  projects: [
+    {
+      ...common,
+      displayName: 'sqlite',
+      globals: { TEST_DATABASE: 'sqlite' },
+      testMatch: ['<rootDir>/test/**/*.test.ts'],
+      testPathIgnorePatterns: ['\\.postgres\\.test\\.ts$'],
+    },
+    {
+      ...common,
+      displayName: 'postgres',
+      globals: { TEST_DATABASE: 'postgres' },
+      globalSetup: '<rootDir>/test/support/postgres.ts',
+      globalTeardown: '<rootDir>/test/support/postgres-teardown.ts',
+      testMatch: ['<rootDir>/test/**/*.test.ts'],
+      testPathIgnorePatterns: ['\\.sqlite\\.test\\.ts$'],
+    },
+  ],
 };

@@ -33,7 +33,8 @@ export class JsonBodyGuard implements CanActivate {
   constructor(@Inject(CONFIG) private readonly config: Config) {
     this.parse = express.json({
       limit: config.bodyLimit,
-      type: 'application/json',
+      // `canActivate` has looked at the type.
+      type: () => true,
       // Any JSON value is parsed; that it must be an object is for the validation to say.
       strict: false,
       verify: (_request, _response, body, charset) => {

@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { getDataSourceToken } from '@nestjs/typeorm';
+import { Client } from 'pg';
 import request from 'supertest';
 import type { DataSource } from 'typeorm';
 import { type AppOptions, createApp } from '../../src/app.js';
@@ -34,7 +36,14 @@ export interface TestApp {
   stop(): Promise<void>;
 }
 
-export async function createDatabase(): Promise<TestDatabase> {
+/** Which database this run is about; the Jest project says it. */
+declare const TEST_DATABASE: 'sqlite' | 'postgres';
+
+export function createDatabase(): Promise<TestDatabase> {
+  return TEST_DATABASE === 'postgres' ? createPostgresDatabase() : createSqliteDatabase();
+}
+
+async function createSqliteDatabase(): Promise<TestDatabase> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-test-'));
   const file = join(directory, 'petstore.sqlite');
   return {
@@ -42,6 +51,25 @@ export async function createDatabase(): Promise<TestDatabase> {
     url: `sqlite:${file}`,
     drop: () => rm(directory, { recursive: true, force: true }),
   };
+}
+
+async function createPostgresDatabase(): Promise<TestDatabase> {
+  const server = process.env['TEST_DATABASE_URL']!;
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await queryPostgres(server, `CREATE DATABASE ${name}`);
+  const url = Object.assign(new URL(server), { pathname: `/${name}` }).href;
+  return {
+    config: { type: 'postgres', url, poolSize: 10, connectTimeout: 2_000 },
+    url,
+    drop: () => queryPostgres(server, `DROP DATABASE ${name} WITH (FORCE)`),
+  };
+}
+
+async function queryPostgres(url: string, sql: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query(sql);
+  await client.end();
 }
 
 /**

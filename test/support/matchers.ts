@@ -1,5 +1,4 @@
-import type { ErrorCode } from '../../src/errors/error-codes.js';
-import { ERROR_CODES } from '../../src/errors/error-codes.js';
+import { ERROR_CODES, type ErrorCode } from '../../src/errors/error-codes.js';
 
 /** An answer, read by supertest or from a raw connection. */
 interface Answer {
@@ -14,7 +13,7 @@ declare global {
     interface Matchers<R> {
       /**
        * The answer is the Error body with exactly its three properties, as JSON, with the status of
-       * its code, and carries a request id.
+       * its code, kept by no cache, and carries a request id.
        *
        * @param message the whole message, or what it must match; any text that is not blank unless told
        */
@@ -23,8 +22,14 @@ declare global {
   }
 }
 
-expect.extend({
-  toBeError(answer: Answer, code: ErrorCode, message: string | RegExp = /\S/) {
+/** For `expect.extend`. */
+export const matchers = {
+  toBeError(
+    this: jest.MatcherContext,
+    answer: Answer,
+    code: ErrorCode,
+    message: string | RegExp = /\S/,
+  ): jest.CustomMatcherResult {
     const { status } = ERROR_CODES[code];
     const expected = {
       status,
@@ -46,10 +51,10 @@ expect.extend({
     };
     return {
       pass: this.equals(actual, expected),
-      message: () => this.utils.diff(expected, actual) ?? 'They are the same',
+      message: () => this.utils.diff(expected, actual) ?? 'The answer is that error.',
     };
   },
-});
+};
 
 function parse(text: string | undefined): unknown {
   try {

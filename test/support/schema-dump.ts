@@ -1,0 +1,27 @@
+import type { DataSource } from 'typeorm';
+
+const SQLITE = [`SELECT "type", "name", "tbl_name", "sql" FROM "sqlite_master" ORDER BY 1, 2`];
+
+const POSTGRES = [
+  `SELECT "table_name", "column_name", "ordinal_position", "data_type", "character_maximum_length", "is_nullable", "column_default", "is_identity"
+     FROM information_schema.columns WHERE "table_schema" = 'public' ORDER BY 1, 3`,
+  `SELECT "conname", pg_get_constraintdef("oid") FROM pg_constraint
+    WHERE "connamespace" = 'public'::regnamespace ORDER BY 1`,
+  `SELECT "indexname", "indexdef" FROM pg_indexes WHERE "schemaname" = 'public' ORDER BY 1`,
+  `SELECT "sequencename", "data_type" FROM pg_sequences WHERE "schemaname" = 'public' ORDER BY 1`,
+  `SELECT "tgname", pg_get_triggerdef("oid") FROM pg_trigger WHERE NOT "tgisinternal" ORDER BY 1`,
+  `SELECT "proname", pg_get_functiondef("oid") FROM pg_proc
+    WHERE "pronamespace" = 'public'::regnamespace ORDER BY 1`,
+  `SELECT "typname" FROM pg_type WHERE "typnamespace" = 'public'::regnamespace ORDER BY 1`,
+];
+
+/** Everything that the schema of a database consists of, one text for each thing. */
+export async function dumpSchema(dataSource: DataSource): Promise<string[]> {
+  const queries = dataSource.options.type === 'postgres' ? POSTGRES : SQLITE;
+  const dump: string[] = [];
+  for (const query of queries) {
+    const rows: unknown[] = await dataSource.query(query);
+    dump.push(...rows.map((row) => JSON.stringify(row)));
+  }
+  return dump;
+}
