@@ -1,14 +1,15 @@
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import type { Request } from 'express';
 import type { Config } from './config.js';
-import { ErrorBody } from './errors/api-error.js';
+import { ApiError, ErrorBody } from './errors/api-error.js';
 import { ERROR_CODES } from './errors/error-codes.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 type Schema = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
 
 /** The path segment that ends the base address, and that every operation stands below. */
-export const VERSION_PATH = '/v1';
+const VERSION_PATH = '/v1';
 
 const DESCRIPTION = `A small HTTP and JSON interface for a pet store: list and create the categories that classify pets.
 
@@ -46,6 +47,10 @@ export function createDocument(app: NestExpressApplication, config: Config): Ope
         status: 'default',
         type: ErrorBody,
         description: 'Any other error; its `code` says which.',
+        example: new ApiError(
+          'SERVICE_UNAVAILABLE',
+          'The database does not answer. Try again later.',
+        ).body,
       },
     );
   if (config.stagingBaseUrl !== undefined) builder.addServer(config.stagingBaseUrl, 'Staging');
@@ -71,6 +76,18 @@ export function serveDocument(app: NestExpressApplication, config: Config): void
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',
     customSiteTitle: 'Petstore API',
+    // Swagger UI asks the deployment that it was opened on, whatever address it was opened at. Another
+    // origin, such as localhost where 127.0.0.1 was meant, would be refused by the browser.
+    patchDocumentOnRequest: (request, _response, document) =>
+      (request as Request).path.endsWith('.js')
+        ? {
+            ...document,
+            servers: [
+              { url: VERSION_PATH, description: 'This deployment' },
+              ...(document.servers ?? []),
+            ],
+          }
+        : document,
     // A key that was entered outlives a reload.
     swaggerOptions: { persistAuthorization: true },
   });

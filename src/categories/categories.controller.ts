@@ -7,7 +7,7 @@ import {
   ApiTags,
 } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { ErrorBody } from '../errors/api-error.js';
+import { ApiError, ErrorBody } from '../errors/api-error.js';
 import { Category, NewCategory } from './categories.dto.js';
 import { CategoriesService } from './categories.service.js';
 
@@ -39,6 +39,7 @@ export class CategoriesController {
   @ApiBadRequestResponse({
     type: ErrorBody,
     description: 'Required fields are missing or values are invalid.',
+    example: new ApiError('VALIDATION_FAILED', 'name is missing.').body,
   })
   createCategory(@Body() category: NewCategory): Promise<Category> {
     return this.categories.create(category);
