@@ -14,7 +14,6 @@ export const ERROR_CODES = {
     when: 'a property is missing, invalid or unknown; the message names each',
   },
   UNAUTHORIZED: { status: 401, when: 'the API key is missing, unknown, expired or revoked' },
-  FORBIDDEN: { status: 403, when: 'the API key does not allow the operation' },
   NOT_FOUND: { status: 404, when: 'nothing is served at the path' },
   METHOD_NOT_ALLOWED: {
     status: 405,
@@ -31,7 +30,6 @@ export const ERROR_CODES = {
     status: 417,
     when: 'the Expect header asks for something other than 100-continue',
   },
-  TOO_MANY_REQUESTS: { status: 429, when: 'too many requests; Retry-After says when to try again' },
   HEADERS_TOO_LARGE: { status: 431, when: 'the request headers are larger than 16 KiB' },
   INTERNAL_ERROR: {
     status: 500,
