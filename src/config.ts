@@ -1,15 +1,6 @@
 import { existsSync } from 'node:fs';
-import { plainToInstance } from 'class-transformer';
-import {
-  IsIn,
-  IsInt,
-  IsOptional,
-  Matches,
-  Max,
-  Min,
-  registerDecorator,
-  validateSync,
-} from 'class-validator';
+import { isIP } from 'node:net';
+import { IsIn, IsOptional, Matches, registerDecorator, validateSync } from 'class-validator';
 
 /** The levels of `LOG_LEVEL`, from the quietest to the most talkative. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose'] as const;
@@ -74,7 +65,7 @@ const SIZE_UNITS = { b: 1, kb: 1024, mb: 1024 ** 2 };
 const SIZE = /^([1-9]\d{0,8})(b|kb|mb)?$/i;
 const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
 
-/** Declares a check that class-validator lacks, with its message. */
+/** Declares what the text of a variable must be, in the words that complete its name. */
 function Check(isValid: (value: string) => boolean, message: string): PropertyDecorator {
   return (target, property) =>
     registerDecorator({
@@ -85,17 +76,33 @@ function Check(isValid: (value: string) => boolean, message: string): PropertyDe
     });
 }
 
-function parseUrl(text: string): URL | undefined {
-  return URL.canParse(text) ? new URL(text) : undefined;
+function WholeNumber(min: number, max: number): PropertyDecorator {
+  return Check(
+    (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
+    `must be a whole number from ${min} to ${max}`,
+  );
 }
 
-const isHttpUrl = (text: string): boolean =>
-  ['http:', 'https:'].includes(parseUrl(text)?.protocol ?? '');
+function isHttpUrl(text: string): boolean {
+  return URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
+}
 
-const isBaseUrl = (text: string): boolean =>
-  isHttpUrl(text) &&
-  parseUrl(text)?.search === '' &&
-  parseUrl(text)?.pathname.endsWith('/v1') === true;
+/** What the public document may show: an address, and no password of anybody. */
+function isBaseUrl(text: string): boolean {
+  if (!isHttpUrl(text)) return false;
+  const { pathname, search, hash, username, password } = new URL(text);
+  return pathname.endsWith('/v1') && search + hash + username + password === '';
+}
+
+/** What Express takes for a proxy: an address, a subnet, or the name of a range. */
+function isProxy(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
+  const [address = '', prefix = '0', ...rest] = text.split('/');
+  const bits = isIP(address) === 4 ? 32 : 128;
+  return (
+    isIP(address) !== 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits && rest.length === 0
+  );
+}
 
 /** The environment as text, named as operators write it; the rules of each variable stand beside it. */
 class Environment {
@@ -104,35 +111,27 @@ class Environment {
   HOST?: string;
 
   @IsOptional()
-  @IsInt({ message: '$property must be a whole number' })
-  @Min(0)
-  @Max(65535)
-  PORT?: number;
+  @WholeNumber(0, 65535)
+  PORT?: string;
 
   @IsOptional()
   @Check(
-    (url) => /^sqlite:(?!:memory:)./.test(url) || /^postgres(ql)?:\/\/./.test(url),
+    (url) => /^sqlite:(?!:memory:|\/\/(?!\/))./.test(url) || /^postgres(ql)?:\/\/./.test(url),
     'must be sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>',
   )
   DATABASE_URL?: string;
 
   @IsOptional()
-  @IsInt({ message: '$property must be a whole number' })
-  @Min(2)
-  @Max(1000)
-  DATABASE_POOL_SIZE?: number;
+  @WholeNumber(2, 1000)
+  DATABASE_POOL_SIZE?: string;
 
   @IsOptional()
-  @IsInt({ message: '$property must be a whole number of milliseconds' })
-  @Min(100)
-  @Max(60_000)
-  DATABASE_CONNECT_TIMEOUT_MS?: number;
+  @WholeNumber(100, 60_000)
+  DATABASE_CONNECT_TIMEOUT_MS?: string;
 
   @IsOptional()
-  @IsInt({ message: '$property must be a whole number of milliseconds' })
-  @Min(100)
-  @Max(60_000)
-  DATABASE_QUERY_TIMEOUT_MS?: number;
+  @WholeNumber(100, 60_000)
+  DATABASE_QUERY_TIMEOUT_MS?: string;
 
   @IsOptional()
   @Check(
@@ -163,7 +162,7 @@ class Environment {
 
   @IsOptional()
   @Check(
-    (hops) => /^\d{1,2}$/.test(hops) || /^[\w.:/]+(\s*,\s*[\w.:/]+)*$/.test(hops),
+    (hops) => /^\d{1,2}$/.test(hops) || splitList(hops).every(isProxy),
     'must be a number of proxies, or addresses and subnets separated by commas',
   )
   TRUST_PROXY?: string;
@@ -173,16 +172,12 @@ class Environment {
   BODY_LIMIT?: string;
 
   @IsOptional()
-  @IsInt({ message: '$property must be a whole number of milliseconds' })
-  @Min(1000)
-  @Max(3_600_000)
-  KEEP_ALIVE_TIMEOUT_MS?: number;
+  @WholeNumber(1000, 3_600_000)
+  KEEP_ALIVE_TIMEOUT_MS?: string;
 
   @IsOptional()
-  @IsInt({ message: '$property must be a whole number of milliseconds' })
-  @Min(0)
-  @Max(5_000)
-  SHUTDOWN_DELAY_MS?: number;
+  @WholeNumber(0, 5_000)
+  SHUTDOWN_DELAY_MS?: string;
 }
 
 function splitList(text: string | undefined): string[] {
@@ -194,12 +189,17 @@ function splitList(text: string | undefined): string[] {
 
 function databaseConfig({
   DATABASE_URL: url = 'sqlite:data/petstore.sqlite',
-  DATABASE_POOL_SIZE: poolSize = 10,
-  DATABASE_CONNECT_TIMEOUT_MS: connectTimeout = 2_000,
+  DATABASE_POOL_SIZE: poolSize = '10',
+  DATABASE_CONNECT_TIMEOUT_MS: connectTimeout = '2000',
 }: Environment): DatabaseConfig {
   return url.startsWith('sqlite:')
     ? { type: 'sqlite', file: url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '') }
-    : { type: 'postgres', url, poolSize, connectTimeout };
+    : {
+        type: 'postgres',
+        url,
+        poolSize: Number(poolSize),
+        connectTimeout: Number(connectTimeout),
+      };
 }
 
 function parseSize(size: string): number {
@@ -222,32 +222,24 @@ export function loadEnvFile(): void {
  * @throws {ConfigError} with every problem at once, by name
  */
 export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const numbers = new Set([
-    'PORT',
-    'DATABASE_POOL_SIZE',
-    'DATABASE_CONNECT_TIMEOUT_MS',
-    'DATABASE_QUERY_TIMEOUT_MS',
-    'KEEP_ALIVE_TIMEOUT_MS',
-    'SHUTDOWN_DELAY_MS',
-  ]);
-  const typed = Object.fromEntries(
-    Object.entries(given).map(([name, value]) => [name, numbers.has(name) ? Number(value) : value]),
+  // Of all names only such as ours: the environment may hold any, even `constructor`.
+  const given = Object.fromEntries(
+    Object.entries(env).filter(([name, value]) => /^[A-Z_]+$/.test(name) && value !== ''),
   );
-  const variables = plainToInstance(Environment, typed);
+  const variables = Object.assign(new Environment(), given);
   const errors = validateSync(variables, { stopAtFirstError: true });
   if (errors.length > 0) {
     throw new ConfigError(errors.flatMap((error) => Object.values(error.constraints ?? {})));
   }
 
-  const port = variables.PORT ?? 3000;
+  const port = Number(variables.PORT ?? 3000);
   const trustProxy = variables.TRUST_PROXY;
   return Object.freeze({
     production: given['NODE_ENV'] === 'production',
     host: variables.HOST ?? '127.0.0.1',
     port,
     database: Object.freeze(databaseConfig(variables)),
-    queryTimeout: variables.DATABASE_QUERY_TIMEOUT_MS ?? 2_000,
+    queryTimeout: Number(variables.DATABASE_QUERY_TIMEOUT_MS ?? 2_000),
     bootstrapApiKey: variables.BOOTSTRAP_API_KEY,
     publicBaseUrl: variables.PUBLIC_BASE_URL ?? `http://localhost:${port}/v1`,
     stagingBaseUrl: variables.STAGING_BASE_URL,
@@ -255,7 +247,7 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
     corsOrigins: Object.freeze(splitList(variables.CORS_ORIGINS)),
     trustProxy: trustProxy && /^\d+$/.test(trustProxy) ? Number(trustProxy) : trustProxy,
     bodyLimit: parseSize(variables.BODY_LIMIT ?? '100kb'),
-    keepAliveTimeout: variables.KEEP_ALIVE_TIMEOUT_MS ?? 72_000,
-    shutdownDelay: variables.SHUTDOWN_DELAY_MS ?? 0,
+    keepAliveTimeout: Number(variables.KEEP_ALIVE_TIMEOUT_MS ?? 72_000),
+    shutdownDelay: Number(variables.SHUTDOWN_DELAY_MS ?? 0),
   });
 }

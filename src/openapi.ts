@@ -37,7 +37,12 @@ export function createDocument(app: NestExpressApplication, config: Config): Ope
     .addTag('pets', 'Pets: published, not specified yet')
     .addTag('store', 'Store orders: published, not specified yet')
     .addBearerAuth(
-      { type: 'http', scheme: 'bearer', description: 'An API key of the service.' },
+      {
+        type: 'http',
+        scheme: 'bearer',
+        bearerFormat: 'API key',
+        description: 'An API key of the service.',
+      },
       'apiKey',
     )
     .addSecurityRequirements('apiKey')

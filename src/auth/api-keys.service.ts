@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, IsNull, Repository } from 'typeorm';
+import { isRefusal } from '../database/errors.js';
 import { ApiKey } from './api-keys.entity.js';
 
 /** Milliseconds after which a key that was found valid is looked up again: a revoked one stops within them. */
@@ -39,7 +40,8 @@ export class ApiKeysService implements BeforeApplicationShutdown {
   isValid(key: string): boolean | Promise<boolean> {
     const now = Date.now();
     const recent = this.recent.get(key);
-    if (recent === undefined || now - recent.checkedAt >= RECHECK_AFTER) return this.look(key);
+    if (recent === undefined || Math.abs(now - recent.checkedAt) >= RECHECK_AFTER)
+      return this.look(key);
     return this.accept(recent.key, now);
   }
 
@@ -59,8 +61,12 @@ export class ApiKeysService implements BeforeApplicationShutdown {
   /** Makes sure that a key from the configuration exists. One that was revoked stays revoked. */
   async ensure(key: string, name: string): Promise<void> {
     const record = await this.keys.findOneBy({ hash: hashOf(key) });
-    if (record === null) await this.insert(key, name, null);
-    else if (record.revokedAt !== null)
+    if (record === null) {
+      await this.insert(key, name, null).catch((error: unknown) => {
+        // Another process that starts at the same moment was faster.
+        if (!isRefusal(error)) throw error;
+      });
+    } else if (record.revokedAt !== null)
       this.logger.warn(`The ${name} key is revoked: it lets nobody in`);
   }
 

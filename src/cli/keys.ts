@@ -88,11 +88,15 @@ function parseDuration(duration: string): number {
   const [, amount, unit] = /^([1-9]\d{0,5})([mhdwy])$/.exec(duration) ?? [];
   if (amount === undefined)
     throw new InvalidArgumentError('It must be a number and m, h, d, w or y, such as 90d.');
-  return Number(amount) * MILLISECONDS[unit as keyof typeof MILLISECONDS];
+  const milliseconds = Number(amount) * MILLISECONDS[unit as keyof typeof MILLISECONDS];
+  if (milliseconds > 100 * MILLISECONDS.y)
+    throw new InvalidArgumentError('It must be at most 100 years.');
+  return milliseconds;
 }
 
 function parseId(id: string): number {
-  if (!/^[1-9]\d{0,15}$/.test(id)) throw new InvalidArgumentError('It must be a whole number.');
+  if (!/^[1-9]\d*$/.test(id) || !Number.isSafeInteger(Number(id)))
+    throw new InvalidArgumentError('It must be a whole number.');
   return Number(id);
 }
 

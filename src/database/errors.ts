@@ -36,7 +36,7 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
+  return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 }
 
 /** What a client is told while the database is away. */

@@ -21,11 +21,16 @@ export const ERROR_CODES = {
   },
   REQUEST_TIMEOUT: { status: 408, when: 'the request did not arrive in time' },
   GONE: { status: 410, when: 'the sunset date of the operation has passed' },
+  PRECONDITION_FAILED: {
+    status: 412,
+    when: 'a file of Swagger UI is not the one that If-Match or If-Unmodified-Since asks for',
+  },
   PAYLOAD_TOO_LARGE: { status: 413, when: 'the body is larger than the limit' },
   UNSUPPORTED_MEDIA_TYPE: {
     status: 415,
     when: 'the body has a type, charset or encoding other than JSON in UTF-8',
   },
+  RANGE_NOT_SATISFIABLE: { status: 416, when: 'a file of Swagger UI has no such range' },
   EXPECTATION_FAILED: {
     status: 417,
     when: 'the Expect header asks for something other than 100-continue',

@@ -95,13 +95,15 @@ export class HttpAdapter extends ExpressAdapter {
           answer('EXPECTATION_FAILED', 'The only expectation met here is 100-continue.'),
         );
       })
-      .on('connect', (_request, socket: Connection) => {
-        writeRaw(
-          socket,
-          answer('METHOD_NOT_ALLOWED', 'This is no proxy: CONNECT is not taken.', {
-            Allow: 'GET, HEAD, POST',
-          }),
-        );
+      .on('connect', (request, socket: Connection) => {
+        // Node has taken its listeners off the socket: without one, a reset would end the process.
+        socket.on('error', () => socket.destroy());
+        const refusal = answer('METHOD_NOT_ALLOWED', 'This is no proxy: CONNECT is not taken.', {
+          Allow: 'GET, HEAD, POST',
+        });
+        const refuseTunnel = () => writeRaw(socket, refusal, requestId(request));
+        if (isIdle(socket)) refuseTunnel();
+        else socket.latest?.once('close', refuseTunnel);
       })
       .on('clientError', (error: NodeJS.ErrnoException, socket: Connection) =>
         refuse(error, socket),
@@ -175,19 +177,31 @@ export class HttpAdapter extends ExpressAdapter {
 
   private receive(app: Express, request: IncomingMessage, response: ServerResponse): void {
     this.prepare(request, response);
-    if (hasOneHost(request)) app(request, response);
-    else
+    if (request.httpVersionMajor !== 1) {
+      sendError(response, answer('BAD_REQUEST', 'The HTTP version must be 1.0 or 1.1.'));
+    } else if (!hasOneHost(request)) {
       sendError(response, answer('BAD_REQUEST', 'The request must have exactly one Host header.'));
+    } else {
+      // Where no route was even tried Express would answer by itself, in HTML.
+      (app as unknown as Handler)(request, response, (error) =>
+        sendError(
+          response,
+          error === undefined
+            ? answer('BAD_REQUEST', 'The target of the request has no path.')
+            : toErrorAnswer(error),
+        ),
+      );
+    }
   }
 
   /** What every answer has: a request id, and no place in a cache unless its operation says so. */
   private prepare(request: IncomingMessage, response: ServerResponse): void {
-    const given = request.headers['x-request-id'];
-    request.id = typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : randomUUID();
+    request.id = requestId(request);
     response.setHeader('X-Request-Id', request.id);
     response.setHeader('Cache-Control', 'no-store');
     (request.socket as Connection).latest = response;
-    if (this.stopping) response.shouldKeepAlive = false;
+    // Not before the listener is closed: clients would only connect again.
+    if (!this.httpServer.listening) response.shouldKeepAlive = false;
   }
 }
 
@@ -207,6 +221,18 @@ export function expressClasses(
   app.request = ExpressRequest.prototype as unknown as Express['request'];
   app.response = ExpressResponse.prototype as unknown as Express['response'];
   return { IncomingMessage: ExpressRequest, ServerResponse: ExpressResponse };
+}
+
+/** Express as it is called: with what comes after its last route. */
+type Handler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void;
+
+function requestId({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : randomUUID();
 }
 
 /** RFC 9112, section 3.2: an HTTP/1.1 request without a Host, and any with two, is a 400. */
@@ -241,7 +267,12 @@ function refuse(error: NodeJS.ErrnoException, connection: Connection): void {
     // The rest of a request that has its answer already.
     connection.destroy();
   } else {
-    writeRaw(connection, answerTo(error));
+    // What went wrong is the body of a request whose headers came, or something without an id.
+    writeRaw(
+      connection,
+      answerTo(error),
+      latest?.req.complete === false ? latest.req.id : undefined,
+    );
   }
 }
 
@@ -259,12 +290,16 @@ function answerTo({ code }: NodeJS.ErrnoException): ErrorAnswer {
 }
 
 /** Writes an answer where Node has no response object for it, and closes the connection. */
-function writeRaw(connection: Socket, { body, headers }: ErrorAnswer): void {
+function writeRaw(
+  connection: Socket,
+  { body, headers }: ErrorAnswer,
+  id: string = randomUUID(),
+): void {
   const text = JSON.stringify(body);
   const head = {
     Date: new Date().toUTCString(),
     Connection: 'close',
-    'X-Request-Id': randomUUID(),
+    'X-Request-Id': id,
     'Cache-Control': 'no-store',
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': Buffer.byteLength(text),

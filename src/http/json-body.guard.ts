@@ -57,20 +57,25 @@ export class JsonBodyGuard implements CanActivate {
     }
     // A body that says it is too large is not even read.
     if (Number(request.headers['content-length'] ?? 0) > this.config.bodyLimit) {
-      throw this.toApiError(parseError('entity.too.large'));
+      throw this.toApiError(parseError('entity.too.large'), request);
     }
     const response = context.switchToHttp().getResponse<Response>();
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
-    if (request.headers.expect !== undefined) response.writeContinue();
+    if (request.headers.expect !== undefined && request.httpVersion !== '1.0')
+      response.writeContinue();
     return new Promise((resolve, reject) => {
       void this.parse(request, response, (error?: unknown) =>
-        error === undefined ? resolve(true) : reject(this.toApiError(error)),
+        error === undefined ? resolve(true) : reject(this.toApiError(error, request)),
       );
     });
   }
 
-  private toApiError(error: unknown): unknown {
+  private toApiError(error: unknown, { headers }: Request): unknown {
     const type = error instanceof Error && 'type' in error ? String(error.type) : '';
+    const encoding = headers['content-encoding'];
+    // What zlib throws has no type.
+    if (type === '' && encoding !== undefined)
+      return new ApiError('MALFORMED_JSON', `The body is not valid ${encoding}.`);
     return PARSE_ERRORS[type]?.(this.config.bodyLimit) ?? error;
   }
 }

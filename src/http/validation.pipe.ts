@@ -27,11 +27,19 @@ export class StrictValidationPipe extends ValidationPipe {
         throw invalid(['the body must be a JSON object']);
       }
       // class-validator takes what every object inherits, such as constructor, for a known property.
-      const inherited = Object.keys(value).filter((key) => key in Object.prototype);
+      const inherited = Object.keys(value).filter(
+        (key) => key in Object.prototype || key === 'prototype',
+      );
       if (inherited.length > 0)
         throw invalid(inherited.map((key) => `property ${key} should not exist`));
     }
-    return super.transform(value, metadata);
+    try {
+      return await super.transform(value, metadata);
+    } catch (error) {
+      // class-transformer follows a body into its depths, however deep.
+      if (error instanceof RangeError) throw invalid(['the body nests too deeply']);
+      throw error;
+    }
   }
 }
 

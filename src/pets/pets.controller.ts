@@ -1,5 +1,5 @@
 import { Controller, Get, Param } from '@nestjs/common';
-import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../errors/api-error.js';
 import { Deprecated } from '../lifecycle/lifecycle.decorators.js';
 
@@ -13,6 +13,7 @@ export class PetsController {
     summary: 'Get a pet',
     description: 'Published, but its payload is not specified yet: it answers 501.',
   })
+  @ApiOkResponse({ description: 'Not specified yet: the operation answers 501.' })
   getPet(@Param('petId') _petId: string): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Pets are not specified yet.');
   }

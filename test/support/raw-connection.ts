@@ -41,14 +41,23 @@ export class RawConnection {
   /** Whether the service has ended the connection. */
   ended = false;
   private readonly chunks: Buffer[] = [];
+  /** Called whenever something came. */
+  private changed: () => void = () => undefined;
 
   private constructor(private readonly socket: Socket) {
+    const end = (): void => {
+      this.ended = true;
+      this.changed();
+    };
     socket
-      .on('data', (chunk) => this.chunks.push(chunk))
-      .on('end', () => (this.ended = true))
-      .on('close', () => (this.ended = true))
+      .on('data', (chunk) => {
+        this.chunks.push(chunk);
+        this.changed();
+      })
+      .on('end', end)
+      .on('close', end)
       // A reset ends the connection too; what came before it was read.
-      .on('error', () => (this.ended = true));
+      .on('error', end);
   }
 
   /** @param url the address of the service */
@@ -72,6 +81,13 @@ export class RawConnection {
   send(bytes: string | Uint8Array): this {
     if (this.socket.writable) this.socket.write(bytes);
     return this;
+  }
+
+  /** Waits until what was sent has left this process. */
+  flushed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.socket.write('', () => resolve());
+    });
   }
 
   /** Ends this side; the service can still answer. */
@@ -104,20 +120,19 @@ export class RawConnection {
   }
 
   /** Waits for a condition on what was received. */
-  private async until(holds: () => boolean, timeout: number, what: string): Promise<void> {
-    const signal = AbortSignal.timeout(timeout);
-    const { socket } = this;
-    while (!holds()) {
-      await Promise.race([
-        once(socket, 'data', { signal }),
-        once(socket, 'end', { signal }),
-        once(socket, 'close', { signal }),
-      ]).catch(() => {
-        if (signal.aborted) {
-          throw new Error(`Waited ${timeout} ms for ${what}; received:\n${this.received}`);
-        }
-      });
-    }
+  private until(holds: () => boolean, timeout: number, what: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(
+        () => reject(new Error(`Waited ${timeout} ms for ${what}; received:\n${this.received}`)),
+        timeout,
+      );
+      this.changed = () => {
+        if (!holds()) return;
+        clearTimeout(timer);
+        resolve();
+      };
+      this.changed();
+    });
   }
 }
 

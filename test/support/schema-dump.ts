@@ -5,7 +5,7 @@ const SQLITE = [`SELECT "type", "name", "tbl_name", "sql" FROM "sqlite_master" O
 const POSTGRES = [
   `SELECT "table_name", "column_name", "ordinal_position", "data_type", "character_maximum_length", "is_nullable", "column_default", "is_identity"
      FROM information_schema.columns WHERE "table_schema" = 'public' ORDER BY 1, 3`,
-  `SELECT "conname", pg_get_constraintdef("oid") FROM pg_constraint
+  `SELECT "conname", "conrelid"::regclass::text AS "table", pg_get_constraintdef("oid") FROM pg_constraint
     WHERE "connamespace" = 'public'::regnamespace ORDER BY 1`,
   `SELECT "indexname", "indexdef" FROM pg_indexes WHERE "schemaname" = 'public' ORDER BY 1`,
   `SELECT "sequencename", "data_type" FROM pg_sequences WHERE "schemaname" = 'public' ORDER BY 1`,

@@ -1,0 +1,271 @@
+import { readFile } from 'node:fs/promises';
+import { type Config, ConfigError, loadConfig } from '../src/config.js';
+
+/** Stands in every bad value, and must stand in no message. */
+const MARK = 'SECRET7f3a';
+
+/** Every variable, with a value that is no good and gives itself away where it is shown. */
+const NONSENSE = {
+  HOST: `two words ${MARK}`,
+  PORT: `3000${MARK}`,
+  DATABASE_URL: `mysql://user:${MARK}@host/db`,
+  DATABASE_POOL_SIZE: MARK,
+  DATABASE_CONNECT_TIMEOUT_MS: MARK,
+  DATABASE_QUERY_TIMEOUT_MS: MARK,
+  BOOTSTRAP_API_KEY: MARK,
+  PUBLIC_BASE_URL: MARK,
+  STAGING_BASE_URL: `https://host/${MARK}`,
+  LOG_LEVEL: MARK,
+  CORS_ORIGINS: `https://app.example,${MARK}`,
+  TRUST_PROXY: `not an address ${MARK}`,
+  BODY_LIMIT: `100${MARK}`,
+  KEEP_ALIVE_TIMEOUT_MS: MARK,
+  SHUTDOWN_DELAY_MS: MARK,
+};
+const NAMES = Object.keys(NONSENSE);
+
+function problemsOf(env: NodeJS.ProcessEnv): ConfigError {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+  throw new Error('The configuration was taken');
+}
+
+describe('The configuration', () => {
+  it('has a default for everything but secrets', () => {
+    expect(loadConfig({})).toEqual({
+      production: false,
+      host: '127.0.0.1',
+      port: 3000,
+      database: { type: 'sqlite', file: 'data/petstore.sqlite' },
+      queryTimeout: 2_000,
+      bootstrapApiKey: undefined,
+      publicBaseUrl: 'http://localhost:3000/v1',
+      stagingBaseUrl: undefined,
+      logLevel: 'info',
+      corsOrigins: [],
+      trustProxy: undefined,
+      bodyLimit: 102_400,
+      keepAliveTimeout: 72_000,
+      shutdownDelay: 0,
+    });
+  });
+
+  it('takes an empty variable for one that is not set', () => {
+    const empty = Object.fromEntries([...NAMES, 'NODE_ENV'].map((name) => [name, '']));
+    expect(loadConfig(empty)).toEqual(loadConfig({}));
+  });
+
+  it('leaves other variables alone', () => {
+    expect(
+      loadConfig({ PATH: '/bin', host: 'lower', npm_config_port: '1', constructor: 'x' }),
+    ).toEqual(loadConfig({}));
+  });
+
+  it('is frozen', () => {
+    for (const env of [
+      {},
+      { DATABASE_URL: 'postgres://host/db', CORS_ORIGINS: 'https://a.example' },
+    ]) {
+      const config = loadConfig(env);
+      expect(Object.isFrozen(config)).toBe(true);
+      expect(Object.isFrozen(config.database)).toBe(true);
+      expect(Object.isFrozen(config.corsOrigins)).toBe(true);
+    }
+  });
+
+  it.each<[string, string, Partial<Config>]>([
+    ['NODE_ENV', 'production', { production: true }],
+    ['NODE_ENV', 'development', { production: false }],
+    ['HOST', '0.0.0.0', { host: '0.0.0.0' }],
+    ['HOST', '::', { host: '::' }],
+    ['HOST', 'localhost', { host: 'localhost' }],
+    ['PORT', '8080', { port: 8080, publicBaseUrl: 'http://localhost:8080/v1' }],
+    ['PORT', '0', { port: 0, publicBaseUrl: 'http://localhost:0/v1' }],
+    ['PORT', '65535', { port: 65_535, publicBaseUrl: 'http://localhost:65535/v1' }],
+    ['DATABASE_URL', 'sqlite:pets.db', { database: { type: 'sqlite', file: 'pets.db' } }],
+    ['DATABASE_URL', 'sqlite:./a/b.db', { database: { type: 'sqlite', file: './a/b.db' } }],
+    ['DATABASE_URL', 'sqlite:/var/pets.db', { database: { type: 'sqlite', file: '/var/pets.db' } }],
+    [
+      'DATABASE_URL',
+      'sqlite:///var/pets.db',
+      { database: { type: 'sqlite', file: '/var/pets.db' } },
+    ],
+    ['DATABASE_URL', 'sqlite:a b%20.db', { database: { type: 'sqlite', file: 'a b%20.db' } }],
+    ['DATABASE_QUERY_TIMEOUT_MS', '100', { queryTimeout: 100 }],
+    ['DATABASE_QUERY_TIMEOUT_MS', '60000', { queryTimeout: 60_000 }],
+    ['BOOTSTRAP_API_KEY', 'k'.repeat(32), { bootstrapApiKey: 'k'.repeat(32) }],
+    ['BOOTSTRAP_API_KEY', 'k'.repeat(256), { bootstrapApiKey: 'k'.repeat(256) }],
+    [
+      'BOOTSTRAP_API_KEY',
+      'abcXYZ0189-._~+/abcXYZ0189-._~+/==',
+      { bootstrapApiKey: 'abcXYZ0189-._~+/abcXYZ0189-._~+/==' },
+    ],
+    ['PUBLIC_BASE_URL', 'https://a.example/v1', { publicBaseUrl: 'https://a.example/v1' }],
+    ['PUBLIC_BASE_URL', 'http://a:81/b/v1', { publicBaseUrl: 'http://a:81/b/v1' }],
+    ['STAGING_BASE_URL', 'https://s.example/v1', { stagingBaseUrl: 'https://s.example/v1' }],
+    ['LOG_LEVEL', 'fatal', { logLevel: 'fatal' }],
+    ['LOG_LEVEL', 'error', { logLevel: 'error' }],
+    ['LOG_LEVEL', 'warn', { logLevel: 'warn' }],
+    ['LOG_LEVEL', 'info', { logLevel: 'info' }],
+    ['LOG_LEVEL', 'debug', { logLevel: 'debug' }],
+    ['LOG_LEVEL', 'verbose', { logLevel: 'verbose' }],
+    ['CORS_ORIGINS', 'https://a.example', { corsOrigins: ['https://a.example'] }],
+    [
+      'CORS_ORIGINS',
+      'https://a.example, http://localhost:5173 ,',
+      { corsOrigins: ['https://a.example', 'http://localhost:5173'] },
+    ],
+    ['TRUST_PROXY', '0', { trustProxy: 0 }],
+    ['TRUST_PROXY', '2', { trustProxy: 2 }],
+    ['TRUST_PROXY', 'loopback', { trustProxy: 'loopback' }],
+    ['TRUST_PROXY', '10.0.0.1', { trustProxy: '10.0.0.1' }],
+    ['TRUST_PROXY', 'loopback, 10.0.0.0/8', { trustProxy: 'loopback, 10.0.0.0/8' }],
+    ['TRUST_PROXY', '::1,fc00::/7', { trustProxy: '::1,fc00::/7' }],
+    ['BODY_LIMIT', '512', { bodyLimit: 512 }],
+    ['BODY_LIMIT', '512b', { bodyLimit: 512 }],
+    ['BODY_LIMIT', '20kb', { bodyLimit: 20_480 }],
+    ['BODY_LIMIT', '1MB', { bodyLimit: 1_048_576 }],
+    ['KEEP_ALIVE_TIMEOUT_MS', '1000', { keepAliveTimeout: 1_000 }],
+    ['KEEP_ALIVE_TIMEOUT_MS', '3600000', { keepAliveTimeout: 3_600_000 }],
+    ['SHUTDOWN_DELAY_MS', '0', { shutdownDelay: 0 }],
+    ['SHUTDOWN_DELAY_MS', '5000', { shutdownDelay: 5_000 }],
+  ])('takes %s=%s', (name, value, expected) => {
+    expect(loadConfig({ [name]: value })).toEqual({ ...loadConfig({}), ...expected });
+  });
+
+  it('takes the address of a PostgreSQL server, and the limits of its use', () => {
+    for (const url of [
+      'postgres://user:pass@host:5432/db',
+      'postgresql://host/db?sslmode=require',
+    ]) {
+      expect(loadConfig({ DATABASE_URL: url }).database).toEqual({
+        type: 'postgres',
+        url,
+        poolSize: 10,
+        connectTimeout: 2_000,
+      });
+    }
+    expect(
+      loadConfig({
+        DATABASE_URL: 'postgres://host/db',
+        DATABASE_POOL_SIZE: '1000',
+        DATABASE_CONNECT_TIMEOUT_MS: '100',
+      }).database,
+    ).toMatchObject({ poolSize: 1000, connectTimeout: 100 });
+  });
+});
+
+describe('A configuration that is not usable', () => {
+  const numbers = ['3000.5', '-1', '1e3', '0x50', '3000abc', 'NaN', 'Infinity', ' ', '1 0'];
+  it.each<[string, string[]]>([
+    ['HOST', ['two words', ' ', 'tab\there']],
+    ['PORT', [...numbers, '65536']],
+    [
+      'DATABASE_URL',
+      [
+        'data/petstore.sqlite',
+        'sqlite:',
+        'sqlite::memory:',
+        'sqlite://',
+        // Two slashes begin a host, of which a file has none.
+        'sqlite://data/petstore.sqlite',
+        'postgres:',
+        'postgres://',
+        'mysql://host/db',
+        'file:petstore.sqlite',
+      ],
+    ],
+    ['DATABASE_POOL_SIZE', [...numbers, '1', '1001']],
+    ['DATABASE_CONNECT_TIMEOUT_MS', [...numbers, '99', '60001']],
+    ['DATABASE_QUERY_TIMEOUT_MS', [...numbers, '99', '60001']],
+    [
+      'BOOTSTRAP_API_KEY',
+      [
+        'k'.repeat(31),
+        'k'.repeat(257),
+        `${'k'.repeat(40)} ${'k'.repeat(40)}`,
+        `${'k'.repeat(40)}=${'k'.repeat(40)}`,
+        `${'k'.repeat(40)}é`,
+        `${'k'.repeat(40)}\n`,
+        '='.repeat(40),
+      ],
+    ],
+    ...['PUBLIC_BASE_URL', 'STAGING_BASE_URL'].map((name): [string, string[]] => [
+      name,
+      [
+        'nonsense',
+        '/v1',
+        'a.example/v1',
+        'ftp://a.example/v1',
+        'https://a.example',
+        'https://a.example/v1/',
+        'https://a.example/v2',
+        'https://a.example/notv1',
+        'https://a.example/v1?x=1',
+        // Both would be published in the document.
+        'https://a.example/v1#fragment',
+        'https://user:password@a.example/v1',
+      ],
+    ]),
+    ['LOG_LEVEL', ['trace', 'loud', 'info,warn']],
+    [
+      'CORS_ORIGINS',
+      ['*', 'a.example', 'https://a.example/', 'https://a.example/path', 'null', 'ftp://a.example'],
+    ],
+    [
+      'TRUST_PROXY',
+      // Express would end the start at these, with the value in its message.
+      ['two words', 'true', 'proxy.example', '300.1.1.1', '10.0.0.0/99', '10.0.0.1,nonsense', '-1'],
+    ],
+    ['BODY_LIMIT', ['0', '-1', '1.5mb', '10gb', 'kb', 'large', '100 kb', '1e3']],
+    ['KEEP_ALIVE_TIMEOUT_MS', [...numbers, '999', '3600001']],
+    ['SHUTDOWN_DELAY_MS', [...numbers, '5001']],
+  ])('is one with a bad %s', (name, values) => {
+    const taken = values.filter((value) => {
+      try {
+        loadConfig({ [name]: value });
+        return true;
+      } catch {
+        return false;
+      }
+    });
+    expect(taken).toEqual([]);
+    expect(values.length).toBeGreaterThan(0);
+    for (const value of values) {
+      const { problems } = problemsOf({ [name]: value });
+      expect(problems).toEqual([expect.stringMatching(new RegExp(`^${name} must .*[a-z]`))]);
+    }
+  });
+
+  it('is told of with every problem at once, by name, and never with the value', () => {
+    const error = problemsOf({ ...NONSENSE, NODE_ENV: 'production' });
+    const named = error.problems.map((problem) => problem.split(' ')[0]);
+    expect(new Set(named)).toEqual(new Set(NAMES));
+    expect(named).toHaveLength(NAMES.length);
+    for (const problem of error.problems) expect(error.message).toContain(problem);
+    expect(error.message).not.toContain(MARK);
+    expect(`${error.stack}${JSON.stringify(error)}`).not.toContain(MARK);
+  });
+
+  it('is told of with one problem a variable', () => {
+    expect(problemsOf({ PORT: '-1.5', HOST: ' ' }).problems).toHaveLength(2);
+  });
+
+  it.each(NAMES)('shows nothing of the value of %s', (name) => {
+    const error = problemsOf({ [name]: NONSENSE[name as keyof typeof NONSENSE] });
+    expect(error.problems).toHaveLength(1);
+    expect(error.message).toContain(name);
+    expect(error.message).not.toContain(MARK);
+  });
+});
+
+describe('The documentation', () => {
+  it.each(['.env.example', 'README.md'])('names every variable: %s', async (file) => {
+    const text = await readFile(new URL(`../${file}`, import.meta.url), 'utf8');
+    expect(NAMES.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([]);
+  });
+});

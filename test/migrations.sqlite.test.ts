@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { startApp, type TestApp } from './support/app.js';
+
+let directory: string;
+let file: string;
+let app: TestApp;
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'petstore-sqlite-'));
+  file = join(directory, 'a', 'new folder', 'pets.sqlite');
+  app = await startApp({ config: { database: { type: 'sqlite', file } } });
+});
+afterAll(async () => {
+  await app.stop();
+  await rm(directory, { recursive: true });
+});
+
+it.each([
+  ['journal_mode', 'wal'],
+  // 2 is FULL (https://sqlite.org/pragma.html#pragma_synchronous).
+  ['synchronous', 2],
+  ['foreign_keys', 1],
+])('The connection to SQLite has %s = %s', async (pragma, value) => {
+  expect(await app.dataSource.query(`PRAGMA ${pragma}`)).toEqual([{ [pragma]: value }]);
+});
+
+it('The connection to SQLite waits for the write of another process, and not for ever', async () => {
+  const [row] = await app.dataSource.query<{ timeout: number }[]>('PRAGMA busy_timeout');
+  expect(row!.timeout).toBeGreaterThanOrEqual(1_000);
+  expect(row!.timeout).toBeLessThanOrEqual(10_000);
+});
+
+it('The folder of the database is made', () => {
+  const database = new Database(file, { readonly: true, fileMustExist: true });
+  expect(database.prepare('SELECT count(*) FROM "migrations"').pluck().get()).toBeGreaterThan(0);
+  database.close();
+});
+
+it('Ids are counted by AUTOINCREMENT, so that none is given twice', async () => {
+  const tables = await app.dataSource.query<{ name: string; sql: string }[]>(
+    `SELECT "name", "sql" FROM "sqlite_master" WHERE "name" IN ('categories', 'api_keys') ORDER BY 1`,
+  );
+  expect(tables.map(({ name }) => name)).toEqual(['api_keys', 'categories']);
+  for (const { sql } of tables) expect(sql).toMatch(/"id" integer PRIMARY KEY AUTOINCREMENT/i);
+});
+
+it('A create waits while another process writes', async () => {
+  const write = `
+    const Database = require('better-sqlite3');
+    const database = new Database(process.argv[1]);
+    database.exec('BEGIN IMMEDIATE');
+    database.exec('INSERT INTO "categories" ("name") VALUES (\\'theirs\\')');
+    process.stdout.write('writing');
+    setTimeout(() => { database.exec('COMMIT'); database.close(); }, 300);`;
+  const other = spawn(process.execPath, ['--input-type=commonjs', '-e', write, file]);
+  const exit = once(other, 'exit');
+  await once(other.stdout, 'data');
+  const response = await app
+    .http()
+    .post('/v1/categories')
+    .auth(app.key, { type: 'bearer' })
+    .send({ name: 'ours' });
+  expect(response.status).toBe(201);
+  expect(await exit).toEqual([0, null]);
+  const { body } = await app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
+  expect((body as { name: string }[]).map(({ name }) => name)).toEqual(['theirs', 'ours']);
+});

@@ -1,0 +1,338 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { OpenAPIObject } from '@nestjs/swagger';
+import { parse as parseYaml } from 'yaml';
+import { renderDocument } from '../src/cli/openapi.js';
+import { ERROR_CODES } from '../src/errors/error-codes.js';
+import { startApp, type TestApp } from './support/app.js';
+
+type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const PRODUCTION = 'https://api.pets.example/shop/v1';
+const STAGING = 'https://staging.pets.example/shop/v1';
+const ERROR_CONTENT = {
+  'application/json': { schema: { $ref: '#/components/schemas/Error' } },
+};
+
+let app: TestApp;
+let document: OpenAPIObject;
+beforeAll(async () => {
+  app = await startApp({ config: { publicBaseUrl: PRODUCTION, stagingBaseUrl: STAGING } });
+  document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+});
+afterAll(() => app.stop());
+
+/** Every operation of the document: its method and path, and what it says. */
+function operations(): [string, Operation][] {
+  const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'] as const;
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    methods.flatMap((method): [string, Operation][] => {
+      const operation = item[method];
+      return operation === undefined ? [] : [[`${method} ${path}`, operation]];
+    }),
+  );
+}
+
+describe('The document', () => {
+  it('has the version of the interface and of OpenAPI', () => {
+    expect(document.openapi).toBe('3.0.3');
+    expect(document.info).toMatchObject({ title: 'Petstore', version: '1.0.0' });
+  });
+
+  it('lists every error code in its description', () => {
+    const codes = Object.entries(ERROR_CODES);
+    expect(codes.length).toBeGreaterThan(10);
+    for (const [code, { status, when }] of codes)
+      expect(document.info.description).toContain(`| \`${code}\` | ${status} | ${when} |`);
+  });
+
+  it('has the operations of the interface, with the paths as the interface writes them', () => {
+    expect(
+      Object.fromEntries(operations().map(([key, { operationId }]) => [key, operationId])),
+    ).toEqual({
+      'get /categories': 'listCategories',
+      'post /categories': 'createCategory',
+      'get /pets/{petId}': 'getPet',
+      'get /store/orders': 'listOrders',
+    });
+  });
+
+  it('takes its servers from the configuration', () => {
+    expect(document.servers).toEqual([
+      { url: PRODUCTION, description: 'Production' },
+      { url: STAGING, description: 'Staging' },
+    ]);
+  });
+
+  it('has one server where no staging deployment is configured', async () => {
+    const local = await startApp();
+    try {
+      const { body } = await local.http().get('/openapi.json');
+      expect((body as OpenAPIObject).servers).toEqual([
+        { url: 'http://localhost:3000/v1', description: 'Production' },
+      ]);
+    } finally {
+      await local.stop();
+    }
+  });
+
+  it('asks every operation for an API key as a bearer token', () => {
+    const schemes = document.components!.securitySchemes!;
+    const [name, ...others] = Object.keys(schemes);
+    expect(others).toEqual([]);
+    expect(schemes[name!]).toMatchObject({ type: 'http', scheme: 'bearer' });
+    // A key is no JSON Web Token, which is what Nest would say of it.
+    expect(schemes[name!]).not.toMatchObject({ bearerFormat: 'JWT' });
+    expect(document.security).toEqual([{ [name!]: [] }]);
+    for (const [, { security }] of operations())
+      expect(security ?? document.security).toEqual(document.security);
+  });
+
+  it('declares the errors of every operation, with the Error body', () => {
+    expect(operations()).toHaveLength(4);
+    for (const [key, { responses }] of operations()) {
+      for (const status of ['401', 'default', ...(key.startsWith('post') ? ['400'] : [])]) {
+        expect({ key, status, response: responses[status] }).toMatchObject({
+          key,
+          status,
+          response: { description: expect.stringMatching(/\S/), content: ERROR_CONTENT },
+        });
+      }
+    }
+  });
+
+  it('describes every response', () => {
+    const responses = operations().flatMap(([key, operation]) =>
+      Object.entries(operation.responses).map(([status, response]) => ({ key, status, response })),
+    );
+    expect(responses.length).toBeGreaterThanOrEqual(4 * 3);
+    expect(
+      responses.filter(
+        ({ response }) => !('description' in response!) || response.description === '',
+      ),
+    ).toEqual([]);
+  });
+
+  it('says what listing answers', () => {
+    const { responses, requestBody, parameters } = document.paths['/categories']!.get!;
+    expect(responses['200']).toMatchObject({
+      description: 'All categories available.',
+      content: {
+        'application/json': {
+          schema: { type: 'array', items: { $ref: '#/components/schemas/Category' } },
+        },
+      },
+    });
+    expect(requestBody).toBeUndefined();
+    expect(parameters ?? []).toEqual([]);
+  });
+
+  it('says what creating takes and answers', () => {
+    const { responses, requestBody, parameters } = document.paths['/categories']!.post!;
+    expect(requestBody).toMatchObject({
+      required: true,
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/NewCategory' } } },
+    });
+    expect(responses['201']).toMatchObject({
+      description: 'The created category.',
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Category' } } },
+    });
+    expect(Object.keys(responses).toSorted()).toEqual(['201', '400', '401', 'default']);
+    expect(parameters ?? []).toEqual([]);
+  });
+
+  const name = {
+    type: 'string',
+    minLength: 1,
+    maxLength: 100,
+    pattern: expect.any(String),
+    description: 'Category name.',
+    example: expect.any(String),
+  };
+  const description = {
+    type: 'string',
+    maxLength: 1000,
+    description: 'Short description of the category.',
+    example: expect.any(String),
+  };
+
+  it('has exactly the schemas of the interface', () => {
+    expect(document.components!.schemas).toEqual({
+      Category: {
+        type: 'object',
+        required: ['id', 'name'],
+        properties: {
+          id: {
+            type: 'integer',
+            format: 'int64',
+            minimum: 1,
+            maximum: Number.MAX_SAFE_INTEGER,
+            description: expect.any(String),
+            example: expect.any(Number),
+          },
+          name,
+          description,
+        },
+      },
+      NewCategory: {
+        type: 'object',
+        required: ['name'],
+        additionalProperties: false,
+        properties: { name, description },
+      },
+      Error: {
+        type: 'object',
+        required: ['code', 'message', 'status'],
+        properties: {
+          code: { type: 'string', description: expect.any(String), example: expect.any(String) },
+          message: { type: 'string', description: expect.any(String), example: expect.any(String) },
+          status: {
+            type: 'integer',
+            format: 'int32',
+            minimum: 400,
+            maximum: 599,
+            description: expect.any(String),
+            example: expect.any(Number),
+          },
+        },
+      },
+    });
+  });
+
+  it('gives a pattern that takes the names which the service takes', async () => {
+    const schema = document.components!.schemas!['NewCategory']!;
+    const property = 'properties' in schema ? schema.properties!['name']! : {};
+    const pattern = new RegExp('pattern' in property ? property.pattern! : 'missing', 'u');
+    const names = ['dog', ' dog ', '🐶', '\u0301', ' ', '\u0085', '\u00A0', '\u3000', '\u200B'];
+    for (const example of names) {
+      const { status } = await app
+        .http()
+        .post('/v1/categories')
+        .auth(app.key, { type: 'bearer' })
+        .send({ name: example });
+      expect([example, status]).toEqual([example, pattern.test(example) ? 201 : 400]);
+    }
+  });
+
+  it('raises no error under the recommended rules of Redocly', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'petstore-openapi-'));
+    try {
+      const file = join(directory, 'openapi.json');
+      await writeFile(file, JSON.stringify(document));
+      const { totals, problems } = await lint(file);
+      expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
+      expect(totals).toMatchObject({ errors: 0, ignored: 0 });
+      // Had nothing been looked at, nothing would be wrong.
+      await writeFile(file, JSON.stringify({ ...document, paths: undefined }));
+      expect((await lint(file)).totals.errors).toBeGreaterThan(0);
+    } finally {
+      await rm(directory, { recursive: true });
+    }
+  });
+});
+
+interface LintReport {
+  readonly totals: { readonly errors: number };
+  readonly problems: readonly { readonly severity: string; readonly message: string }[];
+}
+
+/** Checks an OpenAPI document with Redocly's recommended rules, offline. */
+function lint(file: string): Promise<LintReport> {
+  const cli = join(ROOT, 'node_modules/@redocly/cli/bin/cli.js');
+  const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
+  return new Promise((resolve, reject) => {
+    execFile(
+      process.execPath,
+      [cli, 'lint', '--extends=recommended', '--format=json', file],
+      { env, timeout: 60_000 },
+      // The process fails where it finds errors; they are in its report.
+      (_error, stdout, stderr) => {
+        try {
+          resolve(JSON.parse(stdout) as LintReport);
+        } catch {
+          reject(new Error(`Redocly gave no report: ${stderr}`));
+        }
+      },
+    );
+  });
+}
+
+describe('The addresses of the document', () => {
+  it('are public, and give the same as JSON and as YAML', async () => {
+    const json = await app.http().get('/openapi.json');
+    expect(json.status).toBe(200);
+    expect(json.type).toBe('application/json');
+    const yaml = await app.http().get('/openapi.yaml');
+    expect(yaml.status).toBe(200);
+    expect(yaml.type).toMatch(/yaml/);
+    const text = yaml.text ?? (yaml.body as Buffer).toString();
+    expect(text).toMatch(/^openapi: 3\.0\.3$/m);
+    expect(parseYaml(text)).toEqual(json.body);
+  });
+
+  it('take no version', async () => {
+    for (const path of ['/v1/openapi.json', '/v1/openapi.yaml', '/v1/docs'])
+      expect((await app.http().get(path)).status).toBe(404);
+  });
+});
+
+describe('The committed openapi.json', () => {
+  it('is what the code says; `npm run openapi` writes it', async () => {
+    const committed = await readFile(join(ROOT, 'openapi.json'), 'utf8');
+    expect(committed).toBe(await renderDocument());
+    expect(committed.endsWith('}\n')).toBe(true);
+    expect(JSON.parse(committed)).toEqual({
+      ...document,
+      servers: [{ url: 'http://localhost:3000/v1', description: 'Production' }],
+    });
+  });
+
+  it('is sorted', async () => {
+    const committed: unknown = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8'));
+    const objects: object[] = [];
+    const collect = (value: unknown): void => {
+      if (typeof value !== 'object' || value === null) return;
+      if (!Array.isArray(value)) objects.push(value);
+      Object.values(value).forEach(collect);
+    };
+    collect(committed);
+    expect(objects.length).toBeGreaterThan(50);
+    // Names that are whole numbers come first in every object, ascending.
+    for (const object of objects)
+      expect(Object.keys(object)).toEqual(Object.keys(object).toSorted());
+  });
+});
+
+describe('Swagger UI', () => {
+  it('is public, and shows the document', async () => {
+    const page = await app.http().get('/docs').redirects(1);
+    expect(page.status).toBe(200);
+    expect(page.type).toBe('text/html');
+    expect(page.text).toContain('<title>Petstore API</title>');
+    const init = await app.http().get('/docs/swagger-ui-init.js');
+    expect(init.status).toBe(200);
+    expect(init.type).toMatch(/javascript/);
+    expect(init.text).toContain('"operationId": "createCategory"');
+    expect(init.text).toContain(PRODUCTION);
+  });
+
+  it('keeps a key that was entered over a reload', async () => {
+    const { text } = await app.http().get('/docs/swagger-ui-init.js');
+    expect(text).toMatch(/"persistAuthorization": true/);
+  });
+
+  it('finds every file that its page names', async () => {
+    const { text } = await app.http().get('/docs').redirects(1);
+    const files = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => file!);
+    expect(files.length).toBeGreaterThan(3);
+    for (const file of files) {
+      const { pathname } = new URL(file, `${app.url}/docs`);
+      expect(pathname).toMatch(/^\/docs\//);
+      expect([pathname, (await app.http().get(pathname)).status]).toEqual([pathname, 200]);
+    }
+  });
+});
