@@ -4,6 +4,7 @@ import { basename, dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { isGuarded } from '../src/auth/public.decorator.js';
+import { ERROR_CODES } from '../src/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
 import { exchange } from './support/exchange.js';
 
@@ -258,5 +259,15 @@ describe('The sources', () => {
         .map((target) => `${file.path} imports ${target}`),
     );
     expect(foreign).toEqual([]);
+  });
+});
+
+describe('The README', () => {
+  it('shows the table of error codes as the code has it', async () => {
+    const readme = await readFile(join(SRC, '../README.md'), 'utf8');
+    const shown = [...readme.matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \| (.*) \|$/gm)];
+    expect(shown.map(([, code, status, when]) => [code, Number(status), when])).toEqual(
+      Object.entries(ERROR_CODES).map(([code, { status, when }]) => [code, status, when]),
+    );
   });
 });
