@@ -72,18 +72,26 @@ function watch(client: NodeJS.EventEmitter): void {
 
 const lists = Array.from({ length: Math.max(0, load.createEvery - 1) }, () => list);
 const startedAt = performance.now();
-const { requests, errors, timeouts } = await autocannon({
-  url: load.url,
-  connections: load.connections,
-  timeout: 60,
-  ...(load.requests > 0 ? { amount: load.requests } : { duration: load.seconds }),
-  requests: load.createEvery === 0 ? [list] : [...lists, create],
-  setupClient: watch,
-});
+const results = await Promise.all(
+  load.urls.map((url) =>
+    autocannon({
+      url,
+      connections: load.connections / load.urls.length,
+      timeout: 60,
+      ...(load.requests > 0
+        ? { amount: Math.ceil(load.requests / load.urls.length) }
+        : { duration: load.seconds }),
+      requests: load.createEvery === 0 ? [list] : [...lists, create],
+      setupClient: watch,
+    }),
+  ),
+);
+const total = (figure: (result: autocannon.Result) => number): number =>
+  results.reduce((sum, result) => sum + figure(result), 0);
 const sorted = latencies.toSorted((a, b) => a - b);
 const percentile = (part: number): number => sorted[Math.ceil(sorted.length * part) - 1] ?? NaN;
 const answer: LoadResult = {
-  requests: requests.total,
+  requests: total(({ requests }) => requests.total),
   checked,
   seconds: (endedAt - startedAt) / 1000,
   p50: percentile(0.5),
@@ -91,6 +99,6 @@ const answer: LoadResult = {
   created,
   wrong,
   firstWrong,
-  socketErrors: errors + timeouts + cut,
+  socketErrors: total(({ errors, timeouts }) => errors + timeouts) + cut,
 };
 console.log(JSON.stringify(answer));

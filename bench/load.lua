@@ -2,10 +2,12 @@
 -- length of every answer. Its arguments are what loadWithWrk in load.ts passes; it writes one
 -- line of JSON that parses to a LoadResult.
 
+-- One thread for each instance of the server.
 local threads = {}
 
 function setup(thread)
   threads[#threads + 1] = thread
+  thread:set("number", #threads)
 end
 
 checked, created, wrong, firstWrong = 0, 0, 0, ""
@@ -30,6 +32,10 @@ function init(args)
   every, listStatus, listLength = tonumber(args[4]), tonumber(args[5]), tonumber(args[6])
   createdLength, lastId, limit = tonumber(args[7]), tonumber(args[8]), tonumber(args[9])
   connections = tonumber(args[10])
+  -- Each thread connects to its own instance. They share one Host, as behind a load balancer.
+  local ports = {}
+  for port in string.gmatch(args[11], "%d+") do ports[#ports + 1] = port end
+  wrk.thread.addr = wrk.lookup(wrk.host, ports[number])[1]
   lengths, longest = { [listLength] = true }, listLength
 
   local listHeaders = { Authorization = "Bearer " .. key }
@@ -83,11 +89,19 @@ end
 
 function done(summary, latency)
   local errors = summary.errors
-  local thread = threads[1]
+  local function sum(name)
+    local total = 0
+    for _, thread in ipairs(threads) do total = total + thread:get(name) end
+    return total
+  end
+  local firstWrong = ""
+  for _, thread in ipairs(threads) do
+    if firstWrong == "" then firstWrong = thread:get("firstWrong") end
+  end
   io.write(string.format(
     '{"requests":%d,"seconds":%.6f,"p50":%.3f,"p99":%.3f,"checked":%d,"created":%d,"wrong":%d,"firstWrong":"%s","socketErrors":%d}\n',
     summary.requests, summary.duration / 1e6 - START_DELAY / 1000,
     latency:percentile(50) / 1000, latency:percentile(99) / 1000,
-    thread:get("checked"), thread:get("created"), thread:get("wrong"), thread:get("firstWrong"),
+    sum("checked"), sum("created"), sum("wrong"), firstWrong,
     errors.connect + errors.read + errors.write + errors.timeout))
 end

@@ -4,13 +4,14 @@ import { fileURLToPath } from 'node:url';
 
 /** What to send to a server, and which answers are right. */
 export interface Load {
-  readonly url: string;
+  /** The instances of the server, over which the connections are spread evenly. */
+  readonly urls: readonly string[];
   readonly key: string;
   /** Connections, each with one request under way. */
   readonly connections: number;
   /** How long to send, in whole seconds; with `requests` the longest it may take. */
   readonly seconds: number;
-  /** Stops after that many answers; 0 stops by time alone. */
+  /** Stops after that many answers, divided among the instances; 0 stops by time alone. */
   readonly requests: number;
   /** 0: lists alone; 1: creates alone; n: every nth request is a create. */
   readonly createEvery: number;
@@ -51,18 +52,24 @@ export type Generator = 'wrk' | 'autocannon';
 const SCRIPT = fileURLToPath(new URL('../../bench/load.lua', import.meta.url));
 const AUTOCANNON = fileURLToPath(new URL('./autocannon.js', import.meta.url));
 
-const CAN_PIN =
+/** Whether there are two cores, and `taskset` to choose between them. */
+export const CAN_PIN =
   availableParallelism() >= 2 &&
   ['0', '1'].every((core) => spawnSync('taskset', ['-c', core, 'true']).status === 0);
 
-/** The command that runs another one on one core, where `taskset` and two cores exist. */
+/** The command that runs another one on one core, where that can be chosen. */
 export function pinned(core: 0 | 1, command: string, args: readonly string[]): [string, string[]] {
   return CAN_PIN ? ['taskset', ['-c', String(core), command, ...args]] : [command, [...args]];
 }
 
-/** How servers and generator share the cores, for the report. */
+/** Moves a process that runs to one core, where that can be chosen. */
+export function pin(core: 0 | 1, pid: number): void {
+  if (CAN_PIN) spawnSync('taskset', ['-cp', String(core), String(pid)]);
+}
+
+/** How all processes share the cores, for the report. */
 export const PINNING = CAN_PIN
-  ? 'the server on core 0, the load generator on core 1 (taskset)'
+  ? 'the server on core 0 (two instances share it), the load generator and PostgreSQL on core 1 (taskset)'
   : 'not pinned (no taskset, or one core)';
 
 /** The version of wrk where it is installed. */
@@ -98,7 +105,9 @@ function rightAnswers({ createEvery, listStatus, listLength, createdLength }: Lo
 }
 
 async function loadWithWrk(load: Load): Promise<LoadResult> {
-  const options = ['-t1', `-c${load.connections}`, `-d${load.seconds}`, '--timeout', '60'];
+  const { urls, connections, seconds } = load;
+  // One thread an instance.
+  const options = [`-t${urls.length}`, `-c${connections}`, `-d${seconds}`, '--timeout', '60'];
   // In the order in which load.lua reads them.
   const scriptArgs = [
     load.key,
@@ -109,14 +118,15 @@ async function loadWithWrk(load: Load): Promise<LoadResult> {
     load.listLength,
     load.createdLength,
     load.lastId,
-    load.requests,
-    load.connections,
+    Math.ceil(load.requests / urls.length),
+    connections / urls.length,
+    urls.map((url) => new URL(url).port).join(),
   ].map(String);
   const [command, args] = pinned(1, 'wrk', [
     ...options,
     '-s',
     SCRIPT,
-    load.url,
+    urls[0] ?? '',
     '--',
     ...scriptArgs,
   ]);

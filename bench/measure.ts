@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import {
   closeSync,
-  cpSync,
   fdatasyncSync,
   lstatSync,
   mkdtempSync,
@@ -12,7 +11,9 @@ import {
 } from 'node:fs';
 import { join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Databases, sqliteFiles } from './databases.js';
 import { type Generator, type Load, runLoad } from './load.js';
+import { startPostgres } from './postgres.js';
 import {
   API_KEY,
   type RunningServer,
@@ -20,10 +21,12 @@ import {
   readCpu,
   readMemory,
   startServer,
+  startServers,
+  stopServers,
 } from './servers.js';
 import type { Work } from './works.js';
 
-/** One server at one work. */
+/** One server at one work; CPU time and memory are sums over its instances. */
 export interface Measurement {
   readonly requestsPerSecond: number;
   /** Latency in milliseconds. */
@@ -31,6 +34,8 @@ export interface Measurement {
   readonly p99: number;
   /** CPU time of the server a request, user and system, in microseconds; Linux only. */
   readonly cpu: number | undefined;
+  /** The same of the database's own processes; undefined with SQLite, which has none. */
+  readonly databaseCpu: number | undefined;
   /** The most memory that the server held, in bytes; Linux only. */
   readonly peakMemory: number | undefined;
 }
@@ -39,7 +44,7 @@ export interface Measurement {
 export interface Settings {
   readonly generator: Generator;
   readonly rounds: number;
-  /** Seconds of load before and while it is measured. */
+  /** Seconds of load before it is measured, for each instance, and while it is. */
   readonly warmUp: number;
   readonly window: number;
   /** Work that ends after a number of answers ends after this part of them. */
@@ -71,16 +76,25 @@ const LONGEST_WINDOW = 30;
 export const directory = mkdtempSync(
   join(import.meta.dirname, '..', '..', 'node_modules', '.bench-'),
 );
-process.on('exit', () => rmSync(directory, { recursive: true, force: true }));
+// Again where a database that is being ended has just made another file.
+process.on('exit', () => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
 
+const sqlite = sqliteFiles(directory);
+let postgres: Promise<Databases> | undefined;
+/** The databases that were seeded, by their content; each is copied for every measurement. */
 const seeded = new Map<string, Promise<string>>();
 let copies = 0;
+
+/** The kinds of databases that were used. */
+export async function usedDatabases(): Promise<Databases[]> {
+  return postgres === undefined ? [sqlite] : [sqlite, await postgres];
+}
 
 /** The header names of each server's list, by its title. */
 export const listHeaders = new Map<string, readonly string[]>();
 
 /**
- * Measures one server at one work, in a fresh process on a fresh copy of the seeded database.
+ * Measures one server at one work, in fresh processes on a fresh copy of the seeded database.
  * @throws Error when the server answered wrongly, before, during or after the load
  */
 export async function measure(
@@ -88,18 +102,25 @@ export async function measure(
   work: Work,
   { generator, warmUp, window, requestsScale }: Settings,
 ): Promise<Measurement> {
-  const folder = join(directory, `copy-${++copies}`);
-  if (!server.listOnly) {
-    cpSync(await seededDatabase(server, work.categories), folder, { recursive: true });
-  }
-  const running = await startServer(server, folder);
+  const databases = await databasesFor(work);
+  const name = `copy_${++copies}`;
+  const database = await databases.create(
+    name,
+    server.listOnly ? undefined : await seededDatabase(server, work, databases),
+  );
+  const instances = await startServers(server, database, work.instances ?? 1);
+  const urls = instances.map(({ url }) => url);
+  const readServerCpu = (): number | undefined => total(instances.map(({ pid }) => readCpu(pid)));
   try {
-    if (server.listOnly) await seed(running.url, work.categories);
-    const etag = await checkAnswers(running, work.categories);
+    if (server.listOnly) await Promise.all(urls.map((url) => seed(url, work.categories)));
+    const etags = await Promise.all(
+      instances.map((instance) => checkAnswers(instance, work.categories)),
+    );
+    const etag = etags[0] ?? null;
     if (work.conditional && etag === null) throw new Error('the list has no ETag');
     const requests = Math.round((work.requests ?? 0) * requestsScale);
     const load: Load = {
-      url: running.url,
+      urls,
       key: API_KEY,
       connections: work.connections,
       seconds: work.requests === undefined ? window : LONGEST_WINDOW,
@@ -114,23 +135,24 @@ export async function measure(
     };
     const warm = await runLoad(generator, {
       ...load,
-      seconds: work.requests === undefined ? warmUp : LONGEST_WINDOW,
+      // Instances share a core: each gets as much of it as it would get alone.
+      seconds: work.requests === undefined ? warmUp * instances.length : LONGEST_WINDOW,
       requests: Math.round(requests / 2),
     });
-    await settle(running.pid);
-    const cpuBefore = readCpu(running.pid);
+    await settle(readServerCpu);
+    const cpuBefore = readServerCpu();
+    const databaseCpuBefore = databases.readCpu();
     const result = await runLoad(generator, load);
-    const cpuAfter = readCpu(running.pid);
-    const peakMemory = readMemory(running.pid, 'VmHWM');
-    await checkCreated(running.url, work, warm.created + result.created);
+    const cpuAfter = readServerCpu();
+    const databaseCpuAfter = databases.readCpu();
+    const peakMemory = total(instances.map(({ pid }) => readMemory(pid, 'VmHWM')));
+    for (const url of urls) await checkCreated(url, work, warm.created + result.created);
     return {
       requestsPerSecond: result.requests / result.seconds,
       p50: result.p50,
       p99: result.p99,
-      cpu:
-        cpuBefore === undefined || cpuAfter === undefined
-          ? undefined
-          : (cpuAfter - cpuBefore) / result.requests,
+      cpu: perRequest(cpuBefore, cpuAfter, result.requests),
+      databaseCpu: perRequest(databaseCpuBefore, databaseCpuAfter, result.requests),
       peakMemory,
     };
   } catch (error) {
@@ -138,19 +160,39 @@ export async function measure(
       cause: error,
     });
   } finally {
-    await running.stop();
-    rmSync(folder, { recursive: true, force: true });
+    await stopServers(instances);
+    await databases.drop(name);
   }
 }
 
+async function databasesFor({ database }: Work): Promise<Databases> {
+  if (database === undefined) return sqlite;
+  postgres ??= startPostgres(directory);
+  return postgres;
+}
+
+/** The sum, where every value is known. */
+function total(values: readonly (number | undefined)[]): number | undefined {
+  const known = values.filter((value) => value !== undefined);
+  return known.length === values.length ? known.reduce((sum, value) => sum + value, 0) : undefined;
+}
+
+function perRequest(
+  before: number | undefined,
+  after: number | undefined,
+  requests: number,
+): number | undefined {
+  return before === undefined || after === undefined ? undefined : (after - before) / requests;
+}
+
 /** Waits until a server is through with the requests that the end of a load left under way. */
-async function settle(pid: number): Promise<void> {
+async function settle(readServerCpu: () => number | undefined): Promise<void> {
   let before: number | undefined;
-  let now = readCpu(pid);
+  let now = readServerCpu();
   do {
     before = now;
     await sleep(now === undefined ? 1000 : 50);
-    now = readCpu(pid);
+    now = readServerCpu();
   } while (now !== before);
 }
 
@@ -160,18 +202,19 @@ export async function measureStart(server: Server, settings: Settings): Promise<
   const nextStarts: number[] = [];
   let idleMemory: number | undefined;
   for (let start = 0; start < settings.starts; start++) {
-    const folder = join(directory, `start-${++copies}`);
-    const first = await startServer(server, folder);
+    const name = `start_${++copies}`;
+    const database = await sqlite.create(name);
+    const first = await startServer(server, database);
     firstStarts.push(first.startMilliseconds);
     await first.stop();
-    const next = await startServer(server, folder);
+    const next = await startServer(server, database);
     nextStarts.push(next.startMilliseconds);
     if (start === settings.starts - 1) {
       await sleep(settings.idle * 1000);
       idleMemory = readMemory(next.pid, 'VmRSS');
     }
     await next.stop();
-    rmSync(folder, { recursive: true, force: true });
+    await sqlite.drop(name);
   }
   return { firstStart: median(firstStarts), nextStart: median(nextStarts), idleMemory };
 }
@@ -187,6 +230,7 @@ export function medians(rounds: readonly Measurement[]): Measurement {
     p50: median(rounds.map((round) => round.p50)),
     p99: median(rounds.map((round) => round.p99)),
     cpu: of((round) => round.cpu),
+    databaseCpu: of((round) => round.databaseCpu),
     peakMemory: of((round) => round.peakMemory),
   };
 }
@@ -237,22 +281,33 @@ function sizeOf(path: string): number {
   return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
 }
 
-/** The folder of a database that holds that many categories, seeded through the server once. */
-function seededDatabase(server: Server, categories: number): Promise<string> {
-  const key = `${server.title}, ${categories}`;
+/** The name of a database that holds the work's categories, seeded through the server once. */
+function seededDatabase(
+  server: Server,
+  { database, categories }: Work,
+  databases: Databases,
+): Promise<string> {
+  const key = `${server.title}, ${database}, ${categories}`;
   const known = seeded.get(key);
   if (known) return known;
-  const folder = join(directory, `seeded-${seeded.size}`);
-  const made = startServer(server, folder).then(async (running) => {
-    try {
-      await seed(running.url, categories);
-    } finally {
-      await running.stop();
-    }
-    return folder;
-  });
+  const made = seedDatabase(server, categories, databases, `seeded_${seeded.size}`);
   seeded.set(key, made);
   return made;
+}
+
+async function seedDatabase(
+  server: Server,
+  categories: number,
+  databases: Databases,
+  name: string,
+): Promise<string> {
+  const running = await startServer(server, await databases.create(name));
+  try {
+    await seed(running.url, categories);
+  } finally {
+    await running.stop();
+  }
+  return name;
 }
 
 async function seed(url: string, categories: number): Promise<void> {
@@ -376,8 +431,10 @@ async function fetchList(
     throw new Error(`the list answered ${response.status}: ${body.toString()}`);
   }
   const categories = JSON.parse(body.toString()) as Category[];
+  // Ids may have gaps: on PostgreSQL a create that is under way holds one that nobody sees yet.
   categories.forEach(({ id }, index) => {
-    if (id !== index + 1) throw new Error(`category ${id} is at place ${index + 1} of the list`);
+    const before = categories[index - 1]?.id ?? 0;
+    if (!(id > before)) throw new Error(`category ${id} comes after ${before} in the list`);
   });
   return { categories, bytes: body.length, headers: response.headers };
 }

@@ -1,7 +1,8 @@
 import { cpus, release, totalmem, type as osType } from 'node:os';
+import { CAN_PIN } from './load.js';
 import type { Measurement, StartMeasurement } from './measure.js';
 import { SERVERS, type ServerName } from './servers.js';
-import { WORKS, type WorkName } from './works.js';
+import { WORKS, type Work, type WorkName } from './works.js';
 
 /** All that a run has found: medians over its rounds. */
 export interface Results {
@@ -95,6 +96,12 @@ const GOALS: readonly Goal[] = [
     figure: times('mix', 'fastify'),
   },
   {
+    text: 'PostgreSQL, list of 100, against Fastify and pg',
+    unit: 'x',
+    atLeast: 3,
+    figure: times('pg-list-100', 'fastify-pg'),
+  },
+  {
     text: 'list of 100, against the stock NestJS starter',
     unit: 'x',
     atLeast: 10,
@@ -120,11 +127,32 @@ const GOALS: readonly Goal[] = [
   },
 ];
 
+/** What a reader must know of the works on PostgreSQL, which stand together. */
+const POSTGRES_NOTE = [
+  'On PostgreSQL, each instance has a pool of 10 connections.',
+  ...(CAN_PIN
+    ? [
+        "PostgreSQL runs on the load generator's core: a server has the other one to itself, as on SQLite,",
+        'and what the database spends is not taken from the server that asks it.',
+        "Two instances share the server's core:",
+      ]
+    : []),
+  'the figures of two instances tell what a request costs with two, not how instances scale.',
+  'Their CPU time and memory are sums over both.',
+].join('\n');
+
+const isOnPostgres = (work: WorkName): boolean => {
+  const { database }: Work = WORKS[work];
+  return database === 'postgres';
+};
+
 /** All tables of a run as Markdown that is also aligned in a terminal. */
 export function renderTables(results: Results): string {
   const sections = [...results.works].map(
-    ([work, measurements]) => `### ${WORKS[work].title}\n\n${renderWork(measurements)}`,
+    ([work, measurements]) => `### ${WORKS[work].title}\n\n${renderWork(work, measurements)}`,
   );
+  const firstOnPostgres = [...results.works.keys()].findIndex(isOnPostgres);
+  if (firstOnPostgres >= 0) sections.splice(firstOnPostgres, 0, POSTGRES_NOTE);
   if (results.starts.size > 0) {
     sections.push(`### start and idle memory\n\n${renderStarts(results.starts)}`);
   }
@@ -167,31 +195,34 @@ function judge(
   return aimed ? 'pass, aim reached' : 'pass';
 }
 
-function renderWork(measurements: ReadonlyMap<ServerName, Measurement>): string {
+type Column = readonly [
+  heading: string,
+  figure: (of: Measurement) => number | undefined,
+  format: (value: number) => string,
+];
+
+const COLUMNS: readonly Column[] = [
+  ['requests/s', (of) => of.requestsPerSecond, significant],
+  ['p50 ms', (of) => of.p50, significant],
+  ['p99 ms', (of) => of.p99, significant],
+  ['CPU µs/request', (of) => of.cpu, significant],
+  ['peak memory', (of) => of.peakMemory, megabytes],
+];
+const DATABASE_CPU: Column = ['PostgreSQL CPU µs/request', (of) => of.databaseCpu, significant];
+
+function renderWork(work: WorkName, measurements: ReadonlyMap<ServerName, Measurement>): string {
   const service = measurements.get('service');
+  const columns = isOnPostgres(work) ? [...COLUMNS, DATABASE_CPU] : COLUMNS;
   const rows = [...measurements].map(([name, measurement]) => {
-    const cell = (
-      figure: (of: Measurement) => number | undefined,
-      format: (value: number) => string,
-    ): string => {
+    const cells = columns.map(([, figure, format]) => {
       const value = figure(measurement);
       if (value === undefined) return 'n/a';
       const ratio = divide(value, service && figure(service));
       return ratio === undefined ? format(value) : `${format(value)} (${significant(ratio)}x)`;
-    };
-    return [
-      SERVERS[name].title,
-      cell((of) => of.requestsPerSecond, significant),
-      cell((of) => of.p50, significant),
-      cell((of) => of.p99, significant),
-      cell((of) => of.cpu, significant),
-      cell((of) => of.peakMemory, megabytes),
-    ];
+    });
+    return [SERVERS[name].title].concat(cells);
   });
-  return renderTable(
-    ['server', 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs/request', 'peak memory'],
-    rows,
-  );
+  return renderTable(['server', ...columns.map(([heading]) => heading)], rows);
 }
 
 function renderStarts(starts: ReadonlyMap<ServerName, StartMeasurement>): string {

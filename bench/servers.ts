@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { pinned } from './load.js';
@@ -15,18 +14,19 @@ export interface Server {
   readonly title: string;
   /** The compiled program. */
   readonly script: string;
-  /** Its environment besides `PORT`, given the SQLite file to use. */
-  readonly env: (databaseFile: string) => Record<string, string>;
+  /** Its environment besides `PORT`, given the URL of its database: `sqlite:<file>` or `postgres://…`. */
+  readonly env: (database: string) => Record<string, string>;
   /** It is no more than the limit of the list: no durable creates, no validation. */
   readonly listOnly?: boolean;
 }
 
 const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
+/** A peer that keeps its data in a SQLite file. */
 const peer = (title: string, file: string, env: Record<string, string> = {}): Server => ({
   title,
   script: compiled(`./peers/${file}.js`),
-  env: (databaseFile) => ({ API_KEY, DATABASE_FILE: databaseFile, ...env }),
+  env: (database) => ({ API_KEY, DATABASE_FILE: database.replace(/^sqlite:/, ''), ...env }),
 });
 
 /** The service and its peers, by the names that `--server` takes. */
@@ -34,9 +34,9 @@ export const SERVERS = {
   service: {
     title: 'this service',
     script: compiled('../src/main.js'),
-    env: (databaseFile) => ({
+    env: (database) => ({
       HOST: '127.0.0.1',
-      DATABASE_URL: `sqlite:${databaseFile}`,
+      DATABASE_URL: database,
       BOOTSTRAP_API_KEY: API_KEY,
       LOG_LEVEL: 'error',
     }),
@@ -45,6 +45,11 @@ export const SERVERS = {
   fastify: peer('Fastify', 'fastify'),
   'fastify-no-etag': peer('Fastify, no ETag', 'fastify', { ETAG: 'off' }),
   'fastify-normal': peer('Fastify, NORMAL', 'fastify', { SYNCHRONOUS: 'NORMAL' }),
+  'fastify-pg': {
+    title: 'Fastify and pg',
+    script: compiled('./peers/fastify-pg.js'),
+    env: (database) => ({ API_KEY, DATABASE_URL: database }),
+  },
   express: peer('Express', 'express'),
   nest: peer('stock NestJS', 'nest'),
 } satisfies Record<string, Server>;
@@ -70,10 +75,9 @@ process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
 
 /**
  * Starts a server, pinned to core 0, on a free port of 127.0.0.1 and waits until it lists.
- * @param directory where it keeps its database; one that was used before is taken over
+ * @param database the URL of its database; one that was used before is taken over
  */
-export async function startServer(server: Server, directory: string): Promise<RunningServer> {
-  mkdirSync(directory, { recursive: true });
+export async function startServer(server: Server, database: string): Promise<RunningServer> {
   const port = await findFreePort();
   const url = `http://127.0.0.1:${port}/v1/categories`;
   const [command, args] = pinned(0, process.execPath, [server.script]);
@@ -83,7 +87,7 @@ export async function startServer(server: Server, directory: string): Promise<Ru
       PATH: process.env.PATH,
       NODE_ENV: 'production',
       PORT: String(port),
-      ...server.env(join(directory, 'categories.sqlite')),
+      ...server.env(database),
     },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -111,6 +115,30 @@ export async function startServer(server: Server, directory: string): Promise<Ru
   return { server, url, pid: child.pid ?? 0, startMilliseconds, stop };
 }
 
+/**
+ * Starts instances of a server one after the other on the same database.
+ * @param count how many; all on core 0
+ */
+export async function startServers(
+  server: Server,
+  database: string,
+  count: number,
+): Promise<RunningServer[]> {
+  const instances: RunningServer[] = [];
+  try {
+    while (instances.length < count) instances.push(await startServer(server, database));
+  } catch (error) {
+    await stopServers(instances);
+    throw error;
+  }
+  return instances;
+}
+
+/** Stops them all at once, and waits until they are gone. */
+export async function stopServers(instances: readonly RunningServer[]): Promise<void> {
+  await Promise.all(instances.map((instance) => instance.stop()));
+}
+
 async function answers(url: string): Promise<boolean> {
   try {
     const response = await fetch(url, { headers: { Authorization: `Bearer ${API_KEY}` } });
@@ -121,7 +149,8 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-async function findFreePort(): Promise<number> {
+/** A TCP port of 127.0.0.1 that nobody listens on. */
+export async function findFreePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
   const { port } = probe.address() as AddressInfo;
@@ -130,16 +159,20 @@ async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** The CPU time of all threads of a process, user and system, in microseconds; Linux only (proc(5)). */
+/**
+ * The CPU time, user and system, of all threads of a process and of its children that have ended, in
+ * microseconds; Linux only (proc(5)).
+ */
 export function readCpu(pid: number): number | undefined {
   const file = `/proc/${pid}/stat`;
   if (!existsSync(file)) return undefined;
-  // The name of the program stands in parentheses and may hold blanks; utime and stime are fields 14 and 15.
+  // The name of the program stands in parentheses and may hold blanks; utime, stime, cutime and
+  // cstime are fields 14 to 17.
   const fields = readFileSync(file, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');
   // In clock ticks, which Linux shows programs as hundredths of a second.
-  return (Number(fields[11]) + Number(fields[12])) * 10_000;
+  return fields.slice(11, 15).reduce((ticks, field) => ticks + Number(field), 0) * 10_000;
 }
 
 /** A process's memory in bytes, now (`VmRSS`) or at its peak (`VmHWM`); Linux only (proc(5)). */

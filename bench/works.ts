@@ -3,6 +3,10 @@ import type { ServerName } from './servers.js';
 /** What is asked of a server, and which servers are asked. */
 export interface Work {
   readonly title: string;
+  /** SQLite where it is not given. */
+  readonly database?: 'postgres';
+  /** How many instances of the server share the database and the connections; 1 where it is not given. */
+  readonly instances?: number;
   /** Categories that are there before. */
   readonly categories: number;
   readonly connections: number;
@@ -24,6 +28,7 @@ export interface Work {
 
 const LIST = { connections: 64, createEvery: 0 } as const;
 const CREATE = { categories: 0, createEvery: 1 } as const;
+const POSTGRES = { database: 'postgres', servers: ['service', 'fastify-pg'], quick: [] } as const;
 
 /** The work, by the names that `--only` takes. */
 export const WORKS = {
@@ -99,6 +104,34 @@ export const WORKS = {
     servers: ['service', 'fastify', 'express'],
     quick: ['service', 'fastify'],
     inChart: true,
+  },
+  'pg-list-100': {
+    ...LIST,
+    ...POSTGRES,
+    title: 'PostgreSQL, list of 100',
+    categories: 100,
+    inChart: true,
+  },
+  'pg-list-100-two': {
+    ...LIST,
+    ...POSTGRES,
+    title: 'PostgreSQL, list of 100, two instances',
+    instances: 2,
+    categories: 100,
+  },
+  'pg-create-64': {
+    ...CREATE,
+    ...POSTGRES,
+    title: 'PostgreSQL, create, 64 connections',
+    connections: 64,
+    inChart: true,
+  },
+  'pg-create-64-two': {
+    ...CREATE,
+    ...POSTGRES,
+    title: 'PostgreSQL, create, 64 connections, two instances',
+    instances: 2,
+    connections: 64,
   },
 } satisfies Record<string, Work>;
 
