@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import { DatabaseConnection } from '../database/connection.js';
-import { unavailable } from '../database/errors.js';
+import { patiently, unavailable } from '../database/errors.js';
 import { ApiError } from '../errors/api-error.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { isPublic } from './public.decorator.js';
@@ -29,7 +29,7 @@ export class ApiKeyGuard implements CanActivate {
     if (!this.database.isOpen) throw unavailable();
     const key = BEARER.exec(authorization)?.[1];
     const valid = key !== undefined && this.keys.isValid(key);
-    return typeof valid === 'boolean' ? accept(valid) : valid.then(accept);
+    return typeof valid === 'boolean' ? accept(valid) : patiently(valid).then(accept);
   }
 }
 

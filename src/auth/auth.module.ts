@@ -18,9 +18,9 @@ export class AuthModule implements OnModuleInit {
     private readonly keys: ApiKeysService,
   ) {}
 
-  async onModuleInit(): Promise<void> {
+  onModuleInit(): void {
     const { bootstrapApiKey } = this.config;
     if (bootstrapApiKey === undefined) return;
-    await this.database.whenOpen(() => this.keys.ensure(bootstrapApiKey, 'bootstrap'));
+    this.database.whenOpen(() => this.keys.ensure(bootstrapApiKey, 'bootstrap'));
   }
 }

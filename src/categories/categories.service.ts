@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import DataLoader from 'dataloader';
 import { DataSource } from 'typeorm';
-import { isRefusal } from '../database/errors.js';
+import { isRefusal, patiently } from '../database/errors.js';
 import type { JsonSnapshot } from '../http/json-snapshot.js';
 import type { Category, NewCategory } from './categories.dto.js';
 import { toCategory } from './categories.entity.js';
@@ -32,12 +32,13 @@ export class CategoriesService {
 
   /** All categories in id order; every create that was answered before is among them. */
   list(): JsonSnapshot | Promise<JsonSnapshot> {
-    return this.snapshot.current();
+    const list = this.snapshot.current();
+    return list instanceof Promise ? patiently(list) : list;
   }
 
   /** Stores a category. It is on disk when the promise resolves. */
   create(category: NewCategory): Promise<Category> {
-    return this.creates.load(category);
+    return patiently(this.creates.load(category));
   }
 
   private async commit(group: readonly NewCategory[]): Promise<(Category | Error)[]> {

@@ -1,4 +1,5 @@
 /** `npm run db:copy -- --from sqlite:<file> --to postgres://…`: moves a store into an empty database. */
+import { existsSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
@@ -35,11 +36,19 @@ async function copy({ from, to }: Options): Promise<void> {
   if (!from.startsWith('sqlite:') || !/^postgres(ql)?:/.test(to)) {
     throw new Error('It copies from sqlite:<file> to postgres://…');
   }
+  // TypeORM would make its folder.
+  const { database } = loadConfig({ DATABASE_URL: from });
+  if (database.type === 'sqlite' && !existsSync(database.file))
+    throw new Error(`The source ${database.file} does not exist.`);
   const source = dataSource(from, { fileMustExist: true });
   const target = dataSource(to);
   try {
     await source.initialize();
-    if (await source.showMigrations()) {
+    // `showMigrations` would make their table.
+    const [known] = await source.query(
+      `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'`,
+    );
+    if (known === undefined || (await source.showMigrations())) {
       throw new Error('The source has an older schema: start the service on it once, then copy.');
     }
     await target.open();
@@ -70,11 +79,25 @@ async function copyAll(source: DataSource, target: EntityManager): Promise<void>
       notTTYSchedule: 1_000,
     });
     bar.start(count, 0);
-    for await (const rows of batches(source.manager, metadata)) {
-      await target.insert(metadata.target, rows);
-      bar.increment(rows.length);
+    try {
+      for await (const rows of batches(source.manager, metadata)) {
+        await target
+          .createQueryBuilder()
+          .insert()
+          // Named, the generated id is among them; otherwise TypeORM leaves it to PostgreSQL.
+          .into(
+            metadata.target,
+            metadata.columns.map(({ propertyName }) => propertyName),
+          )
+          .values(rows)
+          .updateEntity(false)
+          .execute();
+        bar.increment(rows.length);
+      }
+    } finally {
+      // Its timer would keep the process alive.
+      bar.stop();
     }
-    bar.stop();
     await continueIds(source, target, metadata);
     await compare(source.manager, target, metadata);
     process.stdout.write(`${metadata.tableName}: ${count} rows copied and compared\n`);
@@ -86,7 +109,7 @@ async function* batches(
   manager: EntityManager,
   { target }: EntityMetadata,
 ): AsyncGenerator<ObjectLiteral[]> {
-  for (let last = 0; ;) {
+  for (let last = Number.MIN_SAFE_INTEGER; ;) {
     const rows: ObjectLiteral[] = await manager
       .createQueryBuilder(target, 'row')
       .where('row.id > :last', { last })
@@ -110,10 +133,12 @@ async function continueIds(
     [tableName],
   );
   if (sequence !== undefined && sequence.seq > 0) {
-    await target.query(`SELECT setval(pg_get_serial_sequence($1, 'id'), $2)`, [
-      tableName,
-      sequence.seq,
-    ]);
+    // Not setval, which a rollback does not undo.
+    const [{ name }]: [{ name: string }] = await target.query(
+      `SELECT pg_get_serial_sequence($1, 'id') AS "name"`,
+      [tableName],
+    );
+    await target.query(`ALTER SEQUENCE ${name} RESTART WITH ${sequence.seq + 1}`);
   }
 }
 

@@ -4,7 +4,7 @@ import {
   Injectable,
   Logger,
   type OnApplicationShutdown,
-  type OnModuleInit,
+  type OnApplicationBootstrap,
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
@@ -22,7 +22,7 @@ const LONGEST_PAUSE = 15_000;
  * application runs and answers 503.
  */
 @Injectable()
-export class DatabaseConnection implements OnModuleInit, OnApplicationShutdown {
+export class DatabaseConnection implements OnApplicationBootstrap, OnApplicationShutdown {
   /** The schema is up to date and queries may be sent. */
   isOpen = false;
   /** Resolves when `isOpen` becomes true; rejects where the database cannot be used at all. */
@@ -36,14 +36,16 @@ export class DatabaseConnection implements OnModuleInit, OnApplicationShutdown {
     @InjectDataSource() private readonly dataSource: DataSource,
   ) {}
 
-  /** Runs a task once the database is open, before any request is let through to it. */
-  async whenOpen(task: () => Promise<void>): Promise<void> {
-    if (this.isOpen) await task();
-    else this.tasks.push(task);
+  /**
+   * Runs a task once the database is open, before any request is let through to it. To be called
+   * before the application is initialised, as in `onModuleInit`.
+   */
+  whenOpen(task: () => Promise<void>): void {
+    this.tasks.push(task);
   }
 
   /** @throws where the database cannot be used, and waiting would not help */
-  async onModuleInit(): Promise<void> {
+  async onApplicationBootstrap(): Promise<void> {
     try {
       await this.open();
     } catch (error) {
@@ -84,7 +86,8 @@ export class DatabaseConnection implements OnModuleInit, OnApplicationShutdown {
     } finally {
       if (migrator.isInitialized) await migrator.destroy();
     }
-    await this.dataSource.initialize();
+    // It is after a try whose tasks failed.
+    if (!this.dataSource.isInitialized) await this.dataSource.initialize();
     for (const task of this.tasks) await task();
     this.isOpen = true;
   }

@@ -39,6 +39,26 @@ function codeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 }
 
+/**
+ * Milliseconds that a request waits for the database at most, for its key and then for its work, so
+ * that it is answered within 5 seconds. The limits of the pool alone would let it wait longer: for a
+ * query that others began, then for a connection, then for its own query.
+ */
+const PATIENCE = 2_300;
+
+/**
+ * Waits for the database as long as a request may; what was begun goes on.
+ *
+ * @throws {ApiError} SERVICE_UNAVAILABLE
+ */
+export async function patiently<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(unavailable()), PATIENCE);
+  });
+  return Promise.race([work, limit]).finally(() => clearTimeout(timer));
+}
+
 /** What a client is told while the database is away. */
 export function unavailable(cause?: unknown): ApiError {
   return new ApiError(
