@@ -121,7 +121,11 @@ export class Load {
       () =>
         this.problems.length > 0
           ? []
-          : goals.filter(({ client, goal }) => client[count] < goal).map(({ client }) => client),
+          : goals
+              .filter(({ client, goal }) => client[count] < goal)
+              .map(
+                ({ client: { kind, [count]: reached }, goal }) => `${kind}: ${reached} of ${goal}`,
+              ),
       (behind) => behind.length === 0,
       timeout,
     );

@@ -1,37 +1,43 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** Stands between a client and a server, and can play a network that loses connections. */
+/** Stands between a client and a server, and can play a network that is slow or loses connections. */
 export class TcpProxy {
   private readonly open = new Set<Socket>();
-  private forwarding: [Socket, Socket][] = [];
+  private forwarding: (() => void)[] = [];
 
-  private constructor(private readonly server: Server) {}
+  private constructor(
+    private readonly server: Server,
+    private readonly latency: number,
+  ) {}
 
   /**
    * Listens on a free port of the loopback interface.
    *
-   * @param target the address that connections are made to
+   * @param url the address of the server
+   * @param latency milliseconds by which whatever the server sends comes later
    */
-  static async listen(target: { host: string; port: number }): Promise<TcpProxy> {
+  static async listen(url: string, latency = 0): Promise<TcpProxy> {
+    const { hostname: host, port } = new URL(url);
     const server = createServer();
-    const proxy = new TcpProxy(server);
-    server.on('connection', (near) => proxy.forward(near, connect(target)));
+    const proxy = new TcpProxy(server, latency);
+    server.on('connection', (near) =>
+      proxy.forward(near, connect({ host, port: Number(port), noDelay: true })),
+    );
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     return proxy;
   }
 
-  get port(): number {
-    return (this.server.address() as AddressInfo).port;
+  /** The address of the server by way of the proxy. */
+  through(url: string): string {
+    const { port } = this.server.address() as AddressInfo;
+    return Object.assign(new URL(url), { hostname: '127.0.0.1', port: String(port) }).href;
   }
 
   /** From now on, nothing comes through the connections that are open, nor do they end. New ones work. */
   hang(): void {
-    for (const [near, far] of this.forwarding) {
-      near.unpipe(far).removeAllListeners('close').pause();
-      far.unpipe(near).removeAllListeners('close').pause();
-    }
+    for (const end of this.forwarding) end();
     this.forwarding = [];
   }
 
@@ -42,16 +48,23 @@ export class TcpProxy {
   }
 
   private forward(near: Socket, far: Socket): void {
-    this.forwarding.push([near, far]);
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      this.open.add(socket);
-      socket
-        .on('error', () => undefined)
-        .on('close', () => other.destroy())
-        .pipe(other);
-    }
+    near.setNoDelay();
+    this.forwardTo(far, near, 0);
+    this.forwardTo(near, far, this.latency);
+  }
+
+  private forwardTo(to: Socket, from: Socket, latency: number): void {
+    let hangs = false;
+    const pass = (act: () => void): void => {
+      if (hangs) return;
+      if (latency === 0) act();
+      else setTimeout(act, latency);
+    };
+    this.open.add(from);
+    this.forwarding.push(() => (hangs = true));
+    from
+      .on('error', () => undefined)
+      .on('data', (chunk) => pass(() => to.write(chunk)))
+      .on('close', () => pass(() => to.destroy()));
   }
 }
