@@ -14,17 +14,27 @@ export class PetstoreDataSource extends DataSource {
    */
   async open(): Promise<Migration[]> {
     await this.initialize();
-    if (this.options.type === 'postgres') return this.migrateLocked();
+    return this.options.type === 'postgres' ? this.migratePostgres() : this.migrateSqlite();
+  }
+
+  /** In one transaction that takes the write lock before it looks at what is left to do. */
+  private async migrateSqlite(): Promise<Migration[]> {
+    // As TypeORM does around a migration; within a transaction it would have no effect.
+    await this.query('PRAGMA foreign_keys = OFF');
+    await this.query('BEGIN IMMEDIATE');
     try {
-      return await this.runMigrations();
-    } catch {
-      // Another process may have migrated at the same moment, and then nothing is left to do. What
-      // is really wrong fails again.
-      return this.runMigrations();
+      const migrations = await this.runMigrations({ transaction: 'none' });
+      await this.query('COMMIT');
+      return migrations;
+    } catch (error) {
+      await this.query('ROLLBACK');
+      throw error;
+    } finally {
+      await this.query('PRAGMA foreign_keys = ON');
     }
   }
 
-  private async migrateLocked(): Promise<Migration[]> {
+  private async migratePostgres(): Promise<Migration[]> {
     const holder = this.createQueryRunner();
     try {
       await holder.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
