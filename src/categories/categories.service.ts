@@ -19,11 +19,14 @@ export class CategoriesService {
    * them all. Measured with 64 connections: 13,000 durable creates a second, against 900 with one
    * commit each. A lone create waits for nobody.
    */
-  private readonly creates = new DataLoader((group: readonly NewCategory[]) => this.commit(group), {
-    cache: false,
-    maxBatchSize: GROUP_LIMIT,
-    batchScheduleFn: setImmediate,
-  });
+  private readonly creates = new DataLoader(
+    (group: readonly NewCategory[]) => patiently(this.commit(group)),
+    {
+      cache: false,
+      maxBatchSize: GROUP_LIMIT,
+      batchScheduleFn: setImmediate,
+    },
+  );
 
   constructor(
     private readonly snapshot: CategoriesSnapshot,
@@ -38,7 +41,7 @@ export class CategoriesService {
 
   /** Stores a category. It is on disk when the promise resolves. */
   create(category: NewCategory): Promise<Category> {
-    return patiently(this.creates.load(category));
+    return this.creates.load(category);
   }
 
   private async commit(group: readonly NewCategory[]): Promise<(Category | Error)[]> {
