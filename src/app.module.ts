@@ -11,6 +11,7 @@ import { JsonBodyGuard } from './http/json-body.guard.js';
 import { UnmatchedController } from './http/unmatched.controller.js';
 import { StrictValidationPipe } from './http/validation.pipe.js';
 import { LifecycleGuard } from './lifecycle/lifecycle.guard.js';
+import { MetricsModule } from './metrics/metrics.module.js';
 import { PetsModule } from './pets/pets.module.js';
 import { StoreModule } from './store/store.module.js';
 
@@ -20,6 +21,7 @@ class UnmatchedModule {}
 
 @Module({
   imports: [
+    MetricsModule,
     DatabaseModule,
     AuthModule,
     CategoriesModule,

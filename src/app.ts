@@ -4,6 +4,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
 import { type Config, LOG_LEVELS } from './config.js';
 import { HttpAdapter } from './http/http.adapter.js';
+import { logRequests } from './http/request-log.js';
 import { serveDocument } from './openapi.js';
 
 /** What a test replaces. */
@@ -45,6 +46,7 @@ export async function createApp(
     });
   }
   serveDocument(app, config);
+  if (LOG_LEVELS.indexOf(config.logLevel) >= LOG_LEVELS.indexOf('debug')) logRequests(adapter);
   return app;
 }
 
@@ -71,6 +73,8 @@ export function createLogger({ production, logLevel }: Config): ConsoleLogger {
     prefix: 'Petstore',
     json: production,
     flattenParams: true,
+    // Drivers and parsers put what a client sent into their errors, and a client may send its key anywhere.
+    redact: ['parameters', 'detail', 'body', 'input'],
     // Nest calls the level `log` that everybody else calls `info`.
     logLevels: levels.map((level) => (level === 'info' ? 'log' : level)),
   });

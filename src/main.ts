@@ -28,7 +28,10 @@ async function run(): Promise<void> {
     process.once(signal, () => {
       logger.log(`${signal}: stopping`);
       void app.close().then(
-        () => process.exit(0),
+        () => {
+          logger.log('Stopped');
+          process.exit(0);
+        },
         (error: unknown) => {
           logger.error('The stop failed', error);
           process.exit(1);

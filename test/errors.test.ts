@@ -667,7 +667,7 @@ describe('a handler that crashes', () => {
       const logged = lines.filter((line) => line.includes(id)).join('');
       expect(logged).toContain(SECRET);
       expect(logged).toContain('errors.test');
-      expect(logged).toContain('GET /v1/crash/500/an%20Error');
+      expect(logged).toContain('GET /v1/crash/500/:crash');
       expect(lines.join('')).not.toContain(own.key);
       // One line of JSON for each entry, or text for a reader.
       const isJson = lines.every(

@@ -89,6 +89,7 @@ export class ApiKeysService implements BeforeApplicationShutdown {
       { id, revokedAt: IsNull() },
       { revokedAt: new Date() },
     );
+    if (affected === 1) this.logger.log(`Revoked API key ${id}`);
     return affected === 1;
   }
 
@@ -111,7 +112,11 @@ export class ApiKeysService implements BeforeApplicationShutdown {
   private async look(key: string): Promise<boolean> {
     const now = Date.now();
     const record = await this.keys.findOneBy({ hash: hashOf(key), revokedAt: IsNull() });
+    const before = this.recent.get(key)?.key;
     this.recent.delete(key);
+    if (record === null && before !== undefined) {
+      this.logger.log(`API key ${before.id} (${before.name}) was revoked: it lets nobody in`);
+    }
     if (record === null || !this.accept(record, now)) return false;
     this.recent.set(key, { key: record, checkedAt: now });
     if (this.recent.size > REMEMBERED_KEYS) this.recent.delete(this.recent.keys().next().value!);

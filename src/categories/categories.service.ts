@@ -4,6 +4,7 @@ import DataLoader from 'dataloader';
 import { DataSource } from 'typeorm';
 import { isRefusal, patiently } from '../database/errors.js';
 import type { JsonSnapshot } from '../http/json-snapshot.js';
+import { type Histogram, Metrics } from '../metrics/metrics.service.js';
 import type { Category, NewCategory } from './categories.dto.js';
 import { toCategory } from './categories.entity.js';
 import { CategoriesSnapshot } from './categories.snapshot.js';
@@ -28,10 +29,20 @@ export class CategoriesService {
     },
   );
 
+  private readonly groupSizes: Histogram;
+
   constructor(
     private readonly snapshot: CategoriesSnapshot,
     @InjectDataSource() private readonly dataSource: DataSource,
-  ) {}
+    metrics: Metrics,
+  ) {
+    this.groupSizes = metrics.histogram(
+      'petstore_create_group_size',
+      'How many creates went into one statement.',
+      [1, 2, 5, 10, 20, 50, 100, 200, 500],
+      { operation: 'createCategory' },
+    );
+  }
 
   /** All categories in id order; every create that was answered before is among them. */
   list(): JsonSnapshot | Promise<JsonSnapshot> {
@@ -45,6 +56,7 @@ export class CategoriesService {
   }
 
   private async commit(group: readonly NewCategory[]): Promise<(Category | Error)[]> {
+    this.groupSizes.observe(group.length);
     try {
       return await this.insert(group);
     } catch (error) {

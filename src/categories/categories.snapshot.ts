@@ -4,6 +4,7 @@ import { DataSource } from 'typeorm';
 import { Revision } from '../database/revision.js';
 import { shareNext } from '../database/share-next.js';
 import { JsonSnapshot } from '../http/json-snapshot.js';
+import { type Counter, Metrics } from '../metrics/metrics.service.js';
 import { type CategoryRow, toCategory } from './categories.entity.js';
 
 /**
@@ -14,11 +15,26 @@ import { type CategoryRow, toCategory } from './categories.entity.js';
 export class CategoriesSnapshot {
   private latest: { readonly revision: number; readonly list: JsonSnapshot } | undefined;
   private readonly refresh = shareNext(() => this.make());
+  private readonly hits: Counter;
+  private readonly rebuilds: Counter;
 
   constructor(
     private readonly revision: Revision,
     @InjectDataSource() private readonly dataSource: DataSource,
-  ) {}
+    metrics: Metrics,
+  ) {
+    const labels = { snapshot: 'categories' };
+    this.hits = metrics.counter(
+      'petstore_snapshot_hits_total',
+      'Reads that a snapshot served as it was.',
+      labels,
+    );
+    this.rebuilds = metrics.counter(
+      'petstore_snapshot_rebuilds_total',
+      'Times that a snapshot was made anew, because its table may have changed.',
+      labels,
+    );
+  }
 
   /** @throws {QueryFailedError} where the database does not answer */
   current(): JsonSnapshot | Promise<JsonSnapshot> {
@@ -29,7 +45,9 @@ export class CategoriesSnapshot {
   }
 
   private at(revision: number): JsonSnapshot | Promise<JsonSnapshot> {
-    return this.latest?.revision === revision ? this.latest.list : this.refresh();
+    if (this.latest?.revision !== revision) return this.refresh();
+    this.hits.value++;
+    return this.latest.list;
   }
 
   private async make(): Promise<JsonSnapshot> {
@@ -42,6 +60,7 @@ export class CategoriesSnapshot {
       const rows: CategoryRow[] = await this.dataSource.query(
         'SELECT "id", "name", "description" FROM "categories" ORDER BY "id"',
       );
+      this.rebuilds.value++;
       latest = { revision, list: new JsonSnapshot(rows.map(toCategory)) };
       this.latest = latest;
     }

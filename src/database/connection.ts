@@ -11,6 +11,7 @@ import { DataSource } from 'typeorm';
 import { CONFIG, type Config } from '../config.js';
 import { PetstoreDataSource } from './data-source.js';
 import { isUnavailable } from './errors.js';
+import { DatabaseMetrics } from './metrics.js';
 import { databaseOptions } from './options.js';
 
 /** Milliseconds between two tries to reach a database that is away: the first, and the longest. */
@@ -34,6 +35,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   constructor(
     @Inject(CONFIG) private readonly config: Config,
     @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly metrics: DatabaseMetrics,
   ) {}
 
   /**
@@ -65,6 +67,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       !this.stop.signal.aborted;
       pause = Math.min(pause * 2, LONGEST_PAUSE)
     ) {
+      this.metrics.observe(error);
       this.logger.warn(
         `The database does not answer (${error.message}); trying again in ${pause} ms`,
       );

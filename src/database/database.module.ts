@@ -3,6 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config.js';
 import { DatabaseConnection } from './connection.js';
 import { PetstoreDataSource } from './data-source.js';
+import { DatabaseMetrics } from './metrics.js';
 import { databaseOptions } from './options.js';
 import { Revision } from './revision.js';
 
@@ -19,7 +20,7 @@ import { Revision } from './revision.js';
       dataSourceFactory: async (options) => new PetstoreDataSource(options!),
     }),
   ],
-  providers: [DatabaseConnection, Revision],
-  exports: [DatabaseConnection, Revision],
+  providers: [DatabaseConnection, DatabaseMetrics, Revision],
+  exports: [DatabaseConnection, DatabaseMetrics, Revision],
 })
 export class DatabaseModule {}

@@ -35,6 +35,11 @@ export function isUnavailable(error: unknown): boolean {
   return queryFailed || (cause instanceof Error && NO_CONNECTION.test(cause.message));
 }
 
+/** The driver's code of a failure, such as `SQLITE_FULL`, `57P01` or `ECONNREFUSED`; empty where it has none. */
+export function databaseCodeOf(error: unknown): string {
+  return codeOf(error instanceof QueryFailedError ? error.driverError : error);
+}
+
 function codeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 }

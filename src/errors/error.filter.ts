@@ -1,6 +1,8 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { isUnavailable, unavailable } from '../database/errors.js';
+import { DatabaseMetrics } from '../database/metrics.js';
+import { operationOf } from '../http/operation-name.js';
 import { sendError, toErrorAnswer } from './error-answer.js';
 
 /** The one place that answers with an error: whatever was thrown becomes `{ code, message, status }`. */
@@ -8,13 +10,16 @@ import { sendError, toErrorAnswer } from './error-answer.js';
 export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger(ErrorFilter.name);
 
+  constructor(private readonly metrics: DatabaseMetrics) {}
+
   catch(error: unknown, host: ArgumentsHost): void {
     const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
+    this.metrics.observe(error);
     const answer = toErrorAnswer(isUnavailable(error) ? unavailable(error) : error);
     // 501 is an answer by design, not a failure.
     if (answer.body.status >= 500 && answer.body.status !== 501) {
-      this.logger.error(`${request.method} ${request.path} failed`, error, {
+      this.logger.error(`${request.method} ${operationOf(request)} failed`, error, {
         requestId: request.id,
       });
     }

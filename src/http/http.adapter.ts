@@ -8,11 +8,13 @@ import {
 } from 'node:http';
 import { Server as TcpServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Logger } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type RequestHandler } from 'express';
 import type { Config } from '../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { type ErrorAnswer, sendError, toErrorAnswer } from '../errors/error-answer.js';
+import { type AnsweredRequest, operationOf } from './operation-name.js';
 
 declare module 'node:http' {
   interface IncomingMessage {
@@ -32,11 +34,31 @@ const STOP_GRACE = 500;
 /** Milliseconds from the start of the stop to the moment when whatever is still open is cut. */
 const STOP_LIMIT = 8_000;
 
+const logger = new Logger('HttpAdapter');
+
 const SANE_REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
+/** An API key of the service; a client that sends one as its request id would find it in the log. */
+const API_KEY = /pet_[\w-]{43}/;
+
+/**
+ * What is told of an answer in the moment in which it is handed to the network.
+ *
+ * @param milliseconds since the headers of the request were there; undefined where they never were
+ */
+export type AnswerListener = (
+  request: AnsweredRequest,
+  status: number,
+  milliseconds: number | undefined,
+) => void;
 
 /** A connection, with the response to the newest request that arrived on it. */
 interface Connection extends Socket {
   latest?: ServerResponse;
+}
+
+/** A response that knows when its request arrived, in milliseconds of `performance.now()`. */
+interface TimedResponse extends ServerResponse {
+  readonly startedAt: number;
 }
 
 /** A layer of the Express router, as far as it is used here; the published types lack `match`. */
@@ -65,9 +87,13 @@ export class HttpAdapter extends ExpressAdapter {
   /** True from the first moment of a stop on. */
   stopping = false;
   private readonly connections = new Set<Connection>();
+  private readonly listeners: AnswerListener[] = [];
 
   constructor(
-    private readonly config: Pick<Config, 'keepAliveTimeout' | 'shutdownDelay' | 'trustProxy'>,
+    private readonly config: Pick<
+      Config,
+      'bootstrapApiKey' | 'keepAliveTimeout' | 'shutdownDelay' | 'trustProxy'
+    >,
   ) {
     const app = express();
     // Nothing here reads them, and each costs microseconds a request: lists carry an ETag of their own.
@@ -101,20 +127,34 @@ export class HttpAdapter extends ExpressAdapter {
         const refusal = answer('METHOD_NOT_ALLOWED', 'This is no proxy: CONNECT is not taken.', {
           Allow: 'GET, HEAD, POST',
         });
-        const refuseTunnel = () => writeRaw(socket, refusal, requestId(request));
+        const refuseTunnel = () => this.writeRaw(socket, refusal, request);
         if (isIdle(socket)) refuseTunnel();
         else socket.latest?.once('close', refuseTunnel);
       })
       .on('clientError', (error: NodeJS.ErrnoException, socket: Connection) =>
-        refuse(error, socket),
+        this.refuse(error, socket),
       );
     this.httpServer.keepAliveTimeout = this.config.keepAliveTimeout;
+  }
+
+  /** Has a listener told of every answer. */
+  onAnswer(listener: AnswerListener): void {
+    this.listeners.push(listener);
+  }
+
+  /** Connections with a request that is not answered yet; pipelined requests count as one. */
+  get requestsInFlight(): number {
+    return [...this.connections].filter((connection) => !isIdle(connection)).length;
+  }
+
+  get connectionCount(): number {
+    return this.connections.size;
   }
 
   /** The options of Node's HTTP server. */
   protected serverOptions(app: Express): ServerOptions {
     return {
-      ...expressClasses(app),
+      ...expressClasses(app, (response) => this.answered(response)),
       headersTimeout: HEADERS_TIMEOUT,
       requestTimeout: REQUEST_TIMEOUT,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
@@ -184,24 +224,103 @@ export class HttpAdapter extends ExpressAdapter {
     } else {
       // Where no route was even tried Express would answer by itself, in HTML.
       (app as unknown as Handler)(request, response, (error) =>
-        sendError(
-          response,
-          error === undefined
-            ? answer('BAD_REQUEST', 'The target of the request has no path.')
-            : toErrorAnswer(error),
-        ),
+        this.answerAfterRoutes(request, response, error),
       );
     }
   }
 
+  private answerAfterRoutes(
+    request: IncomingMessage,
+    response: ServerResponse,
+    error: unknown,
+  ): void {
+    const refusal =
+      error === undefined
+        ? answer('BAD_REQUEST', 'The target of the request has no path.')
+        : toErrorAnswer(error);
+    if (refusal.body.status >= 500) {
+      logger.error(`${request.method} ${operationOf(request)} failed`, error, {
+        requestId: request.id,
+      });
+    }
+    sendError(response, refusal);
+  }
+
+  /** A response is about to end. */
+  private answered({ req, statusCode, startedAt }: TimedResponse): void {
+    const milliseconds = performance.now() - startedAt;
+    for (const listener of this.listeners) listener(req, statusCode, milliseconds);
+  }
+
   /** What every answer has: a request id, and no place in a cache unless its operation says so. */
   private prepare(request: IncomingMessage, response: ServerResponse): void {
-    request.id = requestId(request);
+    request.id = this.requestId(request);
     response.setHeader('X-Request-Id', request.id);
     response.setHeader('Cache-Control', 'no-store');
     (request.socket as Connection).latest = response;
     // Not before the listener is closed: clients would only connect again.
     if (!this.httpServer.listening) response.shouldKeepAlive = false;
+  }
+
+  /** The client's own, where it is a sane one and no key, else a fresh UUID. */
+  private requestId({ headers }: IncomingMessage): string {
+    const given = headers['x-request-id'];
+    return typeof given === 'string' && SANE_REQUEST_ID.test(given) && !this.hasKey(given)
+      ? given
+      : randomUUID();
+  }
+
+  private hasKey(text: string): boolean {
+    const { bootstrapApiKey } = this.config;
+    return API_KEY.test(text) || (bootstrapApiKey !== undefined && text.includes(bootstrapApiKey));
+  }
+
+  /** Answers a request that Node's HTTP parser gave up on, and closes the connection. */
+  private refuse(error: NodeJS.ErrnoException, connection: Connection): void {
+    const { latest } = connection;
+    if (error.code === 'ECONNRESET' || !connection.writable) {
+      connection.destroy();
+    } else if (latest?.req.complete === true && !latest.writableFinished && !latest.destroyed) {
+      // A pipelined request went wrong: the one before it is answered first, or its client would take
+      // this error for its own answer.
+      latest.once('close', () => this.refuse(error, connection));
+    } else if (latest?.req.complete === false && latest.headersSent) {
+      // The rest of a request that has its answer already.
+      connection.destroy();
+    } else {
+      // What went wrong is the body of a request whose headers came, or something without an id.
+      this.writeRaw(
+        connection,
+        answerTo(error),
+        latest?.req.complete === false ? latest.req : undefined,
+      );
+    }
+  }
+
+  /** Writes an answer where Node has no response object for it, and closes the connection. */
+  private writeRaw(
+    connection: Socket,
+    { body, headers }: ErrorAnswer,
+    request?: IncomingMessage,
+  ): void {
+    const id = request?.id ?? (request === undefined ? randomUUID() : this.requestId(request));
+    const text = JSON.stringify(body);
+    const head = {
+      Date: new Date().toUTCString(),
+      Connection: 'close',
+      'X-Request-Id': id,
+      'Cache-Control': 'no-store',
+      'Content-Type': 'application/json; charset=utf-8',
+      'Content-Length': Buffer.byteLength(text),
+      ...headers,
+    };
+    const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
+    connection.end(
+      `HTTP/1.1 ${body.status} ${STATUS_CODES[body.status]}\r\n${lines.join('')}\r\n${text}`,
+      () => connection.destroy(),
+    );
+    const answered = { id, method: request?.method };
+    for (const listener of this.listeners) listener(answered, body.status, undefined);
   }
 }
 
@@ -210,12 +329,23 @@ export class HttpAdapter extends ExpressAdapter {
  * the optimised shapes of both. These classes make them with that prototype from the start, so that
  * Express's call changes nothing. Measured on Node 20: a Nest route takes 32 us with them and 106 us
  * without; on Node 24 the gain is 7 to 8 percent. Every answer is the same with and without them.
+ *
+ * @param answered is told of a response before its `end`: a listener of `finish` would cost microseconds
  */
 export function expressClasses(
   app: Express,
+  answered: (response: TimedResponse) => void,
 ): Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
   class ExpressRequest extends IncomingMessage {}
-  class ExpressResponse<Request extends IncomingMessage> extends ServerResponse<Request> {}
+  class ExpressResponse<Request extends IncomingMessage> extends ServerResponse<Request> {
+    readonly startedAt = performance.now();
+
+    // Node's overloads have no common signature.
+    override end(chunk?: any, encoding?: any, callback?: any): this {
+      if (!this.writableEnded) answered(this);
+      return super.end(chunk, encoding, callback);
+    }
+  }
   Object.setPrototypeOf(ExpressRequest.prototype, app.request);
   Object.setPrototypeOf(ExpressResponse.prototype, app.response);
   app.request = ExpressRequest.prototype as unknown as Express['request'];
@@ -229,11 +359,6 @@ type Handler = (
   response: ServerResponse,
   next: (error?: unknown) => void,
 ) => void;
-
-function requestId({ headers }: IncomingMessage): string {
-  const given = headers['x-request-id'];
-  return typeof given === 'string' && SANE_REQUEST_ID.test(given) ? given : randomUUID();
-}
 
 /** RFC 9112, section 3.2: an HTTP/1.1 request without a Host, and any with two, is a 400. */
 function hasOneHost({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
@@ -254,28 +379,6 @@ function answer(...[code, message, headers]: ConstructorParameters<typeof ApiErr
   return toErrorAnswer(new ApiError(code, message, headers));
 }
 
-/** Answers a request that Node's HTTP parser gave up on, and closes the connection. */
-function refuse(error: NodeJS.ErrnoException, connection: Connection): void {
-  const { latest } = connection;
-  if (error.code === 'ECONNRESET' || !connection.writable) {
-    connection.destroy();
-  } else if (latest?.req.complete === true && !latest.writableFinished && !latest.destroyed) {
-    // A pipelined request went wrong: the one before it is answered first, or its client would take
-    // this error for its own answer.
-    latest.once('close', () => refuse(error, connection));
-  } else if (latest?.req.complete === false && latest.headersSent) {
-    // The rest of a request that has its answer already.
-    connection.destroy();
-  } else {
-    // What went wrong is the body of a request whose headers came, or something without an id.
-    writeRaw(
-      connection,
-      answerTo(error),
-      latest?.req.complete === false ? latest.req.id : undefined,
-    );
-  }
-}
-
 function answerTo({ code }: NodeJS.ErrnoException): ErrorAnswer {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
@@ -287,27 +390,4 @@ function answerTo({ code }: NodeJS.ErrnoException): ErrorAnswer {
     default:
       return answer('BAD_REQUEST', 'The request is not valid HTTP.');
   }
-}
-
-/** Writes an answer where Node has no response object for it, and closes the connection. */
-function writeRaw(
-  connection: Socket,
-  { body, headers }: ErrorAnswer,
-  id: string = randomUUID(),
-): void {
-  const text = JSON.stringify(body);
-  const head = {
-    Date: new Date().toUTCString(),
-    Connection: 'close',
-    'X-Request-Id': id,
-    'Cache-Control': 'no-store',
-    'Content-Type': 'application/json; charset=utf-8',
-    'Content-Length': Buffer.byteLength(text),
-    ...headers,
-  };
-  const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
-  connection.end(
-    `HTTP/1.1 ${body.status} ${STATUS_CODES[body.status]}\r\n${lines.join('')}\r\n${text}`,
-    () => connection.destroy(),
-  );
 }

@@ -1,0 +1,294 @@
+import { Agent } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { startApp, type TestApp } from './support/app.js';
+import { exchange, jsonHeaders } from './support/exchange.js';
+import { matchers } from './support/matchers.js';
+import { RawConnection, rawRequest } from './support/raw-connection.js';
+import { waitFor } from './support/wait.js';
+
+expect.extend(matchers);
+
+declare const TEST_DATABASE: 'sqlite' | 'postgres';
+
+const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
+
+let app: TestApp;
+/** Creates that are to come together need connections that are open already. */
+const agent = new Agent({ keepAlive: true });
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(async () => {
+  agent.destroy();
+  await app.stop();
+});
+
+/** A scrape: the value of every series, by its name and labels as they are written. */
+type Figures = ReadonlyMap<string, number>;
+
+async function scrapeText(): Promise<string> {
+  const { status, body } = await exchange(`${app.url}/metrics`, { headers: jsonHeaders(app.key) });
+  expect(status).toBe(200);
+  return body.toString();
+}
+
+async function scrape(): Promise<Figures> {
+  const lines = (await scrapeText()).split('\n').filter((line) => /^[^#]/.test(line));
+  return new Map(
+    lines.map((line) => [
+      line.slice(0, line.lastIndexOf(' ')),
+      Number(line.slice(line.lastIndexOf(' ') + 1)),
+    ]),
+  );
+}
+
+/** What a series grew by while something was done. */
+async function growth(work: () => Promise<unknown>): Promise<(series: string) => number> {
+  const before = await scrape();
+  await work();
+  const after = await scrape();
+  return (series) => (after.get(series) ?? 0) - (before.get(series) ?? 0);
+}
+
+const answers = (operation: string, status: number): string =>
+  `petstore_http_requests_total{operation="${operation}",status="${status}"}`;
+const latency = (part: string, operation: string): string =>
+  `petstore_http_request_duration_seconds_${part}{operation="${operation}"}`;
+
+const bucket = (le: string): string =>
+  `petstore_http_request_duration_seconds_bucket{operation="createCategory",le="${le}"}`;
+const inFlight = async (): Promise<number> =>
+  (await scrape()).get('petstore_http_requests_in_flight')!;
+const size = (part: string): string =>
+  `petstore_create_group_size_${part}{operation="createCategory"}`;
+
+async function list(count = 1): Promise<void> {
+  for (let turn = 0; turn < count; turn++) {
+    const answer = await exchange(`${app.url}/v1/categories`, { headers: jsonHeaders(app.key) });
+    expect(answer.status).toBe(200);
+  }
+}
+
+/** Creates at the same moment; gives the statuses. */
+function create(count: number): Promise<number[]> {
+  return Promise.all(
+    Array.from({ length: count }, async (_, index) => {
+      const answer = await exchange(`${app.url}/v1/categories`, {
+        method: 'POST',
+        headers: jsonHeaders(app.key),
+        body: JSON.stringify({ name: `n${index}` }),
+        agent,
+      });
+      return answer.status;
+    }),
+  );
+}
+
+describe('GET /metrics', () => {
+  it('needs a key, in the Authorization header', async () => {
+    expect(await app.http().get('/metrics')).toBeError('UNAUTHORIZED');
+    expect(await app.http().get('/metrics').auth('wrong', { type: 'bearer' })).toBeError(
+      'UNAUTHORIZED',
+    );
+    expect(await app.http().get(`/metrics?access_token=${app.key}`)).toBeError('UNAUTHORIZED');
+    expect(await app.http().get('/v1/metrics').auth(app.key, { type: 'bearer' })).toBeError(
+      'NOT_FOUND',
+    );
+  });
+
+  it('is the text format of Prometheus: each family is described once, before its series', async () => {
+    await list();
+    const response = await app.http().get('/metrics').auth(app.key, { type: 'bearer' });
+    expect(response.headers).toMatchObject({
+      'content-type': 'text/plain; version=0.0.4; charset=utf-8',
+      'cache-control': 'no-store',
+    });
+    const described = new Map<string, string>();
+    const problems: string[] = [];
+    for (const line of response.text.split('\n').filter(Boolean)) {
+      const [, name, type] = /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(line) ?? [];
+      const series = /^(\w+)(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? \S+$/.exec(line)?.[1];
+      if (name !== undefined && !described.has(name)) described.set(name, type!);
+      else if (series === undefined) problems.push(...(/^# HELP \S+ \S/.test(line) ? [] : [line]));
+      else if (
+        !described.has(series) &&
+        described.get(series.replace(/_(bucket|sum|count)$/, '')) !== 'histogram'
+      )
+        problems.push(line);
+    }
+    expect(problems).toEqual([]);
+    expect(described.size).toBeGreaterThan(30);
+  });
+});
+
+describe('The figures', () => {
+  it('count each answer by operation and status', async () => {
+    const grown = await growth(async () => {
+      await list(3);
+      expect(await create(2)).toEqual([201, 201]);
+      const call = (path: string, method = 'GET', key = app.key): Promise<unknown> =>
+        exchange(app.url + path, {
+          method,
+          headers: jsonHeaders(key),
+          ...(method === 'POST' ? { body: '{}' } : {}),
+        });
+      await call('/v1/categories', 'POST');
+      await call('/v1/categories?a=b', 'GET', 'wrong');
+      await call('/v1/categories', 'HEAD');
+      await call('/v1/categories', 'DELETE');
+      await call('/v1/pets/1');
+      await call('/livez');
+      await call('/nowhere');
+      await exchange(`${app.url}/docs/swagger-ui.css`);
+      const raw = await RawConnection.open(app.url);
+      await raw.send('NO HTTP\r\n\r\n').end();
+      const twoHosts = rawRequest({ headers: ['Host: b', 'Connection: close'] });
+      await (await RawConnection.open(app.url)).send(twoHosts).end();
+    });
+    const expected: [string, number, number][] = [
+      ['listCategories', 200, 4],
+      ['listCategories', 401, 1],
+      ['createCategory', 201, 2],
+      ['createCategory', 400, 1],
+      ['getPet', 501, 1],
+      ['unmatched', 404, 1],
+      ['unmatched', 405, 1],
+      ['/livez', 200, 1],
+      ['/metrics', 200, 1],
+      ['other', 200, 1],
+      ['other', 400, 2],
+    ];
+    expect(expected.map(([name, status]) => [name, status, grown(answers(name, status))])).toEqual(
+      expected,
+    );
+  });
+
+  it('time each answer', async () => {
+    const begin = performance.now();
+    const grown = await growth(() => list(20));
+    const seconds = (performance.now() - begin) / 1000;
+    expect(grown(latency('count', 'listCategories'))).toBe(20);
+    expect(grown(latency('sum', 'listCategories'))).toBeGreaterThan(0);
+    expect(grown(latency('sum', 'listCategories'))).toBeLessThan(seconds);
+    const buckets = [...(await scrape())].filter(([series]) =>
+      /_duration_seconds_bucket\{operation="listCategories",le=/.test(series),
+    );
+    const counts = buckets.map(([, count]) => count);
+    expect(counts.length).toBeGreaterThan(10);
+    expect(counts).toEqual(counts.toSorted((a, b) => a - b));
+    expect(buckets.at(-1)![0]).toContain('le="+Inf"');
+    expect(counts.at(-1)).toBe((await scrape()).get(latency('count', 'listCategories')));
+  });
+
+  it('put an answer into the bucket of its time, as one that waits for its body shows', async () => {
+    const grown = await growth(async () => {
+      const body = '{"name":"slow"}';
+      const request = rawRequest({
+        method: 'POST',
+        headers: [
+          `Authorization: Bearer ${app.key}`,
+          'Content-Type: application/json',
+          `Content-Length: ${body.length}`,
+          'Connection: close',
+        ],
+        body,
+      });
+      const slow = (await RawConnection.open(app.url)).send(request.subarray(0, -5));
+      await delay(300);
+      expect((await slow.send(request.subarray(-5)).end())[0]?.status).toBe(201);
+    });
+    expect([grown(bucket('0.25')), grown(bucket('10'))]).toEqual([0, 1]);
+    expect(grown(latency('sum', 'createCategory'))).toBeGreaterThan(0.25);
+  });
+
+  it('say how many requests are in flight, also when their clients have gone', async () => {
+    expect(await inFlight()).toBe(1);
+    const half = rawRequest({
+      method: 'POST',
+      headers: [
+        `Authorization: Bearer ${app.key}`,
+        'Content-Type: application/json',
+        'Content-Length: 99',
+      ],
+      body: '{"name"',
+    });
+    const waiting = await Promise.all([1, 2, 3].map(() => RawConnection.open(app.url)));
+    for (const connection of waiting) connection.send(half);
+    await waitFor(inFlight, (count) => count === 4, 5_000);
+    for (const connection of waiting) connection.reset();
+    await waitFor(inFlight, (count) => count === 1, 5_000);
+  });
+
+  it('tell lists that the snapshot served from those that made it anew', async () => {
+    await list();
+    const hits = 'petstore_snapshot_hits_total{snapshot="categories"}';
+    const rebuilds = 'petstore_snapshot_rebuilds_total{snapshot="categories"}';
+    const grown = await growth(async () => {
+      await create(1);
+      await list(20);
+    });
+    // On SQLite the last use of the key, which is written once a minute, counts as a change too.
+    expect([1, 2]).toContain(grown(rebuilds));
+    expect(grown(hits) + grown(rebuilds)).toBe(20);
+  });
+
+  it('show how many creates share a statement', async () => {
+    await create(40);
+    const grown = await growth(() => create(40));
+    expect(grown(size('sum'))).toBe(40);
+    expect(grown(size('count'))).toBeGreaterThan(0);
+    expect(grown(size('count'))).toBeLessThan(40);
+  });
+
+  it('count what fails in the database by its code, and what many requests share once', async () => {
+    const code = TEST_DATABASE === 'sqlite' ? 'SQLITE_ERROR' : '42P01';
+    await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
+    let statuses: number[] = [];
+    const grown = await growth(async () => {
+      statuses = await create(30);
+    });
+    await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
+    expect(new Set(statuses)).toEqual(new Set([500]));
+    const errors = grown(`petstore_database_errors_total{code="${code}"}`);
+    expect(errors).toBe(grown('petstore_create_group_size_count{operation="createCategory"}'));
+    expect(errors).toBeGreaterThan(0);
+    await list();
+  });
+
+  it('show how long the event loop was blocked, and what the process takes', async () => {
+    await scrape();
+    await delay(50);
+    const end = performance.now() + 300;
+    while (performance.now() < end);
+    await delay(50);
+    const figures = await scrape();
+    expect(figures.get('nodejs_eventloop_lag_max_seconds')).toBeGreaterThan(0.2);
+    expect(figures.get('process_resident_memory_bytes')).toBeGreaterThan(50e6);
+    expect(figures.get('process_cpu_seconds_total')).toBeGreaterThan(0.1);
+    expect(figures.get('process_open_fds')).toBeGreaterThan(10);
+  });
+
+  it('have no series, and no word, for what a client may choose', async () => {
+    const before = new Set((await scrape()).keys());
+    for (let turn = 0; turn < 20; turn++) {
+      await exchange(`${app.url}/v1/chosen-${turn}?chosen=${turn}`, { method: 'PROPFIND' });
+      await exchange(`${app.url}/v1/pets/chosen-${turn}`, { headers: jsonHeaders(app.key) });
+    }
+    const text = await scrapeText();
+    expect(text).not.toContain('chosen');
+    expect(text).not.toContain(app.key);
+    const added = [...(await scrape()).keys()].filter((series) => !before.has(series));
+    expect(added.filter((series) => !/operation="(getPet|unmatched)"/.test(series))).toEqual([]);
+  });
+});
+
+describeOnPostgres('On PostgreSQL the figures', () => {
+  it('show the connections', async () => {
+    // The pool holds ten connections: twelve sleeps leave two waiting.
+    const sleeps = Array.from({ length: 12 }, () => app.dataSource.query('SELECT pg_sleep(1.5)'));
+    const busy = await waitFor(scrape, (now) => now.get('petstore_database_waiting') === 2, 5_000);
+    expect(busy.get('petstore_database_connections{state="busy"}')).toBe(10);
+    await Promise.all(sleeps);
+    expect((await scrape()).get('petstore_database_waiting')).toBe(0);
+  });
+});
