@@ -1,4 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { type Config, ConfigError, loadConfig, loadEnvFile } from './config.js';
 
 // While the modules load, V8 doubles its young generation up to 32 MB, and keeps it. Held small until
@@ -39,6 +40,8 @@ async function run(): Promise<void> {
       );
     });
   }
+  await app.init();
+  compactHeap();
   await app.listen(config.port, config.host);
   setFlagsFromString('--semi-space-growth-factor=2');
   const url = await app.getUrl();
@@ -54,6 +57,17 @@ async function run(): Promise<void> {
     if (!isUnavailable(error)) throw error;
     logger.warn('The database does not answer: whether there is an API key cannot be told', error);
   }
+}
+
+/**
+ * Gives back what only the start needed, before anybody waits for an answer: 10 MB less of idle memory
+ * for 60 ms. V8 would keep it until its heap grows.
+ */
+function compactHeap(): void {
+  setFlagsFromString('--expose-gc');
+  setFlagsFromString('--compact-on-every-full-gc');
+  (runInNewContext('gc') as () => void)();
+  setFlagsFromString('--no-compact-on-every-full-gc');
 }
 
 /** Without a key nobody can do anything. Production logs are kept, so no key is printed there. */
