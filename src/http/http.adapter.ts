@@ -37,8 +37,8 @@ const STOP_LIMIT = 8_000;
 const logger = new Logger('HttpAdapter');
 
 const SANE_REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
-/** An API key of the service; a client that sends one as its request id would find it in the log. */
-const API_KEY = /pet_[\w-]{43}/;
+/** An API key of the service, or most of one; a client that sends one as its request id would find it in the log. */
+const API_KEY = /pet_[\w-]{16}/;
 
 /**
  * What is told of an answer in the moment in which it is handed to the network.

@@ -9,19 +9,44 @@ export interface Outcome {
   readonly stderr: string;
 }
 
+/** How a command runs: its whole environment, and where it looks for a `.env` file. */
+interface Surroundings {
+  readonly env: Record<string, string>;
+  readonly cwd: string;
+}
+
+/** Runs the built key commands in a process of their own. */
+export function runKeys(args: readonly string[], surroundings: Surroundings): Promise<Outcome> {
+  return run('keys', args, surroundings);
+}
+
 /**
- * Runs the built key commands in a process of their own.
+ * Runs the built backup command in a process of its own.
  *
- * @param options.env the whole environment of the process
- * @param options.cwd where it looks for a `.env` file
+ * @param blocks how large a file it may write, in blocks of 512 bytes
  */
-export async function runKeys(
-  args: readonly string[],
-  options: { env: Record<string, string>; cwd: string },
+export function runBackup(
+  file: string,
+  surroundings: Surroundings,
+  blocks: number | 'unlimited' = 'unlimited',
 ): Promise<Outcome> {
-  const script = join(await buildOnce(), 'src', 'cli', 'keys.js');
+  return run('backup', [file], surroundings, `ulimit -f ${blocks} && `);
+}
+
+async function run(
+  name: string,
+  args: readonly string[],
+  surroundings: Surroundings,
+  before = '',
+): Promise<Outcome> {
+  const script = join(await buildOnce(), 'src', 'cli', `${name}.js`);
+  const command = `${before}exec "$@"`;
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [script, ...args], options);
+    const child = spawn(
+      '/bin/sh',
+      ['-c', command, 'sh', process.execPath, script, ...args],
+      surroundings,
+    );
     let stdout = '';
     let stderr = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
