@@ -4,6 +4,7 @@ import type { Request } from 'express';
 import type { Config } from './config.js';
 import { ApiError, ErrorBody } from './errors/api-error.js';
 import { ERROR_CODES } from './errors/error-codes.js';
+import { SWAGGER_UI } from './swagger-ui.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 type Schema = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
@@ -14,7 +15,8 @@ const VERSION_PATH = '/v1';
 const DESCRIPTION = `A small HTTP and JSON interface for a pet store: list and create the categories that classify pets.
 
 Every operation needs an API key, sent as \`Authorization: Bearer <API_KEY>\`. Whoever operates the service
-makes one with \`npm run keys -- create <name>\`.
+makes one with \`npm run keys -- create <name>\`. To try the operations in Swagger UI, press Authorize and
+enter the key; the browser keeps it until you press Logout.
 
 Every error answer has the body \`{ code, message, status }\`, with one of these codes:
 
@@ -41,7 +43,7 @@ export function createDocument(app: NestExpressApplication, config: Config): Ope
         type: 'http',
         scheme: 'bearer',
         bearerFormat: 'API key',
-        description: 'An API key of the service.',
+        description: 'An API key of the service, as `npm run keys -- create <name>` prints it.',
       },
       'apiKey',
     )
@@ -80,7 +82,7 @@ export function serveDocument(app: NestExpressApplication, config: Config): void
   SwaggerModule.setup('docs', app, () => createDocument(app, config), {
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',
-    customSiteTitle: 'Petstore API',
+    ...SWAGGER_UI,
     // Swagger UI asks the deployment that it was opened on, whatever address it was opened at. Another
     // origin, such as localhost where 127.0.0.1 was meant, would be refused by the browser.
     patchDocumentOnRequest: (request, _response, document) =>
@@ -93,8 +95,6 @@ export function serveDocument(app: NestExpressApplication, config: Config): void
             ],
           }
         : document,
-    // A key that was entered outlives a reload.
-    swaggerOptions: { persistAuthorization: true },
   });
 }
 
