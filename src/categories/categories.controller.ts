@@ -2,6 +2,7 @@ import { Body, Controller, Get, Post, Req, Res } from '@nestjs/common';
 import {
   ApiBadRequestResponse,
   ApiCreatedResponse,
+  ApiNotModifiedResponse,
   ApiOkResponse,
   ApiOperation,
   ApiTags,
@@ -23,7 +24,12 @@ export class CategoriesController {
     description:
       'All categories, in id order. The answer carries an ETag: send it in If-None-Match, and an unchanged list is 304 without a body.',
   })
-  @ApiOkResponse({ type: [Category], description: 'All categories available.' })
+  @ApiOkResponse({
+    type: [Category],
+    description: 'All categories available.',
+    headers: { ETag: { schema: { type: 'string' }, description: 'Names this state of the list.' } },
+  })
+  @ApiNotModifiedResponse({ description: 'The list is the one that If-None-Match names.' })
   async listCategories(@Req() request: Request, @Res() response: Response): Promise<void> {
     const list = await this.categories.list();
     await list.send(request, response);
