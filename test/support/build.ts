@@ -50,7 +50,11 @@ async function build(): Promise<string> {
 
 async function hashSources(): Promise<string> {
   const hash = createHash('sha256');
-  const sources = (await readdir(join(ROOT, 'src'), { recursive: true, withFileTypes: true }))
+  const folders = ['src', 'examples'].map((name) =>
+    readdir(join(ROOT, name), { recursive: true, withFileTypes: true }),
+  );
+  const sources = (await Promise.all(folders))
+    .flat()
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name))
     .toSorted();

@@ -1,0 +1,114 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { connect } from '../examples/client.js';
+import { startApp, type TestApp } from './support/app.js';
+import { buildOnce } from './support/build.js';
+
+const ROOT = join(import.meta.dirname, '..');
+const hasCurl = spawnSync('curl', ['--version']).status === 0;
+
+interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command at the root of the project, with PATH and what it is given as its environment. */
+function run(command: string, args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+  const options = { cwd: ROOT, env: { PATH: process.env['PATH'], ...env }, timeout: 60_000 };
+  return new Promise((resolve) => {
+    execFile(command, args, options, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr }),
+    );
+  });
+}
+
+describe('The examples', () => {
+  let app: TestApp;
+  let env: Record<string, string>;
+  beforeAll(async () => {
+    app = await startApp();
+    env = { PETSTORE_URL: `${app.url}/v1`, PETSTORE_API_KEY: app.key };
+  });
+  afterAll(() => app.stop());
+
+  it('have the types of openapi.json; `npm run openapi` writes them', async () => {
+    const tool = join(ROOT, 'node_modules/openapi-typescript/bin/cli.js');
+    const { code, stdout } = await run(process.execPath, [tool, 'openapi.json']);
+    expect(code).toBe(0);
+    expect(await readFile(join(ROOT, 'examples/petstore.d.ts'), 'utf8')).toBe(stdout);
+  });
+
+  it('in TypeScript create, list, ask for changes, and tell errors by their code', async () => {
+    const client = join(await buildOnce(), 'examples/client.js');
+    const { code, stdout, stderr } = await run(process.execPath, [client], env);
+    expect(stdout.split('\n')).toEqual([
+      expect.stringMatching(/^Created \d+: dog$/),
+      expect.stringMatching(/^Listed \d+, and unchanged: true$/),
+      'Refused: VALIDATION_FAILED',
+      '',
+    ]);
+    expect(stderr).toMatch(/GET \S+\/pets\/1 is deprecated and ends on Mon, 01 Nov 2027/);
+    expect(code).toBe(0);
+    const refused = await run(process.execPath, [client], { ...env, PETSTORE_API_KEY: 'wrong' });
+    expect(refused.code).toBe(1);
+    expect(refused.stderr).toContain('Set PETSTORE_API_KEY to a valid key.');
+  });
+
+  it('in TypeScript do not compile with a name that the document lacks', async () => {
+    const client = connect(`${app.url}/v1`, app.key);
+    // Where one of these compiled, `npm run typecheck` would fail.
+    // @ts-expect-error the property is called name
+    const wrong = await client.POST('/categories', { body: { nam: 'dog' } });
+    expect(wrong.error?.code).toBe('VALIDATION_FAILED');
+    // @ts-expect-error the path is called /categories
+    const lost = await client.GET('/category');
+    expect(lost.response.status).toBe(404);
+    const { data } = await client.GET('/categories');
+    // @ts-expect-error a category has no title
+    expect(data?.[0]?.title).toBeUndefined();
+  });
+
+  it('in TypeScript try a list again after a 503, and a create never', async () => {
+    const seen: string[] = [];
+    const server = createServer((request, response) => {
+      seen.push(request.method!);
+      const away = seen.length < 3;
+      response.writeHead(away ? 503 : 200, {
+        'Content-Type': 'application/json',
+        'Retry-After': '0',
+      });
+      const error = { code: 'SERVICE_UNAVAILABLE', message: 'Try again later.', status: 503 };
+      response.end(JSON.stringify(away ? error : []));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      const { port } = server.address() as AddressInfo;
+      const client = connect(`http://127.0.0.1:${port}/v1`, app.key);
+      const created = await client.POST('/categories', { body: { name: 'dog' } });
+      expect(created.error?.code).toBe('SERVICE_UNAVAILABLE');
+      expect((await client.GET('/categories')).data).toEqual([]);
+      expect(seen).toEqual(['POST', 'GET', 'GET']);
+    } finally {
+      server.close();
+      server.closeAllConnections();
+    }
+  });
+
+  (hasCurl ? it : it.skip)('with curl show every answer, and its status', async () => {
+    const { code, stdout, stderr } = await run('bash', ['examples/curl.sh'], env);
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    expect(stdout.match(/^\d{3}$/gm)).toEqual(['201', '200', '304', '400', '501']);
+    expect(stdout).toMatch(
+      /^\{"id":\d+,"name":"dog","description":"Dogs of every breed and size"\}$/m,
+    );
+    expect(stdout).toContain('"code":"VALIDATION_FAILED"');
+    expect(stdout).toMatch(/^Sunset: Mon, 01 Nov 2027 00:00:00 GMT/m);
+    expect((await run('bash', ['examples/curl.sh'])).stderr).toContain('Set PETSTORE_API_KEY');
+  });
+});
