@@ -27,7 +27,12 @@ export class CategoriesController {
   @ApiOkResponse({
     type: [Category],
     description: 'All categories available.',
-    headers: { ETag: { schema: { type: 'string' }, description: 'Names this state of the list.' } },
+    headers: {
+      ETag: {
+        schema: { type: 'string', pattern: '^"[^"]+"$', maxLength: 100 },
+        description: 'Names this state of the list.',
+      },
+    },
   })
   @ApiNotModifiedResponse({ description: 'The list is the one that If-None-Match names.' })
   async listCategories(@Req() request: Request, @Res() response: Response): Promise<void> {

@@ -50,7 +50,7 @@ async function build(): Promise<string> {
 
 async function hashSources(): Promise<string> {
   const hash = createHash('sha256');
-  const folders = ['src', 'examples'].map((name) =>
+  const folders = ['src', 'conformance', 'examples'].map((name) =>
     readdir(join(ROOT, name), { recursive: true, withFileTypes: true }),
   );
   const sources = (await Promise.all(folders))
