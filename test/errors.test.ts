@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import {
   BadGatewayException,
@@ -273,15 +274,26 @@ describe('a body that is not valid', () => {
     expect(await post(body)).toBeError('MALFORMED_JSON', 'The body is not valid UTF-8.');
   });
 
-  it.each([
+  describe.each([
     ['arrays', 'name', '[', ']'],
     ['objects', 'name', '{"a":', '}'],
     ['arrays', 'unknown', '[', ']'],
     ['objects', 'unknown', '{"a":', '}'],
-  ])('is refused where it nests %s deeply in %s', async (_name, property, open, close) => {
-    const depth = 15_000;
-    const value = `${open.repeat(depth)}1${close.repeat(depth)}`;
-    expect(await post(`{"${property}":${value}}`)).toBeError('VALIDATION_FAILED');
+  ])('that nests %s in %s', (_name, property, open, close) => {
+    const nested = (depth: number): string =>
+      `{"${property}":${open.repeat(depth - 1)}1${close.repeat(depth - 1)}}`;
+
+    it('is refused for what it holds up to 32 levels', async () => {
+      const response = await post(nested(32));
+      expect(response).toBeError('VALIDATION_FAILED', new RegExp(property));
+    });
+
+    it.each([33, 1_000, 15_000])('is refused for its depth at %d levels', async (depth) => {
+      expect(await post(nested(depth))).toBeError(
+        'VALIDATION_FAILED',
+        'The body nests more than 32 levels deep.',
+      );
+    });
   });
 });
 
@@ -423,6 +435,33 @@ describe('a body that is too large', () => {
       }),
     );
     expect(answer).toBeError('PAYLOAD_TOO_LARGE');
+  });
+
+  it.each([
+    ['plain', []],
+    ['as gzip', ['Content-Encoding: gzip']],
+  ])('is refused in chunks that never end, %s', async (_name, encoding) => {
+    const connection = await RawConnection.open(app.url);
+    connection.send(
+      rawRequest({
+        method: 'POST',
+        headers: [
+          'Content-Type: application/json',
+          'Transfer-Encoding: chunked',
+          `Authorization: Bearer ${app.key}`,
+          ...encoding,
+        ],
+        body: Buffer.concat([
+          bytes(`${(LIMIT * 10).toString(16)}\r\n`),
+          // Random bytes stay as large as they are.
+          encoding.length === 0 ? bytes(padded(LIMIT + 1)) : gzipSync(randomBytes(LIMIT + 1)),
+        ]),
+      }),
+    );
+    expect(await connection.answer()).toBeError('PAYLOAD_TOO_LARGE');
+    // The rest may still come; then there is nothing more to say.
+    connection.finish();
+    expect(await connection.end()).toHaveLength(1);
   });
 
   it('is refused before it comes where it says its length, and is not asked for', async () => {

@@ -1,3 +1,5 @@
+import { connect as connectTo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ErrorCode } from '../src/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
 import { matchers } from './support/matchers.js';
@@ -39,6 +41,8 @@ const create = (headers: string[], body: string = CATEGORY): Buffer =>
 const sized = `Content-Length: ${CATEGORY.length}`;
 const chunked = 'Transfer-Encoding: chunked';
 const chunks = `e\r\n${CATEGORY}\r\n0\r\n\r\n`;
+/** As short as headers can be, so that very many fit into the 16 KiB. */
+const emptyHeaders = (count: number): string[] => Array.from({ length: count }, () => 'A:');
 /** Not HTTP, and not the beginning of it. */
 const GARBAGE = '\x16\x03\x01 no HTTP\r\n\r\n';
 
@@ -93,10 +97,39 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
       'HEADERS_TOO_LARGE',
       () => list({ headers: Array.from({ length: 3_000 }, (_, index) => `A-${index}: 1`) }),
     ],
+    ['a hundred and one headers', 'HEADERS_TOO_LARGE', () => list({ headers: emptyHeaders(99) })],
+    [
+      'more headers than Node keeps, and the key behind them',
+      'HEADERS_TOO_LARGE',
+      () => rawRequest({ headers: [...emptyHeaders(2_000), key] }),
+    ],
+    [
+      'more headers than Node keeps, and the Host behind them',
+      'HEADERS_TOO_LARGE',
+      () => list({ host: false, headers: [...emptyHeaders(2_000), 'Host: petstore'] }),
+    ],
+    [
+      'more headers than Node keeps, and the length behind them',
+      'HEADERS_TOO_LARGE',
+      () => create([...emptyHeaders(2_000), sized]),
+    ],
+    ['a Host with a space', 'BAD_REQUEST', () => list({ host: false, headers: ['Host: a b'] })],
+    ['a Host with a path', 'BAD_REQUEST', () => list({ host: false, headers: ['Host: a/b'] })],
+    ['a Host with a user', 'BAD_REQUEST', () => list({ host: false, headers: ['Host: a@b'] })],
+    ['a Host not in ASCII', 'BAD_REQUEST', () => list({ host: false, headers: ['Host: \xe4'] })],
     ['a length that is no number', 'BAD_REQUEST', () => create(['Content-Length: x'])],
     ['a negative length', 'BAD_REQUEST', () => create(['Content-Length: -1'])],
     ['a length with a sign', 'BAD_REQUEST', () => create([`Content-Length: +${CATEGORY.length}`])],
     ['a length beyond 64 bits', 'BAD_REQUEST', () => create([`Content-Length: ${'9'.repeat(30)}`])],
+    ['a length in hex', 'BAD_REQUEST', () => create(['Content-Length: 0xe'])],
+    ['a length with a fraction', 'BAD_REQUEST', () => create([`${sized}.0`])],
+    ['a length with an exponent', 'BAD_REQUEST', () => create(['Content-Length: 1e1'])],
+    ['a length with a space before it ends', 'BAD_REQUEST', () => create(['Content-Length: 1 4'])],
+    [
+      'a space between the length and its colon',
+      'BAD_REQUEST',
+      () => create([`Content-Length : ${CATEGORY.length}`]),
+    ],
     ['an empty length', 'BAD_REQUEST', () => create(['Content-Length: '])],
     ['two equal lengths', 'BAD_REQUEST', () => create([sized, sized])],
     ['two different lengths', 'BAD_REQUEST', () => create([sized, 'Content-Length: 2'])],
@@ -105,6 +138,50 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
     ['chunks, then a length', 'BAD_REQUEST', () => create([chunked, sized], chunks)],
     ['chunks that are not last', 'BAD_REQUEST', () => create([`${chunked}, identity`], chunks)],
     ['chunks twice', 'BAD_REQUEST', () => create([`${chunked}, chunked`], chunks)],
+    ['chunks twice, in two headers', 'BAD_REQUEST', () => create([chunked, chunked], chunks)],
+    [
+      'a transfer coding before the chunks',
+      'NOT_IMPLEMENTED',
+      () => create(['Transfer-Encoding: gzip, chunked'], chunks),
+    ],
+    [
+      'a transfer coding before the chunks, in two headers',
+      'NOT_IMPLEMENTED',
+      () => create(['Transfer-Encoding: gzip', chunked], chunks),
+    ],
+    [
+      'a transfer coding before the chunks of a GET',
+      'NOT_IMPLEMENTED',
+      () => list({ headers: ['Transfer-Encoding: identity, chunked'], body: '0\r\n\r\n' }),
+    ],
+    [
+      'an empty transfer coding before the chunks',
+      'NOT_IMPLEMENTED',
+      () => create(['Transfer-Encoding: , chunked'], chunks),
+    ],
+    ['chunks with a parameter', 'BAD_REQUEST', () => create([`${chunked};a=b`], chunks)],
+    [
+      'a quoted transfer coding',
+      'BAD_REQUEST',
+      () => create(['Transfer-Encoding: "chunked"'], chunks),
+    ],
+    ['an empty transfer coding', 'BAD_REQUEST', () => create(['Transfer-Encoding: '], chunks)],
+    [
+      'a space between the transfer coding and its colon',
+      'BAD_REQUEST',
+      () => create(['Transfer-Encoding : chunked'], chunks),
+    ],
+    [
+      'chunks in HTTP/1.0',
+      'BAD_REQUEST',
+      () =>
+        rawRequest({
+          method: 'POST',
+          version: 'HTTP/1.0',
+          headers: [key, JSON_TYPE, chunked, 'Connection: keep-alive'],
+          body: chunks,
+        }),
+    ],
     ['an unknown transfer coding', 'BAD_REQUEST', () => create(['Transfer-Encoding: x'], chunks)],
     [
       'a transfer coding in disguise',
@@ -120,6 +197,26 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
       'a chunk whose size is no number',
       'BAD_REQUEST',
       () => create([chunked], `zz\r\n${CATEGORY}`),
+    ],
+    ...['0xe', '+e', '-e', ' e', 'e ', ''].map((size): [string, ErrorCode, () => Buffer] => [
+      `a chunk of the size "${size}"`,
+      'BAD_REQUEST',
+      () => create([chunked], `${size}\r\n${CATEGORY}\r\n0\r\n\r\n`),
+    ]),
+    [
+      'a last chunk that a bare line feed ends',
+      'BAD_REQUEST',
+      () => create([chunked], `e\r\n${CATEGORY}\r\n0\n\n`),
+    ],
+    [
+      'a chunk that a bare carriage return ends',
+      'BAD_REQUEST',
+      () => create([chunked], `e\r${CATEGORY}\r\n0\r\n\r\n`),
+    ],
+    [
+      'a flood of trailers',
+      'HEADERS_TOO_LARGE',
+      () => create([chunked], `e\r\n${CATEGORY}\r\n0\r\n${'A: 1234567\r\n'.repeat(3_000)}\r\n`),
     ],
     [
       'a chunk longer than its size',
@@ -186,6 +283,25 @@ describe('the Host header', () => {
     expect(answer).toBeError('BAD_REQUEST', /Host/);
     expect(answer?.headers).toMatchObject({ 'x-request-id': 'mine' });
   });
+});
+
+it.each(['', 'petstore', 'pet_store.example:8080', '127.0.0.1', '[::1]:80', '%70et'])(
+  'a Host may be "%s"',
+  async (host) => {
+    const answers = await rawExchange(
+      app.url,
+      list({ host: false, headers: [`Host: ${host}`, 'Connection: close'] }),
+    );
+    expect(statuses(answers)).toEqual([200]);
+  },
+);
+
+it('a hundred headers are taken', async () => {
+  const answers = await rawExchange(
+    app.url,
+    list({ headers: [...emptyHeaders(97), 'Connection: close'] }),
+  );
+  expect(statuses(answers)).toEqual([200]);
 });
 
 describe('HTTP/1.0', () => {
@@ -286,7 +402,36 @@ describe('a client that is gone', () => {
   });
 });
 
+describe('a client that ends its side after the request', () => {
+  it.each([
+    ['list', () => [list()], [200]],
+    ['create', () => [create([sized])], [201]],
+    ['create in chunks', () => [create([chunked], chunks)], [201]],
+    ['request without a key', () => [rawRequest({})], [401]],
+    ['several requests', () => [create([sized]), list(), create([sized])], [201, 200, 201]],
+    ['list, and half of the next', () => [list(), list().subarray(0, 30)], [200, 400]],
+  ])('gets its answer: %s', async (_name, requests, expected) => {
+    const connection = await RawConnection.open(app.url);
+    const answers = await connection.send(Buffer.concat(requests())).finish().end();
+    expect(statuses(answers)).toEqual(expected);
+  });
+});
+
 describe('requests in a row on one connection', () => {
+  it('are 10,000 at most: the last answer says so, and what follows is not looked at', async () => {
+    const before = await countCategories();
+    const connection = await RawConnection.open(app.url);
+    const requests = rawRequest({ target: '/livez' }).toString().repeat(9_999);
+    const answers = await connection
+      .send(requests + create([sized]).toString() + create([sized]).toString())
+      .end(15_000);
+    expect(answers).toHaveLength(10_000);
+    expect(answers.slice(0, -1).every(({ status }) => status === 200)).toBe(true);
+    expect(answers.at(-2)?.headers).toMatchObject({ connection: 'keep-alive' });
+    expect(answers.at(-1)).toMatchObject({ status: 201, headers: { connection: 'close' } });
+    expect(await countCategories()).toBe(before + 1);
+  });
+
   it('are answered in their order', async () => {
     const requests = [
       create([sized]),
@@ -315,10 +460,37 @@ describe('requests in a row on one connection', () => {
     expect(answers.at(-1)).toBeError('BAD_REQUEST');
   });
 
+  it('with nonsense in the body of the last: those before it are answered first', async () => {
+    const before = await countCategories();
+    const broken = create([chunked], 'zz\r\n');
+    const answers = await rawExchange(
+      app.url,
+      Buffer.concat([create([sized]), list(), create([sized]), broken]),
+    );
+    expect(statuses(answers)).toEqual([201, 200, 201, 400]);
+    expect(await countCategories()).toBe(before + 2);
+  });
+
   it('with nonsense that comes later', async () => {
     const connection = await RawConnection.open(app.url);
     expect((await connection.send(list()).answer()).status).toBe(200);
     expect(statuses(await connection.send(GARBAGE).end())).toEqual([200, 400]);
+  });
+
+  it('end with one that is refused: what follows is not done', async () => {
+    const before = await countCategories();
+    const answers = await rawExchange(
+      app.url,
+      Buffer.concat([list({ headers: ['Host: petstore'] }), create([sized])]),
+    );
+    expect(statuses(answers)).toEqual([400]);
+    expect(await countCategories()).toBe(before);
+  });
+
+  it('end without a word about nonsense after the last one', async () => {
+    const last = rawRequest({ headers: ['Connection: close'] });
+    const answers = await rawExchange(app.url, Buffer.concat([last, Buffer.from(GARBAGE)]));
+    expect(statuses(answers)).toEqual([401]);
   });
 
   it('end where a client asks for the end', async () => {
@@ -391,6 +563,19 @@ describe('a body and its length', () => {
     const body = `7;a=b\r\n{"name"\r\n7;c\r\n:"dog"}\r\n0\r\nX-Trailer: 1\r\n\r\n`;
     const answers = await rawExchange(app.url, create([chunked, 'Connection: close'], body));
     expect(statuses(answers)).toEqual([201]);
+  });
+
+  it('in chunks give nothing to the head of the request by their trailers', async () => {
+    const trailers = `e\r\n${CATEGORY}\r\n0\r\n${key}\r\n\r\n`;
+    const answers = await rawExchange(
+      app.url,
+      rawRequest({
+        method: 'POST',
+        headers: [JSON_TYPE, chunked, 'Connection: close'],
+        body: trailers,
+      }),
+    );
+    expect(statuses(answers)).toEqual([401]);
   });
 
   it.each([
@@ -569,9 +754,13 @@ describe('a client that is too slow', () => {
     },
   ];
 
+  /** Connections of each case: 220 in all. */
+  const CONNECTIONS = 20;
+
   it('is told so, and the connection ends, while others are served', async () => {
     const before = await countCategories();
-    const outcomes = CASES.map(async ({ name, bytes, drip, within }) => {
+    const clients = CASES.flatMap((kind) => Array.from({ length: CONNECTIONS }, () => kind));
+    const outcomes = clients.map(async ({ name, bytes, drip, within }) => {
       const connection = await RawConnection.open(app.url);
       connection.send(bytes());
       const timer = drip === undefined ? undefined : setInterval(() => connection.send(drip), 500);
@@ -580,14 +769,23 @@ describe('a client that is too slow', () => {
       connection.close();
       return { name, answers };
     });
-    expect((await app.http().get('/livez')).status).toBe(200);
-    const seen = (await Promise.all(outcomes)).map(({ name, answers }) => ({
+    const over = new AbortController();
+    const ended = Promise.all(outcomes).finally(() => over.abort());
+    const others: number[][] = [];
+    while (!over.signal.aborted) {
+      const request = [create([sized]), list({ headers: ['Connection: close'] })];
+      others.push(statuses(await rawExchange(app.url, Buffer.concat(request))));
+      await delay(20);
+    }
+    expect(others.length).toBeGreaterThan(10);
+    for (const answered of others) expect(answered).toEqual([201, 200]);
+    const seen = (await ended).map(({ name, answers }) => ({
       name,
       answers: Array.isArray(answers) ? statuses(answers as RawAnswer[]) : answers,
       last: Array.isArray(answers) ? (answers as RawAnswer[]).at(-1) : undefined,
     }));
     expect(seen.map(({ name, answers }) => ({ name, answers }))).toEqual(
-      CASES.map(({ name, answers }) => ({ name, answers })),
+      clients.map(({ name, answers }) => ({ name, answers })),
     );
     for (const { last } of seen.filter(({ answers }) => (answers as number[]).at(-1) === 408)) {
       expect(last).toBeError('REQUEST_TIMEOUT');
@@ -596,7 +794,26 @@ describe('a client that is too slow', () => {
     const ids = seen.flatMap(({ name, last }) =>
       /body that|its body|chunk/.test(name) ? [last?.headers['x-request-id']] : [],
     );
-    expect(ids).toEqual(['slow', 'slow', 'slow', 'slow']);
-    expect(await countCategories()).toBe(before);
+    expect(ids).toEqual(Array.from({ length: 4 * CONNECTIONS }, () => 'slow'));
+    expect(await countCategories()).toBe(before + others.length);
   });
+});
+
+it('a client that takes nothing of its answers is cut off', async () => {
+  expect(app.server.timeout).toBe(30_000);
+  // Less, so that the test is short.
+  app.server.timeout = 1_000;
+  const socket = connectTo(Number(new URL(app.url).port), '127.0.0.1').pause();
+  try {
+    // It is reset while it still sends.
+    socket.on('error', () => undefined);
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    // A path in the message of a 404 makes an answer long: more than the buffers of a connection hold.
+    const request = rawRequest({ target: `/${'a'.repeat(10_000)}` });
+    for (let index = 0; index < 3_000; index++) socket.write(request);
+    await closed;
+  } finally {
+    app.server.timeout = 30_000;
+    socket.destroy();
+  }
 });

@@ -35,12 +35,18 @@ export const ERROR_CODES = {
     status: 417,
     when: 'the Expect header asks for something other than 100-continue',
   },
-  HEADERS_TOO_LARGE: { status: 431, when: 'the request headers are larger than 16 KiB' },
+  HEADERS_TOO_LARGE: {
+    status: 431,
+    when: 'the request headers are larger than 16 KiB, or more than 100',
+  },
   INTERNAL_ERROR: {
     status: 500,
     when: 'the service failed; its log has the cause under the X-Request-Id',
   },
-  NOT_IMPLEMENTED: { status: 501, when: 'the operation is published, but not specified yet' },
+  NOT_IMPLEMENTED: {
+    status: 501,
+    when: 'the operation is published, but not specified yet; or the request has a transfer coding other than chunked',
+  },
   SERVICE_UNAVAILABLE: {
     status: 503,
     when: 'the database does not answer, or the service stops; try again after Retry-After',

@@ -28,6 +28,15 @@ const HEADERS_TIMEOUT = 5_000;
 const REQUEST_TIMEOUT = 10_000;
 /** Milliseconds between two looks for requests that are out of time; Node's default of 30 s would triple the limits. */
 const TIMEOUT_CHECK_INTERVAL = 1_000;
+/** Milliseconds in which a client must take something of the answer that waits for it. */
+const STALLED_TIMEOUT = 30_000;
+
+/** Bytes of the target and the headers together, in Node's way of counting. */
+const MAX_HEADER_SIZE = 16 * 1024;
+/** Header lines of a request; beyond a thousand Node drops them without a word, Authorization too. */
+const MAX_HEADERS = 100;
+/** Requests on one connection, so that clients spread anew over the instances, and a flood of pipelined ones ends. */
+const MAX_REQUESTS_PER_CONNECTION = 10_000;
 
 /** Milliseconds in which a request that is on the wire while the service stops can still arrive. */
 const STOP_GRACE = 500;
@@ -36,6 +45,8 @@ const STOP_LIMIT = 8_000;
 
 const logger = new Logger('HttpAdapter');
 
+/** The characters of a host and a port (RFC 3986, section 3.2.2). */
+const HOST = /^[\w.~!$&'()*+,;=:%[\]-]*$/;
 const SANE_REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
 /** An API key of the service, or most of one; a client that sends one as its request id would find it in the log. */
 const API_KEY = /pet_[\w-]{16}/;
@@ -51,9 +62,11 @@ export type AnswerListener = (
   milliseconds: number | undefined,
 ) => void;
 
-/** A connection, with the response to the newest request that arrived on it. */
+/** A connection, with the responses to the two newest requests that arrived on it, and how many arrived. */
 interface Connection extends Socket {
+  requests: number;
   latest?: ServerResponse;
+  previous?: ServerResponse | undefined;
 }
 
 /** A response that knows when its request arrived, in milliseconds of `performance.now()`. */
@@ -109,13 +122,14 @@ export class HttpAdapter extends ExpressAdapter {
       this.receive(app, request, response),
     )
       .on('connection', (socket: Connection) => {
+        socket.requests = 0;
         this.connections.add(socket);
         socket.once('close', () => this.connections.delete(socket));
       })
       // Without this listener Node would send `100 Continue` before anybody has looked at the key.
       .on('checkContinue', (request, response) => this.receive(app, request, response))
       .on('checkExpectation', (request, response) => {
-        this.prepare(request, response);
+        if (!this.prepare(request, response)) return;
         sendError(
           response,
           answer('EXPECTATION_FAILED', 'The only expectation met here is 100-continue.'),
@@ -135,6 +149,9 @@ export class HttpAdapter extends ExpressAdapter {
         this.refuse(error, socket),
       );
     this.httpServer.keepAliveTimeout = this.config.keepAliveTimeout;
+    this.httpServer.timeout = STALLED_TIMEOUT;
+    // A client that has ended its side after the request still reads. Node would drop its answer.
+    Object.assign(this.httpServer, { httpAllowHalfOpen: true });
   }
 
   /** Has a listener told of every answer. */
@@ -158,6 +175,7 @@ export class HttpAdapter extends ExpressAdapter {
       headersTimeout: HEADERS_TIMEOUT,
       requestTimeout: REQUEST_TIMEOUT,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
+      maxHeaderSize: MAX_HEADER_SIZE,
       // Node would answer 400 without a body; `receive` does it with one.
       requireHostHeader: false,
     };
@@ -216,11 +234,12 @@ export class HttpAdapter extends ExpressAdapter {
   }
 
   private receive(app: Express, request: IncomingMessage, response: ServerResponse): void {
-    this.prepare(request, response);
-    if (request.httpVersionMajor !== 1) {
-      sendError(response, answer('BAD_REQUEST', 'The HTTP version must be 1.0 or 1.1.'));
-    } else if (!hasOneHost(request)) {
-      sendError(response, answer('BAD_REQUEST', 'The request must have exactly one Host header.'));
+    if (!this.prepare(request, response)) return;
+    const refusal = refusalOf(request);
+    if (refusal !== undefined) {
+      // What follows on the connection may be anything.
+      response.shouldKeepAlive = false;
+      sendError(response, refusal);
     } else {
       // Where no route was even tried Express would answer by itself, in HTML.
       (app as unknown as Handler)(request, response, (error) =>
@@ -252,14 +271,26 @@ export class HttpAdapter extends ExpressAdapter {
     for (const listener of this.listeners) listener(req, statusCode, milliseconds);
   }
 
-  /** What every answer has: a request id, and no place in a cache unless its operation says so. */
-  private prepare(request: IncomingMessage, response: ServerResponse): void {
+  /**
+   * What every answer has: a request id, and no place in a cache unless its operation says so.
+   *
+   * @returns false where the connection ends with the answer to an earlier request: nobody would
+   *   see an answer, so nothing may be done
+   */
+  private prepare(request: IncomingMessage, response: ServerResponse): boolean {
+    const connection = request.socket as Connection;
+    if (connection.latest?.shouldKeepAlive === false) return false;
+    connection.previous = connection.latest;
+    connection.latest = response;
+    connection.requests++;
+    // While stopping, not before the listener is closed: clients would only connect again. Node's
+    // own `maxRequestsPerSocket` would answer 503 without a body, and leave the connection open.
+    if (!this.httpServer.listening || connection.requests === MAX_REQUESTS_PER_CONNECTION)
+      response.shouldKeepAlive = false;
     request.id = this.requestId(request);
     response.setHeader('X-Request-Id', request.id);
     response.setHeader('Cache-Control', 'no-store');
-    (request.socket as Connection).latest = response;
-    // Not before the listener is closed: clients would only connect again.
-    if (!this.httpServer.listening) response.shouldKeepAlive = false;
+    return true;
   }
 
   /** The client's own, where it is a sane one and no key, else a fresh UUID. */
@@ -277,16 +308,21 @@ export class HttpAdapter extends ExpressAdapter {
 
   /** Answers a request that Node's HTTP parser gave up on, and closes the connection. */
   private refuse(error: NodeJS.ErrnoException, connection: Connection): void {
-    const { latest } = connection;
+    const { latest, previous } = connection;
+    const newestWhole = latest?.req.complete === true ? latest : previous;
     if (error.code === 'ECONNRESET' || !connection.writable) {
       connection.destroy();
-    } else if (latest?.req.complete === true && !latest.writableFinished && !latest.destroyed) {
-      // A pipelined request went wrong: the one before it is answered first, or its client would take
-      // this error for its own answer.
-      latest.once('close', () => this.refuse(error, connection));
-    } else if (latest?.req.complete === false && latest.headersSent) {
-      // The rest of a request that has its answer already.
-      connection.destroy();
+    } else if (
+      newestWhole !== undefined &&
+      !newestWhole.writableFinished &&
+      !newestWhole.destroyed
+    ) {
+      // A pipelined request went wrong: those before it are answered first, or their client would take
+      // this error for one of their answers.
+      newestWhole.once('close', () => this.refuse(error, connection));
+    } else if (latest?.headersSent === true && !(latest.req.complete && latest.shouldKeepAlive)) {
+      // The rest of a request that has its answer already, or what comes after the last one.
+      connection.destroySoon();
     } else {
       // What went wrong is the body of a request whose headers came, or something without an id.
       this.writeRaw(
@@ -360,12 +396,37 @@ type Handler = (
   next: (error?: unknown) => void,
 ) => void;
 
-/** RFC 9112, section 3.2: an HTTP/1.1 request without a Host, and any with two, is a 400. */
+/** What is wrong with the head of a request that Node's parser took, if anything. It is told before the key is looked at: it gives nothing away. */
+function refusalOf(request: IncomingMessage): ErrorAnswer | undefined {
+  const { httpVersionMajor, httpVersionMinor, rawHeaders, headers } = request;
+  if (httpVersionMajor !== 1) return answer('BAD_REQUEST', 'The HTTP version must be 1.0 or 1.1.');
+  if (rawHeaders.length > MAX_HEADERS * 2)
+    return answer('HEADERS_TOO_LARGE', `The request has more than ${MAX_HEADERS} headers.`);
+  if (!hasOneHost(request))
+    return answer('BAD_REQUEST', 'The request must have exactly one valid Host header.');
+  const coding = headers['transfer-encoding'];
+  if (coding === undefined) return undefined;
+  // RFC 9112, section 6.1: where a request ends is then a guess, and a proxy may guess otherwise.
+  if (httpVersionMinor === 0) return answer('BAD_REQUEST', 'HTTP/1.0 has no Transfer-Encoding.');
+  const codings = coding
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim());
+  if (codings.at(-1) !== 'chunked')
+    return answer('BAD_REQUEST', 'The last Transfer-Encoding must be chunked.');
+  if (codings.length > 1)
+    return answer('NOT_IMPLEMENTED', 'The only Transfer-Encoding that is taken is chunked.');
+  return undefined;
+}
+
+/** RFC 9112, section 3.2: an HTTP/1.1 request without a Host, and any with two or an invalid one, is a 400. */
 function hasOneHost({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
   let hosts = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index]!;
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+    if (name.length !== 4 || name.toLowerCase() !== 'host') continue;
+    hosts++;
+    if (!HOST.test(rawHeaders[index + 1]!)) return false;
   }
   return hosts === 1 || (hosts === 0 && httpVersionMinor === 0);
 }

@@ -4,12 +4,17 @@ import express, { type Request, type RequestHandler, type Response } from 'expre
 import { CONFIG, type Config } from '../config.js';
 import { ApiError } from '../errors/api-error.js';
 
+/** Levels of arrays and objects within each other. What walks through a body may then be recursive. */
+const MAX_DEPTH = 32;
+
 /** What a client is told, by the `type` of body-parser's error or of those that `verify` throws. */
 const PARSE_ERRORS: Record<string, (limit: number) => ApiError> = {
   'entity.parse.failed': () => new ApiError('MALFORMED_JSON', 'The body is not valid JSON.'),
   'body.not.utf8': () => new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.'),
   'entity.too.large': (limit) =>
     new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${limit} bytes.`),
+  'depth.exceeded': () =>
+    new ApiError('VALIDATION_FAILED', `The body nests more than ${MAX_DEPTH} levels deep.`),
   'encoding.unsupported': () =>
     new ApiError(
       'UNSUPPORTED_MEDIA_TYPE',
@@ -24,7 +29,8 @@ const PARSE_ERRORS: Record<string, (limit: number) => ApiError> = {
  * `ApiKeyGuard`: nothing of a body is read before the key is known, and Express middleware runs
  * before all guards.
  *
- * @throws {ApiError} MALFORMED_JSON, PAYLOAD_TOO_LARGE or UNSUPPORTED_MEDIA_TYPE
+ * @throws {ApiError} MALFORMED_JSON, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED
+ *   where the body nests too deeply
  */
 @Injectable()
 export class JsonBodyGuard implements CanActivate {
@@ -64,9 +70,22 @@ export class JsonBodyGuard implements CanActivate {
     if (request.headers.expect !== undefined && request.httpVersion !== '1.0')
       response.writeContinue();
     return new Promise((resolve, reject) => {
-      void this.parse(request, response, (error?: unknown) =>
-        error === undefined ? resolve(true) : reject(this.toApiError(error, request)),
-      );
+      const fail = (error: unknown): void => reject(this.toApiError(error, request));
+      if (request.headers['transfer-encoding'] !== undefined) this.watchSize(request, fail);
+      void this.parse(request, response, (error?: unknown) => {
+        if (error !== undefined) fail(error);
+        else if (isDeeper(request.body, MAX_DEPTH)) fail(parseError('depth.exceeded'));
+        else resolve(true);
+      });
+    });
+  }
+
+  /** body-parser would tell of a body that is too large at its end only, which may never come. */
+  private watchSize(request: Request, fail: (error: unknown) => void): void {
+    let received = 0;
+    request.on('data', ({ length }: Buffer) => {
+      received += length;
+      if (received > this.config.bodyLimit) fail(parseError('entity.too.large'));
     });
   }
 
@@ -87,4 +106,12 @@ function parseError(type: string): Error {
 /** RFC 9112, section 6.3: a request has a body if it says how long it is. */
 function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function isDeeper(value: unknown, depth: number): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (depth === 0 || Object.values(value).some((inner) => isDeeper(inner, depth - 1)))
+  );
 }

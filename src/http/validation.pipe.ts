@@ -47,16 +47,10 @@ export class StrictValidationPipe extends ValidationPipe {
    * of 5.7.
    */
   private async toDto(value: object, dto: Type): Promise<object> {
-    try {
-      const body: object = plainToInstance(dto, value);
-      const errors = await validate(body, RULES);
-      if (errors.length > 0) throw this.exceptionFactory(errors);
-      return body;
-    } catch (error) {
-      // class-transformer follows a body into its depths, however deep.
-      if (error instanceof RangeError) throw invalid(['the body nests too deeply']);
-      throw error;
-    }
+    const body: object = plainToInstance(dto, value);
+    const errors = await validate(body, RULES);
+    if (errors.length > 0) throw this.exceptionFactory(errors);
+    return body;
   }
 }
 

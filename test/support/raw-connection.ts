@@ -148,20 +148,24 @@ export async function rawExchange(url: string, bytes: string | Uint8Array): Prom
 
 /** The service says the length of every body, so this reads no chunks. */
 function parse(text: string): RawAnswer[] {
-  const headEnd = text.indexOf('\r\n\r\n');
-  if (headEnd === -1) return [];
-  const [statusLine = '', ...lines] = text.slice(0, headEnd).split('\r\n');
-  const [, status] = /^HTTP\/1\.1 (\d{3}) /.exec(statusLine) ?? [];
-  if (status === undefined) throw new Error(`This is no answer:\n${text}`);
-  const headers = Object.fromEntries(
-    lines.map((line) => {
-      const colon = line.indexOf(':');
-      return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
-    }),
-  );
-  const bodyStart = headEnd + 4;
-  const bodyEnd = bodyStart + Number(headers['content-length'] ?? 0);
-  if (text.length < bodyEnd) return [];
-  const body = Buffer.from(text.slice(bodyStart, bodyEnd), 'latin1').toString();
-  return [{ status: Number(status), headers, text: body }, ...parse(text.slice(bodyEnd))];
+  const answers: RawAnswer[] = [];
+  for (let start = 0; ;) {
+    const headEnd = text.indexOf('\r\n\r\n', start);
+    if (headEnd === -1) return answers;
+    const [statusLine = '', ...lines] = text.slice(start, headEnd).split('\r\n');
+    const [, status] = /^HTTP\/1\.1 (\d{3}) /.exec(statusLine) ?? [];
+    if (status === undefined) throw new Error(`This is no answer:\n${text.slice(start)}`);
+    const headers = Object.fromEntries(
+      lines.map((line) => {
+        const colon = line.indexOf(':');
+        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+      }),
+    );
+    const bodyStart = headEnd + 4;
+    const bodyEnd = bodyStart + Number(headers['content-length'] ?? 0);
+    if (text.length < bodyEnd) return answers;
+    const body = Buffer.from(text.slice(bodyStart, bodyEnd), 'latin1').toString();
+    answers.push({ status: Number(status), headers, text: body });
+    start = bodyEnd;
+  }
 }
