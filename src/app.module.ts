@@ -30,21 +30,26 @@ class UnmatchedModule {}
     HealthModule,
     UnmatchedModule,
   ],
-  providers: [
-    // The guards run in this order: nothing of a request is looked at before its key.
-    { provide: APP_GUARD, useExisting: ApiKeyGuard },
-    { provide: APP_GUARD, useClass: LifecycleGuard },
-    { provide: APP_GUARD, useClass: JsonBodyGuard },
-    { provide: APP_PIPE, useClass: StrictValidationPipe },
-    { provide: APP_FILTER, useClass: ErrorFilter },
-  ],
 })
 export class AppModule {
-  static forRoot(config: Config): DynamicModule {
+  static async forRoot(config: Config): Promise<DynamicModule> {
+    // Loaded only where it is asked for.
+    const keyRate =
+      config.keyRequestsPerMinute > 0 ? await import('./auth/key-rate.guard.js') : undefined;
     return {
       module: AppModule,
       global: true,
-      providers: [{ provide: CONFIG, useValue: config }],
+      imports: keyRate === undefined ? [] : [keyRate.throttler(config)],
+      providers: [
+        { provide: CONFIG, useValue: config },
+        // The guards run in this order: nothing of a request is looked at before its key.
+        { provide: APP_GUARD, useExisting: ApiKeyGuard },
+        ...(keyRate === undefined ? [] : [{ provide: APP_GUARD, useClass: keyRate.KeyRateGuard }]),
+        { provide: APP_GUARD, useClass: LifecycleGuard },
+        { provide: APP_GUARD, useClass: JsonBodyGuard },
+        { provide: APP_PIPE, useClass: StrictValidationPipe },
+        { provide: APP_FILTER, useClass: ErrorFilter },
+      ],
       exports: [CONFIG],
     };
   }

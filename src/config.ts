@@ -43,6 +43,10 @@ export interface Config {
   readonly corsOrigins: readonly string[];
   /** Express's `trust proxy`: a number of hops, or addresses and subnets separated by commas. */
   readonly trustProxy: number | string | undefined;
+  /** How many invalid keys an address may send in a minute; 0 for any number. */
+  readonly authFailuresPerMinute: number;
+  /** How many requests a key may send in a minute; 0 for any number. */
+  readonly keyRequestsPerMinute: number;
   /** The largest request body, in bytes, also after decompression. */
   readonly bodyLimit: number;
   /** How long an idle connection is kept open, in milliseconds. */
@@ -168,6 +172,15 @@ class Environment {
   TRUST_PROXY?: string;
 
   @IsOptional()
+  @WholeNumber(0, 1_000_000)
+  AUTH_FAILURES_PER_MINUTE?: string;
+
+  // For each request of a key those of the last minute are gone through.
+  @IsOptional()
+  @WholeNumber(0, 10_000)
+  KEY_REQUESTS_PER_MINUTE?: string;
+
+  @IsOptional()
   @Matches(SIZE, { message: '$property must be a size like 100kb or 1mb' })
   BODY_LIMIT?: string;
 
@@ -246,6 +259,8 @@ export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
     logLevel: variables.LOG_LEVEL ?? 'info',
     corsOrigins: Object.freeze(splitList(variables.CORS_ORIGINS)),
     trustProxy: trustProxy && /^\d+$/.test(trustProxy) ? Number(trustProxy) : trustProxy,
+    authFailuresPerMinute: Number(variables.AUTH_FAILURES_PER_MINUTE ?? 300),
+    keyRequestsPerMinute: Number(variables.KEY_REQUESTS_PER_MINUTE ?? 0),
     bodyLimit: parseSize(variables.BODY_LIMIT ?? '100kb'),
     keepAliveTimeout: Number(variables.KEEP_ALIVE_TIMEOUT_MS ?? 72_000),
     shutdownDelay: Number(variables.SHUTDOWN_DELAY_MS ?? 0),

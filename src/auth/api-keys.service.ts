@@ -1,8 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { In, IsNull, Repository } from 'typeorm';
+import { In, IsNull, MoreThan, Repository } from 'typeorm';
 import { isRefusal } from '../database/errors.js';
+import { shareNext } from '../database/share-next.js';
 import { ApiKey } from './api-keys.entity.js';
 
 /** Milliseconds after which a key that was found valid is looked up again: a revoked one stops within them. */
@@ -10,6 +12,8 @@ const RECHECK_AFTER = 2_000;
 /** How many recently used keys are remembered. */
 const REMEMBERED_KEYS = 1_000;
 const MINUTE = 60_000;
+/** Milliseconds between two readings of the whole table (see `isListed`). */
+const LISTING_PAUSE = 100;
 /** Milliseconds in which the last uses of several keys are gathered into one write. */
 const LAST_USE_DELAY = 1_000;
 
@@ -27,6 +31,22 @@ export class ApiKeysService implements BeforeApplicationShutdown {
    * (3 us) nor a query a request. The oldest entry goes first.
    */
   private readonly recent = new Map<string, RecentKey>();
+  /** The hashes of the keys that were valid when the table was last read. */
+  private listed = new Set<string>();
+  private listingPause: Promise<unknown> = Promise.resolve();
+  private readonly readListed = shareNext(async () => {
+    await this.listingPause;
+    const valid = { revokedAt: IsNull() };
+    const records = await this.keys.find({
+      select: { hash: true },
+      where: [
+        { ...valid, expiresAt: IsNull() },
+        { ...valid, expiresAt: MoreThan(new Date()) },
+      ],
+    });
+    this.listed = new Set(records.map(({ hash }) => hash));
+    this.listingPause = delay(LISTING_PAUSE, undefined, { ref: false });
+  });
   /** The ids of the keys used, by the minute of their use. */
   private readonly unwrittenUses = new Map<number, number[]>();
   private writing: NodeJS.Timeout | undefined;
@@ -34,15 +54,45 @@ export class ApiKeysService implements BeforeApplicationShutdown {
   constructor(@InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>) {}
 
   /**
-   * Tells whether a key is valid now. A new key is valid at once; a revoked one at most
-   * `RECHECK_AFTER` milliseconds longer, an expired one not at all.
+   * Tells without a query whether a key is valid that was found so a moment ago; false where that
+   * must be looked up. A revoked key stays valid for `RECHECK_AFTER` milliseconds at most, an
+   * expired one not at all.
    */
-  isValid(key: string): boolean | Promise<boolean> {
+  isRemembered(key: string): boolean {
     const now = Date.now();
     const recent = this.recent.get(key);
-    if (recent === undefined || Math.abs(now - recent.checkedAt) >= RECHECK_AFTER)
-      return this.look(key);
+    if (recent === undefined || Math.abs(now - recent.checkedAt) >= RECHECK_AFTER) return false;
     return this.accept(recent.key, now);
+  }
+
+  /** Looks a key up, with one query, and tells whether it is valid now. A new key is valid at once. */
+  async isValid(key: string): Promise<boolean> {
+    const now = Date.now();
+    const hash = hashOf(key);
+    const record = await this.keys.findOneBy({ hash, revokedAt: IsNull() });
+    const before = this.recent.get(key)?.key;
+    this.recent.delete(key);
+    if (record === null && before !== undefined) {
+      this.logger.log(`API key ${before.id} (${before.name}) was revoked: it lets nobody in`);
+    }
+    if (record === null || !this.accept(record, now)) {
+      this.listed.delete(hash);
+      return false;
+    }
+    this.recent.set(key, { key: record, checkedAt: now });
+    if (this.recent.size > REMEMBERED_KEYS) this.recent.delete(this.recent.keys().next().value!);
+    return true;
+  }
+
+  /**
+   * Tells as `isValid`, but costs a query of its own only where the key is valid, or was until
+   * lately. For any number of unknown keys the table is read at most once in `LISTING_PAUSE`
+   * milliseconds, all together; a key that was created before it is asked for is found.
+   */
+  async isListedAndValid(key: string): Promise<boolean> {
+    const hash = hashOf(key);
+    if (!this.listed.has(hash)) await this.readListed();
+    return this.listed.has(hash) && this.isValid(key);
   }
 
   /**
@@ -107,20 +157,6 @@ export class ApiKeysService implements BeforeApplicationShutdown {
     });
     this.logger.log(`Created API key ${record.id} (${name})`);
     return record;
-  }
-
-  private async look(key: string): Promise<boolean> {
-    const now = Date.now();
-    const record = await this.keys.findOneBy({ hash: hashOf(key), revokedAt: IsNull() });
-    const before = this.recent.get(key)?.key;
-    this.recent.delete(key);
-    if (record === null && before !== undefined) {
-      this.logger.log(`API key ${before.id} (${before.name}) was revoked: it lets nobody in`);
-    }
-    if (record === null || !this.accept(record, now)) return false;
-    this.recent.set(key, { key: record, checkedAt: now });
-    if (this.recent.size > REMEMBERED_KEYS) this.recent.delete(this.recent.keys().next().value!);
-    return true;
   }
 
   private accept(record: ApiKey, now: number): boolean {

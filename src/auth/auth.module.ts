@@ -5,10 +5,11 @@ import { DatabaseConnection } from '../database/connection.js';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { ApiKey } from './api-keys.entity.js';
 import { ApiKeysService } from './api-keys.service.js';
+import { FailedAuthentications } from './failed-authentications.js';
 
 @Module({
   imports: [TypeOrmModule.forFeature([ApiKey])],
-  providers: [ApiKeysService, ApiKeyGuard],
+  providers: [ApiKeysService, ApiKeyGuard, FailedAuthentications],
   exports: [ApiKeysService, ApiKeyGuard],
 })
 export class AuthModule implements OnModuleInit {

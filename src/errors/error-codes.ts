@@ -35,6 +35,10 @@ export const ERROR_CODES = {
     status: 417,
     when: 'the Expect header asks for something other than 100-continue',
   },
+  TOO_MANY_REQUESTS: {
+    status: 429,
+    when: 'the address sent too many invalid API keys, or the key too many requests; try again after Retry-After',
+  },
   HEADERS_TOO_LARGE: {
     status: 431,
     when: 'the request headers are larger than 16 KiB, or more than 100',

@@ -11,9 +11,9 @@ export async function startAppWith(
 ): Promise<TestApp> {
   class TestModule {}
   const forRoot = AppModule.forRoot.bind(AppModule);
-  const spy = jest.spyOn(AppModule, 'forRoot').mockImplementation((config) => ({
+  const spy = jest.spyOn(AppModule, 'forRoot').mockImplementation(async (config) => ({
     module: TestModule,
-    imports: [module, forRoot(config)],
+    imports: [module, await forRoot(config)],
   }));
   try {
     return await startApp(options);
