@@ -4,6 +4,7 @@ import type { Request } from 'express';
 import type { Config } from './config.js';
 import { ApiError, ErrorBody } from './errors/api-error.js';
 import { ERROR_CODES } from './errors/error-codes.js';
+import { pageHeaders } from './http/security-headers.js';
 import { SWAGGER_UI } from './swagger-ui.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
@@ -79,6 +80,7 @@ export function createDocument(app: NestExpressApplication, config: Config): Ope
 
 /** Serves Swagger UI at `/docs`, and the document at `/openapi.json` and `/openapi.yaml`. */
 export function serveDocument(app: NestExpressApplication, config: Config): void {
+  app.use('/docs', pageHeaders(config));
   SwaggerModule.setup('docs', app, () => createDocument(app, config), {
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',

@@ -15,6 +15,7 @@ import type { Config } from '../config.js';
 import { ApiError } from '../errors/api-error.js';
 import { type ErrorAnswer, sendError, toErrorAnswer } from '../errors/error-answer.js';
 import { type AnsweredRequest, operationOf } from './operation-name.js';
+import { answerHeaders } from './security-headers.js';
 
 declare module 'node:http' {
   interface IncomingMessage {
@@ -101,11 +102,12 @@ export class HttpAdapter extends ExpressAdapter {
   stopping = false;
   private readonly connections = new Set<Connection>();
   private readonly listeners: AnswerListener[] = [];
+  private readonly answerHeaders: ReturnType<typeof answerHeaders>;
 
   constructor(
     private readonly config: Pick<
       Config,
-      'bootstrapApiKey' | 'keepAliveTimeout' | 'shutdownDelay' | 'trustProxy'
+      'bootstrapApiKey' | 'keepAliveTimeout' | 'publicBaseUrl' | 'shutdownDelay' | 'trustProxy'
     >,
   ) {
     const app = express();
@@ -114,6 +116,7 @@ export class HttpAdapter extends ExpressAdapter {
     app.disable('etag');
     if (config.trustProxy !== undefined) app.set('trust proxy', config.trustProxy);
     super(app);
+    this.answerHeaders = answerHeaders(config);
   }
 
   override initHttpServer(): void {
@@ -272,7 +275,7 @@ export class HttpAdapter extends ExpressAdapter {
   }
 
   /**
-   * What every answer has: a request id, and no place in a cache unless its operation says so.
+   * What every answer has: an id, no place in a cache unless its operation says so, what browsers mind.
    *
    * @returns false where the connection ends with the answer to an earlier request: nobody would
    *   see an answer, so nothing may be done
@@ -290,6 +293,7 @@ export class HttpAdapter extends ExpressAdapter {
     request.id = this.requestId(request);
     response.setHeader('X-Request-Id', request.id);
     response.setHeader('Cache-Control', 'no-store');
+    for (const [name, value] of this.answerHeaders) response.setHeader(name, value);
     return true;
   }
 
@@ -346,6 +350,7 @@ export class HttpAdapter extends ExpressAdapter {
       Connection: 'close',
       'X-Request-Id': id,
       'Cache-Control': 'no-store',
+      ...Object.fromEntries(this.answerHeaders),
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(text),
       ...headers,
