@@ -488,5 +488,5 @@ describe('A limit for each key', () => {
       await service.stop();
       await database.drop();
     }
-  });
+  }, 60_000);
 });
