@@ -13,6 +13,15 @@ const { isUnavailable } = await import('./database/errors.js');
 
 const logger = new Logger('Petstore');
 
+// After either, nobody knows what state the process is in: it ends, and whoever supervises it starts
+// another. What was answered is on disk; what was not is cut.
+process.on('uncaughtException', (error) => end('An exception was not caught', error));
+process.on('unhandledRejection', (reason) =>
+  end('A promise was rejected, and not handled', reason),
+);
+// A log that cannot be written, on a full disk or to a reader that has gone, stops nobody's work.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+
 loadEnvFile();
 await run().catch((error: unknown) => {
   // Configuration problems are the operator's to read; anything else comes with its stack.
@@ -21,6 +30,14 @@ await run().catch((error: unknown) => {
   );
   process.exit(1);
 });
+
+function end(what: string, error: unknown): void {
+  try {
+    logger.fatal(`${what}: the service ends`, error);
+  } finally {
+    process.exit(1);
+  }
+}
 
 async function run(): Promise<void> {
   const config = loadConfig();

@@ -28,12 +28,6 @@ it.each([
   expect(await app.dataSource.query(`PRAGMA ${pragma}`)).toEqual([{ [pragma]: value }]);
 });
 
-it('The connection to SQLite waits for the write of another process, and not for ever', async () => {
-  const [row] = await app.dataSource.query<{ timeout: number }[]>('PRAGMA busy_timeout');
-  expect(row!.timeout).toBeGreaterThanOrEqual(1_000);
-  expect(row!.timeout).toBeLessThanOrEqual(10_000);
-});
-
 it('The folder of the database is made', () => {
   const database = new Database(file, { readonly: true, fileMustExist: true });
   expect(database.prepare('SELECT count(*) FROM "migrations"').pluck().get()).toBeGreaterThan(0);

@@ -10,7 +10,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { CONFIG, type Config } from '../config.js';
 import { PetstoreDataSource } from './data-source.js';
-import { isUnavailable } from './errors.js';
+import { isLocked, isUnavailable } from './errors.js';
 import { DatabaseMetrics } from './metrics.js';
 import { databaseOptions } from './options.js';
 
@@ -19,8 +19,8 @@ const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15_000;
 
 /**
- * Opens the database at the start. A PostgreSQL server that is away is waited for, while the
- * application runs and answers 503.
+ * Opens the database at the start. A PostgreSQL server that is away, or a SQLite file that is locked,
+ * is waited for, while the application runs and answers 503.
  */
 @Injectable()
 export class DatabaseConnection implements OnApplicationBootstrap, OnApplicationShutdown {
@@ -51,7 +51,9 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     try {
       await this.open();
     } catch (error) {
-      if (this.config.database.type === 'sqlite' || !isUnavailable(error)) throw error;
+      const mayRecover =
+        this.config.database.type === 'sqlite' ? isLocked(error) : isUnavailable(error);
+      if (!mayRecover) throw this.unusable(error as Error);
       this.opened = this.openLater(error as Error);
     }
   }
@@ -75,7 +77,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       try {
         return await this.open();
       } catch (reason) {
-        if (!isUnavailable(reason)) throw reason;
+        if (!isUnavailable(reason)) throw this.unusable(reason as Error);
         error = reason as Error;
       }
     }
@@ -91,7 +93,15 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     }
     // It is after a try whose tasks failed.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
+    await (this.dataSource as PetstoreDataSource).waitWithoutBlocking();
     for (const task of this.tasks) await task();
     this.isOpen = true;
+  }
+
+  /** The address of a server holds a password, and is not told. */
+  private unusable(error: Error): Error {
+    const { database } = this.config;
+    const name = database.type === 'sqlite' ? `The database ${database.file}` : 'The database';
+    return new Error(`${name} cannot be used: ${error.message}`, { cause: error });
   }
 }

@@ -1,11 +1,19 @@
-import { DataSource, type Migration } from 'typeorm';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DataSource, type Migration, type QueryRunner } from 'typeorm';
+import { isLocked } from './errors.js';
+import { SQLITE_BUSY_TIMEOUT } from './options.js';
 import { idType } from './schema.js';
+
+/** Milliseconds between two tries to get SQLite's write lock, at most. */
+const LONGEST_PAUSE = 50;
 
 /** Names the advisory lock of the migrations, among the locks of all that share a PostgreSQL database. */
 const MIGRATION_LOCK = 7_738_378_831;
 
 /** The DataSource of the service, of its commands and of TypeORM's CLI. */
 export class PetstoreDataSource extends DataSource {
+  private patientRunner: QueryRunner | undefined;
+
   /**
    * Connects and brings the schema up to date. Of several processes that do so at the same moment one
    * migrates, and the others wait for it.
@@ -15,6 +23,33 @@ export class PetstoreDataSource extends DataSource {
   async open(): Promise<Migration[]> {
     await this.initialize();
     return this.options.type === 'postgres' ? this.migratePostgres() : this.migrateSqlite();
+  }
+
+  /**
+   * From now on a statement that meets another process's write lock waits for it between tries, and
+   * the event loop goes on. SQLite's own wait, which holds everything up, is for what serves nobody.
+   */
+  async waitWithoutBlocking(): Promise<void> {
+    if (this.options.type === 'postgres') return;
+    await this.query('PRAGMA busy_timeout = 0');
+    // TypeORM has one query runner for SQLite, through which every statement goes.
+    const runner = this.createQueryRunner();
+    if (runner === this.patientRunner) return;
+    this.patientRunner = runner;
+    const query = runner.query.bind(runner) as (...all: unknown[]) => Promise<any>;
+    runner.query = async (...all: unknown[]): Promise<any> => {
+      const deadline = performance.now() + SQLITE_BUSY_TIMEOUT;
+      for (let pause = 1; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+        try {
+          return await query(...all);
+        } catch (error) {
+          // Others must not come between the statements of a transaction.
+          const mayWait = isLocked(error) && !runner.isTransactionActive;
+          if (!mayWait || performance.now() > deadline) throw error;
+        }
+        await delay(pause);
+      }
+    };
   }
 
   /** In one transaction that takes the write lock before it looks at what is left to do. */

@@ -13,6 +13,12 @@ export function isRefusal(error: unknown): boolean {
   );
 }
 
+/** Whether another process holds the lock of the SQLite file. Nothing was done; later it may be. */
+export function isLocked(error: unknown): boolean {
+  const cause: unknown = error instanceof QueryFailedError ? error.driverError : error;
+  return /^SQLITE_BUSY(_RECOVERY)?$/.test(codeOf(cause));
+}
+
 /**
  * SQLite's result codes for a file that cannot be used now; PostgreSQL's classes for a connection,
  * resources, an operator or the system that fail (08, 53, 57, 58), a rolled back transaction (40) and

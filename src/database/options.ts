@@ -16,8 +16,8 @@ const migrations = [
   CreateCategories1763600000002,
 ];
 
-/** Milliseconds that a write waits for another process's write; the service answers nobody meanwhile. */
-const SQLITE_BUSY_TIMEOUT = 2_000;
+/** Milliseconds that a statement waits for another process's write. */
+export const SQLITE_BUSY_TIMEOUT = 2_000;
 
 /**
  * TypeORM's options for the configured database.

@@ -16,8 +16,12 @@ export class ServiceProcess {
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   private readonly child: ChildProcess;
 
-  private constructor(main: string, cwd: string, env: NodeJS.ProcessEnv) {
-    const child = spawn(process.execPath, [main], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+  private constructor(command: readonly string[], cwd: string, env: NodeJS.ProcessEnv) {
+    const child = spawn(command[0]!, command.slice(1), {
+      cwd,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
     child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
     this.child = child;
@@ -32,10 +36,22 @@ export class ServiceProcess {
    *
    * @param cwd its working directory
    * @param env its environment; nothing but `PATH` is inherited
+   * @param through a command that runs the service in its own place, such as `prlimit`
+   * @param root the directory of the build
    */
-  static async start(cwd: string, env: NodeJS.ProcessEnv): Promise<ServiceProcess> {
-    const main = join(await buildOnce(), 'src', 'main.js');
-    return new ServiceProcess(main, cwd, { PATH: process.env['PATH'], PORT: '0', ...env });
+  static async start(
+    cwd: string,
+    env: NodeJS.ProcessEnv,
+    through: readonly string[] = [],
+    root?: string,
+  ): Promise<ServiceProcess> {
+    const main = join(root ?? (await buildOnce()), 'src', 'main.js');
+    const command = [...through, process.execPath, main];
+    return new ServiceProcess(command, cwd, { PATH: process.env['PATH'], PORT: '0', ...env });
+  }
+
+  get pid(): number {
+    return this.child.pid!;
   }
 
   /** Everything that the process has written. */
