@@ -1,9 +1,10 @@
-/* oxlint-disable jest/no-standalone-expect, jest/no-disabled-tests -- `it` where strace is installed */
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+/* oxlint-disable jest/no-standalone-expect, jest/no-disabled-tests -- `it` where strace and prlimit are installed */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import { type Answer, exchange, jsonHeaders } from './support/exchange.js';
 import { Load, type Row } from './support/load.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
@@ -71,6 +72,7 @@ it('Twenty kills under load lose no create that was answered, and give no id twi
   expect(load.created.length).toBeGreaterThan(20 * 16 * 2);
 });
 
+const hasPrlimit = spawnSync('prlimit', ['--version'], { stdio: 'ignore' }).status === 0;
 const hasStrace = spawnSync('strace', ['-f', 'true'], { stdio: 'ignore' }).status === 0;
 
 /**
@@ -180,3 +182,103 @@ it('A service that was held up for longer than its timeouts goes on, and answers
   load.checkFinal(rowsIn(await list(base)));
   expect(load.problems).toEqual([]);
 });
+
+describe('Clients', () => {
+  let base: string;
+  let service: ServiceProcess;
+  beforeEach(async () => {
+    service = await start();
+    base = await service.listening();
+  });
+
+  const openFiles = (): number => readdirSync(`/proc/${service.pid}/fd`).length;
+
+  it('that vanish in the middle of a request or an answer leave nothing behind', async () => {
+    // The list is to be larger than what a socket takes at once.
+    const database = new Database(join(directory, 'data', 'petstore.sqlite'));
+    database.exec(`
+      WITH RECURSIVE "n"("i") AS (SELECT 1 UNION ALL SELECT "i" + 1 FROM "n" WHERE "i" < 8000)
+      INSERT INTO "categories" ("name", "description") SELECT 'large', hex(zeroblob(500)) FROM "n"`);
+    database.close();
+    // From the first list on, the service watches the file.
+    expect(rowsIn(await list(base))).toHaveLength(8_000);
+    const before = openFiles();
+    const authorization = `Authorization: Bearer ${KEY}`;
+    const wholeRequest = rawRequest({ headers: [authorization] });
+    const halfRequest = rawRequest({
+      method: 'POST',
+      headers: [authorization, 'Content-Type: application/json', 'Content-Length: 1000'],
+      body: '{"name":"never',
+    });
+    for (let round = 0; round < 50; round++) {
+      const pair = await Promise.all([RawConnection.open(base), RawConnection.open(base)]);
+      await Promise.all([
+        pair[0].send(wholeRequest).flushed(),
+        pair[1].send(halfRequest).flushed(),
+      ]);
+      if (round % 2 === 0) await waitFor(() => pair[0].received.length, Boolean, LIMIT);
+      for (const connection of pair) connection.reset();
+    }
+    await waitFor(openFiles, (files) => files < before + 10, LIMIT);
+    const rows = rowsIn(await list(base));
+    expect(rows).toHaveLength(8_000);
+    expect(rows.filter(({ name }) => name !== 'large')).toEqual([]);
+    expect(service.output).not.toMatch(/"level":"(error|fatal)"/);
+  });
+
+  // Both ends of each connection are files of processes with the same limit.
+  const files = Number(
+    /Max open files +\d+ +(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 10_500,
+  );
+  const idleCount = Math.min(10_000, files - 500);
+
+  it(`${idleCount} of them that are idle hold up neither the others nor the stop`, async () => {
+    const idle: RawConnection[] = [];
+    // One that has sent nothing yet is closed after 5 seconds, as one whose request does not come.
+    const request = rawRequest({ target: '/livez' });
+    const open = async (): Promise<RawConnection> => {
+      const connection = await RawConnection.open(base);
+      await connection.send(request).answer(1, LIMIT);
+      return connection;
+    };
+    while (idle.length < idleCount) {
+      const size = Math.min(250, idleCount - idle.length);
+      idle.push(...(await Promise.all(Array.from({ length: size }, open))));
+    }
+    await waitFor(openFiles, (count) => count > idleCount, LIMIT);
+    expect((await create(base, 'dog')).status).toBe(201);
+    expect(rowsIn(await list(base))).toMatchObject([{ name: 'dog' }]);
+    expect(idle.filter(({ ended }) => ended)).toEqual([]);
+    const begin = performance.now();
+    service.kill('SIGTERM');
+    expect(await service.exited).toEqual({ code: 0, signal: null });
+    expect(performance.now() - begin).toBeLessThan(10_000);
+    for (const connection of idle) connection.close();
+  });
+});
+
+(hasPrlimit ? it : it.skip)(
+  'More clients than there are file descriptors end nothing, and some are served again when others leave (needs prlimit)',
+  async () => {
+    const service = await start();
+    const base = await service.listening();
+    expect((await create(base, 'dog')).status).toBe(201);
+    execFileSync('prlimit', ['--pid', String(service.pid), '--nofile=80:80']);
+    const crowd = await Promise.all(Array.from({ length: 200 }, () => RawConnection.open(base)));
+    await waitFor(
+      () => readdirSync(`/proc/${service.pid}/fd`).length,
+      (count) => count === 80,
+      LIMIT,
+    );
+    for (const connection of crowd) connection.close();
+    await waitFor(
+      () => readdirSync(`/proc/${service.pid}/fd`).length,
+      (count) => count < 60,
+      LIMIT,
+    );
+    expect((await create(base, 'cat')).status).toBe(201);
+    expect(rowsIn(await list(base))).toMatchObject([{ name: 'dog' }, { name: 'cat' }]);
+    service.kill('SIGTERM');
+    expect(await service.exited).toEqual({ code: 0, signal: null });
+  },
+);

@@ -415,4 +415,37 @@ describe('A start that cannot succeed', () => {
     expect(code).toBeGreaterThan(0);
     expect(service.stderr).toMatch(message);
   });
+
+  it('because a migration fails half way leaves the database as it was, and succeeds when the obstacle is gone', async () => {
+    await query(url, 'CREATE TABLE "categories" ("theirs" text)');
+    const service = await start();
+    expect((await service.exited).code).toBe(1);
+    expect(service.stderr).toMatch(/The database cannot be used: .*"categories" already exists/);
+    const left = await query(
+      url,
+      `SELECT "tablename" FROM pg_tables WHERE "schemaname" = 'public' AND "tablename" <> 'migrations'`,
+    );
+    expect(left).toEqual([{ tablename: 'categories' }]);
+    await query(url, 'DROP TABLE "categories"');
+    expect((await create(await serve(), 'dog')).status).toBe(201);
+  });
+});
+
+describe('A service that is killed', () => {
+  it('five times under load loses no create that was answered, and gives no id twice', async () => {
+    const load = new Load(KEY);
+    cleanUps.push(() => load.stop());
+    for (let round = 0; round < 5; round++) {
+      const service = await start();
+      const base = await service.listening();
+      load.start(base, { writers: 16, readers: 2 });
+      await load.succeed(2, LIMIT);
+      await delay(Math.random() * 50);
+      load.doom(base);
+      service.kill('SIGKILL');
+      expect(await service.exited).toMatchObject({ signal: 'SIGKILL' });
+    }
+    expect(await problemsOf(load, await serve())).toEqual([]);
+    expect(load.created.length).toBeGreaterThan(5 * 16 * 2);
+  });
 });
