@@ -154,6 +154,7 @@ describe('A disk that is full', () => {
     'where it holds the log too, does not end the service, which works again when there is room',
     async () => {
       const log = join(directory, 'service.log');
+      writeFileSync(log, '');
       const service = await start({}, ['sh', '-c', `exec "$@" > ${log} 2>&1`, 'sh']);
       const base = await waitFor(
         () => /Listening on (http:\/\/[\w.:]+)/.exec(readFileSync(log, 'utf8'))?.[1] ?? '',
