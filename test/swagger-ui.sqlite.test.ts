@@ -68,6 +68,9 @@ async function barriers(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`));
 }
 
+// A browser takes its time where many tests run at once.
+import.meta.jest.setTimeout(60_000);
+
 const suite = chrome === undefined ? describe.skip : describe;
 if (chrome === undefined) {
   process.stderr.write('Skipped: Swagger UI in Chromium. Set CHROME_PATH, or install chromium.\n');
@@ -83,7 +86,7 @@ suite('Swagger UI in Chromium', () => {
     app = await startApp();
     browser = await chromium.launch({ executablePath: chrome! });
     await mkdir(RESULTS, { recursive: true });
-  }, 60_000);
+  });
   afterAll(async () => {
     await browser?.close();
     await app.stop();
@@ -223,7 +226,7 @@ suite('Swagger UI in Chromium', () => {
       expect(box.x + box.width).toBeLessThanOrEqual(390);
     }
     expect(await barriers(page)).toEqual([]);
-  }, 60_000);
+  });
 
   it('has no serious barrier for people with a disability', async () => {
     const page = await open();
@@ -238,5 +241,5 @@ suite('Swagger UI in Chromium', () => {
     }
     await execute(await prepare(page, 'listCategories'));
     expect(await barriers(page)).toEqual([]);
-  }, 60_000);
+  });
 });
