@@ -1,14 +1,16 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from '../examples/client.js';
 import { startApp, type TestApp } from './support/app.js';
 import { buildOnce } from './support/build.js';
 
 const ROOT = join(import.meta.dirname, '..');
+const COLLECTION = 'examples/petstore.postman_collection.json';
 /** Jest names what is skipped. */
 const suiteWithCurl = spawnSync('curl', ['--version']).status === 0 ? describe : describe.skip;
 
@@ -32,9 +34,10 @@ describe('The examples', () => {
   let app: TestApp;
   let env: Record<string, string>;
   beforeAll(async () => {
+    await buildOnce();
     app = await startApp();
     env = { PETSTORE_URL: `${app.url}/v1`, PETSTORE_API_KEY: app.key };
-  });
+  }, 120_000);
   afterAll(() => app.stop());
 
   it('have the types of openapi.json; `npm run openapi` writes them', async () => {
@@ -97,6 +100,46 @@ describe('The examples', () => {
     } finally {
       server.close();
       server.closeAllConnections();
+    }
+  });
+
+  it('for Postman are made from openapi.json; `npm run openapi` writes them', async () => {
+    const script = join(await buildOnce(), 'examples/postman.js');
+    const made = await run(process.execPath, [
+      '--input-type=module',
+      '--eval',
+      `process.stdout.write(await (await import(${JSON.stringify(script)})).renderCollection())`,
+    ]);
+    expect(made.stdout).toBe(await readFile(join(ROOT, COLLECTION), 'utf8'));
+  });
+
+  it('for Postman call every operation', async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'petstore-postman-'));
+    try {
+      const report = join(directory, 'report.json');
+      const { code } = await run(process.execPath, [
+        join(ROOT, 'node_modules/newman/bin/newman.js'),
+        'run',
+        COLLECTION,
+        `--env-var=baseUrl=${app.url}/v1`,
+        `--env-var=bearerToken=${app.key}`,
+        '--reporters=json',
+        `--reporter-json-export=${report}`,
+      ]);
+      expect(code).toBe(0);
+      const { executions } = (
+        JSON.parse(await readFile(report, 'utf8')) as {
+          run: { executions: { item: { name: string }; response: { code: number } }[] };
+        }
+      ).run;
+      expect(executions.map(({ item, response }) => [item.name, response.code])).toEqual([
+        ['List categories', 200],
+        ['Create a category', 201],
+        ['Get a pet', 501],
+        ['List store orders', 501],
+      ]);
+    } finally {
+      await rm(directory, { recursive: true });
     }
   });
 

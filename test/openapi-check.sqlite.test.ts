@@ -105,8 +105,9 @@ describe('A change of the document', () => {
 describe('The command', () => {
   let directory: string;
   beforeAll(async () => {
+    await buildOnce();
     directory = await mkdtemp(join(tmpdir(), 'petstore-openapi-check-'));
-  });
+  }, 120_000);
   afterAll(() => rm(directory, { recursive: true }));
 
   /** Compares openapi.json with an older document. */

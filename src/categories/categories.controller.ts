@@ -29,7 +29,12 @@ export class CategoriesController {
     description: 'All categories available.',
     headers: {
       ETag: {
-        schema: { type: 'string', pattern: '^"[^"]+"$', maxLength: 100 },
+        schema: {
+          type: 'string',
+          pattern: '^"[^"]+"$',
+          maxLength: 100,
+          example: '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"',
+        },
         description: 'Names this state of the list.',
       },
     },
