@@ -16,7 +16,7 @@ const CSS = `
 .swagger-ui .btn.authorize svg { fill: #137a4b; }
 .swagger-ui .btn.execute { background-color: #1b62b5; border-color: #1b62b5; }
 .swagger-ui .btn.cancel { border-color: #b3261e; color: #b3261e; }
-.swagger-ui .parameter__in, .swagger-ui .prop-format { color: #5c6370; }
+.swagger-ui .parameter__in, .swagger-ui .prop-format, .swagger-ui table.headers .header-example { color: #5c6370; }
 .swagger-ui .parameter__name.required span, .swagger-ui .parameter__name.required:after { color: #b3261e; }
 .swagger-ui .markdown code, .swagger-ui .renderedMarkdown code { color: #6a00c2; }
 .swagger-ui .response-control-media-type__accept-message { color: #137a4b; }
@@ -32,6 +32,7 @@ const CSS = `
   .swagger-ui .response-col_links { display: none; }
   .swagger-ui .opblock-body table { table-layout: fixed; }
   .swagger-ui .response-col_status { width: 64px; }
+  .swagger-ui .response-col_description { overflow-wrap: anywhere; }
   .swagger-ui .microlight, .swagger-ui .microlight * { white-space: pre-wrap !important; overflow-wrap: anywhere; }
 }
 `;
