@@ -19,12 +19,13 @@ export function connect(baseUrl: string, key: string): Client<paths> {
   return client;
 }
 
-/** Tries again after a 503, but never a create: one that was answered with 503 may be stored. */
+/** Tries again after a 429 or a 503; but not a create after a 503, for it may be stored. */
 async function patientFetch(request: Request): Promise<Response> {
   for (let attempt = 1; ; attempt++) {
-    const response = await fetch(request);
-    const safe = request.method === 'GET' || request.method === 'HEAD';
-    if (response.status !== 503 || !safe || attempt === ATTEMPTS) return response;
+    const response = await fetch(request.clone());
+    const isSafe = request.method === 'GET' || request.method === 'HEAD';
+    const isOnlyLate = response.status === 429 || (response.status === 503 && isSafe);
+    if (!isOnlyLate || attempt === ATTEMPTS) return response;
     await response.body?.cancel();
     const seconds = Number(response.headers.get('Retry-After') ?? 1);
     // Up to a second more, so that not all clients come back at the same moment.
