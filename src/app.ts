@@ -36,6 +36,7 @@ export async function createApp(
       allowedHeaders: ['Authorization', 'Content-Type', 'If-None-Match', 'X-Request-Id'],
       exposedHeaders: [
         'ETag',
+        'Location',
         'X-Request-Id',
         'Deprecation',
         'Sunset',

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import {
   BadGatewayException,
-  ConflictException,
+  NotAcceptableException,
   Controller,
   Get,
   HttpException,
@@ -82,9 +82,9 @@ class CrashController {
     throw new NotFoundException('There is no pet 7.');
   }
 
-  @Get('409')
-  conflict(): never {
-    throw new ConflictException({ detail: SECRET, inner: { secret: SECRET } });
+  @Get('406')
+  notAcceptable(): never {
+    throw new NotAcceptableException({ detail: SECRET, inner: { secret: SECRET } });
   }
 
   @Get('418')
@@ -762,7 +762,7 @@ describe('an exception with a status', () => {
   });
 
   it.each([
-    [409, 'CONFLICT'],
+    [406, 'NOT_ACCEPTABLE'],
     [418, 'I_M_A_TEAPOT'],
     [502, 'BAD_GATEWAY'],
   ])('that the table of codes lacks, %d, has the code %s', async (status, code) => {

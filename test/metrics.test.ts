@@ -59,8 +59,7 @@ const bucket = (le: string): string =>
   `petstore_http_request_duration_seconds_bucket{operation="createCategory",le="${le}"}`;
 const inFlight = async (): Promise<number> =>
   (await scrape()).get('petstore_http_requests_in_flight')!;
-const size = (part: string): string =>
-  `petstore_create_group_size_${part}{operation="createCategory"}`;
+const size = (part: string): string => `petstore_create_group_size_${part}{table="categories"}`;
 
 async function list(count = 1): Promise<void> {
   for (let turn = 0; turn < count; turn++) {
@@ -250,7 +249,7 @@ describe('The figures', () => {
     await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
     expect(new Set(statuses)).toEqual(new Set([500]));
     const errors = grown(`petstore_database_errors_total{code="${code}"}`);
-    expect(errors).toBe(grown('petstore_create_group_size_count{operation="createCategory"}'));
+    expect(errors).toBe(grown('petstore_create_group_size_count{table="categories"}'));
     expect(errors).toBeGreaterThan(0);
     await list();
   });

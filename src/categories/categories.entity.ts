@@ -21,5 +21,5 @@ export type CategoryRow = Omit<CategoryEntity, 'id'> & { readonly id: number | s
 
 /** A category as clients see it: without a description that was not given. */
 export function toCategory({ id, name, description }: CategoryRow): Category {
-  return description === null ? { id: Number(id), name } : { id: Number(id), name, description };
+  return { id: Number(id), name, description: description ?? undefined };
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { DataSource, type Migration, type QueryRunner } from 'typeorm';
 import { isLocked } from './errors.js';
 import { SQLITE_BUSY_TIMEOUT } from './options.js';
-import { idType } from './schema.js';
+import { idType, isPostgres, wholeNumber } from './schema.js';
 
 /** Milliseconds between two tries to get SQLite's write lock, at most. */
 const LONGEST_PAUSE = 50;
@@ -22,7 +22,7 @@ export class PetstoreDataSource extends DataSource {
    */
   async open(): Promise<Migration[]> {
     await this.initialize();
-    return this.options.type === 'postgres' ? this.migratePostgres() : this.migrateSqlite();
+    return isPostgres(this) ? this.migratePostgres() : this.migrateSqlite();
   }
 
   /**
@@ -30,7 +30,7 @@ export class PetstoreDataSource extends DataSource {
    * the event loop goes on. SQLite's own wait, which holds everything up, is for what serves nobody.
    */
   async waitWithoutBlocking(): Promise<void> {
-    if (this.options.type === 'postgres') return;
+    if (isPostgres(this)) return;
     await this.query('PRAGMA busy_timeout = 0');
     // TypeORM has one query runner for SQLite, through which every statement goes.
     const runner = this.createQueryRunner();
@@ -90,10 +90,7 @@ export class PetstoreDataSource extends DataSource {
     for (const column of this.entityMetadatas.flatMap((entity) => entity.columns)) {
       if (column.generationStrategy !== 'increment') continue;
       column.type = idType(this);
-      column.transformer = {
-        to: (id: unknown) => id,
-        from: (id: string | number | null) => (id === null ? null : Number(id)),
-      };
+      column.transformer = wholeNumber;
     }
   }
 }

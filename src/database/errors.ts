@@ -19,6 +19,14 @@ export function isLocked(error: unknown): boolean {
   return /^SQLITE_BUSY(_RECOVERY)?$/.test(codeOf(cause));
 }
 
+/** Whether a statement broke a foreign key: it refers to a row that does not exist, or deletes one that is referred to. */
+export function isForeignKeyViolation(error: unknown): boolean {
+  return (
+    error instanceof QueryFailedError &&
+    /^(SQLITE_CONSTRAINT_FOREIGNKEY|23503|23001)$/.test(codeOf(error.driverError))
+  );
+}
+
 /**
  * SQLite's result codes for a file that cannot be used now; PostgreSQL's classes for a connection,
  * resources, an operator or the system that fail (08, 53, 57, 58), a rolled back transaction (40) and

@@ -4,6 +4,7 @@ import type { Pool } from 'pg';
 import { DataSource, QueryFailedError } from 'typeorm';
 import { type Counter, Metrics } from '../metrics/metrics.service.js';
 import { databaseCodeOf, isUnavailable } from './errors.js';
+import { isPostgres } from './schema.js';
 
 /** The figures of the database: what failed, and the connections to PostgreSQL. */
 @Injectable()
@@ -15,7 +16,7 @@ export class DatabaseMetrics {
     private readonly metrics: Metrics,
     @InjectDataSource() dataSource: DataSource,
   ) {
-    if (dataSource.options.type !== 'postgres') return;
+    if (!isPostgres(dataSource)) return;
     // There is none before the database was reached for the first time.
     const pool = (): Partial<Pool> => (dataSource.driver as { master?: Pool }).master ?? {};
     const connections = {

@@ -2,6 +2,7 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
 import { DataSource } from 'typeorm';
+import { isPostgres } from './schema.js';
 import { shareNext } from './share-next.js';
 
 /**
@@ -28,7 +29,7 @@ export class Revision implements OnApplicationShutdown {
    * @throws {QueryFailedError} where the database does not answer
    */
   read(table: string): number | Promise<number> {
-    if (this.dataSource.options.type === 'postgres') {
+    if (isPostgres(this.dataSource)) {
       return this.revisions().then((revisions) => revisions.get(table)!);
     }
     this.dataVersion ??= this.watch();

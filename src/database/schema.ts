@@ -1,5 +1,12 @@
 /** What entities and migrations share, so that the same of either serves both databases. */
-import type { DataSource, QueryRunner, TableColumnOptions, ValueTransformer } from 'typeorm';
+import type { Type } from '@nestjs/common';
+import {
+  type DataSource,
+  getMetadataArgsStorage,
+  type QueryRunner,
+  type TableColumnOptions,
+  type ValueTransformer,
+} from 'typeorm';
 
 /**
  * Keeps a point in time as milliseconds since 1970 UTC: the one form that both databases keep and
@@ -10,12 +17,28 @@ export const epoch: ValueTransformer = {
   from: (time: number | string | null) => (time === null ? null : new Date(Number(time))),
 };
 
+/** The name of an entity's table, which is known before the database is open. */
+export function tableOf(entity: Type): string {
+  return getMetadataArgsStorage().tables.find(({ target }) => target === entity)!.name!;
+}
+
+/** Keeps a whole number of up to 53 bits. PostgreSQL's driver gives a bigint as text. */
+export const wholeNumber: ValueTransformer = {
+  to: (value: unknown) => value,
+  from: (value: string | number | null) => (value === null ? null : Number(value)),
+};
+
 /** The highest id: every JSON number up to it is exact (RFC 8259, section 6). */
 export const MAX_ID = Number.MAX_SAFE_INTEGER;
 
+/** Whether a database is PostgreSQL; it is SQLite otherwise. */
+export function isPostgres({ options }: Pick<DataSource, 'options'>): boolean {
+  return options.type === 'postgres';
+}
+
 /** The type of a generated id: 64 bits on either database. SQLite counts only an INTEGER up by itself. */
-export function idType({ options }: Pick<DataSource, 'options'>): 'integer' | 'bigint' {
-  return options.type === 'postgres' ? 'bigint' : 'integer';
+export function idType(dataSource: Pick<DataSource, 'options'>): 'integer' | 'bigint' {
+  return isPostgres(dataSource) ? 'bigint' : 'integer';
 }
 
 /** The id column of a migration: assigned by the database, ascending, never reused. */
@@ -38,7 +61,7 @@ export function idColumn({ dataSource }: QueryRunner, constraintName: string): T
  * drawn. SQLite needs none of it (see `Revision`).
  */
 export async function trackRevision(queryRunner: QueryRunner, table: string): Promise<void> {
-  if (queryRunner.dataSource.options.type !== 'postgres') return;
+  if (!isPostgres(queryRunner.dataSource)) return;
   await queryRunner.query(`INSERT INTO "revisions" ("name", "value") VALUES ('${table}', 0)`);
   await queryRunner.query(
     `CREATE TRIGGER "tr_${table}_revision" AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON "${table}"
@@ -48,7 +71,7 @@ export async function trackRevision(queryRunner: QueryRunner, table: string): Pr
 
 /** Undoes {@link trackRevision}. */
 export async function untrackRevision(queryRunner: QueryRunner, table: string): Promise<void> {
-  if (queryRunner.dataSource.options.type !== 'postgres') return;
+  if (!isPostgres(queryRunner.dataSource)) return;
   await queryRunner.query(`DROP TRIGGER "tr_${table}_revision" ON "${table}"`);
   await queryRunner.query(`DELETE FROM "revisions" WHERE "name" = '${table}'`);
 }

@@ -14,12 +14,16 @@ export const ERROR_CODES = {
     when: 'a property is missing, invalid or unknown; the message names each',
   },
   UNAUTHORIZED: { status: 401, when: 'the API key is missing, unknown, expired or revoked' },
-  NOT_FOUND: { status: 404, when: 'nothing is served at the path' },
+  NOT_FOUND: { status: 404, when: 'nothing is served at the path, or it has no such resource' },
   METHOD_NOT_ALLOWED: {
     status: 405,
     when: 'the path is served, but not with this method; Allow lists those that are',
   },
   REQUEST_TIMEOUT: { status: 408, when: 'the request did not arrive in time' },
+  RESOURCE_IN_USE: {
+    status: 409,
+    when: 'the resource cannot be deleted while another one refers to it',
+  },
   GONE: { status: 410, when: 'the sunset date of the operation has passed' },
   PRECONDITION_FAILED: {
     status: 412,

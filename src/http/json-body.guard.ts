@@ -4,6 +4,11 @@ import express, { type Request, type RequestHandler, type Response } from 'expre
 import { isPublic } from '../auth/public.decorator.js';
 import { CONFIG, type Config } from '../config.js';
 import { ApiError } from '../errors/api-error.js';
+import { MERGE_PATCH } from './merge-patch.js';
+
+/** What a body may be; a change is a JSON merge patch, whichever of the two it is called. */
+const TYPES = ['application/json'];
+const PATCH_TYPES = [MERGE_PATCH, ...TYPES];
 
 /** Levels of arrays and objects within each other. What walks through a body may then be recursive. */
 const MAX_DEPTH = 32;
@@ -58,10 +63,13 @@ export class JsonBodyGuard implements CanActivate {
     if (request.method === 'GET' || request.method === 'HEAD' || !hasBody(request)) return true;
     // No key was asked for: the path may need one all the same (see `UnmatchedController`).
     if (isPublic(context.getHandler())) return true;
-    if (!request.is('application/json')) {
+    const types = request.method === 'PATCH' ? PATCH_TYPES : TYPES;
+    if (!request.is(types)) {
       throw new ApiError(
         'UNSUPPORTED_MEDIA_TYPE',
-        'The Content-Type of the body must be application/json.',
+        `The Content-Type of the body must be ${types.join(' or ')}.`,
+        // RFC 5789, section 2.2.
+        request.method === 'PATCH' ? { 'Accept-Patch': types.join(', ') } : {},
       );
     }
     // A body that says it is too large is not even read.

@@ -1,50 +1,33 @@
-import { applyDecorators } from '@nestjs/common';
-import { ApiProperty } from '@nestjs/swagger';
-import { registerDecorator, ValidateIf } from 'class-validator';
+import { Property, type PropertyRules } from './property.decorator.js';
 
 /** A character that is not white space: JavaScript's class lacks one of Unicode's, the next line control. */
 const NOT_BLANK = /[^\s\u0085]/;
 
 /** What a text property may be. Lengths are in characters, which are Unicode code points, as JSON Schema counts them. */
-export interface TextRules {
+export interface TextRules extends PropertyRules {
   readonly minLength?: number;
   readonly maxLength: number;
   /** The text must have a character that is not white space. */
   readonly notBlank?: boolean;
-  /** The property may be left out; null is invalid all the same. */
-  readonly optional?: boolean;
-  readonly description: string;
   readonly example: string;
 }
 
 /**
- * Declares a text property of a DTO once, for the validation and for the OpenAPI document. Whatever
- * the limits, a text has no NUL, which PostgreSQL cannot store, and no lone surrogate, which UTF-8
- * cannot carry.
+ * A text property of a DTO. Whatever the limits, a text has no NUL, which PostgreSQL cannot store, and
+ * no lone surrogate, which UTF-8 cannot carry.
  */
 export function Text(rules: TextRules): PropertyDecorator {
-  const { minLength, maxLength, notBlank = false, optional = false, description, example } = rules;
-  return applyDecorators(
-    ApiProperty({
+  const { minLength, maxLength, notBlank = false, example } = rules;
+  return Property(
+    rules,
+    {
       type: 'string',
-      required: !optional,
       ...(minLength === undefined ? {} : { minLength }),
       maxLength,
       ...(notBlank ? { pattern: NOT_BLANK.source } : {}),
-      description,
       example,
-    }),
-    ...(optional ? [ValidateIf((_object, value) => value !== undefined)] : []),
-    (target: object, property: string | symbol) =>
-      registerDecorator({
-        name: 'text',
-        target: target.constructor,
-        propertyName: property as string,
-        validator: {
-          validate: (value: unknown) => problemOf(value, rules) === undefined,
-          defaultMessage: (details) => `${details?.property} ${problemOf(details?.value, rules)}`,
-        },
-      }),
+    },
+    (value) => problemOf(value, rules),
   );
 }
 
@@ -53,7 +36,6 @@ function problemOf(
   value: unknown,
   { minLength = 0, maxLength, notBlank }: TextRules,
 ): string | undefined {
-  if (value === undefined) return 'is missing';
   if (typeof value !== 'string') return 'must be a string';
   if (value.includes('\0')) return 'must not contain a NUL character';
   if (!value.isWellFormed()) return 'must not contain a lone surrogate';

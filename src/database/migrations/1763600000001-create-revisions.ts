@@ -1,9 +1,10 @@
 import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
+import { isPostgres } from '../schema.js';
 
 /** How often each tracked table was changed. PostgreSQL alone: SQLite counts its commits by itself. */
 export class CreateRevisions1763600000001 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    if (queryRunner.dataSource.options.type !== 'postgres') return;
+    if (!isPostgres(queryRunner.dataSource)) return;
     await queryRunner.createTable(
       new Table({
         name: 'revisions',
@@ -29,7 +30,7 @@ export class CreateRevisions1763600000001 implements MigrationInterface {
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    if (queryRunner.dataSource.options.type !== 'postgres') return;
+    if (!isPostgres(queryRunner.dataSource)) return;
     await queryRunner.query('DROP FUNCTION raise_revision()');
     await queryRunner.dropTable('revisions');
   }
