@@ -64,9 +64,18 @@ export function createDocument(app: NestExpressApplication, config: Config): Ope
   if (config.stagingBaseUrl !== undefined) builder.addServer(config.stagingBaseUrl, 'Staging');
 
   const document = SwaggerModule.createDocument(app, builder.build());
-  // The path of each server ends in the version, so the paths of the document begin after it.
+  // The path of each server ends in the version, so the paths of the document begin after it. Another
+  // version has servers of its own, which end before it.
+  const unversioned = (document.servers ?? []).map(({ url, description }) => ({
+    url: url.slice(0, -VERSION_PATH.length),
+    description,
+  }));
   document.paths = Object.fromEntries(
-    Object.entries(document.paths).map(([path, item]) => [path.replace(VERSION_PATH, ''), item]),
+    Object.entries(document.paths).map(([path, item]) =>
+      path.startsWith(`${VERSION_PATH}/`)
+        ? [path.slice(VERSION_PATH.length), item]
+        : [path, { ...item, servers: unversioned }],
+    ),
   );
   for (const { get, put, post, delete: remove, patch } of Object.values(document.paths)) {
     for (const operation of [get, put, post, remove, patch]) {

@@ -3,11 +3,13 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { OpenAPIObject } from '@nestjs/swagger';
+import { Controller, Get, Module, Version } from '@nestjs/common';
+import { ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
 import { parse as parseYaml } from 'yaml';
 import { renderDocument } from '../src/cli/openapi.js';
 import { ERROR_CODES } from '../src/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
+import { startAppWith } from './support/start-app-with.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 
@@ -77,6 +79,38 @@ describe('The document', () => {
       ]);
     } finally {
       await local.stop();
+    }
+  });
+
+  it('has an operation of another version under its own path, with servers that end before it', async () => {
+    @Controller('categories')
+    class NextController {
+      @Get()
+      @Version('2')
+      @ApiOperation({ operationId: 'listCategoriesV2', summary: 'List categories' })
+      list(): unknown[] {
+        return [];
+      }
+    }
+    @Module({ controllers: [NextController] })
+    class NextModule {}
+    const next = await startAppWith(NextModule, { config: { publicBaseUrl: PRODUCTION } });
+    try {
+      const { paths } = (await next.http().get('/openapi.json')).body as OpenAPIObject;
+      expect(paths['/v2/categories']).toMatchObject({
+        servers: [{ url: 'https://api.pets.example/shop', description: 'Production' }],
+        get: { operationId: 'listCategoriesV2' },
+      });
+      expect(paths['/categories']).not.toHaveProperty('servers');
+      for (const [path, body] of [
+        ['/v2/categories', []],
+        ['/v1/categories', []],
+      ] as const) {
+        const answer = await next.http().get(path).auth(next.key, { type: 'bearer' });
+        expect([path, answer.status, answer.body]).toEqual([path, 200, body]);
+      }
+    } finally {
+      await next.stop();
     }
   });
 
