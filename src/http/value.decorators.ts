@@ -57,13 +57,21 @@ export function Choice(
 /** RFC 3339, section 5.6; the captured parts are those that `Date` would roll over. */
 const DATE_TIME = /^\d{4}-(\d\d)-(\d\d)T(\d\d):\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i;
 
+/** Characters; RFC 3339 sets no limit to the digits of a second. */
+const LONGEST_DATE_TIME = 64;
+
 /** A point in time (RFC 3339), with an offset from UTC. It is kept to the millisecond and answered in UTC. */
 export function DateTime(rules: PropertyRules): PropertyDecorator {
   return Property(
     rules,
-    { type: 'string', format: 'date-time', example: '2026-11-01T12:00:00.000Z' },
+    {
+      type: 'string',
+      format: 'date-time',
+      maxLength: LONGEST_DATE_TIME,
+      example: '2026-11-01T12:00:00.000Z',
+    },
     (value) =>
-      typeof value === 'string' && isDateTime(value)
+      typeof value === 'string' && value.length <= LONGEST_DATE_TIME && isDateTime(value)
         ? undefined
         : 'must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z',
   );
