@@ -80,5 +80,6 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const refused = await client.POST('/categories', { body: { name: ' ' } });
   console.log(`Refused: ${refused.error?.code}`);
 
-  await client.GET('/pets/{petId}', { params: { path: { petId: '1' } } });
+  // What an id of a pet looks like is not specified yet, and neither is its type.
+  await client.GET('/pets/{petId}', { params: { path: { petId: '1' as never } } });
 }

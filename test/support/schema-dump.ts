@@ -1,10 +1,12 @@
 import type { DataSource } from 'typeorm';
+import { isPostgres } from '../../src/database/schema.js';
 
 const SQLITE = [`SELECT "type", "name", "tbl_name", "sql" FROM "sqlite_master" ORDER BY 1, 2`];
 
+// Without the position of a column, which also counts those that were dropped.
 const POSTGRES = [
-  `SELECT "table_name", "column_name", "ordinal_position", "data_type", "character_maximum_length", "is_nullable", "column_default", "is_identity"
-     FROM information_schema.columns WHERE "table_schema" = 'public' ORDER BY 1, 3`,
+  `SELECT "table_name", "column_name", "data_type", "character_maximum_length", "is_nullable", "column_default", "is_identity"
+     FROM information_schema.columns WHERE "table_schema" = 'public' ORDER BY 1, "ordinal_position"`,
   `SELECT "conname", "conrelid"::regclass::text AS "table", pg_get_constraintdef("oid") FROM pg_constraint
     WHERE "connamespace" = 'public'::regnamespace ORDER BY 1`,
   `SELECT "indexname", "indexdef" FROM pg_indexes WHERE "schemaname" = 'public' ORDER BY 1`,
@@ -17,7 +19,7 @@ const POSTGRES = [
 
 /** Everything that the schema of a database consists of, one text for each thing. */
 export async function dumpSchema(dataSource: DataSource): Promise<string[]> {
-  const queries = dataSource.options.type === 'postgres' ? POSTGRES : SQLITE;
+  const queries = isPostgres(dataSource) ? POSTGRES : SQLITE;
   const dump: string[] = [];
   for (const query of queries) {
     const rows: unknown[] = await dataSource.query(query);
