@@ -37,6 +37,8 @@ app.set('etag', 'strong');
 
 app.use((request, response, next) => {
   response.setHeader('X-Request-Id', randomUUID());
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  response.setHeader('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
   const [scheme, key] = (request.headers.authorization ?? '').split(' ');
   if (scheme === 'Bearer' && key !== undefined && keyHashes.has(hash('sha256', key))) return next();
   response.setHeader('WWW-Authenticate', 'Bearer realm="petstore"');

@@ -26,7 +26,10 @@ export const app = Fastify({
 });
 
 app.addHook('onRequest', async (request, reply) => {
-  reply.header('X-Request-Id', request.id);
+  reply
+    .header('X-Request-Id', request.id)
+    .header('X-Content-Type-Options', 'nosniff')
+    .header('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
   const [scheme, key] = (request.headers.authorization ?? '').split(' ');
   if (scheme !== 'Bearer' || key === undefined || !keyHashes.has(hash('sha256', key))) {
     reply.code(401).header('WWW-Authenticate', 'Bearer realm="petstore"');

@@ -141,6 +141,8 @@ app.disable('x-powered-by');
 app.setGlobalPrefix('v1');
 app.use((_request: Request, response: Response, next: NextFunction) => {
   response.setHeader('X-Request-Id', randomUUID());
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  response.setHeader('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
   next();
 });
 app.useGlobalGuards(new ApiKeyGuard());

@@ -4,6 +4,10 @@ import { createServer } from 'node:http';
 // The limit: node:http alone, one route, and the whole answer in memory. POST is there to be seeded.
 
 const { PORT = '3000', API_KEY = '' } = process.env;
+const FOR_BROWSERS = {
+  'X-Content-Type-Options': 'nosniff',
+  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+};
 const keyHash = hash('sha256', API_KEY);
 const categories: { id: number; name: string; description?: string }[] = [];
 let list = Buffer.from('[]');
@@ -21,6 +25,7 @@ const server = createServer((request, response) => {
     });
     response.writeHead(401, {
       'X-Request-Id': requestId,
+      ...FOR_BROWSERS,
       'WWW-Authenticate': 'Bearer realm="petstore"',
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(body),
@@ -38,7 +43,10 @@ const server = createServer((request, response) => {
       };
       categories.push(category);
       stale = true;
-      response.writeHead(201, { 'Content-Type': 'application/json; charset=utf-8' });
+      response.writeHead(201, {
+        ...FOR_BROWSERS,
+        'Content-Type': 'application/json; charset=utf-8',
+      });
       response.end(JSON.stringify(category));
     });
     return;
@@ -51,6 +59,7 @@ const server = createServer((request, response) => {
   if (request.headers['if-none-match'] === etag) {
     response.writeHead(304, {
       'X-Request-Id': requestId,
+      ...FOR_BROWSERS,
       'Cache-Control': 'private, no-cache',
       ETag: etag,
       Vary: 'Accept-Encoding',
@@ -60,6 +69,7 @@ const server = createServer((request, response) => {
   }
   response.writeHead(200, {
     'X-Request-Id': requestId,
+    ...FOR_BROWSERS,
     'Cache-Control': 'private, no-cache',
     ETag: etag,
     Vary: 'Accept-Encoding',

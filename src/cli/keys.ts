@@ -51,7 +51,7 @@ program
 
 program
   .command('revoke')
-  .description('revokes a key: it lets nobody in within 5 seconds')
+  .description('revokes a key: within 2 seconds it lets nobody in')
   .argument('<id>', 'the id that list shows', parseId)
   .action(async (id: number) => {
     await withKeys(async (keys) => {
