@@ -243,7 +243,10 @@ describeImage('The image', () => {
     const installed = JSON.parse(
       await readFile(image.at('node_modules/.package-lock.json'), 'utf8'),
     ) as typeof lock;
-    const names = Object.keys(installed.packages);
+    // npm notes the target of a link too (the generator's), which no stage copies.
+    const names = Object.keys(installed.packages).filter((name) =>
+      name.startsWith('node_modules/'),
+    );
     expect(names.length).toBeGreaterThan(50);
     const development = Object.keys(
       (JSON.parse(await read('package.json')) as { devDependencies: object }).devDependencies,
