@@ -42,7 +42,7 @@ export class AppModule {
       imports: keyRate === undefined ? [] : [keyRate.throttler(config)],
       providers: [
         { provide: CONFIG, useValue: config },
-        // The guards run in this order: nothing of a request is looked at before its key.
+        // The guards run in this order: nothing of a body is read before the key is known.
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
         ...(keyRate === undefined ? [] : [{ provide: APP_GUARD, useClass: keyRate.KeyRateGuard }]),
         { provide: APP_GUARD, useClass: LifecycleGuard },

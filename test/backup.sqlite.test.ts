@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { exchange, jsonHeaders } from './support/exchange.js';
-import { type Outcome, runBackup } from './support/keys-cli.js';
+import { type Outcome, runBackup } from './support/commands.js';
 import { Load, type Row } from './support/load.js';
 import { ServiceProcess } from './support/service-process.js';
 

@@ -3,6 +3,7 @@ import { METHODS } from 'node:http';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { OpenAPIObject } from '@nestjs/swagger';
+import { HOUSE } from '../schematics/resource/house.js';
 import { isGuarded } from '../src/auth/public.decorator.js';
 import { ERROR_CODES } from '../src/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
@@ -25,18 +26,6 @@ const PUBLIC_ROUTES = [
 ];
 /** Takes what no other route took: it answers 404 or 405, and asks for the key where a route would. */
 const CATCH_ALL = '/{*path}';
-
-/** What is built once for all; every other folder is a feature of a team. */
-const HOUSE = new Set([
-  'auth',
-  'cli',
-  'database',
-  'errors',
-  'health',
-  'http',
-  'lifecycle',
-  'metrics',
-]);
 
 interface RouterLayer {
   readonly route?: {

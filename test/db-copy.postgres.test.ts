@@ -11,7 +11,7 @@ import { databaseOptions } from '../src/database/options.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
 import { DbCopy } from './support/db-copy.js';
-import type { Outcome } from './support/keys-cli.js';
+import type { Outcome } from './support/commands.js';
 import { waitFor } from './support/wait.js';
 
 // Every copy is a process of its own, and the first one waits for the compiler.

@@ -9,7 +9,7 @@ import { databaseOptions } from '../src/database/options.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
 import { type Answer, exchange, jsonHeaders } from './support/exchange.js';
-import { runKeys } from './support/keys-cli.js';
+import { runKeys } from './support/commands.js';
 import { Load, type Row } from './support/load.js';
 import { ServiceProcess } from './support/service-process.js';
 import { TcpProxy } from './support/tcp-proxy.js';

@@ -6,7 +6,7 @@ import type { ApiKey } from '../src/auth/api-keys.entity.js';
 import { ApiKeysService } from '../src/auth/api-keys.service.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
-import { type Outcome, runKeys } from './support/keys-cli.js';
+import { type Outcome, runKeys } from './support/commands.js';
 import { waitFor } from './support/wait.js';
 
 // Every command is a process of its own, and the first one waits for the compiler.

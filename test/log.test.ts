@@ -7,7 +7,7 @@ import { PetstoreDataSource } from '../src/database/data-source.js';
 import { databaseOptions } from '../src/database/options.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import { exchange, jsonHeaders } from './support/exchange.js';
-import { runKeys } from './support/keys-cli.js';
+import { runKeys } from './support/commands.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { ServiceProcess } from './support/service-process.js';
 import { waitFor } from './support/wait.js';

@@ -13,6 +13,7 @@ import {
 import pluralize from 'pluralize';
 import { format, type Options as PrettierOptions } from 'prettier';
 import { constantOf, type Field, parseFields } from './fields.js';
+import { HOUSE } from './house.js';
 import {
   addElement,
   addImport,
@@ -45,17 +46,6 @@ const METHODS: Record<Operation, string> = {
 /** Seen from dist, where this file is compiled to. */
 const FILES = '../../../schematics/resource/files';
 const SEGMENT = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
-/** The folders of src that are built once for all. */
-const HOUSE = new Set([
-  'auth',
-  'cli',
-  'database',
-  'errors',
-  'health',
-  'http',
-  'lifecycle',
-  'metrics',
-]);
 const CONTROLLER = '.controller.ts';
 
 /** The names of a resource in all their forms. */

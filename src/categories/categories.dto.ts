@@ -1,17 +1,10 @@
-import { ApiProperty, OmitType } from '@nestjs/swagger';
-import { MAX_ID } from '../database/schema.js';
+import { OmitType } from '@nestjs/swagger';
 import { Text } from '../http/text.decorator.js';
+import { Id } from '../http/value.decorators.js';
 
 /** A category as clients see it. */
 export class Category {
-  @ApiProperty({
-    type: 'integer',
-    format: 'int64',
-    minimum: 1,
-    maximum: MAX_ID,
-    description: 'Assigned by the service on creation.',
-    example: 1,
-  })
+  @Id({ description: 'Assigned by the service on creation.' })
   id!: number;
 
   @Text({

@@ -1,7 +1,7 @@
 /**
  * Every error that the service gives: its code, its HTTP status, and when it is given. The README
  * and the OpenAPI document show this table. The first row of a status is the code that an
- * exception without a code of its own gets (see `ErrorFilter`).
+ * exception without a code of its own gets (see `toErrorAnswer`).
  */
 export const ERROR_CODES = {
   BAD_REQUEST: {
