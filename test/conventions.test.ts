@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { METHODS } from 'node:http';
 import { basename, dirname, join, relative, sep } from 'node:path';
@@ -271,6 +272,42 @@ describe('The sources', () => {
         .map((target) => `${file.path} imports ${target}`),
     );
     expect(foreign).toEqual([]);
+  });
+});
+
+describe('The documents', () => {
+  it('link to files and headings that exist', async () => {
+    const root = join(SRC, '..');
+    const documents = [
+      ...(await readdir(root)).filter((name) => name.endsWith('.md')),
+      ...(await readdir(join(root, 'docs')))
+        .filter((name) => name.endsWith('.md'))
+        .map((name) => `docs/${name}`),
+    ];
+    /** The anchors of a document, as GitHub makes them. */
+    const anchorsOf = (text: string): string[] =>
+      [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+        heading!
+          .toLowerCase()
+          .replaceAll(/[^\w -]/g, '')
+          .replaceAll(' ', '-'),
+      );
+    const broken: string[] = [];
+    let links = 0;
+    for (const document of documents) {
+      const text = await readFile(join(root, document), 'utf8');
+      for (const [, link] of text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
+        links++;
+        const [path, anchor] = link!.split('#');
+        const target = path === '' ? join(root, document) : join(root, dirname(document), path!);
+        const found =
+          existsSync(target) &&
+          (anchor === undefined || anchorsOf(await readFile(target, 'utf8')).includes(anchor));
+        if (!found) broken.push(`${document}: ${link}`);
+      }
+    }
+    expect(links).toBeGreaterThan(30);
+    expect(broken).toEqual([]);
   });
 });
 
