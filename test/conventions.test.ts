@@ -76,6 +76,15 @@ const methodsOf = (item: object): string[] =>
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 const byName = (a: string, b: string): number => (a < b ? -1 : 1);
 
+/** The anchors of a document, as GitHub makes them. */
+const anchorsOf = (text: string): string[] =>
+  [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replaceAll(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
+
 describe('The routes', () => {
   let app: TestApp;
   let routes: Route[];
@@ -284,14 +293,6 @@ describe('The documents', () => {
         .filter((name) => name.endsWith('.md'))
         .map((name) => `docs/${name}`),
     ];
-    /** The anchors of a document, as GitHub makes them. */
-    const anchorsOf = (text: string): string[] =>
-      [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
-        heading!
-          .toLowerCase()
-          .replaceAll(/[^\w -]/g, '')
-          .replaceAll(' ', '-'),
-      );
     const broken: string[] = [];
     let links = 0;
     for (const document of documents) {
