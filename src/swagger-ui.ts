@@ -9,6 +9,9 @@ const CSS = `
 .swagger-ui .info .title small.version-stamp { background: #4a6b00; }
 .swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1b62b5; }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #137a4b; }
+.swagger-ui .opblock.opblock-put .opblock-summary-method { background: #8a4b00; }
+.swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0b6b7d; }
+.swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e; }
 .swagger-ui .opblock.opblock-deprecated { opacity: 1; }
 .swagger-ui .opblock.opblock-deprecated .opblock-summary-method { background: #5c6370; }
 .swagger-ui .opblock.opblock-deprecated .opblock-summary-description { color: #3b4151; }

@@ -468,8 +468,11 @@ describe('A limit for each key', () => {
         'x-ratelimit-limit': '4',
         'x-ratelimit-remaining': '3',
       });
-      expect((await get('/v1/pets/1')).status).toBe(501);
-      expect((await get('/v1/store/orders')).status).toBe(501);
+      for (const [path, remaining] of [
+        ['/v1/pets/1', '2'],
+        ['/v1/store/orders', '1'],
+      ] as const)
+        expect((await get(path)).headers).toMatchObject({ 'x-ratelimit-remaining': remaining });
       const otherSpelling = request(url).get('/v1/categories');
       expect((await otherSpelling.set('Authorization', `bearer   ${key}`)).status).toBe(200);
 

@@ -8,6 +8,7 @@ import { HttpAdapter } from '../src/http/http.adapter.js';
 import type { TestApp } from './support/app.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { startAppWith } from './support/start-app-with.js';
+import { StubsModule } from './support/stubs.module.js';
 
 const KEY = 'a-key-that-both-applications-know-1';
 const config = { ...loadConfig({}), trustProxy: 'loopback' };
@@ -159,7 +160,7 @@ class ExpressController {
   }
 }
 
-@Module({ controllers: [ExpressController] })
+@Module({ imports: [StubsModule], controllers: [ExpressController] })
 class ExpressModule {}
 
 let seenByHandler: unknown[] = [];
@@ -243,9 +244,9 @@ const REQUESTS: (Wanted & { readonly status: number })[] = [
   { method: 'HEAD', path: '/v1/categories', headers: { Authorization: '' }, status: 401 },
   { method: 'DELETE', path: '/v1/categories', status: 405 },
   { method: 'OPTIONS', path: '/v1/categories', status: 405 },
-  { path: '/v1/pets/1', status: 501 },
+  { path: '/v1/stubs/ending/1', status: 501 },
   { path: '/v1/pets/%zz', status: 400 },
-  { path: '/v1/store/orders', status: 501 },
+  { path: '/v1/stubs/new', status: 501 },
   { path: '/v1/nope', status: 404 },
   { method: 'HEAD', path: '/v1/nope', status: 404 },
   { path: '/livez', status: 200 },

@@ -12,6 +12,8 @@ import {
   rawExchange,
   rawRequest,
 } from './support/raw-connection.js';
+import { startAppWith } from './support/start-app-with.js';
+import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
@@ -34,14 +36,14 @@ function refusal(challenge: string, message: string): unknown {
   };
 }
 
-/** Every operation of the interface, and the status that it answers with a key. */
+/** Operations of every kind, and the status that they answer with a key. */
 const OPERATIONS = [
   { method: 'GET', path: '/v1/categories', status: 200 },
   { method: 'POST', path: '/v1/categories', status: 400 },
-  { method: 'GET', path: '/v1/pets/1', status: 501 },
-  { method: 'GET', path: '/v1/store/orders', status: 501 },
+  { method: 'GET', path: '/v1/stubs/ending/1', status: 501 },
+  { method: 'GET', path: '/v1/stubs/new', status: 501 },
 ];
-const PATHS = [...new Set(OPERATIONS.map(({ path }) => path))];
+const PATHS = [...new Set(OPERATIONS.map(({ path }) => path)), '/v1/pets/1', '/v1/store/orders'];
 
 /** Milliseconds within which a key that is no longer valid must stop. */
 const MUST_STOP_WITHIN = 5_000;
@@ -51,7 +53,7 @@ const logger = new CollectingLogger();
 let app: TestApp;
 let keys: ApiKeysService;
 beforeAll(async () => {
-  app = await startApp({ logger });
+  app = await startAppWith(StubsModule, { logger });
   keys = app.app.get(ApiKeysService);
 });
 afterEach(() => jest.restoreAllMocks());
@@ -259,7 +261,7 @@ describe('nothing else counts as a key', () => {
   });
 });
 
-describe('every operation of the interface', () => {
+describe('every operation', () => {
   it.each(OPERATIONS)('$method $path needs a key', async ({ method, path, status }) => {
     const send = (): ReturnType<ReturnType<TestApp['http']>['get']> =>
       app.http()[method === 'POST' ? 'post' : 'get'](path);

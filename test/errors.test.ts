@@ -23,6 +23,7 @@ import { CollectingLogger } from './support/collecting-logger.js';
 import { matchers } from './support/matchers.js';
 import { RawConnection, rawExchange, rawRequest } from './support/raw-connection.js';
 import { startAppWith } from './support/start-app-with.js';
+import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
 expect.extend(matchers);
@@ -122,7 +123,7 @@ class CrashController {
   }
 }
 
-@Module({ controllers: [CrashController] })
+@Module({ imports: [StubsModule], controllers: [CrashController] })
 class CrashModule {}
 
 const logger = new CollectingLogger();
@@ -516,9 +517,9 @@ describe('a path', () => {
     '/v2/categories',
     '/categories',
     '/v1/categories/1',
-    '/v1/pets',
-    '/v1/pets/1/toys',
-    '/v1/store',
+    '/v1/stubs',
+    '/v1/stubs/ending',
+    '/v1/stubs/ending/1/toys',
     '/favicon.ico',
     '/docs/nope',
     '/docs/../package.json',
@@ -554,8 +555,8 @@ describe('a path', () => {
   it.each([
     ['/v1/categories', 'GET, HEAD, POST'],
     ['/v1/categories/', 'GET, HEAD, POST'],
-    ['/v1/pets/1', 'GET, HEAD'],
-    ['/v1/store/orders', 'GET, HEAD'],
+    ['/v1/stubs/ending/1', 'GET, HEAD'],
+    ['/v1/stubs/new', 'GET, HEAD'],
     ['/livez', 'GET, HEAD'],
     ['/readyz', 'GET, HEAD'],
     ['/docs', 'GET, HEAD'],
@@ -585,7 +586,7 @@ describe('a path', () => {
   });
 
   it('that is not specified yet says so, and is no failure in the log', async () => {
-    for (const path of ['/v1/pets/1', '/v1/store/orders']) {
+    for (const path of ['/v1/stubs/ending/1', '/v1/stubs/new']) {
       const response = await get(path);
       expect(response).toBeError('NOT_IMPLEMENTED');
       expect(logger.about(response.headers['x-request-id'])).toEqual([]);
@@ -595,7 +596,7 @@ describe('a path', () => {
 
   it('that has passed its sunset is gone', async () => {
     jest.spyOn(Date, 'now').mockReturnValue(Date.parse('2999-01-01'));
-    expect(await get('/v1/pets/1')).toBeError('GONE');
+    expect(await get('/v1/stubs/ending/1')).toBeError('GONE');
   });
 });
 

@@ -6,8 +6,10 @@ import {
   deprecationOf,
   Stability,
 } from '../src/lifecycle/lifecycle.decorators.js';
-import { startApp, type TestApp } from './support/app.js';
+import type { TestApp } from './support/app.js';
 import { type Answer, exchange, jsonHeaders } from './support/exchange.js';
+import { startAppWith } from './support/start-app-with.js';
+import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
 
@@ -18,7 +20,7 @@ const BEFORE_SUNSET = Date.UTC(2026, 11, 24);
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp();
+  app = await startAppWith(StubsModule);
 });
 beforeEach(() => moveClock(BEFORE_SUNSET));
 afterEach(() => jest.restoreAllMocks());
@@ -32,8 +34,8 @@ const send = (method: string, path: string, key: string | undefined = app.key): 
   exchange(app.url + path, { method, headers: { authorization: `Bearer ${key}` } });
 const errorIn = ({ body }: Answer): unknown => JSON.parse(body.toString());
 
-describe('GET /v1/pets/{petId}', () => {
-  it.each(['/v1/pets/1', '/v1/pets/any%20thing', '/v1/pets/1?x=y'])(
+describe('A deprecated operation', () => {
+  it.each(['/v1/stubs/ending/1', '/v1/stubs/ending/any%20thing', '/v1/stubs/ending/1?x=y'])(
     'is not specified yet, and says since when it is deprecated and when it ends: %s',
     async (path) => {
       const answer = await send('GET', path);
@@ -50,7 +52,7 @@ describe('GET /v1/pets/{petId}', () => {
   );
 
   it('says so to HEAD too', async () => {
-    const answer = await send('HEAD', '/v1/pets/1');
+    const answer = await send('HEAD', '/v1/stubs/ending/1');
     expect(answer.status).toBe(501);
     expect(answer.body).toHaveLength(0);
     expect(answer.headers['deprecation']).toBe(DEPRECATION);
@@ -64,7 +66,7 @@ describe('GET /v1/pets/{petId}', () => {
 
   it('lives until the last millisecond before the sunset', async () => {
     moveClock(SUNSET_INSTANT - 1);
-    expect((await send('GET', '/v1/pets/1')).status).toBe(501);
+    expect((await send('GET', '/v1/stubs/ending/1')).status).toBe(501);
   });
 
   it.each([
@@ -72,7 +74,7 @@ describe('GET /v1/pets/{petId}', () => {
     ['a year later', SUNSET_INSTANT + 365 * 86_400_000],
   ])('is gone, and says since when: %s', async (_when, time) => {
     moveClock(time);
-    const answer = await send('GET', '/v1/pets/1');
+    const answer = await send('GET', '/v1/stubs/ending/1');
     expect(answer.status).toBe(410);
     expect(answer.headers['content-type']).toMatch(/^application\/json/);
     expect(errorIn(answer)).toEqual({
@@ -89,7 +91,7 @@ describe('GET /v1/pets/{petId}', () => {
     ['after the sunset', SUNSET_INSTANT + 1],
   ])('asks for the key first: %s', async (_when, time) => {
     moveClock(time);
-    const answer = await send('GET', '/v1/pets/1', `pet_${'A'.repeat(43)}`);
+    const answer = await send('GET', '/v1/stubs/ending/1', `pet_${'A'.repeat(43)}`);
     expect(answer.status).toBe(401);
     expect(errorIn(answer)).toEqual({
       code: 'UNAUTHORIZED',
@@ -104,9 +106,9 @@ describe('Every other operation', () => {
     ['GET', '/v1/categories', 200],
     ['POST', '/v1/categories', 400],
     ['DELETE', '/v1/categories', 405],
-    ['GET', '/v1/store/orders', 501],
-    ['POST', '/v1/pets/1', 405],
-    ['GET', '/v1/pets', 404],
+    ['GET', '/v1/stubs/new', 501],
+    ['POST', '/v1/stubs/ending/1', 405],
+    ['GET', '/v1/stubs/ending', 404],
     ['GET', '/v1/unknown', 404],
     ['GET', '/livez', 200],
     ['GET', '/readyz', 200],
@@ -133,10 +135,10 @@ describe('Every other operation', () => {
   });
 });
 
-describe('GET /v1/store/orders', () => {
+describe('An experimental operation', () => {
   it('needs a key, and is not specified yet', async () => {
-    expect((await send('GET', '/v1/store/orders', 'wrong')).status).toBe(401);
-    const answer = await send('GET', '/v1/store/orders');
+    expect((await send('GET', '/v1/stubs/new', 'wrong')).status).toBe(401);
+    const answer = await send('GET', '/v1/stubs/new');
     expect(answer.status).toBe(501);
     expect(errorIn(answer)).toEqual({
       code: 'NOT_IMPLEMENTED',
@@ -152,10 +154,10 @@ describe('The document', () => {
     document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
   });
 
-  it('says that the pet operation is deprecated, since when, and when it ends', () => {
-    const operation = document.paths['/pets/{petId}']!.get!;
+  it('says that an operation is deprecated, since when, and when it ends', () => {
+    const operation = document.paths['/stubs/ending/{id}']!.get!;
     expect(operation).toMatchObject({
-      operationId: 'getPet',
+      operationId: 'getEnding',
       deprecated: true,
       'x-deprecated-since': '2026-11-01',
       'x-sunset': '2027-11-01',
@@ -165,9 +167,9 @@ describe('The document', () => {
     expect(operation.description).toMatch(/\*\*Sunset\*\* on 2027-11-01: .*410/);
   });
 
-  it('says that the store orders are experimental', () => {
-    const operation = document.paths['/store/orders']!.get!;
-    expect(operation).toMatchObject({ operationId: 'listOrders', 'x-stability': 'experimental' });
+  it('says that an operation is experimental', () => {
+    const operation = document.paths['/stubs/new']!.get!;
+    expect(operation).toMatchObject({ operationId: 'listNew', 'x-stability': 'experimental' });
     expect(operation.description).toMatch(/\*\*Stability: experimental\.\*\*/);
     for (const property of ['deprecated', 'x-sunset', 'x-deprecated-since'])
       expect(operation).not.toHaveProperty(property);

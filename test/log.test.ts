@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import { PetstoreDataSource } from '../src/database/data-source.js';
 import { databaseOptions } from '../src/database/options.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
@@ -10,7 +11,13 @@ import { exchange, jsonHeaders } from './support/exchange.js';
 import { runKeys } from './support/commands.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { ServiceProcess } from './support/service-process.js';
+import { isUnspecified } from './support/unspecified.js';
 import { waitFor } from './support/wait.js';
+
+const ROOT = join(import.meta.dirname, '..');
+const { paths } = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8')) as OpenAPIObject;
+/** The status of a pet that is not there. */
+const NO_PET = isUnspecified(paths['/pets/{petId}']!.get!) ? 501 : 404;
 
 // Services start and stop, and the first one waits for the compiler.
 import.meta.jest.setTimeout(90_000);
@@ -130,9 +137,7 @@ describe('The log', () => {
         for (const status of await sendEverything(url, key)) statuses.add(status);
       }
       // Otherwise the run was not as mixed as it seems.
-      expect([...statuses].toSorted((a, b) => a - b)).toEqual([
-        200, 201, 400, 401, 404, 405, 431, 501,
-      ]);
+      expect(statuses).toEqual(new Set([200, 201, 400, 401, 404, 405, 431, NO_PET]));
       await runKeys(['revoke', '2'], { env: { DATABASE_URL: database.url }, cwd: directory });
 
       // The database fails: each 5xx is logged with its cause, which knows the parameters of the query.
@@ -183,7 +188,7 @@ describe('The log', () => {
         { method: 'POST', headers: jsonHeaders(key), body: '{"name":"dog"}' },
       ],
       ['/v1/categories', 'GET listCategories 401', {}],
-      ['/v1/pets/7', 'GET getPet 501', { headers: jsonHeaders(key) }],
+      ['/v1/pets/7', `GET getPet ${NO_PET}`, { headers: jsonHeaders(key) }],
       ['/readyz', 'GET /readyz 200', {}],
       ['/nowhere', 'GET unmatched 404', {}],
       ['/docs/swagger-ui.css', 'GET other 200', {}],
@@ -235,10 +240,11 @@ describe('The log', () => {
     const lines = linesOf(service);
     const said = (level: string): string[] =>
       lines.filter((line) => line.level === level).map(({ message }) => message);
+    const { migrations } = databaseOptions(database.config);
+    const migrated = (migrations as { name: string }[]).map(({ name }) => `Migrated: ${name}`);
+    expect(migrated).toContainEqual(expect.stringMatching(/^Migrated: CreateCategories/));
     expect(said('log')).toEqual([
-      expect.stringMatching(/^Migrated: CreateApiKeys/),
-      expect.stringMatching(/^Migrated: CreateRevisions/),
-      expect.stringMatching(/^Migrated: CreateCategories/),
+      ...migrated,
       'Created API key 1 (bootstrap)',
       expect.stringMatching(/^Listening on http/),
       'API key 2 (test0) was revoked: it lets nobody in',

@@ -1,9 +1,11 @@
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { startApp, type TestApp } from './support/app.js';
+import type { TestApp } from './support/app.js';
 import { exchange, jsonHeaders } from './support/exchange.js';
 import { matchers } from './support/matchers.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
+import { startAppWith } from './support/start-app-with.js';
+import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
 expect.extend(matchers);
@@ -16,7 +18,7 @@ let app: TestApp;
 /** Creates that are to come together need connections that are open already. */
 const agent = new Agent({ keepAlive: true });
 beforeAll(async () => {
-  app = await startApp();
+  app = await startAppWith(StubsModule);
 });
 afterAll(async () => {
   agent.destroy();
@@ -135,7 +137,7 @@ describe('The figures', () => {
       await call('/v1/categories?a=b', 'GET', 'wrong');
       await call('/v1/categories', 'HEAD');
       await call('/v1/categories', 'DELETE');
-      await call('/v1/pets/1');
+      await call('/v1/stubs/ending/1');
       await call('/livez');
       await call('/nowhere');
       await exchange(`${app.url}/docs/swagger-ui.css`);
@@ -149,7 +151,7 @@ describe('The figures', () => {
       ['listCategories', 401, 1],
       ['createCategory', 201, 2],
       ['createCategory', 400, 1],
-      ['getPet', 501, 1],
+      ['getEnding', 501, 1],
       ['unmatched', 404, 1],
       ['unmatched', 405, 1],
       ['/livez', 200, 1],
@@ -271,13 +273,15 @@ describe('The figures', () => {
     const before = new Set((await scrape()).keys());
     for (let turn = 0; turn < 20; turn++) {
       await exchange(`${app.url}/v1/chosen-${turn}?chosen=${turn}`, { method: 'PROPFIND' });
-      await exchange(`${app.url}/v1/pets/chosen-${turn}`, { headers: jsonHeaders(app.key) });
+      await exchange(`${app.url}/v1/stubs/ending/chosen-${turn}`, {
+        headers: jsonHeaders(app.key),
+      });
     }
     const text = await scrapeText();
     expect(text).not.toContain('chosen');
     expect(text).not.toContain(app.key);
     const added = [...(await scrape()).keys()].filter((series) => !before.has(series));
-    expect(added.filter((series) => !/operation="(getPet|unmatched)"/.test(series))).toEqual([]);
+    expect(added.filter((series) => !/operation="(getEnding|unmatched)"/.test(series))).toEqual([]);
   });
 });
 

@@ -46,7 +46,7 @@ const REFUSED: readonly (Exchange & { path: string; status: number })[] = [
   { path: '/v1/categories', status: 405, method: 'DELETE', headers: jsonHeaders(KEY) },
   { path: '/v1/categories', status: 400, method: 'POST', headers: jsonHeaders(KEY), body: '{' },
   { path: '/v1/categories', status: 400, method: 'POST', headers: jsonHeaders(KEY), body: '{}' },
-  { path: '/v1/pets/1', status: 501, headers: jsonHeaders(KEY) },
+  { path: '/v1/pets/1', status: 405, method: 'PUT', headers: jsonHeaders(KEY) },
   { path: '/v1/categories', status: 200, headers: jsonHeaders(KEY) },
   { path: '/readyz', status: 200 },
 ];

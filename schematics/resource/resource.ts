@@ -316,7 +316,7 @@ function declare(
   });
 }
 
-/** Tells the readers: the tag of the document, and the README's table of operations. */
+/** Tells the readers: the tag of the document, the README's table of operations, and the conformance check. */
 function describe(
   tree: Tree,
   { folder, path, words, aWord, item, Item, Items }: Names,
@@ -341,6 +341,13 @@ function describe(
     update: [`update${Item}`, one, 'a JSON merge patch'],
     delete: [`delete${Item}`, one, aWord],
   };
+  const conformance = '/conformance/read.arazzo.yaml';
+  let workflows = tree.readText(conformance);
+  for (const operation of OPERATIONS.filter((candidate) => has[candidate])) {
+    const start = `  - workflowId: unspecified-${rows[operation][0]}\n`;
+    workflows = workflows.replace(new RegExp(`^${start}((?!  - ).*\n)*`, 'm'), '');
+  }
+  if (workflows !== tree.readText(conformance)) tree.overwrite(conformance, workflows);
   const lines = tree.readText('/README.md').split('\n');
   const first = lines.findIndex((line) => line.startsWith('| Operation |'));
   if (first === -1) return;
