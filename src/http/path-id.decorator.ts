@@ -26,7 +26,7 @@ export function PathId(name: string): ParameterDecorator {
     ApiParam({
       name,
       description: 'The id that the service assigned.',
-      schema: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID },
+      schema: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID, example: 1 },
     })(target, method!, handler);
   };
 }
