@@ -144,10 +144,12 @@ describe('The examples', () => {
       const operations = Object.values(paths).flatMap((item) =>
         Object.values(item as Record<string, Parameters<typeof isUnspecified>[0]>),
       );
-      expect(answers.map(([name]) => name)).toEqual(operations.map(({ summary }) => summary));
-      const unspecified = operations.filter(isUnspecified).map(({ summary }) => summary);
-      expect(answers.filter(([, status]) => status === 501).map(([name]) => name)).toEqual(
-        unspecified,
+      // As sets: the collection has them by tag, the document by path.
+      const called = new Map(answers);
+      expect(answers.length).toBe(operations.length);
+      expect(new Set(called.keys())).toEqual(new Set(operations.map(({ summary }) => summary)));
+      expect(new Set([...called.keys()].filter((name) => called.get(name) === 501))).toEqual(
+        new Set(operations.filter(isUnspecified).map(({ summary }) => summary)),
       );
       expect(answers.filter(([, status]) => status === 401 || status === 405)).toEqual([]);
     } finally {
