@@ -78,7 +78,7 @@ async function run(): Promise<void> {
 
 /**
  * Gives back what only the start needed, before anybody waits for an answer: 10 MB less of idle memory
- * for 60 ms. V8 would keep it until its heap grows.
+ * for 30 ms. V8 would keep it until its heap grows.
  */
 function compactHeap(): void {
   setFlagsFromString('--expose-gc');
