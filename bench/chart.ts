@@ -1,6 +1,6 @@
 import { type Results, divide, significant } from './report.js';
-import { SERVERS } from './servers.js';
-import { WORKS, type Work, type WorkName } from './works.js';
+import { SERVERS } from './targets.js';
+import { WORKS, type Work, type WorkName } from './scenarios.js';
 
 const WIDTH = 880;
 const PANEL_WIDTH = WIDTH / 2;

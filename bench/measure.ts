@@ -23,8 +23,8 @@ import {
   startServer,
   startServers,
   stopServers,
-} from './servers.js';
-import type { Work } from './works.js';
+} from './targets.js';
+import type { Work } from './scenarios.js';
 
 /** One server at one work; CPU time and memory are sums over its instances. */
 export interface Measurement {

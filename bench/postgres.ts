@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import type { Databases } from './databases.js';
 import { pin } from './load.js';
-import { findFreePort, readCpu } from './servers.js';
+import { findFreePort, readCpu } from './targets.js';
 
 const USER = 'bench';
 

@@ -1,8 +1,8 @@
 import { cpus, release, totalmem, type as osType } from 'node:os';
 import { CAN_PIN } from './load.js';
 import type { Measurement, StartMeasurement } from './measure.js';
-import { SERVERS, type ServerName } from './servers.js';
-import { WORKS, type Work, type WorkName } from './works.js';
+import { SERVERS, type ServerName } from './targets.js';
+import { WORKS, type Work, type WorkName } from './scenarios.js';
 
 /** All that a run has found: medians over its rounds. */
 export interface Results {

@@ -16,8 +16,8 @@ import {
   usedDatabases,
 } from './measure.js';
 import { type Results, renderGoals, renderHeaders, renderReport, renderTables } from './report.js';
-import { SERVERS, type Server, type ServerName } from './servers.js';
-import { WORKS, type Work, type WorkName } from './works.js';
+import { SERVERS, type Server, type ServerName } from './targets.js';
+import { WORKS, type Work, type WorkName } from './scenarios.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 

@@ -1,19 +1,19 @@
 import { type DynamicModule, Module } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core';
-import { ApiKeyGuard } from './auth/api-key.guard.js';
-import { AuthModule } from './auth/auth.module.js';
-import { CategoriesModule } from './categories/categories.module.js';
-import { CONFIG, type Config } from './config.js';
-import { DatabaseModule } from './database/database.module.js';
-import { ErrorFilter } from './errors/error.filter.js';
-import { HealthModule } from './health/health.module.js';
-import { JsonBodyGuard } from './http/json-body.guard.js';
-import { UnmatchedController } from './http/unmatched.controller.js';
-import { StrictValidationPipe } from './http/validation.pipe.js';
-import { LifecycleGuard } from './lifecycle/lifecycle.guard.js';
-import { MetricsModule } from './metrics/metrics.module.js';
-import { PetsModule } from './pets/pets.module.js';
-import { StoreModule } from './store/store.module.js';
+import { ApiKeyGuard } from './platform/auth/api-key.guard.js';
+import { AuthModule } from './platform/auth/auth.module.js';
+import { CategoriesModule } from './modules/categories/categories.module.js';
+import { CONFIG, type Config } from './platform/config/config.js';
+import { DatabaseModule } from './platform/database/database.module.js';
+import { ErrorFilter } from './platform/http/error.filter.js';
+import { HealthModule } from './platform/health/health.module.js';
+import { JsonBodyGuard } from './platform/http/body/json-body.guard.js';
+import { UnmatchedController } from './platform/http/server/not-found.controller.js';
+import { StrictValidationPipe } from './platform/http/validation/validation.pipe.js';
+import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
+import { MetricsModule } from './platform/metrics/metrics.module.js';
+import { PetsModule } from './modules/pets/pets.module.js';
+import { StoreModule } from './modules/store/store.module.js';
 
 /** Takes what no other route took, so it comes last. */
 @Module({ imports: [AuthModule], controllers: [UnmatchedController] })
@@ -35,7 +35,7 @@ export class AppModule {
   static async forRoot(config: Config): Promise<DynamicModule> {
     // Loaded only where it is asked for.
     const keyRate =
-      config.keyRequestsPerMinute > 0 ? await import('./auth/key-rate.guard.js') : undefined;
+      config.keyRequestsPerMinute > 0 ? await import('./platform/auth/api-key-rate-limit.guard.js') : undefined;
     return {
       module: AppModule,
       global: true,

@@ -2,10 +2,10 @@ import { ConsoleLogger, type LoggerService, VersioningType } from '@nestjs/commo
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
-import { type Config, LOG_LEVELS } from './config.js';
-import { HttpAdapter } from './http/http.adapter.js';
-import { logRequests } from './http/request-log.js';
-import { serveDocument } from './openapi.js';
+import { type Config, LOG_LEVELS } from './platform/config/config.js';
+import { HttpAdapter } from './platform/http/server/http.adapter.js';
+import { logRequests } from './platform/http/server/request-logger.js';
+import { serveDocument } from './platform/openapi/openapi-document.js';
 
 /** What a test replaces. */
 export interface AppOptions {

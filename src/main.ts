@@ -1,15 +1,15 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { type Config, ConfigError, loadConfig, loadEnvFile } from './config.js';
+import { type Config, ConfigError, loadConfig, loadEnvFile } from './platform/config/config.js';
 
 // While the modules load, V8 doubles its young generation up to 32 MB, and keeps it. Held small until
 // the service listens, it grows only under load: 18 MB less of idle memory, at the same throughput.
 setFlagsFromString('--semi-space-growth-factor=1');
 const { Logger } = await import('@nestjs/common');
 const { createApp } = await import('./app.js');
-const { ApiKeysService } = await import('./auth/api-keys.service.js');
-const { DatabaseConnection } = await import('./database/connection.js');
-const { isUnavailable } = await import('./database/errors.js');
+const { ApiKeysService } = await import('./platform/auth/api-keys.service.js');
+const { DatabaseConnection } = await import('./platform/database/database-connection.js');
+const { isUnavailable } = await import('./platform/database/driver-errors.js');
 
 const logger = new Logger('Petstore');
 

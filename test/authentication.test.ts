@@ -2,9 +2,9 @@ import { createHash, randomBytes } from 'node:crypto';
 import { METHODS } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { Response } from 'supertest';
-import { ApiKeysService } from '../src/auth/api-keys.service.js';
+import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
-import { CollectingLogger } from './support/collecting-logger.js';
+import { CollectingLogger } from './support/memory-logger.js';
 import { matchers } from './support/matchers.js';
 import {
   type RawAnswer,
@@ -12,7 +12,7 @@ import {
   rawExchange,
   rawRequest,
 } from './support/raw-connection.js';
-import { startAppWith } from './support/start-app-with.js';
+import { startAppWith } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 

@@ -2,9 +2,9 @@ import { copyFile, mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { exchange, jsonHeaders } from './support/exchange.js';
-import { type Outcome, runBackup } from './support/commands.js';
-import { Load, type Row } from './support/load.js';
+import { exchange, jsonHeaders } from './support/http-client.js';
+import { type Outcome, runBackup } from './support/cli.js';
+import { Load, type Row } from './support/load-generator.js';
 import { ServiceProcess } from './support/service-process.js';
 
 // Every command is a process of its own, and the first one waits for the compiler.

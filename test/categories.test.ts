@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import type { Test } from 'supertest';
 import { startApp, type TestApp } from './support/app.js';
-import { exchange, jsonHeaders } from './support/exchange.js';
+import { exchange, jsonHeaders } from './support/http-client.js';
 
 const MAX_ID = Number.MAX_SAFE_INTEGER;
 

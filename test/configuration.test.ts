@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { type Config, ConfigError, loadConfig } from '../src/config.js';
+import { type Config, ConfigError, loadConfig } from '../src/platform/config/config.js';
 
 /** Stands in every bad value, and must stand in no message. */
 const MARK = 'SECRET7f3a';

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkConformance } from '../conformance/run.js';
 import { startApp, type TestApp } from './support/app.js';
-import { exchange } from './support/exchange.js';
+import { exchange } from './support/http-client.js';
 
 /** What stands between the check and the service, and breaks the interface. */
 interface Breakage {

@@ -4,11 +4,11 @@ import { METHODS } from 'node:http';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { HOUSE } from '../schematics/resource/house.js';
-import { isGuarded } from '../src/auth/public.decorator.js';
-import { ERROR_CODES } from '../src/errors/error-codes.js';
+import { HOUSE } from '../schematics/resource/reserved-folders.js';
+import { isGuarded } from '../src/platform/auth/public.decorator.js';
+import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
-import { exchange } from './support/exchange.js';
+import { exchange } from './support/http-client.js';
 
 const SRC = fileURLToPath(new URL('../src', import.meta.url));
 

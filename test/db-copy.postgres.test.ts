@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
-import { ApiKey } from '../src/auth/api-keys.entity.js';
-import { ApiKeysService } from '../src/auth/api-keys.service.js';
-import { PetstoreDataSource } from '../src/database/data-source.js';
-import { databaseOptions } from '../src/database/options.js';
+import { ApiKey } from '../src/platform/auth/api-key.entity.js';
+import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
+import { databaseOptions } from '../src/platform/database/data-source-options.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
 import { DbCopy } from './support/db-copy.js';
-import type { Outcome } from './support/commands.js';
+import type { Outcome } from './support/cli.js';
 import { waitFor } from './support/wait.js';
 
 // Every copy is a process of its own, and the first one waits for the compiler.

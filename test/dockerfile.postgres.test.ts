@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { createDatabase } from './support/app.js';
 import { buildImage, filesBelow, type Image } from './support/dockerfile.js';
-import { exchange, jsonHeaders } from './support/exchange.js';
+import { exchange, jsonHeaders } from './support/http-client.js';
 import { waitFor } from './support/wait.js';
 
 /** It installs every package anew, so it runs where it is asked for, as `.ci/run` does. */

@@ -15,14 +15,14 @@ import {
 import type { Response as ExpressResponse } from 'express';
 import type { Response } from 'supertest';
 import { createLogger } from '../src/app.js';
-import { loadConfig } from '../src/config.js';
-import { ApiError } from '../src/errors/api-error.js';
-import { ERROR_CODES } from '../src/errors/error-codes.js';
+import { loadConfig } from '../src/platform/config/config.js';
+import { ApiError } from '../src/platform/errors/api-error.js';
+import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
-import { CollectingLogger } from './support/collecting-logger.js';
+import { CollectingLogger } from './support/memory-logger.js';
 import { matchers } from './support/matchers.js';
 import { RawConnection, rawExchange, rawRequest } from './support/raw-connection.js';
-import { startAppWith } from './support/start-app-with.js';
+import { startAppWith } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;

@@ -9,7 +9,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { connect } from '../examples/client.js';
 import { startApp, type TestApp } from './support/app.js';
 import { buildOnce } from './support/build.js';
-import { isUnspecified } from './support/unspecified.js';
+import { isUnspecified } from './support/not-implemented.js';
 
 const ROOT = join(import.meta.dirname, '..');
 const COLLECTION = 'examples/petstore.postman_collection.json';

@@ -15,9 +15,9 @@ import {
 } from 'node:zlib';
 import * as fc from 'fast-check';
 import type { Arbitrary } from 'fast-check';
-import type { ErrorCode } from '../src/errors/error-codes.js';
+import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
-import { exchange } from './support/exchange.js';
+import { exchange } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { type RawAnswer, RawConnection, rawRequest } from './support/raw-connection.js';
 import { ServiceProcess } from './support/service-process.js';

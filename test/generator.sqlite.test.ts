@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
-import { exchange, jsonHeaders } from './support/exchange.js';
+import { exchange, jsonHeaders } from './support/http-client.js';
 import { type PostgresServer, startPostgres } from './support/postgres.js';
 import { ServiceProcess } from './support/service-process.js';
 

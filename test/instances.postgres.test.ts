@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
-import { PetstoreDataSource } from '../src/database/data-source.js';
-import { databaseOptions } from '../src/database/options.js';
+import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
+import { databaseOptions } from '../src/platform/database/data-source-options.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
-import { type Answer, exchange, jsonHeaders } from './support/exchange.js';
-import { runKeys } from './support/commands.js';
-import { Load, type Row } from './support/load.js';
+import { type Answer, exchange, jsonHeaders } from './support/http-client.js';
+import { runKeys } from './support/cli.js';
+import { Load, type Row } from './support/load-generator.js';
 import { ServiceProcess } from './support/service-process.js';
-import { TcpProxy } from './support/tcp-proxy.js';
+import { TcpProxy } from './support/chaos-proxy.js';
 import { waitFor } from './support/wait.js';
 
 // Several processes start, and the first one waits for the compiler.

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ApiKey } from '../src/auth/api-keys.entity.js';
-import { ApiKeysService } from '../src/auth/api-keys.service.js';
+import type { ApiKey } from '../src/platform/auth/api-key.entity.js';
+import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
-import { type Outcome, runKeys } from './support/commands.js';
+import { type Outcome, runKeys } from './support/cli.js';
 import { waitFor } from './support/wait.js';
 
 // Every command is a process of its own, and the first one waits for the compiler.

@@ -5,10 +5,10 @@ import {
   Deprecated,
   deprecationOf,
   Stability,
-} from '../src/lifecycle/lifecycle.decorators.js';
+} from '../src/platform/lifecycle/lifecycle.decorators.js';
 import type { TestApp } from './support/app.js';
-import { type Answer, exchange, jsonHeaders } from './support/exchange.js';
-import { startAppWith } from './support/start-app-with.js';
+import { type Answer, exchange, jsonHeaders } from './support/http-client.js';
+import { startAppWith } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;

@@ -1,10 +1,10 @@
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TestApp } from './support/app.js';
-import { exchange, jsonHeaders } from './support/exchange.js';
+import { exchange, jsonHeaders } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
-import { startAppWith } from './support/start-app-with.js';
+import { startAppWith } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 

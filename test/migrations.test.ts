@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PetstoreDataSource } from '../src/database/data-source.js';
-import { databaseOptions } from '../src/database/options.js';
+import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
+import { databaseOptions } from '../src/platform/database/data-source-options.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
 import { dumpSchema } from './support/schema-dump.js';

@@ -7,9 +7,9 @@ import { Controller, Get, Module, Version } from '@nestjs/common';
 import { ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
 import { parse as parseYaml } from 'yaml';
 import { renderDocument } from '../src/cli/openapi.js';
-import { ERROR_CODES } from '../src/errors/error-codes.js';
+import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
-import { startAppWith } from './support/start-app-with.js';
+import { startAppWith } from './support/start-app-with-module.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 

@@ -1,6 +1,6 @@
 import { connect as connectTo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ErrorCode } from '../src/errors/error-codes.js';
+import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
 import { matchers } from './support/matchers.js';
 import {

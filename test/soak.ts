@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
-import { exchange, type Exchange, jsonHeaders } from './support/exchange.js';
-import { Load, type Row } from './support/load.js';
+import { exchange, type Exchange, jsonHeaders } from './support/http-client.js';
+import { Load, type Row } from './support/load-generator.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { ServiceProcess } from './support/service-process.js';
 

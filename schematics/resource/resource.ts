@@ -13,7 +13,7 @@ import {
 import pluralize from 'pluralize';
 import { format, type Options as PrettierOptions } from 'prettier';
 import { constantOf, type Field, parseFields } from './fields.js';
-import { HOUSE } from './house.js';
+import { HOUSE } from './reserved-folders.js';
 import {
   addElement,
   addImport,

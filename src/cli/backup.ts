@@ -13,7 +13,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
-import { ConfigError, loadConfig, loadEnvFile } from '../config.js';
+import { ConfigError, loadConfig, loadEnvFile } from '../platform/config/config.js';
 
 /** Pages of 4 KiB that are copied between two turns of the progress. */
 const STEP = 2_000;

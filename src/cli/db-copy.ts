@@ -4,9 +4,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral } from 'typeorm';
-import { loadConfig, loadEnvFile } from '../config.js';
-import { PetstoreDataSource } from '../database/data-source.js';
-import { databaseOptions } from '../database/options.js';
+import { loadConfig, loadEnvFile } from '../platform/config/config.js';
+import { PetstoreDataSource } from '../platform/database/petstore-data-source.js';
+import { databaseOptions } from '../platform/database/data-source-options.js';
 
 const BATCH = 1_000;
 

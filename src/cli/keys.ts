@@ -1,11 +1,11 @@
 /** `npm run keys -- create | list | revoke`: manages the API keys of the configured database. */
 import { Logger } from '@nestjs/common';
 import { Command, InvalidArgumentError } from 'commander';
-import { ApiKey } from '../auth/api-keys.entity.js';
-import { ApiKeysService } from '../auth/api-keys.service.js';
-import { ConfigError, loadConfig, loadEnvFile } from '../config.js';
-import { PetstoreDataSource } from '../database/data-source.js';
-import { databaseOptions } from '../database/options.js';
+import { ApiKey } from '../platform/auth/api-key.entity.js';
+import { ApiKeysService } from '../platform/auth/api-keys.service.js';
+import { ConfigError, loadConfig, loadEnvFile } from '../platform/config/config.js';
+import { PetstoreDataSource } from '../platform/database/petstore-data-source.js';
+import { databaseOptions } from '../platform/database/data-source-options.js';
 
 const MILLISECONDS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
 

@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { createApp } from '../app.js';
-import { loadConfig } from '../config.js';
-import { createDocument } from '../openapi.js';
+import { loadConfig } from '../platform/config/config.js';
+import { createDocument } from '../platform/openapi/openapi-document.js';
 
 /** The document of the default configuration, its keys sorted, so that a change is a small difference. */
 export async function renderDocument(): Promise<string> {

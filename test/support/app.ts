@@ -9,8 +9,8 @@ import { Client } from 'pg';
 import request from 'supertest';
 import type { DataSource } from 'typeorm';
 import { type AppOptions, createApp } from '../../src/app.js';
-import { ApiKeysService } from '../../src/auth/api-keys.service.js';
-import { type Config, type DatabaseConfig, loadConfig } from '../../src/config.js';
+import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
+import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
 
 /** A database of its own for a test, not migrated yet. */
 export interface TestDatabase {

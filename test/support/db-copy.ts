@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { buildOnce } from './build.js';
-import type { Outcome } from './commands.js';
+import type { Outcome } from './cli.js';
 
 /** A copy that runs as a process of its own. */
 export class DbCopy {

@@ -1,4 +1,4 @@
-import { ERROR_CODES, type ErrorCode } from '../../src/errors/error-codes.js';
+import { ERROR_CODES, type ErrorCode } from '../../src/platform/errors/error-codes.js';
 
 /** An answer, read by supertest or from a raw connection. */
 interface Answer {

@@ -1,7 +1,7 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
-import { ApiError } from '../../src/errors/api-error.js';
-import { Deprecated, Stability } from '../../src/lifecycle/lifecycle.decorators.js';
+import { ApiError } from '../../src/platform/errors/api-error.js';
+import { Deprecated, Stability } from '../../src/platform/lifecycle/lifecycle.decorators.js';
 
 /** Operations as they are published before they are specified. Those of the service do not stay so. */
 @Controller('stubs')

@@ -1,0 +1,20 @@
+import { Controller, Get, Param } from '@nestjs/common';
+import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiError } from '../../platform/errors/api-error.js';
+import { Deprecated } from '../../platform/lifecycle/lifecycle.decorators.js';
+
+@ApiTags('pets')
+@Controller('pets')
+export class PetsController {
+  @Get(':petId')
+  @Deprecated({ since: '2026-11-01', sunset: '2027-11-01' })
+  @ApiOperation({
+    operationId: 'getPet',
+    summary: 'Get a pet',
+    description: 'Published, but its payload is not specified yet: it answers 501.',
+  })
+  @ApiOkResponse({ description: 'Not specified yet: the operation answers 501.' })
+  getPet(@Param('petId') _petId: string): never {
+    throw new ApiError('NOT_IMPLEMENTED', 'Pets are not specified yet.');
+  }
+}

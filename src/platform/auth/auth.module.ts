@@ -1,0 +1,27 @@
+import { Inject, Module, type OnModuleInit } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import { CONFIG, type Config } from '../config/config.js';
+import { DatabaseConnection } from '../database/database-connection.js';
+import { ApiKeyGuard } from './api-key.guard.js';
+import { ApiKey } from './api-key.entity.js';
+import { ApiKeysService } from './api-keys.service.js';
+import { FailedAuthentications } from './auth-failure-limiter.js';
+
+@Module({
+  imports: [TypeOrmModule.forFeature([ApiKey])],
+  providers: [ApiKeysService, ApiKeyGuard, FailedAuthentications],
+  exports: [ApiKeysService, ApiKeyGuard],
+})
+export class AuthModule implements OnModuleInit {
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly database: DatabaseConnection,
+    private readonly keys: ApiKeysService,
+  ) {}
+
+  onModuleInit(): void {
+    const { bootstrapApiKey } = this.config;
+    if (bootstrapApiKey === undefined) return;
+    this.database.whenOpen(() => this.keys.ensure(bootstrapApiKey, 'bootstrap'));
+  }
+}

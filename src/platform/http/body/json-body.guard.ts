@@ -1,0 +1,128 @@
+import { isUtf8 } from 'node:buffer';
+import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import express, { type Request, type RequestHandler, type Response } from 'express';
+import { isPublic } from '../../auth/public.decorator.js';
+import { CONFIG, type Config } from '../../config/config.js';
+import { ApiError } from '../../errors/api-error.js';
+import { MERGE_PATCH } from './merge-patch.js';
+
+/** What a body may be; a change is a JSON merge patch, whichever of the two it is called. */
+const TYPES = ['application/json'];
+const PATCH_TYPES = [MERGE_PATCH, ...TYPES];
+
+/** Levels of arrays and objects within each other. What walks through a body may then be recursive. */
+const MAX_DEPTH = 32;
+
+/** What a client is told, by the `type` of body-parser's error or of those that `verify` throws. */
+const PARSE_ERRORS: Record<string, (limit: number) => ApiError> = {
+  'entity.parse.failed': () => new ApiError('MALFORMED_JSON', 'The body is not valid JSON.'),
+  'body.not.utf8': () => new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.'),
+  'entity.too.large': (limit) =>
+    new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${limit} bytes.`),
+  'depth.exceeded': () =>
+    new ApiError('VALIDATION_FAILED', `The body nests more than ${MAX_DEPTH} levels deep.`),
+  'encoding.unsupported': () =>
+    new ApiError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      'The Content-Encoding of the body must be gzip, deflate, br or none.',
+    ),
+  'charset.unsupported': () =>
+    new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The charset of the body must be UTF-8.'),
+};
+
+/**
+ * Reads the JSON body of a request into `request.body`. A guard, because it must run after the
+ * `ApiKeyGuard`: nothing of a body is read before the key is known, and Express middleware runs
+ * before all guards.
+ *
+ * @throws {ApiError} MALFORMED_JSON, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED
+ *   where the body nests too deeply
+ */
+@Injectable()
+export class JsonBodyGuard implements CanActivate {
+  private readonly parse: RequestHandler;
+
+  constructor(@Inject(CONFIG) private readonly config: Config) {
+    this.parse = express.json({
+      limit: config.bodyLimit,
+      // `canActivate` has looked at the type.
+      type: () => true,
+      // Any JSON value is parsed; that it must be an object is for the validation to say.
+      strict: false,
+      verify: (_request, _response, body, charset) => {
+        // body-parser takes any Unicode charset; JSON between systems is UTF-8 (RFC 8259, section 8.1).
+        if (charset !== 'utf-8') throw parseError('charset.unsupported');
+        // It would also put U+FFFD in the place of bytes that are not UTF-8.
+        if (!isUtf8(body)) throw parseError('body.not.utf8');
+      },
+    });
+  }
+
+  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+    const request = context.switchToHttp().getRequest<Request>();
+    if (request.method === 'GET' || request.method === 'HEAD' || !hasBody(request)) return true;
+    // No key was asked for: the path may need one all the same (see `UnmatchedController`).
+    if (isPublic(context.getHandler())) return true;
+    const types = request.method === 'PATCH' ? PATCH_TYPES : TYPES;
+    if (!request.is(types)) {
+      throw new ApiError(
+        'UNSUPPORTED_MEDIA_TYPE',
+        `The Content-Type of the body must be ${types.join(' or ')}.`,
+        // RFC 5789, section 2.2.
+        request.method === 'PATCH' ? { 'Accept-Patch': types.join(', ') } : {},
+      );
+    }
+    // A body that says it is too large is not even read.
+    if (Number(request.headers['content-length'] ?? 0) > this.config.bodyLimit) {
+      throw this.toApiError(parseError('entity.too.large'), request);
+    }
+    const response = context.switchToHttp().getResponse<Response>();
+    // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
+    if (request.headers.expect !== undefined && request.httpVersion !== '1.0')
+      response.writeContinue();
+    return new Promise((resolve, reject) => {
+      const fail = (error: unknown): void => reject(this.toApiError(error, request));
+      if (request.headers['transfer-encoding'] !== undefined) this.watchSize(request, fail);
+      void this.parse(request, response, (error?: unknown) => {
+        if (error !== undefined) fail(error);
+        else if (isDeeper(request.body, MAX_DEPTH)) fail(parseError('depth.exceeded'));
+        else resolve(true);
+      });
+    });
+  }
+
+  /** body-parser would tell of a body that is too large at its end only, which may never come. */
+  private watchSize(request: Request, fail: (error: unknown) => void): void {
+    let received = 0;
+    request.on('data', ({ length }: Buffer) => {
+      received += length;
+      if (received > this.config.bodyLimit) fail(parseError('entity.too.large'));
+    });
+  }
+
+  private toApiError(error: unknown, { headers }: Request): unknown {
+    const type = error instanceof Error && 'type' in error ? String(error.type) : '';
+    const encoding = headers['content-encoding'];
+    // What zlib throws has no type.
+    if (type === '' && encoding !== undefined)
+      return new ApiError('MALFORMED_JSON', `The body is not valid ${encoding}.`);
+    return PARSE_ERRORS[type]?.(this.config.bodyLimit) ?? error;
+  }
+}
+
+function parseError(type: string): Error {
+  return Object.assign(new Error(type), { type, status: 400 });
+}
+
+/** RFC 9112, section 6.3: a request has a body if it says how long it is. */
+function hasBody({ headers }: Request): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function isDeeper(value: unknown, depth: number): boolean {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    (depth === 0 || Object.values(value).some((inner) => isDeeper(inner, depth - 1)))
+  );
+}

@@ -1,0 +1,390 @@
+import { type IncomingMessage, request as send, type ServerOptions } from 'node:http';
+import { Controller, Get, Header, Module, Post, Redirect, Req, Res } from '@nestjs/common';
+import type { Express, Request, Response } from 'express';
+import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { Public } from '../src/platform/auth/public.decorator.js';
+import { loadConfig } from '../src/platform/config/config.js';
+import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
+import type { TestApp } from './support/app.js';
+import { RawConnection, rawRequest } from './support/raw-connection.js';
+import { startAppWith } from './support/start-app-with-module.js';
+import { StubsModule } from './support/stubs.module.js';
+
+const KEY = 'a-key-that-both-applications-know-1';
+const config = { ...loadConfig({}), trustProxy: 'loopback' };
+
+/** The adapter with Node's own classes, whose objects Express gives another prototype. */
+class PlainAdapter extends HttpAdapter {
+  protected override serverOptions(app: Express): ServerOptions {
+    const { request, response } = app;
+    const { IncomingMessage: _, ServerResponse: __, ...options } = super.serverOptions(app);
+    Object.assign(app, { request, response });
+    return options;
+  }
+}
+
+/** Every part of Express's request and response that a handler might use. */
+@Controller('express')
+class ExpressController {
+  @Get('request')
+  request(@Req() request: Request): unknown {
+    return {
+      accepts: request.accepts(['json', 'html']),
+      acceptsCharsets: request.acceptsCharsets('utf-8'),
+      acceptsEncodings: request.acceptsEncodings('gzip', 'br'),
+      acceptsLanguages: request.acceptsLanguages('de', 'en'),
+      baseUrl: request.baseUrl,
+      fresh: request.fresh,
+      get: [request.get('host'), request.header('X-Test'), request.get('Referrer')],
+      host: request.host,
+      hostname: request.hostname,
+      httpVersion: request.httpVersion,
+      id: request.id,
+      ip: request.ip,
+      ips: request.ips,
+      is: request.is('json'),
+      method: request.method,
+      originalUrl: request.originalUrl,
+      params: request.params,
+      path: request.path,
+      protocol: request.protocol,
+      query: request.query,
+      range: request.range(1_000),
+      secure: request.secure,
+      stale: request.stale,
+      subdomains: request.subdomains,
+      url: request.url,
+      xhr: request.xhr,
+      ownKeys: Object.keys(request).toSorted(),
+    };
+  }
+
+  @Get('json')
+  json(@Res() response: Response): void {
+    response.status(203).json({ text: 'Zoë <&>', nothing: null, left: undefined, list: [1, 'a'] });
+  }
+
+  @Get('jsonp')
+  jsonp(@Res() response: Response): void {
+    response.jsonp({ text: '\u2028' });
+  }
+
+  @Get('send')
+  send(@Res() response: Response): void {
+    response.send('<p>text</p>');
+  }
+
+  @Get('send-buffer')
+  sendBuffer(@Res() response: Response): void {
+    response.type('png').send(Buffer.from('bytes'));
+  }
+
+  @Get('send-nothing')
+  sendNothing(@Res() response: Response): void {
+    response.sendStatus(204);
+  }
+
+  @Get('headers')
+  headers(@Res() response: Response): void {
+    response
+      .set('X-One', '1')
+      .append('X-One', '2')
+      .vary('Origin')
+      .links({ next: '/next' })
+      .location('/el sewhere')
+      .attachment('fäil.txt')
+      .cookie('name', 'välue', { httpOnly: true, maxAge: 0, sameSite: 'lax' })
+      .clearCookie('other')
+      .end();
+  }
+
+  @Get('format')
+  format(@Res() response: Response): void {
+    response.format({
+      text: () => response.send('text'),
+      html: () => response.send('<p>html</p>'),
+    });
+  }
+
+  @Get('redirect')
+  redirect(@Res() response: Response): void {
+    response.redirect(303, '/livez?a=ö');
+  }
+
+  @Get('nest-redirect')
+  @Redirect('/livez', 308)
+  nestRedirect(): void {
+    // Nest answers.
+  }
+
+  @Get('stream')
+  stream(@Res() response: Response): void {
+    response.write('one ');
+    response.write('two');
+    response.end();
+  }
+
+  @Get('nest-text')
+  @Header('X-Nest', 'yes')
+  nestText(): string {
+    return 'text';
+  }
+
+  @Get('nothing')
+  nothing(): void {
+    // Nest answers with no body.
+  }
+
+  @Get('locals')
+  locals(@Req() request: Request, @Res() response: Response): void {
+    response.locals['seen'] = response.req === request && request.res === response;
+    response.json([response.locals, response.headersSent, response.app === request.app]);
+  }
+
+  @Get('crash')
+  crash(): never {
+    throw new Error('the inside');
+  }
+
+  @Post('body')
+  body(@Req() request: Request): unknown {
+    return { body: request.body as unknown, type: request.is(['json', 'text']) };
+  }
+
+  /** The prototypes that the request and the response have by the time a handler sees them. */
+  @Public()
+  @Get('prototypes')
+  prototypes(@Req() request: Request, @Res() response: Response): void {
+    seenByHandler = [Object.getPrototypeOf(request), Object.getPrototypeOf(response)];
+    response.end();
+  }
+}
+
+@Module({ imports: [StubsModule], controllers: [ExpressController] })
+class ExpressModule {}
+
+let seenByHandler: unknown[] = [];
+let fast: TestApp;
+let plain: TestApp;
+beforeAll(async () => {
+  const options = { config: { trustProxy: config.trustProxy } };
+  fast = await startAppWith(ExpressModule, options);
+  plain = await startAppWith(ExpressModule, { ...options, adapter: new PlainAdapter(config) });
+  for (const { app } of [fast, plain]) await app.get(ApiKeysService).ensure(KEY, 'both');
+});
+afterAll(() => Promise.all([fast.stop(), plain.stop()]));
+
+interface Wanted {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Buffer;
+}
+
+/** The whole answer, but for its date: status, headers in their order and case, and body. */
+function ask(app: TestApp, { method = 'GET', path, headers = {}, body }: Wanted): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const all = {
+      Host: 'petstore.example',
+      Authorization: `Bearer ${KEY}`,
+      'X-Request-Id': 'same',
+      ...headers,
+    };
+    const { port } = new URL(app.url);
+    const request = send({ port, method, path, headers: all, agent: false }, (answer) => {
+      const chunks: Buffer[] = [];
+      answer
+        .on('data', (chunk: Buffer) => chunks.push(chunk))
+        .once('error', reject)
+        .once('end', () =>
+          resolve({
+            status: [answer.statusCode, answer.statusMessage],
+            headers: pairs(answer).map(([name, value]) => [name, name === 'Date' ? '' : value]),
+            body: Buffer.concat(chunks).toString('latin1'),
+          }),
+        );
+    });
+    request.once('error', reject).end(body);
+  });
+}
+
+function pairs({ rawHeaders }: IncomingMessage): [string, string][] {
+  return Array.from({ length: rawHeaders.length / 2 }, (_, index) => [
+    rawHeaders[2 * index]!,
+    rawHeaders[2 * index + 1]!,
+  ]);
+}
+
+const json = { 'Content-Type': 'application/json' };
+const category = JSON.stringify({ name: 'dog', description: 'x'.repeat(900) });
+
+/** In this order: the lists show what was created before them, on either application. */
+const REQUESTS: (Wanted & { readonly status: number })[] = [
+  { path: '/v1/categories', status: 200 },
+  { method: 'POST', path: '/v1/categories', headers: json, body: category, status: 201 },
+  { method: 'POST', path: '/v1/categories', headers: json, body: category, status: 201 },
+  { path: '/v1/categories', status: 200 },
+  { method: 'HEAD', path: '/v1/categories', status: 200 },
+  { path: '/v1/categories', headers: { 'Accept-Encoding': 'gzip' }, status: 200 },
+  { method: 'HEAD', path: '/v1/categories', headers: { 'Accept-Encoding': 'gzip' }, status: 200 },
+  { path: '/v1/categories', headers: { 'If-None-Match': '*' }, status: 304 },
+  { method: 'POST', path: '/v1/categories', headers: json, body: '{"id":1}', status: 400 },
+  { method: 'POST', path: '/v1/categories', headers: json, body: '{', status: 400 },
+  { method: 'POST', path: '/v1/categories', headers: json, status: 400 },
+  { method: 'POST', path: '/v1/categories', body: category, status: 415 },
+  {
+    method: 'POST',
+    path: '/v1/categories',
+    headers: json,
+    body: 'x'.repeat(200_000),
+    status: 413,
+  },
+  { path: '/v1/categories', headers: { Authorization: '' }, status: 401 },
+  { path: '/v1/categories', headers: { Authorization: 'Bearer nobody' }, status: 401 },
+  { method: 'HEAD', path: '/v1/categories', headers: { Authorization: '' }, status: 401 },
+  { method: 'DELETE', path: '/v1/categories', status: 405 },
+  { method: 'OPTIONS', path: '/v1/categories', status: 405 },
+  { path: '/v1/stubs/ending/1', status: 501 },
+  { path: '/v1/pets/%zz', status: 400 },
+  { path: '/v1/stubs/new', status: 501 },
+  { path: '/v1/nope', status: 404 },
+  { method: 'HEAD', path: '/v1/nope', status: 404 },
+  { path: '/livez', status: 200 },
+  { method: 'HEAD', path: '/livez', status: 200 },
+  { path: '/readyz', status: 200 },
+  { path: '/openapi.json', status: 200 },
+  { path: '/openapi.yaml', status: 200 },
+  { method: 'HEAD', path: '/openapi.json', status: 200 },
+  { path: '/docs', status: 200 },
+  { path: '/docs/', status: 200 },
+  { method: 'HEAD', path: '/docs', status: 200 },
+  { method: 'POST', path: '/docs', status: 405 },
+  { path: '/docs/swagger-ui-init.js', status: 200 },
+  { path: '/docs/swagger-ui.css', status: 200 },
+  { method: 'HEAD', path: '/docs/swagger-ui.css', status: 200 },
+  { path: '/docs/swagger-ui.css', headers: { Range: 'bytes=0-99' }, status: 206 },
+  { path: '/docs/swagger-ui.css', headers: { Range: 'bytes=999999999-' }, status: 416 },
+  { path: '/docs/swagger-ui.css', headers: { 'If-None-Match': '*' }, status: 304 },
+  { path: '/docs/swagger-ui.css', headers: { 'If-Match': '"other"' }, status: 412 },
+  { path: '/docs/nope', status: 404 },
+  { path: '/docs/../package.json', status: 404 },
+  { path: '/v1/express/json', status: 203 },
+  { method: 'HEAD', path: '/v1/express/json', status: 203 },
+  { path: '/v1/express/jsonp?callback=f', status: 200 },
+  { path: '/v1/express/send', status: 200 },
+  { path: '/v1/express/send-buffer', status: 200 },
+  { path: '/v1/express/send-nothing', status: 204 },
+  { path: '/v1/express/headers', status: 200 },
+  { path: '/v1/express/format', headers: { Accept: 'text/html' }, status: 200 },
+  { path: '/v1/express/format', headers: { Accept: 'image/png' }, status: 406 },
+  { path: '/v1/express/redirect', status: 303 },
+  { path: '/v1/express/redirect', headers: { Accept: 'text/html' }, status: 303 },
+  { path: '/v1/express/nest-redirect', status: 308 },
+  { path: '/v1/express/stream', status: 200 },
+  { path: '/v1/express/nest-text', status: 200 },
+  { path: '/v1/express/nothing', status: 200 },
+  { path: '/v1/express/locals', status: 200 },
+  { path: '/v1/express/crash', status: 500 },
+  { method: 'POST', path: '/v1/express/body', headers: json, body: '[1]', status: 201 },
+  { path: '/v1/express/request', status: 200 },
+  { path: '/v1/express/request?a=1&a=2&b[c]=d&e=%C3%B6&f=%zz&__proto__=x', status: 200 },
+  {
+    path: '/v1/express/request',
+    headers: {
+      Host: 'a.b.petstore.example:8080',
+      Accept: 'text/html;q=0.5, application/json',
+      'Accept-Charset': 'utf-8',
+      'Accept-Encoding': 'br',
+      'Accept-Language': 'en',
+      'Content-Type': 'application/json',
+      Range: 'bytes=0-9',
+      Referer: 'http://elsewhere.example/',
+      'X-Forwarded-For': '203.0.113.7, 127.0.0.1',
+      'X-Forwarded-Host': 'public.example',
+      'X-Forwarded-Proto': 'https',
+      'X-Requested-With': 'XMLHttpRequest',
+      'X-Test': 'yes',
+    },
+    status: 200,
+  },
+];
+
+describe("Express with the adapter's classes answers as it does without them", () => {
+  const named = REQUESTS.map(({ status, ...wanted }) => {
+    const { method = 'GET', path, headers = {} } = wanted;
+    return [
+      `${status}: ${[method, path, ...Object.keys(headers)].join(' ')}`,
+      status,
+      wanted,
+    ] as const;
+  });
+
+  it.each(named)('%s', async (_name, status, wanted) => {
+    const [answer, expected] = [await ask(fast, wanted), await ask(plain, wanted)];
+    expect(answer).toEqual(expected);
+    expect(answer).toMatchObject({ status: [status, expect.any(String)] });
+  });
+
+  it('and sees the address of the client behind a proxy that is trusted', async () => {
+    const headers = { 'X-Forwarded-For': '203.0.113.7', 'X-Forwarded-Proto': 'https' };
+    for (const app of [fast, plain]) {
+      const { body } = (await ask(app, { path: '/v1/express/request', headers })) as {
+        body: string;
+      };
+      expect(JSON.parse(body)).toMatchObject({
+        ip: '203.0.113.7',
+        ips: ['203.0.113.7'],
+        protocol: 'https',
+        secure: true,
+        query: {},
+      });
+    }
+    expect.assertions(2);
+  });
+
+  it.each([
+    ['no HTTP', 'nonsense\r\n\r\n'],
+    ['no Host', rawRequest({ host: false, headers: ['Connection: close', 'X-Request-Id: same'] })],
+    [
+      'an odd Expect',
+      rawRequest({ headers: ['Expect: tea', 'Connection: close', 'X-Request-Id: same'] }),
+    ],
+    ['CONNECT', rawRequest({ method: 'CONNECT', target: 'x:1', headers: ['X-Request-Id: same'] })],
+  ])('also to %s', async (_name, bytes) => {
+    const received: string[] = [];
+    for (const { url } of [fast, plain]) {
+      const connection = await RawConnection.open(url);
+      await connection.send(bytes).end();
+      received.push(connection.received.replaceAll(/^(Date|X-Request-Id): .*$/gm, '$1'));
+    }
+    expect(received[0]).toMatch(/^HTTP\/1\.1 4/);
+    expect(received[0]).toBe(received[1]);
+  });
+});
+
+/** The prototypes that a request and a response have before Express sees them, and in a handler. */
+async function prototypes({ server, url }: TestApp): Promise<{ made: unknown[]; seen: unknown[] }> {
+  let made: unknown[] = [];
+  server.prependOnceListener('request', (request, response) => {
+    made = [Object.getPrototypeOf(request), Object.getPrototypeOf(response)];
+  });
+  const response = await fetch(`${url}/v1/express/prototypes`);
+  expect(response.status).toBe(200);
+  return { made, seen: seenByHandler };
+}
+
+describe('Express', () => {
+  it("changes no prototype with the adapter's classes", async () => {
+    const { made, seen } = await prototypes(fast);
+    expect(made).toHaveLength(2);
+    expect(seen[0]).toBe(made[0]);
+    expect(seen[1]).toBe(made[1]);
+  });
+
+  it('changes both without them, which shows that this test would see it', async () => {
+    const { made, seen } = await prototypes(plain);
+    expect(made).toHaveLength(2);
+    expect(seen[0]).not.toBe(made[0]);
+    expect(seen[1]).not.toBe(made[1]);
+  });
+});
