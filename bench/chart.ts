@@ -1,6 +1,6 @@
 import { type Results, divide, significant } from './report.js';
-import { SERVERS } from './targets.js';
-import { WORKS, type Work, type WorkName } from './scenarios.js';
+import { TARGETS } from './targets.js';
+import { SCENARIOS, type Scenario, type ScenarioName } from './scenarios.js';
 
 const WIDTH = 880;
 const PANEL_WIDTH = WIDTH / 2;
@@ -17,7 +17,7 @@ const COLOURS = { service: '#2f81f7', limit: '#8c959f', peer: '#bf8700' };
 
 /** An SVG bar chart of requests a second: one panel a work, each with a scale of its own. */
 export function renderChart({ works }: Results): string {
-  const panels = (Object.entries(WORKS) as [WorkName, Work][])
+  const panels = (Object.entries(SCENARIOS) as [ScenarioName, Scenario][])
     .filter(([name, work]) => work.inChart && works.has(name))
     .map(([name, work]) => ({ work, measurements: [...(works.get(name) ?? [])] }));
   const parts: string[] = [];
@@ -37,7 +37,7 @@ export function renderChart({ works }: Results): string {
         const ratio = server === 'service' ? undefined : divide(requestsPerSecond, service);
         const figure = significant(requestsPerSecond) + (ratio ? ` (${significant(ratio)}x)` : '');
         parts.push(
-          text(x + NAME_WIDTH - 8, top + 11, SERVERS[server].title, 'text-anchor="end"'),
+          text(x + NAME_WIDTH - 8, top + 11, TARGETS[server].title, 'text-anchor="end"'),
           `<rect x="${x + NAME_WIDTH}" y="${top}" width="${width}" height="${BAR_HEIGHT}" rx="2" fill="${colour}"/>`,
           text(x + NAME_WIDTH + Number(width) + 6, top + 11, figure),
         );

@@ -17,14 +17,14 @@ import { startPostgres } from './postgres.js';
 import {
   API_KEY,
   type RunningServer,
-  type Server,
+  type Target,
   readCpu,
   readMemory,
   startServer,
   startServers,
   stopServers,
 } from './targets.js';
-import type { Work } from './scenarios.js';
+import type { Scenario } from './scenarios.js';
 
 /** One server at one work; CPU time and memory are sums over its instances. */
 export interface Measurement {
@@ -98,8 +98,8 @@ export const listHeaders = new Map<string, readonly string[]>();
  * @throws Error when the server answered wrongly, before, during or after the load
  */
 export async function measure(
-  server: Server,
-  work: Work,
+  server: Target,
+  work: Scenario,
   { generator, warmUp, window, requestsScale }: Settings,
 ): Promise<Measurement> {
   const databases = await databasesFor(work);
@@ -125,7 +125,7 @@ export async function measure(
       connections: work.connections,
       seconds: work.requests === undefined ? window : LONGEST_WINDOW,
       requests,
-      createEvery: work.createEvery,
+      createEvery: work.writeInterval,
       etag: work.conditional ? (etag ?? '') : '',
       createBody: JSON.stringify(NEW_CATEGORY),
       listStatus: work.conditional ? 304 : 200,
@@ -165,7 +165,7 @@ export async function measure(
   }
 }
 
-async function databasesFor({ database }: Work): Promise<Databases> {
+async function databasesFor({ database }: Scenario): Promise<Databases> {
   if (database === undefined) return sqlite;
   postgres ??= startPostgres(directory);
   return postgres;
@@ -197,7 +197,7 @@ async function settle(readServerCpu: () => number | undefined): Promise<void> {
 }
 
 /** Measures how fast a server starts, first without a database and then with it, and its idle memory. */
-export async function measureStart(server: Server, settings: Settings): Promise<StartMeasurement> {
+export async function measureStart(server: Target, settings: Settings): Promise<StartMeasurement> {
   const firstStarts: number[] = [];
   const nextStarts: number[] = [];
   let idleMemory: number | undefined;
@@ -283,8 +283,8 @@ function sizeOf(path: string): number {
 
 /** The name of a database that holds the work's categories, seeded through the server once. */
 function seededDatabase(
-  server: Server,
-  { database, categories }: Work,
+  server: Target,
+  { database, categories }: Scenario,
   databases: Databases,
 ): Promise<string> {
   const key = `${server.title}, ${database}, ${categories}`;
@@ -296,7 +296,7 @@ function seededDatabase(
 }
 
 async function seedDatabase(
-  server: Server,
+  server: Target,
   categories: number,
   databases: Databases,
   name: string,
@@ -398,11 +398,11 @@ async function checkError(status: number, response: Response): Promise<void> {
 }
 
 /** Checks that the list has grown by the creates that were answered, and by those still under way at most. */
-async function checkCreated(url: string, work: Work, created: number): Promise<void> {
+async function checkCreated(url: string, work: Scenario, created: number): Promise<void> {
   const { categories } = await fetchList(url);
   const atLeast = work.categories + created;
   // A run that ends cuts the requests that are under way: one a connection, in the warm-up and after it.
-  const atMost = atLeast + (work.createEvery === 0 ? 0 : 2 * work.connections);
+  const atMost = atLeast + (work.writeInterval === 0 ? 0 : 2 * work.connections);
   if (categories.length < atLeast || categories.length > atMost) {
     throw new Error(`the list has ${categories.length} categories, not ${atLeast} to ${atMost}`);
   }

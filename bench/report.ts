@@ -1,13 +1,13 @@
 import { cpus, release, totalmem, type as osType } from 'node:os';
 import { CAN_PIN } from './load.js';
 import type { Measurement, StartMeasurement } from './measure.js';
-import { SERVERS, type ServerName } from './targets.js';
-import { WORKS, type Work, type WorkName } from './scenarios.js';
+import { TARGETS, type TargetName } from './targets.js';
+import { SCENARIOS, type Scenario, type ScenarioName } from './scenarios.js';
 
 /** All that a run has found: medians over its rounds. */
 export interface Results {
-  readonly works: ReadonlyMap<WorkName, ReadonlyMap<ServerName, Measurement>>;
-  readonly starts: ReadonlyMap<ServerName, StartMeasurement>;
+  readonly works: ReadonlyMap<ScenarioName, ReadonlyMap<TargetName, Measurement>>;
+  readonly starts: ReadonlyMap<TargetName, StartMeasurement>;
   readonly dependencies: { packages: number; bytes: number } | undefined;
 }
 
@@ -23,7 +23,7 @@ interface Goal {
 
 /** How many times the peer's requests a second the service reaches. */
 const times =
-  (work: WorkName, peer: ServerName) =>
+  (work: ScenarioName, peer: TargetName) =>
   (results: Results): number | undefined =>
     divide(
       results.works.get(work)?.get('service')?.requestsPerSecond,
@@ -141,15 +141,15 @@ const POSTGRES_NOTE = [
   'Their CPU time and memory are sums over both.',
 ].join('\n');
 
-const isOnPostgres = (work: WorkName): boolean => {
-  const { database }: Work = WORKS[work];
+const isOnPostgres = (work: ScenarioName): boolean => {
+  const { database }: Scenario = SCENARIOS[work];
   return database === 'postgres';
 };
 
 /** All tables of a run as Markdown that is also aligned in a terminal. */
 export function renderTables(results: Results): string {
   const sections = [...results.works].map(
-    ([work, measurements]) => `### ${WORKS[work].title}\n\n${renderWork(work, measurements)}`,
+    ([work, measurements]) => `### ${SCENARIOS[work].title}\n\n${renderWork(work, measurements)}`,
   );
   const firstOnPostgres = [...results.works.keys()].findIndex(isOnPostgres);
   if (firstOnPostgres >= 0) sections.splice(firstOnPostgres, 0, POSTGRES_NOTE);
@@ -210,7 +210,10 @@ const COLUMNS: readonly Column[] = [
 ];
 const DATABASE_CPU: Column = ['PostgreSQL CPU µs/request', (of) => of.databaseCpu, significant];
 
-function renderWork(work: WorkName, measurements: ReadonlyMap<ServerName, Measurement>): string {
+function renderWork(
+  work: ScenarioName,
+  measurements: ReadonlyMap<TargetName, Measurement>,
+): string {
   const service = measurements.get('service');
   const columns = isOnPostgres(work) ? [...COLUMNS, DATABASE_CPU] : COLUMNS;
   const rows = [...measurements].map(([name, measurement]) => {
@@ -220,14 +223,14 @@ function renderWork(work: WorkName, measurements: ReadonlyMap<ServerName, Measur
       const ratio = divide(value, service && figure(service));
       return ratio === undefined ? format(value) : `${format(value)} (${significant(ratio)}x)`;
     });
-    return [SERVERS[name].title].concat(cells);
+    return [TARGETS[name].title].concat(cells);
   });
   return renderTable(['server', ...columns.map(([heading]) => heading)], rows);
 }
 
-function renderStarts(starts: ReadonlyMap<ServerName, StartMeasurement>): string {
+function renderStarts(starts: ReadonlyMap<TargetName, StartMeasurement>): string {
   const rows = [...starts].map(([name, { firstStart, nextStart, idleMemory }]) => [
-    SERVERS[name].title,
+    TARGETS[name].title,
     `${firstStart.toFixed(0)} ms`,
     `${nextStart.toFixed(0)} ms`,
     idleMemory === undefined ? 'n/a' : megabytes(idleMemory),
@@ -240,7 +243,7 @@ function renderStarts(starts: ReadonlyMap<ServerName, StartMeasurement>): string
 export function renderHeaders(headers: ReadonlyMap<string, readonly string[]>): string {
   // How the connection and the framing are spoken of is each server's own matter.
   const own = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date']);
-  const service = headers.get(SERVERS.service.title);
+  const service = headers.get(TARGETS.service.title);
   if (service === undefined) return '';
   const beyond = (names: readonly string[], others: readonly string[]): string[] =>
     names.filter((name) => !own.has(name) && !others.includes(name));

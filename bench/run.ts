@@ -16,16 +16,16 @@ import {
   usedDatabases,
 } from './measure.js';
 import { type Results, renderGoals, renderHeaders, renderReport, renderTables } from './report.js';
-import { SERVERS, type Server, type ServerName } from './targets.js';
-import { WORKS, type Work, type WorkName } from './scenarios.js';
+import { TARGETS, type Target, type TargetName } from './targets.js';
+import { SCENARIOS, type Scenario, type ScenarioName } from './scenarios.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
 const USAGE = `Usage: npm run bench -- [options]
 
   --quick             one round with short windows and fewer peers, under two minutes; writes no files
-  --only <work>       that work alone (repeatable): ${Object.keys(WORKS).join(', ')}
-  --server <name>     that server alone (repeatable): ${Object.keys(SERVERS).join(', ')}
+  --only <work>       that work alone (repeatable): ${Object.keys(SCENARIOS).join(', ')}
+  --server <name>     that server alone (repeatable): ${Object.keys(TARGETS).join(', ')}
   --rounds <n>        rounds that the medians are taken of (3, or 1 with --quick)
   --generator <name>  wrk or autocannon (wrk where it is installed)
   --no-save           writes neither bench/RESULTS.md nor bench/results.svg
@@ -53,8 +53,8 @@ function readOptions() {
     return {
       help: values.help,
       quick: values.quick,
-      works: pick(values.only, WORKS, '--only'),
-      servers: pick(values.server, SERVERS, '--server'),
+      works: pick(values.only, SCENARIOS, '--only'),
+      servers: pick(values.server, TARGETS, '--server'),
       rounds,
       wrk,
       generator: pick([generator], { wrk, autocannon: true }, '--generator')[0] as Generator,
@@ -91,7 +91,7 @@ async function main(): Promise<void> {
   const rounds = await measureRounds(options, settings);
   const databases = await usedDatabases();
   await Promise.all(databases.map((each) => each.stop()));
-  const isWhole = options.works.length === Object.keys(WORKS).length;
+  const isWhole = options.works.length === Object.keys(SCENARIOS).length;
   const results: Results = {
     works: new Map(
       [...rounds].map(([work, servers]) => [
@@ -132,17 +132,17 @@ type Options = ReturnType<typeof readOptions>;
 async function measureRounds(
   { works, servers, quick }: Options,
   settings: Settings,
-): Promise<Map<WorkName, Map<ServerName, Measurement[]>>> {
-  const rounds = new Map<WorkName, Map<ServerName, Measurement[]>>();
+): Promise<Map<ScenarioName, Map<TargetName, Measurement[]>>> {
+  const rounds = new Map<ScenarioName, Map<TargetName, Measurement[]>>();
   for (let round = 1; round <= settings.rounds; round++) {
     for (const workName of works) {
-      const work: Work = WORKS[workName];
+      const work: Scenario = SCENARIOS[workName];
       const names = (quick ? work.quick : work.servers).filter((name) => servers.includes(name));
       if (names.length === 0) continue;
-      const measured = rounds.get(workName) ?? new Map<ServerName, Measurement[]>();
+      const measured = rounds.get(workName) ?? new Map<TargetName, Measurement[]>();
       rounds.set(workName, measured);
       for (const name of names) {
-        const server: Server = SERVERS[name];
+        const server: Target = TARGETS[name];
         const measurement = await measure(server, work, settings);
         measured.set(name, [...(measured.get(name) ?? []), measurement]);
         const figure = `${measurement.requestsPerSecond.toFixed(0)} requests/s`;
@@ -156,14 +156,14 @@ async function measureRounds(
 async function measureStarts(
   { servers, quick }: Options,
   settings: Settings,
-): Promise<Map<ServerName, StartMeasurement>> {
-  const starts = new Map<ServerName, StartMeasurement>();
-  const measured: ServerName[] = quick
+): Promise<Map<TargetName, StartMeasurement>> {
+  const starts = new Map<TargetName, StartMeasurement>();
+  const measured: TargetName[] = quick
     ? ['service']
     : ['service', 'raw', 'fastify', 'express', 'nest'];
   for (const name of measured.filter((each) => servers.includes(each))) {
-    console.error(`starts of ${SERVERS[name].title}`);
-    starts.set(name, await measureStart(SERVERS[name], settings));
+    console.error(`starts of ${TARGETS[name].title}`);
+    starts.set(name, await measureStart(TARGETS[name], settings));
   }
   return starts;
 }

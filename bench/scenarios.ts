@@ -1,7 +1,7 @@
-import type { ServerName } from './targets.js';
+import type { TargetName } from './targets.js';
 
 /** What is asked of a server, and which servers are asked. */
-export interface Work {
+export interface Scenario {
   readonly title: string;
   /** SQLite where it is not given. */
   readonly database?: 'postgres';
@@ -11,7 +11,7 @@ export interface Work {
   readonly categories: number;
   readonly connections: number;
   /** 0: lists alone; 1: creates alone; n: every nth request is a create. */
-  readonly createEvery: number;
+  readonly writeInterval: number;
   /** Lists are asked for with the ETag of the list, and answered with 304. */
   readonly conditional?: boolean;
   /**
@@ -19,19 +19,19 @@ export interface Work {
    * creates faster would otherwise have to send longer lists than the others.
    */
   readonly requests?: number;
-  readonly servers: readonly ServerName[];
+  readonly servers: readonly TargetName[];
   /** The servers of a quick run. */
-  readonly quick: readonly ServerName[];
+  readonly quick: readonly TargetName[];
   /** Shown in the chart. */
   readonly inChart?: boolean;
 }
 
-const LIST = { connections: 64, createEvery: 0 } as const;
-const CREATE = { categories: 0, createEvery: 1 } as const;
+const LIST = { connections: 64, writeInterval: 0 } as const;
+const CREATE = { categories: 0, writeInterval: 1 } as const;
 const POSTGRES = { database: 'postgres', servers: ['service', 'fastify-pg'], quick: [] } as const;
 
 /** The work, by the names that `--only` takes. */
-export const WORKS = {
+export const SCENARIOS = {
   'list-10': {
     ...LIST,
     title: 'list of 10',
@@ -99,7 +99,7 @@ export const WORKS = {
     title: '95 % list of 1,000, 5 % create',
     categories: 1_000,
     connections: 64,
-    createEvery: 20,
+    writeInterval: 20,
     requests: 6_000,
     servers: ['service', 'fastify', 'express'],
     quick: ['service', 'fastify'],
@@ -133,6 +133,6 @@ export const WORKS = {
     instances: 2,
     connections: 64,
   },
-} satisfies Record<string, Work>;
+} satisfies Record<string, Scenario>;
 
-export type WorkName = keyof typeof WORKS;
+export type ScenarioName = keyof typeof SCENARIOS;

@@ -10,7 +10,7 @@ import { pinned } from './load.js';
 export const API_KEY = 'bench_0123456789abcdefghijklmnopqrstuvwxyz';
 
 /** A program that is measured. */
-export interface Server {
+export interface Target {
   readonly title: string;
   /** The compiled program. */
   readonly script: string;
@@ -23,14 +23,14 @@ export interface Server {
 const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
 /** A peer that keeps its data in a SQLite file. */
-const peer = (title: string, file: string, env: Record<string, string> = {}): Server => ({
+const baseline = (title: string, file: string, env: Record<string, string> = {}): Target => ({
   title,
   script: compiled(`./baselines/${file}.js`),
   env: (database) => ({ API_KEY, DATABASE_FILE: database.replace(/^sqlite:/, ''), ...env }),
 });
 
 /** The service and its peers, by the names that `--server` takes. */
-export const SERVERS = {
+export const TARGETS = {
   service: {
     title: 'this service',
     script: compiled('../src/main.js'),
@@ -41,24 +41,24 @@ export const SERVERS = {
       LOG_LEVEL: 'error',
     }),
   },
-  raw: { ...peer('raw node:http', 'raw'), listOnly: true },
-  fastify: peer('Fastify', 'fastify'),
-  'fastify-no-etag': peer('Fastify, no ETag', 'fastify', { ETAG: 'off' }),
-  'fastify-normal': peer('Fastify, NORMAL', 'fastify', { SYNCHRONOUS: 'NORMAL' }),
+  raw: { ...baseline('raw node:http', 'raw'), listOnly: true },
+  fastify: baseline('Fastify', 'fastify'),
+  'fastify-no-etag': baseline('Fastify, no ETag', 'fastify', { ETAG: 'off' }),
+  'fastify-normal': baseline('Fastify, NORMAL', 'fastify', { SYNCHRONOUS: 'NORMAL' }),
   'fastify-pg': {
     title: 'Fastify and pg',
     script: compiled('./baselines/fastify-pg.js'),
     env: (database) => ({ API_KEY, DATABASE_URL: database }),
   },
-  express: peer('Express', 'express'),
-  nest: peer('stock NestJS', 'nest'),
-} satisfies Record<string, Server>;
+  express: baseline('Express', 'express'),
+  nest: baseline('stock NestJS', 'nest'),
+} satisfies Record<string, Target>;
 
-export type ServerName = keyof typeof SERVERS;
+export type TargetName = keyof typeof TARGETS;
 
 /** A server that runs. */
 export interface RunningServer {
-  readonly server: Server;
+  readonly server: Target;
   readonly url: string;
   readonly pid: number;
   /** Milliseconds from its start to the first list that was answered with 200. */
@@ -77,7 +77,7 @@ process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
  * Starts a server, pinned to core 0, on a free port of 127.0.0.1 and waits until it lists.
  * @param database the URL of its database; one that was used before is taken over
  */
-export async function startServer(server: Server, database: string): Promise<RunningServer> {
+export async function startServer(server: Target, database: string): Promise<RunningServer> {
   const port = await findFreePort();
   const url = `http://127.0.0.1:${port}/v1/categories`;
   const [command, args] = pinned(0, process.execPath, [server.script]);
@@ -120,7 +120,7 @@ export async function startServer(server: Server, database: string): Promise<Run
  * @param count how many; all on core 0
  */
 export async function startServers(
-  server: Server,
+  server: Target,
   database: string,
   count: number,
 ): Promise<RunningServer[]> {

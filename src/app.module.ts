@@ -8,7 +8,7 @@ import { DatabaseModule } from './platform/database/database.module.js';
 import { ErrorFilter } from './platform/http/error.filter.js';
 import { HealthModule } from './platform/health/health.module.js';
 import { JsonBodyGuard } from './platform/http/body/json-body.guard.js';
-import { UnmatchedController } from './platform/http/server/not-found.controller.js';
+import { NotFoundController } from './platform/http/server/not-found.controller.js';
 import { StrictValidationPipe } from './platform/http/validation/validation.pipe.js';
 import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
 import { MetricsModule } from './platform/metrics/metrics.module.js';
@@ -16,8 +16,8 @@ import { PetsModule } from './modules/pets/pets.module.js';
 import { StoreModule } from './modules/store/store.module.js';
 
 /** Takes what no other route took, so it comes last. */
-@Module({ imports: [AuthModule], controllers: [UnmatchedController] })
-class UnmatchedModule {}
+@Module({ imports: [AuthModule], controllers: [NotFoundController] })
+class NotFoundModule {}
 
 @Module({
   imports: [
@@ -28,23 +28,27 @@ class UnmatchedModule {}
     PetsModule,
     StoreModule,
     HealthModule,
-    UnmatchedModule,
+    NotFoundModule,
   ],
 })
 export class AppModule {
   static async forRoot(config: Config): Promise<DynamicModule> {
     // Loaded only where it is asked for.
     const keyRate =
-      config.keyRequestsPerMinute > 0 ? await import('./platform/auth/api-key-rate-limit.guard.js') : undefined;
+      config.keyRequestsPerMinute > 0
+        ? await import('./platform/auth/api-key-rate-limit.guard.js')
+        : undefined;
     return {
       module: AppModule,
       global: true,
-      imports: keyRate === undefined ? [] : [keyRate.throttler(config)],
+      imports: keyRate === undefined ? [] : [keyRate.createThrottlerModule(config)],
       providers: [
         { provide: CONFIG, useValue: config },
         // The guards run in this order: nothing of a body is read before the key is known.
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
-        ...(keyRate === undefined ? [] : [{ provide: APP_GUARD, useClass: keyRate.KeyRateGuard }]),
+        ...(keyRate === undefined
+          ? []
+          : [{ provide: APP_GUARD, useClass: keyRate.ApiKeyRateLimitGuard }]),
         { provide: APP_GUARD, useClass: LifecycleGuard },
         { provide: APP_GUARD, useClass: JsonBodyGuard },
         { provide: APP_PIPE, useClass: StrictValidationPipe },

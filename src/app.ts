@@ -4,8 +4,8 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
 import { type Config, LOG_LEVELS } from './platform/config/config.js';
 import { HttpAdapter } from './platform/http/server/http.adapter.js';
-import { logRequests } from './platform/http/server/request-logger.js';
-import { serveDocument } from './platform/openapi/openapi-document.js';
+import { registerRequestLogger } from './platform/http/server/request-logger.js';
+import { setupApiDocs } from './platform/openapi/openapi-document.js';
 
 /** What a test replaces. */
 export interface AppOptions {
@@ -46,13 +46,14 @@ export async function createApp(
       maxAge: 600,
     });
   }
-  serveDocument(app, config);
-  if (LOG_LEVELS.indexOf(config.logLevel) >= LOG_LEVELS.indexOf('debug')) logRequests(adapter);
+  setupApiDocs(app, config);
+  if (LOG_LEVELS.indexOf(config.logLevel) >= LOG_LEVELS.indexOf('debug'))
+    registerRequestLogger(adapter);
   return app;
 }
 
 /** The parts of Nest that report every module and route at the start; that is for debugging. */
-const TALKATIVE = new Set<unknown>([
+const FRAMEWORK_LOG_CONTEXTS = new Set<unknown>([
   'NestFactory',
   'InstanceLoader',
   'RoutesResolver',
@@ -62,7 +63,7 @@ const TALKATIVE = new Set<unknown>([
 
 class Logger extends ConsoleLogger {
   override log(message: unknown, ...rest: unknown[]): void {
-    if (TALKATIVE.has(rest.at(-1))) this.debug(message, ...rest);
+    if (FRAMEWORK_LOG_CONTEXTS.has(rest.at(-1))) this.debug(message, ...rest);
     else super.log(message, ...rest);
   }
 }

@@ -15,15 +15,15 @@ const logger = new Logger('Petstore');
 
 // After either, nobody knows what state the process is in: it ends, and whoever supervises it starts
 // another. What was answered is on disk; what was not is cut.
-process.on('uncaughtException', (error) => end('An exception was not caught', error));
+process.on('uncaughtException', (error) => exitOnFatalError('An exception was not caught', error));
 process.on('unhandledRejection', (reason) =>
-  end('A promise was rejected, and not handled', reason),
+  exitOnFatalError('A promise was rejected, and not handled', reason),
 );
 // A log that cannot be written, on a full disk or to a reader that has gone, stops nobody's work.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
 loadEnvFile();
-await run().catch((error: unknown) => {
+await bootstrap().catch((error: unknown) => {
   // Configuration problems are the operator's to read; anything else comes with its stack.
   process.stderr.write(
     `${error instanceof ConfigError ? error.message : String((error as Error).stack)}\n`,
@@ -31,7 +31,7 @@ await run().catch((error: unknown) => {
   process.exit(1);
 });
 
-function end(what: string, error: unknown): void {
+function exitOnFatalError(what: string, error: unknown): void {
   try {
     logger.fatal(`${what}: the service ends`, error);
   } finally {
@@ -39,7 +39,7 @@ function end(what: string, error: unknown): void {
   }
 }
 
-async function run(): Promise<void> {
+async function bootstrap(): Promise<void> {
   const config = loadConfig();
   const app = await createApp(config);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -64,12 +64,12 @@ async function run(): Promise<void> {
   const url = await app.getUrl();
   logger.log(`Listening on ${url}`);
   const database = app.get(DatabaseConnection);
-  await database.opened;
+  await database.ready;
   // Not open, it was stopped while it waited for the database.
-  if (!database.isOpen) return;
+  if (!database.isReady) return;
   const keys = app.get(ApiKeysService);
   try {
-    if (await keys.isEmpty()) await offerFirstKey(config, (name) => keys.create(name), url);
+    if (await keys.isEmpty()) await createInitialApiKey(config, (name) => keys.create(name), url);
   } catch (error) {
     if (!isUnavailable(error)) throw error;
     logger.warn('The database does not answer: whether there is an API key cannot be told', error);
@@ -88,7 +88,7 @@ function compactHeap(): void {
 }
 
 /** Without a key nobody can do anything. Production logs are kept, so no key is printed there. */
-async function offerFirstKey(
+async function createInitialApiKey(
   { production }: Config,
   createKey: (name: string) => Promise<{ key: string }>,
   url: string,

@@ -8,7 +8,7 @@ import request, { type Response } from 'supertest';
 import type { Repository } from 'typeorm';
 import { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
-import { FailedAuthentications } from '../src/platform/auth/auth-failure-limiter.js';
+import { AuthFailureLimiter } from '../src/platform/auth/auth-failure-limiter.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
 import { matchers } from './support/matchers.js';
 import { ServiceProcess } from './support/service-process.js';
@@ -246,7 +246,7 @@ describe('Failed authentications', () => {
     table = app.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
   });
   // All addresses together have a limit too, which each test gets anew.
-  beforeEach(() => Object.assign(app.app.get(FailedAuthentications), { allEmptyAt: 0 }));
+  beforeEach(() => Object.assign(app.app.get(AuthFailureLimiter), { allEmptyAt: 0 }));
   afterAll(() => app.stop());
 
   const statusOf = async (key: string, address: string): Promise<number> =>
@@ -415,19 +415,19 @@ describe('Failed authentications', () => {
   });
 
   it('are not limited where the limit is 0', async () => {
-    const failures = new FailedAuthentications({ authFailuresPerMinute: 0 });
-    for (let n = 0; n < 1_000; n++) expect(failures.take('192.0.2.1')).toBe(0);
+    const failures = new AuthFailureLimiter({ authFailuresPerMinute: 0 });
+    for (let n = 0; n < 1_000; n++) expect(failures.consume('192.0.2.1')).toBe(0);
   });
 
   it('of many addresses have a limit together, and take bounded memory', () => {
-    const together = new FailedAuthentications({ authFailuresPerMinute: 1 });
+    const together = new AuthFailureLimiter({ authFailuresPerMinute: 1 });
     const counted = Array.from({ length: 1_000 }, (_, n) =>
-      together.take(`2001:db8:0:${n.toString(16)}::1`),
+      together.consume(`2001:db8:0:${n.toString(16)}::1`),
     );
     expect(counted.filter((wait) => wait === 0)).toHaveLength(20);
 
-    const kept = new FailedAuthentications({ authFailuresPerMinute: 1_000_000 });
-    for (let n = 0; n < 30_000; n++) kept.take(`10.1.${n >> 8}.${n & 255}`);
+    const kept = new AuthFailureLimiter({ authFailuresPerMinute: 1_000_000 });
+    for (let n = 0; n < 30_000; n++) kept.consume(`10.1.${n >> 8}.${n & 255}`);
     expect((kept as unknown as { emptyAt: Map<string, number> }).emptyAt.size).toBe(10_000);
   });
 });
@@ -454,7 +454,7 @@ describe('A limit for each key', () => {
       KEY_REQUESTS_PER_MINUTE: '4',
     });
     try {
-      const url = await service.listening();
+      const url = await service.waitUntilListening();
       const get = (path: string, bearer = key) =>
         request(url).get(path).set('Authorization', `Bearer ${bearer}`);
       await waitFor(

@@ -4,15 +4,10 @@ import { gzipSync } from 'node:zlib';
 import type { Response } from 'supertest';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
-import { CollectingLogger } from './support/memory-logger.js';
+import { MemoryLogger } from './support/memory-logger.js';
 import { matchers } from './support/matchers.js';
-import {
-  type RawAnswer,
-  RawConnection,
-  rawExchange,
-  rawRequest,
-} from './support/raw-connection.js';
-import { startAppWith } from './support/start-app-with-module.js';
+import { type RawResponse, RawConnection, sendRaw, rawRequest } from './support/raw-connection.js';
+import { startAppWithModule } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
@@ -49,11 +44,11 @@ const PATHS = [...new Set(OPERATIONS.map(({ path }) => path)), '/v1/pets/1', '/v
 const MUST_STOP_WITHIN = 5_000;
 const MINUTE = 60_000;
 
-const logger = new CollectingLogger();
+const logger = new MemoryLogger();
 let app: TestApp;
 let keys: ApiKeysService;
 beforeAll(async () => {
-  app = await startAppWith(StubsModule, { logger });
+  app = await startAppWithModule(StubsModule, { logger });
   keys = app.app.get(ApiKeysService);
 });
 afterEach(() => jest.restoreAllMocks());
@@ -69,7 +64,11 @@ async function list(authorization?: string): Promise<Response> {
 const listWith = (key: string): Promise<Response> => list(`Bearer ${key}`);
 
 /** What there is to see of an answer; see {@link MISSING}. */
-function seen({ status, headers, text }: Pick<RawAnswer, 'status' | 'headers' | 'text'>): unknown {
+function seen({
+  status,
+  headers,
+  text,
+}: Pick<RawResponse, 'status' | 'headers' | 'text'>): unknown {
   return {
     status,
     type: headers['content-type'],
@@ -153,7 +152,7 @@ describe('the Authorization header', () => {
   });
 
   it('counts once: a second one is not looked at', async () => {
-    const answers = await rawExchange(
+    const answers = await sendRaw(
       app.url,
       rawRequest({
         headers: [
@@ -236,7 +235,7 @@ describe('nothing else counts as a key', () => {
     ],
     ['a path segment', (key: string) => `/v1/categories/;access_token=${key}`],
   ])('not %s', async (_name, target) => {
-    const [answer] = await rawExchange(
+    const [answer] = await sendRaw(
       app.url,
       rawRequest({ target: target(app.key), headers: ['Connection: close'] }),
     );
@@ -244,7 +243,7 @@ describe('nothing else counts as a key', () => {
   });
 
   it('not a trailer', async () => {
-    const [answer] = await rawExchange(
+    const [answer] = await sendRaw(
       app.url,
       rawRequest({
         method: 'POST',
@@ -287,7 +286,7 @@ describe('every operation', () => {
     const methods = METHODS.filter((method) => method !== 'CONNECT' && method !== 'HEAD');
     expect(methods).toEqual(expect.arrayContaining(['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']));
     for (const method of methods) {
-      const [answer, ...others] = await rawExchange(
+      const [answer, ...others] = await sendRaw(
         app.url,
         rawRequest({ method, target: path, headers: ['Connection: close'] }),
       );
@@ -312,10 +311,7 @@ describe('every operation', () => {
     '/v1/store//orders',
     'http://petstore/v1/categories',
   ])('lets nobody in by another spelling of its path: %s', async (target) => {
-    const [answer] = await rawExchange(
-      app.url,
-      rawRequest({ target, headers: ['Connection: close'] }),
-    );
+    const [answer] = await sendRaw(app.url, rawRequest({ target, headers: ['Connection: close'] }));
     expect([400, 401, 404]).toContain(answer?.status);
     expect(answer).toBeError(answer?.status === 401 ? 'UNAUTHORIZED' : codeOf(answer?.status));
   });
@@ -390,7 +386,7 @@ describe('the key is looked at before the body', () => {
       [[], MISSING],
       [['Authorization: Bearer pet_unknown'], INVALID],
     ] as const) {
-      const answers = await rawExchange(
+      const answers = await sendRaw(
         app.url,
         rawRequest({
           method: 'POST',
@@ -407,7 +403,7 @@ describe('the key is looked at before the body', () => {
   it('where it never comes', async () => {
     const connection = await RawConnection.open(app.url);
     connection.send(rawRequest({ method: 'POST', headers: [json, 'Content-Length: 1000000'] }));
-    expect(seen(await connection.answer())).toEqual(MISSING);
+    expect(seen(await connection.nextResponse())).toEqual(MISSING);
     connection.close();
   });
 
@@ -420,7 +416,7 @@ describe('the key is looked at before the body', () => {
       }),
     );
     // The next bytes could be the body or another request, so the connection is of no more use.
-    const answers = await connection.end();
+    const answers = await connection.closed();
     expect(answers).toHaveLength(1);
     expect(seen(answers[0]!)).toEqual(MISSING);
     expect(answers[0]?.headers).toMatchObject({ connection: 'close' });
@@ -439,8 +435,8 @@ describe('the key is looked at before the body', () => {
         ],
       }),
     );
-    expect(await connection.answer(1)).toMatchObject({ status: 100 });
-    expect(await connection.send('{}').answer(2)).toBeError('VALIDATION_FAILED');
+    expect(await connection.nextResponse(1)).toMatchObject({ status: 100 });
+    expect(await connection.send('{}').nextResponse(2)).toBeError('VALIDATION_FAILED');
     connection.close();
   });
 });
@@ -459,7 +455,7 @@ describe('an API key', () => {
   it('works at once, also where it was tried before it existed', async () => {
     const key = `pet_${randomBytes(32).toString('base64url')}`;
     expect(seen(await listWith(key))).toEqual(INVALID);
-    await keys.ensure(key, 'late');
+    await keys.ensureKey(key, 'late');
     expect((await listWith(key)).status).toBe(200);
   });
 
@@ -590,7 +586,7 @@ describe('a key from the configuration', () => {
     ['the longest', 'k'.repeat(256)],
     ['one of every kind of character', `aZ09-._~+/${'k'.repeat(30)}==`],
   ])('is valid from the first start on, be it %s', async (_name, key) => {
-    await keys.ensure(key, 'bootstrap');
+    await keys.ensureKey(key, 'bootstrap');
     expect((await listWith(key)).status).toBe(200);
     const row = await rowOf(key);
     expect(row).toMatchObject({ name: 'bootstrap', expires_at: null, revoked_at: null });
@@ -599,17 +595,17 @@ describe('a key from the configuration', () => {
 
   it('is kept once, however often and by however many processes it is given', async () => {
     const key = randomBytes(32).toString('hex');
-    await Promise.all([keys.ensure(key, 'bootstrap'), keys.ensure(key, 'bootstrap')]);
-    await keys.ensure(key, 'bootstrap');
+    await Promise.all([keys.ensureKey(key, 'bootstrap'), keys.ensureKey(key, 'bootstrap')]);
+    await keys.ensureKey(key, 'bootstrap');
     expect(await rowOf(key)).toMatchObject({ name: 'bootstrap' });
     expect((await listWith(key)).status).toBe(200);
   });
 
   it('stays revoked where it was revoked, and the log says so', async () => {
     const key = randomBytes(32).toString('hex');
-    await keys.ensure(key, 'bootstrap');
+    await keys.ensureKey(key, 'bootstrap');
     await keys.revoke(Number((await rowOf(key))['id']));
-    await keys.ensure(key, 'bootstrap');
+    await keys.ensureKey(key, 'bootstrap');
     expect(seen(await listWith(key))).toEqual(INVALID);
     expect(logger.text).toContain('The bootstrap key is revoked');
   });

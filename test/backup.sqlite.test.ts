@@ -2,9 +2,9 @@ import { copyFile, mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { exchange, jsonHeaders } from './support/http-client.js';
-import { type Outcome, runBackup } from './support/cli.js';
-import { Load, type Row } from './support/load-generator.js';
+import { sendRequest, jsonHeaders } from './support/http-client.js';
+import { type ProcessResult, runBackup } from './support/cli.js';
+import { LoadGenerator, type Row } from './support/load-generator.js';
 import { ServiceProcess } from './support/service-process.js';
 
 // Every command is a process of its own, and the first one waits for the compiler.
@@ -31,7 +31,7 @@ afterEach(async () => {
 async function serve(): Promise<string> {
   const env = { DATABASE_URL: `sqlite:${store}`, BOOTSTRAP_API_KEY: KEY };
   service = await ServiceProcess.start(directory, env);
-  return service.listening();
+  return service.waitUntilListening();
 }
 
 /** Fills the store, as somebody with SQLite's shell would. */
@@ -51,18 +51,18 @@ async function makeStore(): Promise<void> {
   seed(1_000);
 }
 
-const backupTo = (file: string, url = `sqlite:${store}`, blocks?: number): Promise<Outcome> =>
+const backupTo = (file: string, url = `sqlite:${store}`, blocks?: number): Promise<ProcessResult> =>
   runBackup(file, { env: { DATABASE_URL: url }, cwd: directory }, blocks);
 const backups = (): Promise<string[]> => readdir(join(directory, 'backups'));
 
 async function list(url: string): Promise<Row[]> {
-  const { status, body } = await exchange(`${url}/v1/categories`, { headers: jsonHeaders(KEY) });
+  const { status, body } = await sendRequest(`${url}/v1/categories`, { headers: jsonHeaders(KEY) });
   expect(status).toBe(200);
   return JSON.parse(body.toString()) as Row[];
 }
 
 /** What a backup leaves behind that fails: why, and no stack. */
-function failure(why: RegExp): Outcome {
+function failure(why: RegExp): ProcessResult {
   const stderr = new RegExp(
     `^(?![^]*\\n\\s+at )error: [^\\n]*${why.source}[^\\n]*\\nNothing was backed up\\.\\n$`,
   );
@@ -73,16 +73,16 @@ describe('A backup', () => {
   it('of a store that is written to has every create that was answered before it began, and is restored by a copy', async () => {
     const url = await serve();
     seed(SEEDS);
-    const load = new Load(KEY);
+    const load = new LoadGenerator(KEY);
     load.start(url, { writers: 16, readers: 0 });
-    await load.succeed(20, 30_000);
+    await load.waitForSuccesses(20, 30_000);
     const before = [...load.created];
     const file = join(directory, 'backups', 'copy.sqlite');
     const outcome = await backupTo(file);
     const after = load.created.length;
     await load.stop();
     expect(outcome).toMatchObject({ code: 0, stderr: expect.stringContaining('pages') as string });
-    expect(load.problems).toEqual([]);
+    expect(load.violations).toEqual([]);
     // Otherwise nothing was written meanwhile, and the test shows nothing.
     expect(before.length).toBeGreaterThanOrEqual(320);
     expect(after).toBeGreaterThan(before.length);
@@ -103,11 +103,14 @@ describe('A backup', () => {
     // A create may be stored, and copied, whose answer the kill has cut off; there was none here.
     expect(strangers).toEqual([]);
     expect(rows.filter(({ name }) => name === 'seed')).toHaveLength(SEEDS);
-    const { status, body } = await exchange(`${await service!.listening()}/v1/categories`, {
-      method: 'POST',
-      headers: jsonHeaders(KEY),
-      body: '{"name":"new"}',
-    });
+    const { status, body } = await sendRequest(
+      `${await service!.waitUntilListening()}/v1/categories`,
+      {
+        method: 'POST',
+        headers: jsonHeaders(KEY),
+        body: '{"name":"new"}',
+      },
+    );
     expect([status, (JSON.parse(body.toString()) as Row).id]).toEqual([201, rows.at(-1)!.id + 1]);
   });
 

@@ -2,7 +2,7 @@ import { Agent } from 'node:http';
 import type { Category, NewCategory } from '../src/modules/categories/category.dto.js';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { startApp, type TestApp } from './support/app.js';
-import { type Answer, exchange, jsonHeaders } from './support/http-client.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
 import { INSERT_QUERY, recordQueries } from './support/queries.js';
 
 const { jest } = import.meta;
@@ -24,8 +24,8 @@ afterEach(async () => {
   await app.stop();
 });
 
-const post = (body: NewCategory): Promise<Answer> =>
-  exchange(`${app.url}/v1/categories`, {
+const post = (body: NewCategory): Promise<HttpResponse> =>
+  sendRequest(`${app.url}/v1/categories`, {
     method: 'POST',
     headers: jsonHeaders(app.key),
     body: JSON.stringify(body),
@@ -44,7 +44,9 @@ const withIds = (bodies: readonly NewCategory[], ids: readonly number[]): Catego
 
 /** Connections are accepted one a turn of the event loop, so those that are to send together are opened before. */
 async function openConnections(): Promise<void> {
-  const opened = Array.from({ length: CONNECTIONS }, () => exchange(`${app.url}/livez`, { agent }));
+  const opened = Array.from({ length: CONNECTIONS }, () =>
+    sendRequest(`${app.url}/livez`, { agent }),
+  );
   await Promise.all(opened);
 }
 
@@ -108,7 +110,7 @@ describe('Creates that come together', () => {
   it('over HTTP all get distinct ids and are in the list, after few INSERTs', async () => {
     // Connections are accepted one a turn of the event loop, so they are opened before.
     const opened = Array.from({ length: CONNECTIONS }, () =>
-      exchange(`${app.url}/livez`, { agent }),
+      sendRequest(`${app.url}/livez`, { agent }),
     );
     await Promise.all(opened);
     const inserts = recordQueries(app.dataSource, INSERT_QUERY);

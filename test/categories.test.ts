@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import type { Test } from 'supertest';
 import { startApp, type TestApp } from './support/app.js';
-import { exchange, jsonHeaders } from './support/http-client.js';
+import { sendRequest, jsonHeaders } from './support/http-client.js';
 
 const MAX_ID = Number.MAX_SAFE_INTEGER;
 
@@ -119,8 +119,8 @@ describe('GET /v1/categories', () => {
   it('answers HEAD as it answers GET, without the body', async () => {
     await created({ name: 'dog' });
     const options = { headers: { authorization: `Bearer ${app.key}` } };
-    const get = await exchange(`${app.url}/v1/categories`, options);
-    const head = await exchange(`${app.url}/v1/categories`, { ...options, method: 'HEAD' });
+    const get = await sendRequest(`${app.url}/v1/categories`, options);
+    const head = await sendRequest(`${app.url}/v1/categories`, { ...options, method: 'HEAD' });
     expect(head.status).toBe(200);
     expect(head.body).toHaveLength(0);
     expect(get.headers.etag).toBeDefined();
@@ -239,7 +239,7 @@ describe('The text of a category', () => {
 
   it('is sent as UTF-8', async () => {
     const text = 'é 🐶 \uFEFF𠜎';
-    const { status, body } = await exchange(`${app.url}/v1/categories`, {
+    const { status, body } = await sendRequest(`${app.url}/v1/categories`, {
       method: 'POST',
       headers: jsonHeaders(app.key),
       body: Buffer.from(JSON.stringify({ name: text })),
@@ -405,7 +405,7 @@ describe('A creation that is refused', () => {
 
   it('is one of bytes that are not UTF-8', async () => {
     const before = await list();
-    const { status, body } = await exchange(`${app.url}/v1/categories`, {
+    const { status, body } = await sendRequest(`${app.url}/v1/categories`, {
       method: 'POST',
       headers: jsonHeaders(app.key),
       // A surrogate as three bytes, which no UTF-8 has.
@@ -434,7 +434,7 @@ describe('Both operations', () => {
     ['POST', 'an unknown key', `Bearer ${wrongKey}`],
   ])('answer %s with %s with 401 and the Error body', async (method, _what, authorization) => {
     const before = await list();
-    const { status, headers, body } = await exchange(`${app.url}/v1/categories`, {
+    const { status, headers, body } = await sendRequest(`${app.url}/v1/categories`, {
       method,
       headers: {
         'content-type': 'application/json',

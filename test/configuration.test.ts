@@ -242,28 +242,28 @@ describe('A configuration that is not usable', () => {
     expect(taken).toEqual([]);
     expect(values.length).toBeGreaterThan(0);
     for (const value of values) {
-      const { problems } = problemsOf({ [name]: value });
-      expect(problems).toEqual([expect.stringMatching(new RegExp(`^${name} must .*[a-z]`))]);
+      const { issues } = problemsOf({ [name]: value });
+      expect(issues).toEqual([expect.stringMatching(new RegExp(`^${name} must .*[a-z]`))]);
     }
   });
 
   it('is told of with every problem at once, by name, and never with the value', () => {
     const error = problemsOf({ ...NONSENSE, NODE_ENV: 'production' });
-    const named = error.problems.map((problem) => problem.split(' ')[0]);
+    const named = error.issues.map((problem) => problem.split(' ')[0]);
     expect(new Set(named)).toEqual(new Set(NAMES));
     expect(named).toHaveLength(NAMES.length);
-    for (const problem of error.problems) expect(error.message).toContain(problem);
+    for (const problem of error.issues) expect(error.message).toContain(problem);
     expect(error.message).not.toContain(MARK);
     expect(`${error.stack}${JSON.stringify(error)}`).not.toContain(MARK);
   });
 
   it('is told of with one problem a variable', () => {
-    expect(problemsOf({ PORT: '-1.5', HOST: ' ' }).problems).toHaveLength(2);
+    expect(problemsOf({ PORT: '-1.5', HOST: ' ' }).issues).toHaveLength(2);
   });
 
   it.each(NAMES)('shows nothing of the value of %s', (name) => {
     const error = problemsOf({ [name]: NONSENSE[name as keyof typeof NONSENSE] });
-    expect(error.problems).toHaveLength(1);
+    expect(error.issues).toHaveLength(1);
     expect(error.message).toContain(name);
     expect(error.message).not.toContain(MARK);
   });

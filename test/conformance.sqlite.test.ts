@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkConformance } from '../conformance/run.js';
 import { startApp, type TestApp } from './support/app.js';
-import { exchange } from './support/http-client.js';
+import { sendRequest } from './support/http-client.js';
 
 /** What stands between the check and the service, and breaks the interface. */
 interface Breakage {
@@ -52,7 +52,7 @@ beforeAll(async () => {
         string,
         unknown
       > as Record<string, string>;
-      const answer = await exchange(app.url + request.url!, {
+      const answer = await sendRequest(app.url + request.url!, {
         method: request.method!,
         headers: breakage.request?.(sent) ?? sent,
         body: Buffer.concat(chunks),

@@ -4,11 +4,11 @@ import { METHODS } from 'node:http';
 import { basename, dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { HOUSE } from '../schematics/resource/reserved-folders.js';
-import { isGuarded } from '../src/platform/auth/public.decorator.js';
+import { RESERVED_FOLDERS } from '../schematics/resource/reserved-folders.js';
+import { requiresApiKey } from '../src/platform/auth/public.decorator.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
-import { exchange } from './support/http-client.js';
+import { sendRequest } from './support/http-client.js';
 
 const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
@@ -56,7 +56,7 @@ function routesOf({ app }: TestApp): Route[] {
       : route.stack.map(({ method, handle }) => ({
           method: method.toUpperCase(),
           path: route.path,
-          guarded: isGuarded(handle),
+          guarded: requiresApiKey(handle),
         })),
   );
 }
@@ -104,7 +104,7 @@ describe('The routes', () => {
 
   it('that are public answer without a key', async () => {
     for (const name of PUBLIC_ROUTES) {
-      const { status } = await exchange(app.url + name.replace('GET ', ''));
+      const { status } = await sendRequest(app.url + name.replace('GET ', ''));
       // Swagger UI's module serves every file beside its page but this one.
       expect([name, status]).toEqual([name, name === 'GET /docs/LICENSE' ? 404 : 200]);
     }
@@ -120,7 +120,7 @@ describe('The routes', () => {
     expect(methods.length).toBeGreaterThan(20);
     for (const path of paths) {
       for (const method of methods) {
-        const answer = await exchange(app.url + path, { method });
+        const answer = await sendRequest(app.url + path, { method });
         expect([method, path, answer.status]).toEqual([method, path, 401]);
         expect(answer.headers['www-authenticate']).toBe('Bearer realm="petstore"');
       }
@@ -142,7 +142,7 @@ describe('The routes', () => {
     '/v1/pets/%2e',
   ])('give nothing away to a path that is written in another way: %s', async (path) => {
     for (const method of ['GET', 'POST', 'HEAD', 'OPTIONS']) {
-      const { status } = await exchange(app.url + path, { method });
+      const { status } = await sendRequest(app.url + path, { method });
       expect([400, 401, 404]).toContain(status);
     }
   });
@@ -214,7 +214,7 @@ describe('The sources', () => {
   });
 
   const featureFiles = (): Source[] =>
-    sources.filter(({ path }) => path.includes('/') && !HOUSE.has(folderOf(path)));
+    sources.filter(({ path }) => path.includes('/') && !RESERVED_FOLDERS.has(folderOf(path)));
   it('are named in kebab case', () => {
     const word = '[a-z0-9]+(-[a-z0-9]+)*';
     const name = new RegExp(`^(${word}/)*${word}(\\.${word})*\\.ts$`);
@@ -317,7 +317,11 @@ describe('The README', () => {
     const readme = await readFile(join(SRC, '../README.md'), 'utf8');
     const shown = [...readme.matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \| (.*) \|$/gm)];
     expect(shown.map(([, code, status, when]) => [code, Number(status), when])).toEqual(
-      Object.entries(ERROR_CODES).map(([code, { status, when }]) => [code, status, when]),
+      Object.entries(ERROR_CODES).map(([code, { status, description }]) => [
+        code,
+        status,
+        description,
+      ]),
     );
   });
 });

@@ -11,7 +11,7 @@ import { databaseOptions } from '../src/platform/database/data-source-options.js
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
 import { DbCopy } from './support/db-copy.js';
-import type { Outcome } from './support/cli.js';
+import type { ProcessResult } from './support/cli.js';
 import { waitFor } from './support/wait.js';
 
 // Every copy is a process of its own, and the first one waits for the compiler.
@@ -101,11 +101,11 @@ async function startCopy(...args: string[]): Promise<DbCopy> {
   return started;
 }
 
-async function copy(...args: string[]): Promise<Outcome> {
+async function copy(...args: string[]): Promise<ProcessResult> {
   return (await startCopy(...args)).outcome;
 }
 
-async function copyWell(): Promise<Outcome> {
+async function copyWell(): Promise<ProcessResult> {
   const outcome = await copy();
   expect(outcome).toMatchObject({ code: 0 });
   expect(outcome.stdout + outcome.stderr).not.toContain('error');

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { createDatabase } from './support/app.js';
 import { buildImage, filesBelow, type Image } from './support/dockerfile.js';
-import { exchange, jsonHeaders } from './support/http-client.js';
+import { sendRequest, jsonHeaders } from './support/http-client.js';
 import { waitFor } from './support/wait.js';
 
 /** It installs every package anew, so it runs where it is asked for, as `.ci/run` does. */
@@ -64,7 +64,7 @@ class Container {
   async ready(): Promise<void> {
     await waitFor(
       () =>
-        exchange(`${this.url}/readyz`).then(
+        sendRequest(`${this.url}/readyz`).then(
           ({ status }) => (this.child.exitCode === null ? status : this.output),
           () => (this.child.exitCode === null ? 'refused' : this.output),
         ),
@@ -175,7 +175,7 @@ describeImage('The image', () => {
     const { url } = container;
     expect(await container.isHealthy()).toBe(true);
     const key = (await container.exec('node', 'dist/src/cli/keys.js', 'create', 'docker')).trim();
-    const created = await exchange(`${url}/v1/categories`, {
+    const created = await sendRequest(`${url}/v1/categories`, {
       method: 'POST',
       headers: jsonHeaders(key),
       body: '{"name":"dog"}',
@@ -188,7 +188,7 @@ describeImage('The image', () => {
       '/docs/swagger-ui.css',
       '/openapi.json',
     ]) {
-      const { status } = await exchange(url + path, { headers: jsonHeaders(key) });
+      const { status } = await sendRequest(url + path, { headers: jsonHeaders(key) });
       expect([path, status]).toEqual([path, 200]);
     }
     expect(await container.exec('node', 'dist/src/cli/backup.js', 'data/copy.sqlite')).toContain(
@@ -210,7 +210,7 @@ describeImage('The image', () => {
     );
     // There is no network with a host of that name here.
     const container = await start({ ...env, DATABASE_URL: database.url, BOOTSTRAP_API_KEY: KEY });
-    const { status } = await exchange(`${container.url}/v1/categories`, {
+    const { status } = await sendRequest(`${container.url}/v1/categories`, {
       headers: jsonHeaders(KEY),
     });
     expect(status).toBe(200);

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { type Answer, exchange, jsonHeaders } from './support/http-client.js';
-import { Load, type Row } from './support/load-generator.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
+import { LoadGenerator, type Row } from './support/load-generator.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { ServiceProcess } from './support/service-process.js';
 import { waitFor } from './support/wait.js';
@@ -42,33 +42,33 @@ async function start(
   return service;
 }
 
-const list = (base: string): Promise<Answer> =>
-  exchange(`${base}/v1/categories`, { headers: jsonHeaders(KEY) });
-const create = (base: string, name: string): Promise<Answer> =>
-  exchange(`${base}/v1/categories`, {
+const list = (base: string): Promise<HttpResponse> =>
+  sendRequest(`${base}/v1/categories`, { headers: jsonHeaders(KEY) });
+const create = (base: string, name: string): Promise<HttpResponse> =>
+  sendRequest(`${base}/v1/categories`, {
     method: 'POST',
     headers: jsonHeaders(KEY),
     body: JSON.stringify({ name }),
   });
-const rowsIn = ({ body }: Answer): Row[] => JSON.parse(body.toString()) as Row[];
+const rowsIn = ({ body }: HttpResponse): Row[] => JSON.parse(body.toString()) as Row[];
 
 it('Twenty kills under load lose no create that was answered, and give no id twice', async () => {
-  const load = new Load(KEY);
+  const load = new LoadGenerator(KEY);
   for (let round = 0; round < 20; round++) {
     const service = await start();
-    const base = await service.listening();
+    const base = await service.waitUntilListening();
     load.start(base, { writers: 16, readers: 2 });
-    await load.succeed(2, LIMIT);
+    await load.waitForSuccesses(2, LIMIT);
     // At another moment of the work each time.
     await delay(Math.random() * 50);
-    load.doom(base);
+    load.allowDisconnects(base);
     service.kill('SIGKILL');
     expect(await service.exited).toMatchObject({ signal: 'SIGKILL' });
   }
   await load.stop();
-  const base = await (await start()).listening();
-  load.checkFinal(rowsIn(await list(base)));
-  expect(load.problems).toEqual([]);
+  const base = await (await start()).waitUntilListening();
+  load.verifyFinalState(rowsIn(await list(base)));
+  expect(load.violations).toEqual([]);
   expect(load.created.length).toBeGreaterThan(20 * 16 * 2);
 });
 
@@ -105,7 +105,7 @@ function callsIn(trace: string): string[] {
       '-e',
       'trace=pwrite64,fsync,fdatasync,write,writev,sendto',
     ]);
-    const base = await service.listening();
+    const base = await service.waitUntilListening();
     for (let index = 0; index < 5; index++) {
       expect((await create(base, `alone ${index}`)).status).toBe(201);
     }
@@ -152,7 +152,7 @@ it.each([
     const fault = join(directory, 'fault.mjs');
     writeFileSync(fault, FAULTS[kind]);
     const service = await start({ NODE_OPTIONS: `${flags} --import ${fault}` });
-    const base = await service.listening();
+    const base = await service.waitUntilListening();
     expect((await create(base, 'before')).status).toBe(201);
     service.kill('SIGUSR2');
     expect(await service.exited).toEqual({ code: 1, signal: null });
@@ -165,22 +165,22 @@ it.each([
 
 it('A service that was held up for longer than its timeouts goes on, and answers what came meanwhile', async () => {
   const service = await start();
-  const base = await service.listening();
-  const load = new Load(KEY);
+  const base = await service.waitUntilListening();
+  const load = new LoadGenerator(KEY);
   load.start(base, { writers: 8, readers: 4, pause: 20 });
-  await load.succeed(3, LIMIT);
+  await load.waitForSuccesses(3, LIMIT);
   service.kill('SIGSTOP');
   const waiting = await RawConnection.open(base);
   waiting.send(rawRequest({ headers: [`Authorization: Bearer ${KEY}`] }));
   // Longer than the 5 seconds that headers may take.
   await delay(6_000);
   service.kill('SIGCONT');
-  expect((await waiting.answer(1, LIMIT)).status).toBe(200);
+  expect((await waiting.nextResponse(1, LIMIT)).status).toBe(200);
   waiting.close();
-  await load.succeed(3, LIMIT);
+  await load.waitForSuccesses(3, LIMIT);
   await load.stop();
-  load.checkFinal(rowsIn(await list(base)));
-  expect(load.problems).toEqual([]);
+  load.verifyFinalState(rowsIn(await list(base)));
+  expect(load.violations).toEqual([]);
 });
 
 describe('Clients', () => {
@@ -188,7 +188,7 @@ describe('Clients', () => {
   let service: ServiceProcess;
   beforeEach(async () => {
     service = await start();
-    base = await service.listening();
+    base = await service.waitUntilListening();
   });
 
   const openFiles = (): number => readdirSync(`/proc/${service.pid}/fd`).length;
@@ -238,7 +238,7 @@ describe('Clients', () => {
     const request = rawRequest({ target: '/livez' });
     const open = async (): Promise<RawConnection> => {
       const connection = await RawConnection.open(base);
-      await connection.send(request).answer(1, LIMIT);
+      await connection.send(request).nextResponse(1, LIMIT);
       return connection;
     };
     while (idle.length < idleCount) {
@@ -261,7 +261,7 @@ describe('Clients', () => {
   'More clients than there are file descriptors end nothing, and some are served again when others leave (needs prlimit)',
   async () => {
     const service = await start();
-    const base = await service.listening();
+    const base = await service.waitUntilListening();
     expect((await create(base, 'dog')).status).toBe(201);
     execFileSync('prlimit', ['--pid', String(service.pid), '--nofile=80:80']);
     const crowd = await Promise.all(Array.from({ length: 200 }, () => RawConnection.open(base)));

@@ -19,10 +19,10 @@ import { loadConfig } from '../src/platform/config/config.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
-import { CollectingLogger } from './support/memory-logger.js';
+import { MemoryLogger } from './support/memory-logger.js';
 import { matchers } from './support/matchers.js';
-import { RawConnection, rawExchange, rawRequest } from './support/raw-connection.js';
-import { startAppWith } from './support/start-app-with-module.js';
+import { RawConnection, sendRaw, rawRequest } from './support/raw-connection.js';
+import { startAppWithModule } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
@@ -126,10 +126,10 @@ class CrashController {
 @Module({ imports: [StubsModule], controllers: [CrashController] })
 class CrashModule {}
 
-const logger = new CollectingLogger();
+const logger = new MemoryLogger();
 let app: TestApp;
 beforeAll(async () => {
-  app = await startAppWith(CrashModule, { logger });
+  app = await startAppWithModule(CrashModule, { logger });
 });
 afterEach(() => jest.restoreAllMocks());
 afterAll(() => app.stop());
@@ -234,7 +234,7 @@ describe('a body that is not valid', () => {
     ['missing, whatever its type would be', ['Content-Type: text/plain']],
     ['empty', ['Content-Type: application/json', 'Content-Length: 0']],
   ])('is refused where it is %s', async (_name, headers) => {
-    const [answer] = await rawExchange(
+    const [answer] = await sendRaw(
       app.url,
       rawRequest({
         method: 'POST',
@@ -349,7 +349,7 @@ describe('a body of another kind', () => {
   });
 
   it('is refused where it has no type', async () => {
-    const [answer] = await rawExchange(
+    const [answer] = await sendRaw(
       app.url,
       rawRequest({
         method: 'POST',
@@ -422,7 +422,7 @@ describe('a body that is too large', () => {
 
   it('is refused in chunks', async () => {
     const chunk = `${LIMIT.toString(16)}\r\n${padded(LIMIT)}\r\n`;
-    const [answer] = await rawExchange(
+    const [answer] = await sendRaw(
       app.url,
       rawRequest({
         method: 'POST',
@@ -459,10 +459,10 @@ describe('a body that is too large', () => {
         ]),
       }),
     );
-    expect(await connection.answer()).toBeError('PAYLOAD_TOO_LARGE');
+    expect(await connection.nextResponse()).toBeError('PAYLOAD_TOO_LARGE');
     // The rest may still come; then there is nothing more to say.
-    connection.finish();
-    expect(await connection.end()).toHaveLength(1);
+    connection.endWrites();
+    expect(await connection.closed()).toHaveLength(1);
   });
 
   it('is refused before it comes where it says its length, and is not asked for', async () => {
@@ -478,7 +478,7 @@ describe('a body that is too large', () => {
         ],
       }),
     );
-    const answers = await connection.end();
+    const answers = await connection.closed();
     expect(answers).toHaveLength(1);
     expect(answers[0]).toBeError('PAYLOAD_TOO_LARGE');
   });
@@ -529,7 +529,7 @@ describe('a path', () => {
     '/__proto__',
   ])('that nothing is served at is not found: %s', async (path) => {
     for (const method of ['GET', 'POST', 'DELETE']) {
-      const [answer] = await rawExchange(
+      const [answer] = await sendRaw(
         app.url,
         rawRequest({ method, target: path, headers: ['Connection: close'] }),
       );
@@ -572,7 +572,7 @@ describe('a path', () => {
     }
     const methods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PURGE'];
     for (const method of methods.filter((name) => !allowed.includes(name))) {
-      const [answer] = await rawExchange(
+      const [answer] = await sendRaw(
         app.url,
         rawRequest({
           method,
@@ -589,7 +589,7 @@ describe('a path', () => {
     for (const path of ['/v1/stubs/ending/1', '/v1/stubs/new']) {
       const response = await get(path);
       expect(response).toBeError('NOT_IMPLEMENTED');
-      expect(logger.about(response.headers['x-request-id'])).toEqual([]);
+      expect(logger.forRequest(response.headers['x-request-id'])).toEqual([]);
     }
     expect.assertions(4);
   });
@@ -627,7 +627,7 @@ describe('the request id', () => {
     ['not ASCII', ['\u00e9']],
     ['given twice', ['a', 'b']],
   ])('is a new one where that of the client is %s', async (_name, ids) => {
-    const [answer] = await rawExchange(
+    const [answer] = await sendRaw(
       app.url,
       rawRequest({
         target: '/livez',
@@ -663,14 +663,14 @@ describe('a handler that crashes', () => {
     const response = await get(`/v1/crash/500/${encodeURIComponent(crash)}`);
     expect(response).toBeError('INTERNAL_ERROR', HIDDEN);
     expect(JSON.stringify(response.headers)).not.toContain(SECRET);
-    const [entry, ...others] = logger.about(response.headers['x-request-id']);
+    const [entry, ...others] = logger.forRequest(response.headers['x-request-id']);
     expect(entry).toMatchObject({ level: 'error' });
     expect(others).toEqual([]);
   });
 
   it('leaves its cause in the log, with its stack, under the request id', async () => {
     const response = await get('/v1/crash/500/an%20Error');
-    const [entry] = logger.about(response.headers['x-request-id']);
+    const [entry] = logger.forRequest(response.headers['x-request-id']);
     expect(entry?.values).toContainEqual(
       expect.objectContaining({
         message: SECRET,
@@ -690,7 +690,7 @@ describe('a handler that crashes', () => {
         });
       }
       const config = { ...loadConfig({}), production };
-      const own = await startAppWith(CrashModule, {
+      const own = await startAppWithModule(CrashModule, {
         logger: createLogger(config),
         config: { production },
       });
@@ -731,18 +731,18 @@ describe('a handler that crashes', () => {
       headers: [`Authorization: Bearer ${app.key}`, 'X-Request-Id: half-way'],
     });
     const connection = await RawConnection.open(app.url);
-    expect(await connection.send(request).end()).toEqual([]);
+    expect(await connection.send(request).closed()).toEqual([]);
     // Nothing that looks like a second answer comes after the half of the first.
     expect(connection.received).not.toContain('INTERNAL_ERROR');
     expect(connection.received.match(/HTTP\/1\.1/g)?.length ?? 0).toBeLessThanOrEqual(1);
-    expect(logger.about('half-way')).toMatchObject([{ level: 'error' }]);
+    expect(logger.forRequest('half-way')).toMatchObject([{ level: 'error' }]);
   });
 
   it('after its answer changes nothing of it', async () => {
     const response = await get('/v1/crash/done');
     expect(response.status).toBe(200);
     expect(response.body).toEqual({ done: true });
-    expect(logger.about(response.headers['x-request-id'])).toMatchObject([{ level: 'error' }]);
+    expect(logger.forRequest(response.headers['x-request-id'])).toMatchObject([{ level: 'error' }]);
   });
 
   it('leaves the service well', async () => {
@@ -822,7 +822,7 @@ describe('a broken database', () => {
     const response = await without('categories', send);
     expect(response).toBeError('INTERNAL_ERROR', HIDDEN);
     expect(response.text).not.toMatch(INSIDE);
-    const [entry, ...others] = logger.about(response.headers['x-request-id']);
+    const [entry, ...others] = logger.forRequest(response.headers['x-request-id']);
     expect(others).toEqual([]);
     expect(entry?.values).toContainEqual(
       expect.objectContaining({ message: expect.stringContaining('categories') as string }),

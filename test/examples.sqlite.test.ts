@@ -9,7 +9,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { connect } from '../examples/client.js';
 import { startApp, type TestApp } from './support/app.js';
 import { buildOnce } from './support/build.js';
-import { isUnspecified } from './support/not-implemented.js';
+import { isNotImplemented } from './support/not-implemented.js';
 
 const ROOT = join(import.meta.dirname, '..');
 const COLLECTION = 'examples/petstore.postman_collection.json';
@@ -142,14 +142,14 @@ describe('The examples', () => {
         ['Create a category', 201],
       ]);
       const operations = Object.values(paths).flatMap((item) =>
-        Object.values(item as Record<string, Parameters<typeof isUnspecified>[0]>),
+        Object.values(item as Record<string, Parameters<typeof isNotImplemented>[0]>),
       );
       // As sets: the collection has them by tag, the document by path.
       const called = new Map(answers);
       expect(answers.length).toBe(operations.length);
       expect(new Set(called.keys())).toEqual(new Set(operations.map(({ summary }) => summary)));
       expect(new Set([...called.keys()].filter((name) => called.get(name) === 501))).toEqual(
-        new Set(operations.filter(isUnspecified).map(({ summary }) => summary)),
+        new Set(operations.filter(isNotImplemented).map(({ summary }) => summary)),
       );
       expect(answers.filter(([, status]) => status === 401 || status === 405)).toEqual([]);
     } finally {
@@ -165,7 +165,7 @@ describe('The examples', () => {
       const statuses = stdout.match(/^\d{3}$/gm)!;
       expect(statuses.slice(0, -1)).toEqual(['201', '200', '304', '400']);
       // Once pets are specified, there may be one or not.
-      const ofPet = isUnspecified(paths['/pets/{petId}']!.get!) ? ['501'] : ['200', '404'];
+      const ofPet = isNotImplemented(paths['/pets/{petId}']!.get!) ? ['501'] : ['200', '404'];
       expect(ofPet).toContain(statuses.at(-1));
       expect(stdout).toMatch(
         /^\{"id":\d+,"name":"dog","description":"Dogs of every breed and size"\}$/m,

@@ -7,7 +7,7 @@ import { loadConfig } from '../src/platform/config/config.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import type { TestApp } from './support/app.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
-import { startAppWith } from './support/start-app-with-module.js';
+import { startAppWithModule } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const KEY = 'a-key-that-both-applications-know-1';
@@ -168,9 +168,12 @@ let fast: TestApp;
 let plain: TestApp;
 beforeAll(async () => {
   const options = { config: { trustProxy: config.trustProxy } };
-  fast = await startAppWith(ExpressModule, options);
-  plain = await startAppWith(ExpressModule, { ...options, adapter: new PlainAdapter(config) });
-  for (const { app } of [fast, plain]) await app.get(ApiKeysService).ensure(KEY, 'both');
+  fast = await startAppWithModule(ExpressModule, options);
+  plain = await startAppWithModule(ExpressModule, {
+    ...options,
+    adapter: new PlainAdapter(config),
+  });
+  for (const { app } of [fast, plain]) await app.get(ApiKeysService).ensureKey(KEY, 'both');
 });
 afterAll(() => Promise.all([fast.stop(), plain.stop()]));
 
@@ -354,7 +357,7 @@ describe("Express with the adapter's classes answers as it does without them", (
     const received: string[] = [];
     for (const { url } of [fast, plain]) {
       const connection = await RawConnection.open(url);
-      await connection.send(bytes).end();
+      await connection.send(bytes).closed();
       received.push(connection.received.replaceAll(/^(Date|X-Request-Id): .*$/gm, '$1'));
     }
     expect(received[0]).toMatch(/^HTTP\/1\.1 4/);

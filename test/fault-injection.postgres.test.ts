@@ -8,12 +8,12 @@ import { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
 import { databaseOptions } from '../src/platform/database/data-source-options.js';
-import { type Answer, exchange, jsonHeaders } from './support/http-client.js';
-import { Load, type Row } from './support/load-generator.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
+import { LoadGenerator, type Row } from './support/load-generator.js';
 import { type PostgresServer, startPostgres } from './support/postgres.js';
 import { freeze, kill, restart } from './support/postgres-faults.js';
 import { ServiceProcess } from './support/service-process.js';
-import { TcpProxy } from './support/chaos-proxy.js';
+import { ChaosProxy } from './support/chaos-proxy.js';
 import { waitFor } from './support/wait.js';
 
 // Servers stop, hang and recover; the first service waits for the compiler.
@@ -136,29 +136,29 @@ async function start(env: NodeJS.ProcessEnv = {}): Promise<ServiceProcess> {
 }
 
 async function serve(env: NodeJS.ProcessEnv = {}): Promise<string> {
-  return (await start(env)).listening();
+  return (await start(env)).waitUntilListening();
 }
 
 /** Starts clients, and waits until each has been served. */
-async function startLoad(base: string): Promise<Load> {
-  const load = new Load(KEY, { allow503: true });
+async function startLoad(base: string): Promise<LoadGenerator> {
+  const load = new LoadGenerator(KEY, { allow503: true });
   cleanUps.push(() => load.stop());
   load.start(base, CROWD);
-  await load.succeed(3, LIMIT);
+  await load.waitForSuccesses(3, LIMIT);
   return load;
 }
 
-const get = (base: string, path: string): Promise<Answer> =>
-  exchange(base + path, { headers: { authorization: `Bearer ${KEY}` } });
-const create = (base: string, name: string, key = KEY): Promise<Answer> =>
-  exchange(`${base}/v1/categories`, {
+const get = (base: string, path: string): Promise<HttpResponse> =>
+  sendRequest(base + path, { headers: { authorization: `Bearer ${KEY}` } });
+const create = (base: string, name: string, key = KEY): Promise<HttpResponse> =>
+  sendRequest(`${base}/v1/categories`, {
     method: 'POST',
     headers: jsonHeaders(key),
     body: JSON.stringify({ name }),
   });
-const parse = ({ body }: Answer): unknown => JSON.parse(body.toString());
+const parse = ({ body }: HttpResponse): unknown => JSON.parse(body.toString());
 
-function expectUnavailable(answer: Answer): void {
+function expectUnavailable(answer: HttpResponse): void {
   expect(parse(answer)).toEqual(UNAVAILABLE);
   expect(answer.status).toBe(503);
   expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
@@ -175,7 +175,7 @@ async function ready(base: string): Promise<void> {
 }
 
 /** Waits until the service says that it is not ready. */
-function unready(base: string): Promise<Answer> {
+function unready(base: string): Promise<HttpResponse> {
   return waitFor(
     () => get(base, '/readyz'),
     ({ status }) => status !== 200,
@@ -207,11 +207,11 @@ function watchLife(base: string): () => Promise<unknown[]> {
  * Ends the clients, reads the list once more, and gives what must not be: answers that are wrong,
  * that lack what was stored, or that came too late.
  */
-async function problemsOf(load: Load, base: string): Promise<string[]> {
+async function problemsOf(load: LoadGenerator, base: string): Promise<string[]> {
   await load.stop();
   const answer = await get(base, '/v1/categories');
   if (answer.status !== 200) return [`The list is answered ${answer.status}`];
-  load.checkFinal(parse(answer) as Row[]);
+  load.verifyFinalState(parse(answer) as Row[]);
   const late = load.answers
     .filter(({ milliseconds }) => milliseconds > ANSWER_LIMIT)
     .toSorted((a, b) => b.milliseconds - a.milliseconds)
@@ -219,7 +219,7 @@ async function problemsOf(load: Load, base: string): Promise<string[]> {
       ({ kind, status, milliseconds }, _index, { length }) =>
         `A ${kind} was answered ${status} after ${Math.round(milliseconds)} ms (of ${length})`,
     );
-  return [...load.problems, ...late.slice(0, 3)];
+  return [...load.violations, ...late.slice(0, 3)];
 }
 
 function pausesIn(output: string): number[] {
@@ -232,12 +232,12 @@ describe('A service whose database fails under load', () => {
     const load = await startLoad(base);
     const life = watchLife(base);
     const thaw = await freezeServer();
-    const [readiness] = await Promise.all([unready(base), load.refuse(2, LIMIT)]);
+    const [readiness] = await Promise.all([unready(base), load.waitForUnavailable(2, LIMIT)]);
     expectUnavailable(readiness);
 
     await thaw();
     await ready(base);
-    await load.succeed(3, RECOVERY_LIMIT);
+    await load.waitForSuccesses(3, RECOVERY_LIMIT);
     expect(await life()).toEqual([200]);
     expect(await problemsOf(load, base)).toEqual([]);
   });
@@ -247,12 +247,12 @@ describe('A service whose database fails under load', () => {
     const load = await startLoad(base);
     const life = watchLife(base);
     const startServer = await killServer();
-    await load.refuse(3, LIMIT);
+    await load.waitForUnavailable(3, LIMIT);
     expectUnavailable(await get(base, '/readyz'));
 
     await startServer();
     await ready(base);
-    await load.succeed(3, RECOVERY_LIMIT);
+    await load.waitForSuccesses(3, RECOVERY_LIMIT);
     expect(await life()).toEqual([200]);
     expect(await problemsOf(load, base)).toEqual([]);
   });
@@ -267,7 +267,7 @@ describe('A service whose database fails under load', () => {
         `SELECT pg_terminate_backend("pid") FROM pg_stat_activity WHERE "application_name" = 'petstore'`,
       );
       expect(gone.length).toBeGreaterThan(0);
-      await load.succeed(2, RECOVERY_LIMIT);
+      await load.waitForSuccesses(2, RECOVERY_LIMIT);
     }
     expect((await get(base, '/readyz')).status).toBe(200);
     expect(await life()).toEqual([200]);
@@ -284,14 +284,14 @@ describe('A service whose database fails under load', () => {
         const life = watchLife(base);
         const unlock = await lock(address, table);
         // Reads go on where nothing changes.
-        await load.refuse(2, LIMIT, 'create');
+        await load.waitForUnavailable(2, LIMIT, 'create');
         const connections = await query(
           address,
           `SELECT "pid" FROM pg_stat_activity
            WHERE "application_name" = 'petstore' AND "datname" = current_database()`,
         );
         await unlock();
-        await load.succeed(3, RECOVERY_LIMIT);
+        await load.waitForSuccesses(3, RECOVERY_LIMIT);
         return {
           table,
           connections: connections.length,
@@ -306,16 +306,16 @@ describe('A service whose database fails under load', () => {
   });
 
   it('gives up connections that hang, and works with new ones', async () => {
-    const proxy = await TcpProxy.listen(url);
+    const proxy = await ChaosProxy.listen(url);
     cleanUps.push(() => proxy.close());
     const base = await serve({
-      DATABASE_URL: proxy.through(url),
+      DATABASE_URL: proxy.proxiedUrl(url),
       DATABASE_CONNECT_TIMEOUT_MS: '500',
       DATABASE_QUERY_TIMEOUT_MS: '500',
     });
     const load = await startLoad(base);
-    proxy.hang();
-    await load.succeed(10, RECOVERY_LIMIT);
+    proxy.blackhole();
+    await load.waitForSuccesses(10, RECOVERY_LIMIT);
     expect(await problemsOf(load, base)).toEqual([]);
     expect(load.answers).toContainEqual(expect.objectContaining({ status: 503 }));
   });
@@ -347,12 +347,12 @@ describe('A service that starts before its database', () => {
     async (_how, fail) => {
       const mend = await fail();
       const service = await start({ DATABASE_CONNECT_TIMEOUT_MS: '300' });
-      const base = await service.listening();
+      const base = await service.waitUntilListening();
       expectUnavailable(await get(base, '/readyz'));
       expect((await get(base, '/livez')).status).toBe(200);
       expectUnavailable(await get(base, '/v1/categories'));
       expectUnavailable(await create(base, 'dog'));
-      expect((await exchange(`${base}/v1/categories`)).status).toBe(401);
+      expect((await sendRequest(`${base}/v1/categories`)).status).toBe(401);
       const pauses = await waitFor(
         () => pausesIn(service.output),
         ({ length }) => length >= 3,
@@ -371,7 +371,7 @@ describe('A service that starts before its database', () => {
   it('stops when it is told to', async () => {
     await killServer();
     const service = await start();
-    await service.listening();
+    await service.waitUntilListening();
     service.kill('SIGTERM');
     expect(await service.exited).toEqual({ code: 0, signal: null });
     expect(service.stderr).toBe('');
@@ -433,15 +433,15 @@ describe('A start that cannot succeed', () => {
 
 describe('A service that is killed', () => {
   it('five times under load loses no create that was answered, and gives no id twice', async () => {
-    const load = new Load(KEY);
+    const load = new LoadGenerator(KEY);
     cleanUps.push(() => load.stop());
     for (let round = 0; round < 5; round++) {
       const service = await start();
-      const base = await service.listening();
+      const base = await service.waitUntilListening();
       load.start(base, { writers: 16, readers: 2 });
-      await load.succeed(2, LIMIT);
+      await load.waitForSuccesses(2, LIMIT);
       await delay(Math.random() * 50);
-      load.doom(base);
+      load.allowDisconnects(base);
       service.kill('SIGKILL');
       expect(await service.exited).toMatchObject({ signal: 'SIGKILL' });
     }

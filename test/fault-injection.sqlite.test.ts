@@ -15,8 +15,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { type Answer, exchange, jsonHeaders } from './support/http-client.js';
-import { Load } from './support/load-generator.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
+import { LoadGenerator } from './support/load-generator.js';
 import { ServiceProcess } from './support/service-process.js';
 import { waitFor } from './support/wait.js';
 
@@ -53,18 +53,18 @@ async function start(
   return service;
 }
 
-const list = (base: string): Promise<Answer> =>
-  exchange(`${base}/v1/categories`, { headers: jsonHeaders(KEY) });
-const create = (base: string, name: string, description = 'x'.repeat(900)): Promise<Answer> =>
-  exchange(`${base}/v1/categories`, {
+const list = (base: string): Promise<HttpResponse> =>
+  sendRequest(`${base}/v1/categories`, { headers: jsonHeaders(KEY) });
+const create = (base: string, name: string, description = 'x'.repeat(900)): Promise<HttpResponse> =>
+  sendRequest(`${base}/v1/categories`, {
     method: 'POST',
     headers: jsonHeaders(KEY),
     body: JSON.stringify({ name, description }),
   });
-const namesIn = ({ body }: Answer): string[] =>
+const namesIn = ({ body }: HttpResponse): string[] =>
   (JSON.parse(body.toString()) as { name: string }[]).map(({ name }) => name);
 
-function expectUnavailable(answer: Answer): void {
+function expectUnavailable(answer: HttpResponse): void {
   expect(JSON.parse(answer.body.toString())).toEqual({
     code: 'SERVICE_UNAVAILABLE',
     message: expect.stringMatching(/\S/),
@@ -125,7 +125,7 @@ describe('A disk that is full', () => {
       file = join(disk, 'petstore.sqlite');
       try {
         const service = await start();
-        const base = await service.listening();
+        const base = await service.waitUntilListening();
         expect((await create(base, 'first')).status).toBe(201);
         const ballast = join(disk, 'ballast');
         execFileSync('sh', ['-c', `dd if=/dev/zero of=${ballast} bs=4k 2>/dev/null || true`]);
@@ -140,7 +140,7 @@ describe('A disk that is full', () => {
 
         service.kill('SIGKILL');
         await service.exited;
-        const again = await (await start()).listening();
+        const again = await (await start()).waitUntilListening();
         expect(namesIn(await list(again))).toEqual([...stored, 'after']);
       } finally {
         for (const service of services) service.kill('SIGKILL');
@@ -190,21 +190,21 @@ describe('A disk that is full', () => {
 describe('A file that another process locks for longer than the busy timeout', () => {
   it('refuses creates with 503, holds nothing else up, and takes creates again afterwards', async () => {
     const service = await start();
-    const base = await service.listening();
-    const load = new Load(KEY, { allow503: true });
+    const base = await service.waitUntilListening();
+    const load = new LoadGenerator(KEY, { allow503: true });
     load.start(base, { writers: 20, readers: 5, pause: 100 });
-    await load.succeed(2, LIMIT);
+    await load.waitForSuccesses(2, LIMIT);
     const other = new Database(file);
     try {
       other.exec('BEGIN IMMEDIATE');
       const before = load.answers.length;
       let quick = 0;
-      const refused = load.refuse(2, LIMIT, 'create');
+      const refused = load.waitForUnavailable(2, LIMIT, 'create');
       const state = { over: false };
       void refused.finally(() => (state.over = true)).catch(() => undefined);
       // As many as one after the other get through: a service that waits itself would answer one or two.
       while (!state.over) {
-        expect((await exchange(`${base}/livez`)).status).toBe(200);
+        expect((await sendRequest(`${base}/livez`)).status).toBe(200);
         quick++;
       }
       await refused;
@@ -217,27 +217,27 @@ describe('A file that another process locks for longer than the busy timeout', (
       other.exec('ROLLBACK');
       other.close();
     }
-    await load.succeed(3, LIMIT);
+    await load.waitForSuccesses(3, LIMIT);
     await load.stop();
-    load.checkFinal(JSON.parse((await list(base)).body.toString()) as never);
-    expect(load.problems).toEqual([]);
+    load.verifyFinalState(JSON.parse((await list(base)).body.toString()) as never);
+    expect(load.violations).toEqual([]);
   });
 
   it('is waited for at the start, which says so and answers 503 meanwhile', async () => {
     const first = await start();
-    expect((await create(await first.listening(), 'dog')).status).toBe(201);
+    expect((await create(await first.waitUntilListening(), 'dog')).status).toBe(201);
     await first.stop();
     const other = new Database(file);
     other.exec('BEGIN IMMEDIATE');
     const service = await start();
-    const base = await service.listening();
-    expectUnavailable(await exchange(`${base}/readyz`));
+    const base = await service.waitUntilListening();
+    expectUnavailable(await sendRequest(`${base}/readyz`));
     expectUnavailable(await list(base));
     expect(service.output).toMatch(/database is locked\); trying again in/);
     other.exec('ROLLBACK');
     other.close();
     await waitFor(
-      () => exchange(`${base}/readyz`),
+      () => sendRequest(`${base}/readyz`),
       ({ status }) => status === 200,
       LIMIT,
     );
@@ -248,7 +248,7 @@ describe('A file that another process locks for longer than the busy timeout', (
 describe('A file that cannot be used', () => {
   itWhere(obeysModes, 'setpriv')('ends the start with its name: read-only', async () => {
     const first = await start();
-    await first.listening();
+    await first.waitUntilListening();
     await first.stop();
     chmodSync(file, 0o444);
     chmodSync(directory, 0o555);
@@ -280,7 +280,7 @@ describe('A file that cannot be used', () => {
 
   it('corrupted while it is used, refuses with 503, and works again when it is mended', async () => {
     const service = await start();
-    const base = await service.listening();
+    const base = await service.waitUntilListening();
     const names = ['one', 'two', 'three'];
     for (const name of names) expect((await create(base, name)).status).toBe(201);
     // What is in the log goes into the file; the root pages of the tables come after the first page.
@@ -299,7 +299,7 @@ describe('A file that cannot be used', () => {
 
     expectUnavailable(await list(base));
     expectUnavailable(await create(base, 'refused'));
-    expect((await exchange(`${base}/livez`)).status).toBe(200);
+    expect((await sendRequest(`${base}/livez`)).status).toBe(200);
     expect(service.output).toMatch(/"level":"error".*malformed/);
 
     writeSync(handle, good, 0, good.length, 0);
@@ -323,7 +323,7 @@ describe('A migration that fails half way', () => {
     expect(tables).toEqual(['categories']);
     other.exec('DROP TABLE "categories"');
     other.close();
-    const base = await (await start()).listening();
+    const base = await (await start()).waitUntilListening();
     expect((await create(base, 'after')).status).toBe(201);
   });
 });

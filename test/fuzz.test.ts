@@ -17,9 +17,9 @@ import * as fc from 'fast-check';
 import type { Arbitrary } from 'fast-check';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
-import { exchange } from './support/http-client.js';
+import { sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
-import { type RawAnswer, RawConnection, rawRequest } from './support/raw-connection.js';
+import { type RawResponse, RawConnection, rawRequest } from './support/raw-connection.js';
 import { ServiceProcess } from './support/service-process.js';
 
 expect.extend(matchers);
@@ -54,7 +54,7 @@ beforeAll(async () => {
     DATABASE_URL: database.url,
     BOOTSTRAP_API_KEY: KEY,
   });
-  url = await service.listening();
+  url = await service.waitUntilListening();
   await expectAnswer(await create(JSON.stringify({ name: MARKER })), { name: MARKER });
 }, TIMEOUT);
 
@@ -70,12 +70,12 @@ afterAll(async () => {
 });
 
 /** Posts these bytes as JSON, with the key. */
-function create(body: string): Promise<RawAnswer> {
+function create(body: string): Promise<RawResponse> {
   return ask('POST', body);
 }
 
-async function ask(method: string, body?: string): Promise<RawAnswer> {
-  const answer = await exchange(`${url}/v1/categories`, {
+async function ask(method: string, body?: string): Promise<RawResponse> {
+  const answer = await sendRequest(`${url}/v1/categories`, {
     method,
     headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
     agent,
@@ -86,10 +86,10 @@ async function ask(method: string, body?: string): Promise<RawAnswer> {
 }
 
 /** Sends bytes on a connection of their own, ends this side, and gives every answer but the interim ones. */
-async function send(bytes: Uint8Array): Promise<RawAnswer[]> {
+async function send(bytes: Uint8Array): Promise<RawResponse[]> {
   const connection = await RawConnection.open(url);
   try {
-    const answers = await connection.send(bytes).finish().end(10_000);
+    const answers = await connection.send(bytes).endWrites().closed(10_000);
     return answers.filter(({ status }) => status >= 200);
   } finally {
     connection.close();
@@ -108,7 +108,7 @@ async function expectList(): Promise<void> {
 
 /** The answer is the category as it was sent, or, where that is undefined, an exact Error of a client's fault. */
 async function expectAnswer(
-  answer: RawAnswer | undefined,
+  answer: RawResponse | undefined,
   category: Omit<Category, 'id'> | undefined,
 ): Promise<void> {
   if (answer === undefined) throw new Error('There is no answer');
@@ -127,7 +127,7 @@ async function expectAnswer(
 }
 
 /** The Error body of a row of the table, whichever it is; of 5xx only what is not specified yet. */
-function expectError(answer: RawAnswer): void {
+function expectError(answer: RawResponse): void {
   const { code } = JSON.parse(answer.text) as { code: ErrorCode };
   expect(answer).toBeError(code);
   if (answer.status >= 500) expect(code).toBe('NOT_IMPLEMENTED');
@@ -342,7 +342,7 @@ it(
 );
 
 /** Every answer is an error, or a success that may be; and what was created is in the list. */
-async function expectAnswers(answers: readonly RawAnswer[], hasKey: boolean): Promise<void> {
+async function expectAnswers(answers: readonly RawResponse[], hasKey: boolean): Promise<void> {
   for (const answer of answers) {
     if (answer.status >= 400) expectError(answer);
     else if (answer.status === 201) accepted.push(JSON.parse(answer.text) as Category);

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
-import { exchange, jsonHeaders } from './support/http-client.js';
+import { sendRequest, jsonHeaders } from './support/http-client.js';
 import { type PostgresServer, startPostgres } from './support/postgres.js';
 import { ServiceProcess } from './support/service-process.js';
 
@@ -217,12 +217,12 @@ suite('The generated resources', () => {
   beforeAll(async () => {
     const env = { BOOTSTRAP_API_KEY: KEY, DATABASE_URL: 'sqlite:data/test.sqlite' };
     service = await ServiceProcess.start(project, env, [], join(project, 'dist'));
-    url = `${await service.listening()}/v1`;
+    url = `${await service.waitUntilListening()}/v1`;
   }, 60_000);
   afterAll(() => service.stop());
 
   async function send(method: string, path: string, body?: object) {
-    const answer = await exchange(url + path, {
+    const answer = await sendRequest(url + path, {
       method,
       headers: jsonHeaders(KEY),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -263,7 +263,7 @@ suite('The generated resources', () => {
   });
 
   it('are in the document, with what was published of them', async () => {
-    const { body } = await exchange(url.replace('/v1', '/openapi.json'));
+    const { body } = await sendRequest(url.replace('/v1', '/openapi.json'));
     const { paths } = JSON.parse(body.toString()) as { paths: Record<string, object> };
     expect(paths['/pets']).toMatchObject({
       get: { operationId: 'listPets' },

@@ -8,11 +8,11 @@ import { PetstoreDataSource } from '../src/platform/database/petstore-data-sourc
 import { databaseOptions } from '../src/platform/database/data-source-options.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
-import { type Answer, exchange, jsonHeaders } from './support/http-client.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
 import { runKeys } from './support/cli.js';
-import { Load, type Row } from './support/load-generator.js';
+import { LoadGenerator, type Row } from './support/load-generator.js';
 import { ServiceProcess } from './support/service-process.js';
-import { TcpProxy } from './support/chaos-proxy.js';
+import { ChaosProxy } from './support/chaos-proxy.js';
 import { waitFor } from './support/wait.js';
 
 // Several processes start, and the first one waits for the compiler.
@@ -67,7 +67,7 @@ async function startAll(
   // Compiled before, so that nothing but the start itself takes time.
   await buildOnce();
   const started = await Promise.all([start({ ...env, ...first }), start(env), start(env)]);
-  return Promise.all(started.map((service) => service.listening()));
+  return Promise.all(started.map((service) => service.waitUntilListening()));
 }
 
 async function runKeyCommand(...args: string[]): Promise<string> {
@@ -79,15 +79,15 @@ async function runKeyCommand(...args: string[]): Promise<string> {
   return stdout.trim();
 }
 
-const list = (url: string, key: string): Promise<Answer> =>
-  exchange(`${url}/v1/categories`, { headers: { authorization: `Bearer ${key}` } });
-const create = (url: string, key: string, name: string): Promise<Answer> =>
-  exchange(`${url}/v1/categories`, {
+const list = (url: string, key: string): Promise<HttpResponse> =>
+  sendRequest(`${url}/v1/categories`, { headers: { authorization: `Bearer ${key}` } });
+const create = (url: string, key: string, name: string): Promise<HttpResponse> =>
+  sendRequest(`${url}/v1/categories`, {
     method: 'POST',
     headers: jsonHeaders(key),
     body: JSON.stringify({ name }),
   });
-const rowsIn = ({ body }: Answer): Row[] => JSON.parse(body.toString()) as Row[];
+const rowsIn = ({ body }: HttpResponse): Row[] => JSON.parse(body.toString()) as Row[];
 const hashOf = (key: string): string => createHash('sha256').update(key).digest('hex');
 
 async function recordOf(key: string): Promise<{ id: string; revoked_at: string | null }> {
@@ -114,7 +114,7 @@ describe('Instances that start on an empty database', () => {
 
     const key = await runKeyCommand('create', 'test');
     for (const url of urls) {
-      expect((await exchange(`${url}/readyz`)).status).toBe(200);
+      expect((await sendRequest(`${url}/readyz`)).status).toBe(200);
       expect((await create(url, key, url)).status).toBe(201);
     }
     const lists = await Promise.all(urls.map(async (url) => rowsIn(await list(url, key))));
@@ -123,14 +123,17 @@ describe('Instances that start on an empty database', () => {
 
   it('take the first key that one of them has made, and make none of their own', async () => {
     const first = await start();
-    const url = await first.listening();
+    const url = await first.waitUntilListening();
     const [, key] = await waitFor(
       () => /shown only this once: +(pet_\S+)/.exec(first.output) ?? [],
       (match) => match.length > 0,
       LIMIT,
     );
     const others = await Promise.all([start(), start()]);
-    for (const other of [url, ...(await Promise.all(others.map((one) => one.listening())))])
+    for (const other of [
+      url,
+      ...(await Promise.all(others.map((one) => one.waitUntilListening()))),
+    ])
       expect((await list(other, key!)).status).toBe(200);
     await Promise.all(services.map((service) => service.stop()));
     expect(others.map(({ output }) => output).join('')).not.toMatch(/pet_/);
@@ -177,22 +180,22 @@ describe('Instances that start on an empty database', () => {
 });
 
 describe('Three instances on one database', () => {
-  let proxy: TcpProxy;
+  let proxy: ChaosProxy;
   let urls: string[];
   let key: string;
   beforeAll(async () => {
     await openDatabase();
     // The first is far from the database: what it asks is answered late, and may be stale by then.
-    proxy = await TcpProxy.listen(database.url, LATENCY);
+    proxy = await ChaosProxy.listen(database.url, LATENCY);
     const env = { NODE_ENV: 'production' };
-    urls = await startAll(env, { DATABASE_URL: proxy.through(database.url) });
+    urls = await startAll(env, { DATABASE_URL: proxy.proxiedUrl(database.url) });
     key = await runKeyCommand('create', 'test');
   });
   afterAll(async () => {
     await closeDatabase();
     await proxy.close();
   });
-  let load: Load | undefined;
+  let load: LoadGenerator | undefined;
   beforeEach(async () => {
     await client.query('TRUNCATE "categories" RESTART IDENTITY');
   });
@@ -206,8 +209,8 @@ describe('Three instances on one database', () => {
    *
    * @param pause milliseconds that a writer waits at most before each create
    */
-  function startLoad({ writers = WRITERS, readers = 3, pause = 10 } = {}): Load {
-    const clients = new Load(key);
+  function startLoad({ writers = WRITERS, readers = 3, pause = 10 } = {}): LoadGenerator {
+    const clients = new LoadGenerator(key);
     for (const url of urls) {
       clients.start(url, { writers, readers: 0, pause });
       clients.start(url, { writers: 0, readers, pause: 10 });
@@ -338,12 +341,12 @@ describe('Three instances on one database', () => {
     ['changes now and then', { writers: 1, readers: 6, pause: 200 }, 40],
   ])('show whatever was answered before in a list that %s', async (_how, clients, answers) => {
     load = startLoad(clients);
-    await load.succeed(answers, LIMIT);
+    await load.waitForSuccesses(answers, LIMIT);
     await load.stop();
 
     const lists = await listAll();
-    for (const rows of lists) load.checkFinal(rows);
-    expect(load.problems).toEqual([]);
+    for (const rows of lists) load.verifyFinalState(rows);
+    expect(load.violations).toEqual([]);
     // Every create was answered, so there is nothing else.
     const created = load.created.toSorted((a, b) => a.id - b.id);
     for (const rows of lists) expect(rows).toEqual(created);
@@ -356,25 +359,25 @@ describe('Three instances on one database', () => {
 
   it('lose nothing that was answered when one of them is killed, and the others go on', async () => {
     load = startLoad();
-    await load.succeed(20, LIMIT);
+    await load.waitForSuccesses(20, LIMIT);
     const victim = urls.at(-1)!;
-    load.doom(victim);
+    load.allowDisconnects(victim);
     services.at(-1)!.kill('SIGKILL');
     expect(await services.at(-1)!.exited).toEqual({ code: null, signal: 'SIGKILL' });
     const answersOfTheVictim = load.answers.filter(({ url }) => url === victim).length;
     expect(answersOfTheVictim).toBeGreaterThan(0);
-    await load.succeed(40, LIMIT);
+    await load.waitForSuccesses(40, LIMIT);
     await load.stop();
 
     // The store of the next tests has three instances again.
     const replacement = await start({ NODE_ENV: 'production' });
-    urls = [...urls.slice(0, -1), await replacement.listening()];
+    urls = [...urls.slice(0, -1), await replacement.waitUntilListening()];
     const lists = await listAll();
     for (const rows of lists) {
-      load.checkFinal(rows);
+      load.verifyFinalState(rows);
       expect(rows).toEqual(lists[0]);
     }
-    expect(load.problems).toEqual([]);
+    expect(load.violations).toEqual([]);
     const stored = new Set(lists[0]!.map(({ id }) => id));
     expect(load.created.filter(({ id }) => !stored.has(id))).toEqual([]);
     // What is stored beyond that are creates of the killed instance that nobody was told of.

@@ -6,7 +6,7 @@ import type { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
-import { type Outcome, runKeys } from './support/cli.js';
+import { type ProcessResult, runKeys } from './support/cli.js';
 import { waitFor } from './support/wait.js';
 
 // Every command is a process of its own, and the first one waits for the compiler.
@@ -36,7 +36,7 @@ afterAll(async () => {
 });
 
 /** Runs a command on the database of the running service. */
-function run(...args: string[]): Promise<Outcome> {
+function run(...args: string[]): Promise<ProcessResult> {
   return runKeys(args, { env: { DATABASE_URL: database.url }, cwd: directory });
 }
 
@@ -65,7 +65,7 @@ async function statusWith(key: string): Promise<number> {
 }
 
 /** What a command leaves behind that fails: why, where errors belong, without a stack, and nothing else. */
-function failure(why: RegExp): Outcome {
+function failure(why: RegExp): ProcessResult {
   const stderr = new RegExp(`^(?![^]*\\n\\s+at )[^]*${why.source}`);
   return { code: 1, stdout: '', stderr: expect.stringMatching(stderr) as string };
 }

@@ -1,14 +1,14 @@
 import { applyDecorators } from '@nestjs/common';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import {
-  type Day,
+  type IsoDate,
   Deprecated,
-  deprecationOf,
+  getDeprecation,
   Stability,
 } from '../src/platform/lifecycle/lifecycle.decorators.js';
 import type { TestApp } from './support/app.js';
-import { type Answer, exchange, jsonHeaders } from './support/http-client.js';
-import { startAppWith } from './support/start-app-with-module.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
+import { startAppWithModule } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
@@ -20,7 +20,7 @@ const BEFORE_SUNSET = Date.UTC(2026, 11, 24);
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startAppWith(StubsModule);
+  app = await startAppWithModule(StubsModule);
 });
 beforeEach(() => moveClock(BEFORE_SUNSET));
 afterEach(() => jest.restoreAllMocks());
@@ -30,9 +30,13 @@ function moveClock(time: number): void {
   jest.spyOn(Date, 'now').mockReturnValue(time);
 }
 
-const send = (method: string, path: string, key: string | undefined = app.key): Promise<Answer> =>
-  exchange(app.url + path, { method, headers: { authorization: `Bearer ${key}` } });
-const errorIn = ({ body }: Answer): unknown => JSON.parse(body.toString());
+const send = (
+  method: string,
+  path: string,
+  key: string | undefined = app.key,
+): Promise<HttpResponse> =>
+  sendRequest(app.url + path, { method, headers: { authorization: `Bearer ${key}` } });
+const errorIn = ({ body }: HttpResponse): unknown => JSON.parse(body.toString());
 
 describe('A deprecated operation', () => {
   it.each(['/v1/stubs/ending/1', '/v1/stubs/ending/any%20thing', '/v1/stubs/ending/1?x=y'])(
@@ -124,7 +128,7 @@ describe('Every other operation', () => {
 
   it('creates after the sunset', async () => {
     moveClock(SUNSET_INSTANT);
-    const answer = await exchange(`${app.url}/v1/categories`, {
+    const answer = await sendRequest(`${app.url}/v1/categories`, {
       method: 'POST',
       headers: jsonHeaders(app.key),
       body: '{"name":"dog"}',
@@ -203,7 +207,7 @@ const extensionsOf = (handler: object): unknown =>
 describe('@Deprecated', () => {
   it('gives the headers of RFC 9745 and RFC 8594, and the properties of the document', () => {
     const handler = operationWith(Deprecated({ since: '2024-02-29', sunset: '2024-03-01' }));
-    expect(deprecationOf(handler)).toEqual({
+    expect(getDeprecation(handler)).toEqual({
       deprecation: '@1709164800',
       endsAt: Date.UTC(2024, 2, 1),
       sunset: 'Fri, 01 Mar 2024 00:00:00 GMT',
@@ -216,7 +220,7 @@ describe('@Deprecated', () => {
 
   it('may leave the end open', () => {
     const handler = operationWith(Deprecated({ since: '2024-02-29' }));
-    expect(deprecationOf(handler)).toEqual({
+    expect(getDeprecation(handler)).toEqual({
       deprecation: '@1709164800',
       endsAt: Infinity,
       sunset: undefined,
@@ -224,7 +228,7 @@ describe('@Deprecated', () => {
     expect(extensionsOf(handler)).toEqual({ 'x-deprecated-since': '2024-02-29' });
   });
 
-  it.each<[string, Day, Day | undefined, RegExp]>([
+  it.each<[string, IsoDate, IsoDate | undefined, RegExp]>([
     ['a sunset before the deprecation', '2026-11-02', '2026-11-01', /later than the deprecation/],
     ['a sunset on the day of the deprecation', '2026-11-01', '2026-11-01', /later than the/],
     ['a deprecation on 30 February', '2026-02-30', '2027-01-01', /2026-02-30 is not a day/],
@@ -236,11 +240,11 @@ describe('@Deprecated', () => {
     ['a day of one digit', '2026-01-1', undefined, /not a day/],
     ['a year of two digits', '26-01-01', undefined, /not a day/],
     ['a fraction', '2026-01-0.1', undefined, /not a day/],
-    ['garbage', 'soon' as Day, undefined, /soon is not a day/],
-    ['an empty text', '' as Day, undefined, /not a day/],
-    ['a time of the day', '2026-01-01T00:00:00Z' as Day, undefined, /not a day/],
-    ['a garbage sunset', '2026-01-01', 'later' as Day, /later is not a day/],
-    ['an empty sunset', '2026-01-01', '' as Day, /not a day/],
+    ['garbage', 'soon' as IsoDate, undefined, /soon is not a day/],
+    ['an empty text', '' as IsoDate, undefined, /not a day/],
+    ['a time of the day', '2026-01-01T00:00:00Z' as IsoDate, undefined, /not a day/],
+    ['a garbage sunset', '2026-01-01', 'later' as IsoDate, /later is not a day/],
+    ['an empty sunset', '2026-01-01', '' as IsoDate, /not a day/],
   ])('refuses %s at the start', (_what, since, sunset, message) => {
     const declare = (): unknown =>
       Deprecated({ since, ...(sunset === undefined ? {} : { sunset }) });
@@ -253,7 +257,7 @@ describe('@Stability', () => {
   it.each(['experimental', 'beta'] as const)('marks an operation as %s', (stability) => {
     const handler = operationWith(Stability(stability));
     expect(extensionsOf(handler)).toEqual({ 'x-stability': stability });
-    expect(deprecationOf(handler)).toBeUndefined();
+    expect(getDeprecation(handler)).toBeUndefined();
   });
 
   it('goes together with @Deprecated', () => {

@@ -4,9 +4,9 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
 import { databaseOptions } from '../src/platform/database/data-source-options.js';
-import { shareNext } from '../src/platform/database/coalesce.js';
+import { coalesce } from '../src/platform/database/coalesce.js';
 import { startApp, type TestApp } from './support/app.js';
-import { type Answer, exchange, jsonHeaders } from './support/http-client.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
 import { LIST_QUERY, recordQueries } from './support/queries.js';
 
 const { jest } = import.meta;
@@ -27,26 +27,27 @@ afterAll(async () => {
   await app.stop();
 });
 
-const list = (headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> =>
-  exchange(`${app.url}/v1/categories`, {
+const list = (headers: Record<string, string> = {}, method = 'GET'): Promise<HttpResponse> =>
+  sendRequest(`${app.url}/v1/categories`, {
     method,
     headers: { authorization: `Bearer ${app.key}`, ...headers },
     agent,
   });
 
-const create = (name: string, description?: string): Promise<Answer> =>
-  exchange(`${app.url}/v1/categories`, {
+const create = (name: string, description?: string): Promise<HttpResponse> =>
+  sendRequest(`${app.url}/v1/categories`, {
     method: 'POST',
     headers: jsonHeaders(app.key),
     body: JSON.stringify({ name, description }),
     agent,
   });
 
-const parse = ({ body }: Answer): unknown => JSON.parse(body.toString());
-const namesIn = (answer: Answer): string[] =>
+const parse = ({ body }: HttpResponse): unknown => JSON.parse(body.toString());
+const namesIn = (answer: HttpResponse): string[] =>
   (parse(answer) as { name: string }[]).map(({ name }) => name);
-const idsIn = (answer: Answer): number[] => (parse(answer) as { id: number }[]).map(({ id }) => id);
-const idOf = (answer: Answer): number => (parse(answer) as { id: number }).id;
+const idsIn = (answer: HttpResponse): number[] =>
+  (parse(answer) as { id: number }[]).map(({ id }) => id);
+const idOf = (answer: HttpResponse): number => (parse(answer) as { id: number }).id;
 
 /** Lets a random number of turns of the event loop pass. */
 async function pause(): Promise<void> {
@@ -86,7 +87,7 @@ describe('The ETag of the list', () => {
     const database = { config: app.config.database, url: '', drop: async () => undefined };
     const again = await startApp({ database });
     try {
-      const after = await exchange(`${again.url}/v1/categories`, {
+      const after = await sendRequest(`${again.url}/v1/categories`, {
         headers: { authorization: `Bearer ${app.key}` },
       });
       expect(after.body).toEqual(before.body);
@@ -145,7 +146,7 @@ describe('A read with If-None-Match', () => {
 
   it('is answered 401 without a key', async () => {
     const { headers } = await list();
-    const answer = await exchange(`${app.url}/v1/categories`, {
+    const answer = await sendRequest(`${app.url}/v1/categories`, {
       headers: { 'if-none-match': headers.etag! },
     });
     expect(answer.status).toBe(401);
@@ -215,7 +216,7 @@ describe('A read', () => {
     const neighbour = await startApp({ database });
     try {
       for (const name of ['dog', 'cat', 'rabbit']) {
-        const { status } = await exchange(`${neighbour.url}/v1/categories`, {
+        const { status } = await sendRequest(`${neighbour.url}/v1/categories`, {
           method: 'POST',
           headers: jsonHeaders(app.key),
           body: JSON.stringify({ name }),
@@ -224,7 +225,7 @@ describe('A read', () => {
         expect(namesIn(await list()).at(-1)).toBe(name);
       }
       await create('hamster');
-      const seen = await exchange(`${neighbour.url}/v1/categories`, {
+      const seen = await sendRequest(`${neighbour.url}/v1/categories`, {
         headers: { authorization: `Bearer ${app.key}` },
       });
       expect(namesIn(seen)).toEqual(['dog', 'cat', 'rabbit', 'hamster']);
@@ -429,7 +430,7 @@ function controlled(): {
 describe('shareNext', () => {
   it('gives those who ask at the same moment the same run', async () => {
     const { task, runs } = controlled();
-    const ask = shareNext(task);
+    const ask = coalesce(task);
     const asked = [ask(), ask(), ask()];
     await turn();
     expect(runs).toHaveLength(1);
@@ -439,7 +440,7 @@ describe('shareNext', () => {
 
   it('gives those who ask during a run the next one, which they share', async () => {
     const { task, runs } = controlled();
-    const ask = shareNext(task);
+    const ask = coalesce(task);
     const first = ask();
     await turn();
     const second = ask();
@@ -462,14 +463,14 @@ describe('shareNext', () => {
 
   it('runs again for those who ask after a run', async () => {
     let runs = 0;
-    const ask = shareNext(async () => ++runs);
+    const ask = coalesce(async () => ++runs);
     expect(await ask()).toBe(1);
     expect(await ask()).toBe(2);
   });
 
   it('gives an error to those who share the run, and to nobody else', async () => {
     const { task, runs } = controlled();
-    const ask = shareNext(task);
+    const ask = coalesce(task);
     const failed = Promise.allSettled([ask(), ask()]);
     await turn();
     const next = ask();
@@ -486,7 +487,7 @@ describe('shareNext', () => {
 
   it('survives a task that throws at once', async () => {
     let broken = true;
-    const ask = shareNext(() => {
+    const ask = coalesce(() => {
       if (broken) throw new Error('broken');
       return Promise.resolve('mended');
     });
@@ -499,7 +500,7 @@ describe('shareNext', () => {
     let running = 0;
     let runs = 0;
     const overlaps: number[] = [];
-    const ask = shareNext(async () => {
+    const ask = coalesce(async () => {
       if (++running > 1) overlaps.push(running);
       runs++;
       await turn();

@@ -7,17 +7,17 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
 import { databaseOptions } from '../src/platform/database/data-source-options.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
-import { exchange, jsonHeaders } from './support/http-client.js';
+import { sendRequest, jsonHeaders } from './support/http-client.js';
 import { runKeys } from './support/cli.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { ServiceProcess } from './support/service-process.js';
-import { isUnspecified } from './support/not-implemented.js';
+import { isNotImplemented } from './support/not-implemented.js';
 import { waitFor } from './support/wait.js';
 
 const ROOT = join(import.meta.dirname, '..');
 const { paths } = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8')) as OpenAPIObject;
 /** The status of a pet that is not there. */
-const NO_PET = isUnspecified(paths['/pets/{petId}']!.get!) ? 501 : 404;
+const NO_PET = isNotImplemented(paths['/pets/{petId}']!.get!) ? 501 : 404;
 
 // Services start and stop, and the first one waits for the compiler.
 import.meta.jest.setTimeout(90_000);
@@ -80,21 +80,21 @@ async function sendEverything(url: string, key: string): Promise<number[]> {
   const auth = jsonHeaders(key);
   const body = JSON.stringify({ name: key });
   const exchanges = [
-    exchange(base, { headers: auth }),
-    exchange(base, { headers: { ...auth, 'x-request-id': key } }),
-    exchange(base, { headers: { 'x-request-id': `trace-${key}`, cookie: `key=${key}` } }),
-    exchange(base, { headers: { 'x-api-key': key, referer: `http://${key}@petstore/` } }),
-    exchange(base, { headers: { authorization: `Basic ${key}`, 'user-agent': key } }),
-    exchange(base, { headers: { authorization: key } }),
-    exchange(`${base}?api_key=${key}&access_token=${key}`),
-    exchange(`${base}/${key}`, { headers: auth }),
-    exchange(`${url}/v1/pets/${key}`, { headers: auth }),
-    exchange(`${url}/${key}/v1/categories`),
-    exchange(`${url}/metrics?key=${key}`, { headers: auth }),
-    exchange(base, { method: 'POST', headers: auth, body }),
-    exchange(base, { method: 'POST', headers: auth, body: key }),
-    exchange(base, { method: 'POST', headers: auth, body: JSON.stringify({ [key]: key }) }),
-    exchange(base, { method: 'PUT', headers: auth, body }),
+    sendRequest(base, { headers: auth }),
+    sendRequest(base, { headers: { ...auth, 'x-request-id': key } }),
+    sendRequest(base, { headers: { 'x-request-id': `trace-${key}`, cookie: `key=${key}` } }),
+    sendRequest(base, { headers: { 'x-api-key': key, referer: `http://${key}@petstore/` } }),
+    sendRequest(base, { headers: { authorization: `Basic ${key}`, 'user-agent': key } }),
+    sendRequest(base, { headers: { authorization: key } }),
+    sendRequest(`${base}?api_key=${key}&access_token=${key}`),
+    sendRequest(`${base}/${key}`, { headers: auth }),
+    sendRequest(`${url}/v1/pets/${key}`, { headers: auth }),
+    sendRequest(`${url}/${key}/v1/categories`),
+    sendRequest(`${url}/metrics?key=${key}`, { headers: auth }),
+    sendRequest(base, { method: 'POST', headers: auth, body }),
+    sendRequest(base, { method: 'POST', headers: auth, body: key }),
+    sendRequest(base, { method: 'POST', headers: auth, body: JSON.stringify({ [key]: key }) }),
+    sendRequest(base, { method: 'PUT', headers: auth, body }),
   ];
   const raw = [
     rawRequest({ headers: [bearer(key), bearer(key), 'Connection: close'] }),
@@ -110,7 +110,7 @@ async function sendEverything(url: string, key: string): Promise<number[]> {
   const statuses = await Promise.all([
     ...exchanges.map(async (answer) => (await answer).status),
     ...raw.map(
-      async (bytes) => (await (await RawConnection.open(url)).send(bytes).end())[0]!.status,
+      async (bytes) => (await (await RawConnection.open(url)).send(bytes).closed())[0]!.status,
     ),
   ]);
   return statuses;
@@ -130,7 +130,7 @@ describe('The log', () => {
 
       const common = { NODE_ENV: mode, LOG_LEVEL: 'debug', BOOTSTRAP_API_KEY: bootstrap };
       const service = await start(common);
-      const url = await service.listening();
+      const url = await service.waitUntilListening();
       const secrets = [bootstrap, good, expired, truncated, unknown];
       const statuses = new Set<number>();
       for (const key of secrets) {
@@ -152,7 +152,7 @@ describe('The log', () => {
         ...common,
         DATABASE_URL: `postgres://admin:${password}@127.0.0.1:1/petstore`,
       });
-      expect(await sendEverything(await away.listening(), bootstrap)).toContain(503);
+      expect(await sendEverything(await away.waitUntilListening(), bootstrap)).toContain(503);
       await waitFor(
         () => away.output,
         (output) => output.includes('trying again'),
@@ -178,7 +178,7 @@ describe('The log', () => {
       LOG_LEVEL: 'debug',
       BOOTSTRAP_API_KEY: key,
     });
-    const url = await service.listening();
+    const url = await service.waitUntilListening();
     const sent: [string, string, object][] = [
       ['/v1/categories?secret=1', 'GET listCategories 200', { headers: jsonHeaders(key) }],
       ['/v1/categories', 'HEAD listCategories 200', { method: 'HEAD', headers: jsonHeaders(key) }],
@@ -195,10 +195,10 @@ describe('The log', () => {
     ];
     const expected: [string, string][] = [];
     for (const [path, line, options] of sent) {
-      const { headers } = await exchange(url + path, options);
+      const { headers } = await sendRequest(url + path, options);
       expected.push([headers['x-request-id'] as string, line]);
     }
-    const [refusal] = await (await RawConnection.open(url)).send('NO HTTP\r\n\r\n').end();
+    const [refusal] = await (await RawConnection.open(url)).send('NO HTTP\r\n\r\n').closed();
     expected.push([refusal!.headers['x-request-id']!, '- other 400']);
     await service.stop();
 
@@ -217,19 +217,19 @@ describe('The log', () => {
   it('has at info the start, migrations, changes of keys and the stop, and 5xx with their cause; no line for other answers', async () => {
     const key = `bootstrap-${secret()}`;
     const service = await start({ NODE_ENV: 'production', BOOTSTRAP_API_KEY: key });
-    const url = await service.listening();
+    const url = await service.waitUntilListening();
     const other = await createKey();
     for (const used of [key, other, 'wrong'])
-      await exchange(`${url}/v1/categories`, { headers: jsonHeaders(used) });
+      await sendRequest(`${url}/v1/categories`, { headers: jsonHeaders(used) });
     const run = { env: { DATABASE_URL: database.url }, cwd: directory };
     await runKeys(['revoke', '2'], run);
     await waitFor(
-      () => exchange(`${url}/v1/categories`, { headers: jsonHeaders(other) }),
+      () => sendRequest(`${url}/v1/categories`, { headers: jsonHeaders(other) }),
       ({ status }) => status === 401,
       10_000,
     );
     await changeDatabase('ALTER TABLE "categories" RENAME TO "hidden"');
-    const failed = await exchange(`${url}/v1/categories`, {
+    const failed = await sendRequest(`${url}/v1/categories`, {
       method: 'POST',
       headers: jsonHeaders(key),
       body: '{"name":"dog"}',

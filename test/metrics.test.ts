@@ -1,10 +1,10 @@
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TestApp } from './support/app.js';
-import { exchange, jsonHeaders } from './support/http-client.js';
+import { sendRequest, jsonHeaders } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
-import { startAppWith } from './support/start-app-with-module.js';
+import { startAppWithModule } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
@@ -18,7 +18,7 @@ let app: TestApp;
 /** Creates that are to come together need connections that are open already. */
 const agent = new Agent({ keepAlive: true });
 beforeAll(async () => {
-  app = await startAppWith(StubsModule);
+  app = await startAppWithModule(StubsModule);
 });
 afterAll(async () => {
   agent.destroy();
@@ -29,7 +29,9 @@ afterAll(async () => {
 type Figures = ReadonlyMap<string, number>;
 
 async function scrapeText(): Promise<string> {
-  const { status, body } = await exchange(`${app.url}/metrics`, { headers: jsonHeaders(app.key) });
+  const { status, body } = await sendRequest(`${app.url}/metrics`, {
+    headers: jsonHeaders(app.key),
+  });
   expect(status).toBe(200);
   return body.toString();
 }
@@ -65,7 +67,7 @@ const size = (part: string): string => `petstore_create_group_size_${part}{table
 
 async function list(count = 1): Promise<void> {
   for (let turn = 0; turn < count; turn++) {
-    const answer = await exchange(`${app.url}/v1/categories`, { headers: jsonHeaders(app.key) });
+    const answer = await sendRequest(`${app.url}/v1/categories`, { headers: jsonHeaders(app.key) });
     expect(answer.status).toBe(200);
   }
 }
@@ -74,7 +76,7 @@ async function list(count = 1): Promise<void> {
 function create(count: number): Promise<number[]> {
   return Promise.all(
     Array.from({ length: count }, async (_, index) => {
-      const answer = await exchange(`${app.url}/v1/categories`, {
+      const answer = await sendRequest(`${app.url}/v1/categories`, {
         method: 'POST',
         headers: jsonHeaders(app.key),
         body: JSON.stringify({ name: `n${index}` }),
@@ -128,7 +130,7 @@ describe('The figures', () => {
       await list(3);
       expect(await create(2)).toEqual([201, 201]);
       const call = (path: string, method = 'GET', key = app.key): Promise<unknown> =>
-        exchange(app.url + path, {
+        sendRequest(app.url + path, {
           method,
           headers: jsonHeaders(key),
           ...(method === 'POST' ? { body: '{}' } : {}),
@@ -140,11 +142,11 @@ describe('The figures', () => {
       await call('/v1/stubs/ending/1');
       await call('/livez');
       await call('/nowhere');
-      await exchange(`${app.url}/docs/swagger-ui.css`);
+      await sendRequest(`${app.url}/docs/swagger-ui.css`);
       const raw = await RawConnection.open(app.url);
-      await raw.send('NO HTTP\r\n\r\n').end();
+      await raw.send('NO HTTP\r\n\r\n').closed();
       const twoHosts = rawRequest({ headers: ['Host: b', 'Connection: close'] });
-      await (await RawConnection.open(app.url)).send(twoHosts).end();
+      await (await RawConnection.open(app.url)).send(twoHosts).closed();
     });
     const expected: [string, number, number][] = [
       ['listCategories', 200, 4],
@@ -196,7 +198,7 @@ describe('The figures', () => {
       });
       const slow = (await RawConnection.open(app.url)).send(request.subarray(0, -5));
       await delay(300);
-      expect((await slow.send(request.subarray(-5)).end())[0]?.status).toBe(201);
+      expect((await slow.send(request.subarray(-5)).closed())[0]?.status).toBe(201);
     });
     expect([grown(bucket('0.25')), grown(bucket('10'))]).toEqual([0, 1]);
     expect(grown(latency('sum', 'createCategory'))).toBeGreaterThan(0.25);
@@ -272,8 +274,8 @@ describe('The figures', () => {
   it('have no series, and no word, for what a client may choose', async () => {
     const before = new Set((await scrape()).keys());
     for (let turn = 0; turn < 20; turn++) {
-      await exchange(`${app.url}/v1/chosen-${turn}?chosen=${turn}`, { method: 'PROPFIND' });
-      await exchange(`${app.url}/v1/stubs/ending/chosen-${turn}`, {
+      await sendRequest(`${app.url}/v1/chosen-${turn}?chosen=${turn}`, { method: 'PROPFIND' });
+      await sendRequest(`${app.url}/v1/stubs/ending/chosen-${turn}`, {
         headers: jsonHeaders(app.key),
       });
     }

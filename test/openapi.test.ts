@@ -9,7 +9,7 @@ import { parse as parseYaml } from 'yaml';
 import { renderDocument } from '../src/cli/openapi.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
-import { startAppWith } from './support/start-app-with-module.js';
+import { startAppWithModule } from './support/start-app-with-module.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 
@@ -48,8 +48,8 @@ describe('The document', () => {
   it('lists every error code in its description', () => {
     const codes = Object.entries(ERROR_CODES);
     expect(codes.length).toBeGreaterThan(10);
-    for (const [code, { status, when }] of codes)
-      expect(document.info.description).toContain(`| \`${code}\` | ${status} | ${when} |`);
+    for (const [code, { status, description }] of codes)
+      expect(document.info.description).toContain(`| \`${code}\` | ${status} | ${description} |`);
   });
 
   it('has the operations of the interface, with the paths as the interface writes them', () => {
@@ -94,7 +94,7 @@ describe('The document', () => {
     }
     @Module({ controllers: [NextController] })
     class NextModule {}
-    const next = await startAppWith(NextModule, { config: { publicBaseUrl: PRODUCTION } });
+    const next = await startAppWithModule(NextModule, { config: { publicBaseUrl: PRODUCTION } });
     try {
       const { paths } = (await next.http().get('/openapi.json')).body as OpenAPIObject;
       expect(paths['/v2/categories']).toMatchObject({

@@ -5,7 +5,12 @@ import { join } from 'node:path';
 import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
 import { databaseOptions } from '../src/platform/database/data-source-options.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
-import { type Answer, exchange, type Exchange, jsonHeaders } from './support/http-client.js';
+import {
+  type HttpResponse,
+  sendRequest,
+  type RequestOptions,
+  jsonHeaders,
+} from './support/http-client.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { ServiceProcess } from './support/service-process.js';
 import { waitFor } from './support/wait.js';
@@ -48,7 +53,7 @@ async function serve(
   env: NodeJS.ProcessEnv = {},
 ): Promise<{ service: ServiceProcess; url: string }> {
   const service = await start({ BOOTSTRAP_API_KEY: BOOTSTRAP_KEY, ...env });
-  return { service, url: await service.listening() };
+  return { service, url: await service.waitUntilListening() };
 }
 
 /** What a first start prints: the key, and the line to try it with. */
@@ -65,16 +70,20 @@ function firstKeyOffer(
     : { text: offer[0], key: key!, authorization: authorization!, address: address! };
 }
 
-const list = (url: string, key = BOOTSTRAP_KEY, options: Exchange = {}): Promise<Answer> =>
-  exchange(`${url}/v1/categories`, { headers: { authorization: `Bearer ${key}` }, ...options });
-const create = (url: string, name: string, agent?: Agent): Promise<Answer> =>
-  exchange(`${url}/v1/categories`, {
+const list = (
+  url: string,
+  key = BOOTSTRAP_KEY,
+  options: RequestOptions = {},
+): Promise<HttpResponse> =>
+  sendRequest(`${url}/v1/categories`, { headers: { authorization: `Bearer ${key}` }, ...options });
+const create = (url: string, name: string, agent?: Agent): Promise<HttpResponse> =>
+  sendRequest(`${url}/v1/categories`, {
     method: 'POST',
     headers: jsonHeaders(BOOTSTRAP_KEY),
     body: JSON.stringify({ name }),
     ...(agent === undefined ? {} : { agent }),
   });
-const parse = ({ body }: Answer): unknown => JSON.parse(body.toString());
+const parse = ({ body }: HttpResponse): unknown => JSON.parse(body.toString());
 
 interface Created {
   readonly id: number;
@@ -108,7 +117,7 @@ async function connectToDatabase<T>(
 describe('The first start', () => {
   it('makes one key and prints it once, with a line to try it and the addresses', async () => {
     const first = await start();
-    const url = await first.listening();
+    const url = await first.waitUntilListening();
     await waitFor(
       () => first.stdout,
       (output) => output.includes('/docs'),
@@ -120,7 +129,7 @@ describe('The first start', () => {
     expect(offer.address).toBe(`${url}/v1/categories`);
     keys.add(offer.key);
 
-    const answer = await exchange(offer.address, {
+    const answer = await sendRequest(offer.address, {
       headers: { authorization: offer.authorization },
     });
     expect(answer.status).toBe(200);
@@ -129,11 +138,11 @@ describe('The first start', () => {
     const addresses = first.stdout.match(/http:\/\/\S+/g)!;
     expect(addresses).toContain(`${url}/v1`);
     expect(addresses).toContain(`${url}/docs`);
-    expect((await exchange(`${url}/docs`)).status).toBe(200);
+    expect((await sendRequest(`${url}/docs`)).status).toBe(200);
     await first.stop();
 
     const second = await start();
-    const again = await second.listening();
+    const again = await second.waitUntilListening();
     expect((await list(again, offer.key)).status).toBe(200);
     await second.stop();
     expect(second.output).not.toMatch(/pet_|curl|shown only/);
@@ -148,7 +157,7 @@ describe('The first start', () => {
 
   it('prints no key in production, and says how to make one', async () => {
     const service = await start({ NODE_ENV: 'production' });
-    const url = await service.listening();
+    const url = await service.waitUntilListening();
     const output = await waitFor(
       () => service.output,
       (text) => text.includes('"warn"'),
@@ -234,9 +243,9 @@ describe('The configuration', () => {
       `BOOTSTRAP_API_KEY=${BOOTSTRAP_KEY}\nPUBLIC_BASE_URL=https://file.example/v1\nSTAGING_BASE_URL=https://staging.example/v1\n`,
     );
     const service = await start({ PUBLIC_BASE_URL: 'https://environment.example/v1' });
-    const url = await service.listening();
+    const url = await service.waitUntilListening();
     expect((await list(url)).status).toBe(200);
-    const { servers } = parse(await exchange(`${url}/openapi.json`)) as {
+    const { servers } = parse(await sendRequest(`${url}/openapi.json`)) as {
       servers: { url: string }[];
     };
     expect(servers.map((server) => server.url)).toEqual([
@@ -262,12 +271,12 @@ describe('The logs', () => {
     const wrongKey = `pet_${'B'.repeat(43)}`;
     keys.add(wrongKey);
     expect((await list(url, wrongKey)).status).toBe(401);
-    expect((await exchange(`${url}/v1/categories?key=${BOOTSTRAP_KEY}`)).status).toBe(401);
+    expect((await sendRequest(`${url}/v1/categories?key=${BOOTSTRAP_KEY}`)).status).toBe(401);
     await connectToDatabase((dataSource) =>
       dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"'),
     );
     const headers = { ...jsonHeaders(BOOTSTRAP_KEY), 'x-request-id': 'request-4711' };
-    const failed = await exchange(`${url}/v1/categories?key=${BOOTSTRAP_KEY}`, {
+    const failed = await sendRequest(`${url}/v1/categories?key=${BOOTSTRAP_KEY}`, {
       method: 'POST',
       headers,
       body: '{"name":"dog"}',
@@ -303,7 +312,7 @@ describe('The health routes', () => {
   it('say that the process lives and that it is ready', async () => {
     const { url } = await serve();
     for (const path of ['/livez', '/readyz']) {
-      const answer = await exchange(url + path);
+      const answer = await sendRequest(url + path);
       expect(answer.status).toBe(200);
       expect(parse(answer)).toEqual({ status: 'ok' });
     }
@@ -334,7 +343,7 @@ describe('A stop', () => {
     const agent = new Agent({ keepAlive: true });
     service.kill('SIGTERM');
     const answer = await waitFor(
-      () => exchange(`${url}/readyz`),
+      () => sendRequest(`${url}/readyz`),
       ({ status }) => status !== 200,
       10_000,
     );
@@ -345,7 +354,7 @@ describe('A stop', () => {
       status: 503,
     });
     expect(answer.headers['retry-after']).toBeDefined();
-    expect((await exchange(`${url}/livez`)).status).toBe(200);
+    expect((await sendRequest(`${url}/livez`)).status).toBe(200);
     expect((await create(url, 'dog', agent)).status).toBe(201);
     const last = await list(url, BOOTSTRAP_KEY, { agent });
     expect(parse(last)).toMatchObject([{ name: 'dog' }]);
@@ -367,12 +376,12 @@ describe('A stop', () => {
     });
     const connection = await RawConnection.open(url);
     // Once it is answered, the service has taken the connection.
-    await connection.send(rawRequest({ target: '/livez' })).answer();
+    await connection.send(rawRequest({ target: '/livez' })).nextResponse();
     connection.send(request.subarray(0, -5));
     service.kill('SIGTERM');
     await waitFor(
       () =>
-        exchange(`${url}/livez`).then(
+        sendRequest(`${url}/livez`).then(
           () => 'taken',
           () => 'refused',
         ),
@@ -380,7 +389,7 @@ describe('A stop', () => {
       STOP_LIMIT,
     );
     connection.send(request.subarray(-5));
-    const [, answer] = await connection.end();
+    const [, answer] = await connection.closed();
     expect(answer).toMatchObject({ status: 201, headers: { connection: 'close' } });
     expect(await service.exited).toEqual({ code: 0, signal: null });
     const rows = await connectToDatabase((dataSource) =>

@@ -4,9 +4,9 @@ import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
 import { matchers } from './support/matchers.js';
 import {
-  type RawAnswer,
+  type RawResponse,
   RawConnection,
-  rawExchange,
+  sendRaw,
   type RawRequest,
   rawRequest,
 } from './support/raw-connection.js';
@@ -51,7 +51,7 @@ async function countCategories(): Promise<number> {
   return (body as unknown[]).length;
 }
 
-const statuses = (answers: readonly RawAnswer[]): number[] => answers.map(({ status }) => status);
+const statuses = (answers: readonly RawResponse[]): number[] => answers.map(({ status }) => status);
 
 describe('a request that is not valid HTTP gets the Error body, and its connection ends', () => {
   const CASES: [string, ErrorCode, () => string | Buffer][] = [
@@ -242,7 +242,7 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
 
   it.each(CASES)('%s: %s', async (_name, code, bytes) => {
     const before = await countCategories();
-    const answers = await rawExchange(app.url, bytes());
+    const answers = await sendRaw(app.url, bytes());
     expect(statuses(answers)).toHaveLength(1);
     expect(answers[0]).toBeError(code);
     expect(answers[0]?.headers).toMatchObject({ connection: 'close' });
@@ -256,8 +256,8 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
     connection.send('GET / HTTP/1.1\r\n');
     for (let index = 0; index < 2_000; index++)
       connection.send(`A-${index}: ${'a'.repeat(1_000)}\r\n`);
-    expect(await connection.answer()).toBeError('HEADERS_TOO_LARGE');
-    await connection.end();
+    expect(await connection.nextResponse()).toBeError('HEADERS_TOO_LARGE');
+    await connection.closed();
   });
 });
 
@@ -270,13 +270,13 @@ describe('the Host header', () => {
     ['missing where the target names one', { host: false, target: 'http://petstore/livez' }],
   ])('is an error where it is %s', async (_name, request) => {
     const connection = await RawConnection.open(app.url);
-    const answer = await connection.send(list(request)).answer();
+    const answer = await connection.send(list(request)).nextResponse();
     connection.close();
     expect(answer).toBeError('BAD_REQUEST', /Host/);
   });
 
   it('is looked at before everything else', async () => {
-    const [answer] = await rawExchange(
+    const [answer] = await sendRaw(
       app.url,
       rawRequest({ host: false, headers: ['Connection: close', 'X-Request-Id: mine'] }),
     );
@@ -288,7 +288,7 @@ describe('the Host header', () => {
 it.each(['', 'petstore', 'pet_store.example:8080', '127.0.0.1', '[::1]:80', '%70et'])(
   'a Host may be "%s"',
   async (host) => {
-    const answers = await rawExchange(
+    const answers = await sendRaw(
       app.url,
       list({ host: false, headers: [`Host: ${host}`, 'Connection: close'] }),
     );
@@ -297,7 +297,7 @@ it.each(['', 'petstore', 'pet_store.example:8080', '127.0.0.1', '[::1]:80', '%70
 );
 
 it('a hundred headers are taken', async () => {
-  const answers = await rawExchange(
+  const answers = await sendRaw(
     app.url,
     list({ headers: [...emptyHeaders(97), 'Connection: close'] }),
   );
@@ -309,7 +309,7 @@ describe('HTTP/1.0', () => {
     ['without a Host', false],
     ['with a Host', true],
   ])('is answered %s, and its connection ends', async (_name, host) => {
-    const answers = await rawExchange(app.url, list({ version: 'HTTP/1.0', host }));
+    const answers = await sendRaw(app.url, list({ version: 'HTTP/1.0', host }));
     expect(statuses(answers)).toEqual([200]);
     expect(answers[0]?.headers).toMatchObject({ connection: 'close' });
   });
@@ -317,7 +317,7 @@ describe('HTTP/1.0', () => {
   it.each(['100-continue', 'tea'])(
     'knows no Expect, and its clients no interim answer: %s',
     async (expectation) => {
-      const answers = await rawExchange(
+      const answers = await sendRaw(
         app.url,
         rawRequest({
           method: 'POST',
@@ -336,7 +336,7 @@ describe('the Expect header', () => {
     'is refused where it asks for %s',
     async (expectation) => {
       const before = await countCategories();
-      const [answer] = await rawExchange(
+      const [answer] = await sendRaw(
         app.url,
         create([sized, `Expect: ${expectation}`, 'Connection: close', 'X-Request-Id: mine']),
       );
@@ -349,8 +349,8 @@ describe('the Expect header', () => {
   it.each(['100-continue', '100-Continue'])('may ask for %s', async (expectation) => {
     const connection = await RawConnection.open(app.url);
     connection.send(create([sized, `Expect: ${expectation}`, 'Connection: close'], ''));
-    expect(await connection.answer(1)).toMatchObject({ status: 100 });
-    expect(statuses(await connection.send(CATEGORY).end())).toEqual([100, 201]);
+    expect(await connection.nextResponse(1)).toMatchObject({ status: 100 });
+    expect(statuses(await connection.send(CATEGORY).closed())).toEqual([100, 201]);
   });
 });
 
@@ -359,7 +359,7 @@ const connect = (...headers: string[]): Buffer =>
 
 describe('CONNECT', () => {
   it('is not served', async () => {
-    const answers = await rawExchange(app.url, connect('X-Request-Id: mine'));
+    const answers = await sendRaw(app.url, connect('X-Request-Id: mine'));
     expect(answers).toHaveLength(1);
     expect(answers[0]).toBeError('METHOD_NOT_ALLOWED');
     expect(answers[0]?.headers).toMatchObject({
@@ -370,7 +370,7 @@ describe('CONNECT', () => {
   });
 
   it('comes after the answers to the requests before it', async () => {
-    const answers = await rawExchange(app.url, Buffer.concat([list(), create([sized]), connect()]));
+    const answers = await sendRaw(app.url, Buffer.concat([list(), create([sized]), connect()]));
     expect(statuses(answers)).toEqual([200, 201, 405]);
   });
 
@@ -412,7 +412,7 @@ describe('a client that ends its side after the request', () => {
     ['list, and half of the next', () => [list(), list().subarray(0, 30)], [200, 400]],
   ])('gets its answer: %s', async (_name, requests, expected) => {
     const connection = await RawConnection.open(app.url);
-    const answers = await connection.send(Buffer.concat(requests())).finish().end();
+    const answers = await connection.send(Buffer.concat(requests())).endWrites().closed();
     expect(statuses(answers)).toEqual(expected);
   });
 });
@@ -424,7 +424,7 @@ describe('requests in a row on one connection', () => {
     const requests = rawRequest({ target: '/livez' }).toString().repeat(9_999);
     const answers = await connection
       .send(requests + create([sized]).toString() + create([sized]).toString())
-      .end(15_000);
+      .closed(15_000);
     expect(answers).toHaveLength(10_000);
     expect(answers.slice(0, -1).every(({ status }) => status === 200)).toBe(true);
     expect(answers.at(-2)?.headers).toMatchObject({ connection: 'keep-alive' });
@@ -441,7 +441,7 @@ describe('requests in a row on one connection', () => {
       rawRequest({}),
       list({ headers: ['Connection: close'] }),
     ];
-    const answers = await rawExchange(app.url, Buffer.concat(requests));
+    const answers = await sendRaw(app.url, Buffer.concat(requests));
     expect(statuses(answers)).toEqual([201, 200, 200, 404, 401, 200]);
   });
 
@@ -452,10 +452,7 @@ describe('requests in a row on one connection', () => {
     ['a request without a key', () => [rawRequest({})], [401]],
     ['several', () => [list(), create([sized]), rawRequest({ target: '/livez' })], [200, 201, 200]],
   ])('with nonsense at the end: %s is answered first', async (_name, requests, expected) => {
-    const answers = await rawExchange(
-      app.url,
-      Buffer.concat([...requests(), Buffer.from(GARBAGE)]),
-    );
+    const answers = await sendRaw(app.url, Buffer.concat([...requests(), Buffer.from(GARBAGE)]));
     expect(statuses(answers)).toEqual([...expected, 400]);
     expect(answers.at(-1)).toBeError('BAD_REQUEST');
   });
@@ -463,7 +460,7 @@ describe('requests in a row on one connection', () => {
   it('with nonsense in the body of the last: those before it are answered first', async () => {
     const before = await countCategories();
     const broken = create([chunked], 'zz\r\n');
-    const answers = await rawExchange(
+    const answers = await sendRaw(
       app.url,
       Buffer.concat([create([sized]), list(), create([sized]), broken]),
     );
@@ -473,13 +470,13 @@ describe('requests in a row on one connection', () => {
 
   it('with nonsense that comes later', async () => {
     const connection = await RawConnection.open(app.url);
-    expect((await connection.send(list()).answer()).status).toBe(200);
-    expect(statuses(await connection.send(GARBAGE).end())).toEqual([200, 400]);
+    expect((await connection.send(list()).nextResponse()).status).toBe(200);
+    expect(statuses(await connection.send(GARBAGE).closed())).toEqual([200, 400]);
   });
 
   it('end with one that is refused: what follows is not done', async () => {
     const before = await countCategories();
-    const answers = await rawExchange(
+    const answers = await sendRaw(
       app.url,
       Buffer.concat([list({ headers: ['Host: petstore'] }), create([sized])]),
     );
@@ -489,12 +486,12 @@ describe('requests in a row on one connection', () => {
 
   it('end without a word about nonsense after the last one', async () => {
     const last = rawRequest({ headers: ['Connection: close'] });
-    const answers = await rawExchange(app.url, Buffer.concat([last, Buffer.from(GARBAGE)]));
+    const answers = await sendRaw(app.url, Buffer.concat([last, Buffer.from(GARBAGE)]));
     expect(statuses(answers)).toEqual([401]);
   });
 
   it('end where a client asks for the end', async () => {
-    const answers = await rawExchange(
+    const answers = await sendRaw(
       app.url,
       Buffer.concat([list({ headers: ['Connection: close'] }), list()]),
     );
@@ -502,7 +499,7 @@ describe('requests in a row on one connection', () => {
   });
 
   it('may have empty lines between them', async () => {
-    const answers = await rawExchange(
+    const answers = await sendRaw(
       app.url,
       Buffer.concat([
         Buffer.from('\r\n'),
@@ -518,7 +515,7 @@ describe('requests in a row on one connection', () => {
 describe('a body and its length', () => {
   it('that differ, the body being longer: the rest is another request, and no HTTP', async () => {
     const before = await countCategories();
-    const answers = await rawExchange(app.url, create([sized], `${CATEGORY}{"name":"cat"}`));
+    const answers = await sendRaw(app.url, create([sized], `${CATEGORY}{"name":"cat"}`));
     expect(statuses(answers)).toEqual([201, 400]);
     expect(await countCategories()).toBe(before + 1);
   });
@@ -528,8 +525,8 @@ describe('a body and its length', () => {
     const connection = await RawConnection.open(app.url);
     const answers = await connection
       .send(create(['Content-Length: 100']))
-      .finish()
-      .end();
+      .endWrites()
+      .closed();
     expect(answers).toHaveLength(1);
     expect(answers[0]).toBeError('BAD_REQUEST');
     expect(await countCategories()).toBe(before);
@@ -537,7 +534,7 @@ describe('a body and its length', () => {
 
   it('that swallow the next request: it is the body, and no request', async () => {
     const smuggled = list().toString();
-    const answers = await rawExchange(
+    const answers = await sendRaw(
       app.url,
       Buffer.concat([
         create([`Content-Length: ${CATEGORY.length + smuggled.length}`], CATEGORY + smuggled),
@@ -549,7 +546,7 @@ describe('a body and its length', () => {
   });
 
   it('of a GET are taken, and not looked at', async () => {
-    const answers = await rawExchange(
+    const answers = await sendRaw(
       app.url,
       Buffer.concat([
         list({ headers: ['Content-Length: 8', 'Content-Type: text/plain'], body: '{"name":' }),
@@ -561,13 +558,13 @@ describe('a body and its length', () => {
 
   it('in chunks, with extensions and trailers, are taken', async () => {
     const body = `7;a=b\r\n{"name"\r\n7;c\r\n:"dog"}\r\n0\r\nX-Trailer: 1\r\n\r\n`;
-    const answers = await rawExchange(app.url, create([chunked, 'Connection: close'], body));
+    const answers = await sendRaw(app.url, create([chunked, 'Connection: close'], body));
     expect(statuses(answers)).toEqual([201]);
   });
 
   it('in chunks give nothing to the head of the request by their trailers', async () => {
     const trailers = `e\r\n${CATEGORY}\r\n0\r\n${key}\r\n\r\n`;
-    const answers = await rawExchange(
+    const answers = await sendRaw(
       app.url,
       rawRequest({
         method: 'POST',
@@ -579,19 +576,19 @@ describe('a body and its length', () => {
   });
 
   it.each([
-    ['ends', (connection: RawConnection) => connection.finish()],
+    ['ends', (connection: RawConnection) => connection.endWrites()],
     ['goes on as nonsense', (connection: RawConnection) => connection.send('zz\r\nzz\r\n')],
   ])('get one answer where the key is missing, also where the body then %s', async (_name, go) => {
     const connection = await RawConnection.open(app.url);
     connection.send(rawRequest({ method: 'POST', headers: [JSON_TYPE, chunked] }));
-    expect(await connection.answer()).toBeError('UNAUTHORIZED');
-    expect(statuses(await go(connection).end())).toEqual([401]);
+    expect(await connection.nextResponse()).toBeError('UNAUTHORIZED');
+    expect(statuses(await go(connection).closed())).toEqual([401]);
   });
 
   it('keep the request id of the client where the body is no HTTP', async () => {
     const connection = await RawConnection.open(app.url);
     connection.send(create([chunked, 'X-Request-Id: mine'], '2\r\n{"'));
-    const answers = await connection.send('\r\nzz\r\n').end();
+    const answers = await connection.send('\r\nzz\r\n').closed();
     expect(answers).toHaveLength(1);
     expect(answers[0]).toBeError('BAD_REQUEST');
     expect(answers[0]?.headers).toMatchObject({ 'x-request-id': 'mine' });
@@ -604,7 +601,7 @@ describe('the target of a request', () => {
   it.each(['http://petstore/v1/categories', 'http://other:8080/v1/categories?x=1'])(
     'may be absolute: %s',
     async (target) => {
-      expect(statuses(await rawExchange(app.url, list({ target, ...closing })))).toEqual([200]);
+      expect(statuses(await sendRaw(app.url, list({ target, ...closing })))).toEqual([200]);
     },
   );
 
@@ -622,14 +619,14 @@ describe('the target of a request', () => {
     '/;x',
     '*',
   ])('may be nonsense: %s', async (target) => {
-    const answers = await rawExchange(app.url, list({ target, ...closing }));
+    const answers = await sendRaw(app.url, list({ target, ...closing }));
     expect(answers).toHaveLength(1);
     expect([400, 404]).toContain(answers[0]?.status);
     expect(answers[0]).toBeError(answers[0]?.status === 400 ? 'BAD_REQUEST' : 'NOT_FOUND');
   });
 
   it('may be * for OPTIONS, and is nothing that is served', async () => {
-    const answers = await rawExchange(
+    const answers = await sendRaw(
       app.url,
       rawRequest({ method: 'OPTIONS', target: '*', ...closing }),
     );
@@ -641,7 +638,7 @@ describe('a method', () => {
   it.each(['OPTIONS', 'TRACE', 'PUT', 'PROPFIND'])(
     '%s is not served, and says nothing of the request',
     async (method) => {
-      const answers = await rawExchange(
+      const answers = await sendRaw(
         app.url,
         list({ method, headers: ['X-Secret: swordfish', 'Connection: close'] }),
       );
@@ -664,14 +661,14 @@ describe('the Upgrade header', () => {
     const request = list({
       headers: [`Upgrade: ${protocol}`, 'Connection: Upgrade', ...headers],
     });
-    expect((await connection.send(request).answer(1)).status).toBe(200);
+    expect((await connection.send(request).nextResponse(1)).status).toBe(200);
     // The connection still speaks HTTP/1.1.
-    expect((await connection.send(list()).answer(2)).status).toBe(200);
+    expect((await connection.send(list()).nextResponse(2)).status).toBe(200);
     connection.close();
   });
 
   it('is no way around the key', async () => {
-    const [answer] = await rawExchange(
+    const [answer] = await sendRaw(
       app.url,
       rawRequest({ headers: ['Upgrade: websocket', 'Connection: Upgrade, close'] }),
     );
@@ -764,7 +761,7 @@ describe('a client that is too slow', () => {
       const connection = await RawConnection.open(app.url);
       connection.send(bytes());
       const timer = drip === undefined ? undefined : setInterval(() => connection.send(drip), 500);
-      const answers = await connection.end(within).catch((error: unknown) => error);
+      const answers = await connection.closed(within).catch((error: unknown) => error);
       clearInterval(timer);
       connection.close();
       return { name, answers };
@@ -774,15 +771,15 @@ describe('a client that is too slow', () => {
     const others: number[][] = [];
     while (!over.signal.aborted) {
       const request = [create([sized]), list({ headers: ['Connection: close'] })];
-      others.push(statuses(await rawExchange(app.url, Buffer.concat(request))));
+      others.push(statuses(await sendRaw(app.url, Buffer.concat(request))));
       await delay(20);
     }
     expect(others.length).toBeGreaterThan(10);
     for (const answered of others) expect(answered).toEqual([201, 200]);
     const seen = (await ended).map(({ name, answers }) => ({
       name,
-      answers: Array.isArray(answers) ? statuses(answers as RawAnswer[]) : answers,
-      last: Array.isArray(answers) ? (answers as RawAnswer[]).at(-1) : undefined,
+      answers: Array.isArray(answers) ? statuses(answers as RawResponse[]) : answers,
+      last: Array.isArray(answers) ? (answers as RawResponse[]).at(-1) : undefined,
     }));
     expect(seen.map(({ name, answers }) => ({ name, answers }))).toEqual(
       clients.map(({ name, answers }) => ({ name, answers })),

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import type { Response } from 'supertest';
 import { startApp, type TestApp } from './support/app.js';
-import { RawConnection, rawExchange, rawRequest } from './support/raw-connection.js';
+import { RawConnection, sendRaw, rawRequest } from './support/raw-connection.js';
 
 /** As in swagger-ui.sqlite.test.ts. */
 const CHROMIUM =
@@ -80,7 +80,7 @@ describe('Every answer', () => {
     ['no Host', rawRequest({ host: false, headers: ['Connection: close'] })],
     ['an odd Expect', rawRequest({ headers: ['Expect: cake', 'Connection: close'] })],
   ])('has them where no route is reached: %s', async (_name, bytes) => {
-    const [answer] = await rawExchange(app.url, bytes);
+    const [answer] = await sendRaw(app.url, bytes);
     expect(answer!.status).toBeGreaterThanOrEqual(400);
     expect(answer!.headers).toMatchObject(STRICT);
     expect(banners(answer!)).toEqual([]);
@@ -97,7 +97,7 @@ describe('Every answer', () => {
     const connection = await RawConnection.open(secure.url);
     try {
       connection.send(rawRequest({ target: '/docs' }));
-      await connection.answer();
+      await connection.nextResponse();
       for (const name of [
         'content-security-policy',
         'strict-transport-security',

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
-import { exchange, type Exchange, jsonHeaders } from './support/http-client.js';
-import { Load, type Row } from './support/load-generator.js';
+import { sendRequest, type RequestOptions, jsonHeaders } from './support/http-client.js';
+import { LoadGenerator, type Row } from './support/load-generator.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { ServiceProcess } from './support/service-process.js';
 
@@ -39,7 +39,7 @@ interface Sample {
 }
 
 /** Requests that are refused, and how. */
-const REFUSED: readonly (Exchange & { path: string; status: number })[] = [
+const REFUSED: readonly (RequestOptions & { path: string; status: number })[] = [
   { path: '/v1/categories', status: 401 },
   { path: '/v1/categories', status: 401, headers: jsonHeaders(`${KEY}x`) },
   { path: '/v1/nothing', status: 404, headers: jsonHeaders(KEY) },
@@ -77,9 +77,9 @@ async function soak(cwd: string): Promise<string[]> {
   const counts = { refused: 0, vanished: 0, restarts: 0, keys: 0 };
   const samples: Sample[] = [];
   const end = performance.now() + minutes * 60_000;
-  const load = new Load(KEY);
-  const steady = await start(cwd);
-  const base = await steady.listening();
+  const load = new LoadGenerator(KEY);
+  const stableProcess = await start(cwd);
+  const base = await stableProcess.waitUntilListening();
   load.start(base, CLIENTS);
 
   /** Does something again and again; what it throws is a problem, and its last. */
@@ -95,13 +95,13 @@ async function soak(cwd: string): Promise<string[]> {
   };
   const agent = new Agent({ keepAlive: true });
   let turn = 0;
-  const err = async (): Promise<void> => {
+  const sendInvalidRequest = async (): Promise<void> => {
     const { path, status, ...request } = REFUSED[turn++ % REFUSED.length]!;
-    const answer = await exchange(base + path, { ...request, agent });
+    const answer = await sendRequest(base + path, { ...request, agent });
     counts.refused++;
     if (answer.status !== status) problems.push(`${path} was ${answer.status}, not ${status}`);
   };
-  const vanish = async (): Promise<void> => {
+  const disconnectMidRequest = async (): Promise<void> => {
     const request = rawRequest({
       method: 'POST',
       headers: [
@@ -118,10 +118,10 @@ async function soak(cwd: string): Promise<string[]> {
   };
   const restart = async (): Promise<void> => {
     const service = await start(cwd);
-    const url = await service.listening();
+    const url = await service.waitUntilListening();
     load.start(url, CLIENTS);
     await delay(Math.min(RESTART_EVERY, Math.max(0, end - performance.now())));
-    load.doom(url);
+    load.allowDisconnects(url);
     const signal = counts.restarts++ % 2 === 0 ? 'SIGTERM' : 'SIGKILL';
     service.kill(signal);
     const exit = await service.exited;
@@ -131,7 +131,7 @@ async function soak(cwd: string): Promise<string[]> {
     const name = `soak-${counts.keys++}`;
     const key = (await keys(cwd, 'create', name)).trim();
     const status = async (): Promise<number> =>
-      (await exchange(`${base}/v1/categories`, { headers: jsonHeaders(key) })).status;
+      (await sendRequest(`${base}/v1/categories`, { headers: jsonHeaders(key) })).status;
     const before = await status();
     const id = new RegExp(`(\\d+)\\D+${name}\\D`).exec(await keys(cwd, 'list'))?.[1];
     await keys(cwd, 'revoke', id ?? 'unknown');
@@ -141,7 +141,7 @@ async function soak(cwd: string): Promise<string[]> {
     if (after !== 401) problems.push(`A revoked key was answered ${after}`);
   };
   const sample = async (): Promise<void> => {
-    const { megabytes, files } = await measure(steady.pid);
+    const { megabytes, files } = await measure(stableProcess.pid);
     samples.push({ megabytes, files });
     if (samples.length % 30 === 0) {
       const done = `${load.answers.length + counts.refused} answers, ${load.created.length} creates`;
@@ -149,20 +149,20 @@ async function soak(cwd: string): Promise<string[]> {
     }
   };
   await Promise.all([
-    repeat(2, err),
-    repeat(200, vanish),
+    repeat(2, sendInvalidRequest),
+    repeat(200, disconnectMidRequest),
     repeat(0, restart),
     repeat(NEW_KEY_EVERY, changeKey),
     repeat(SAMPLE_EVERY, sample),
   ]);
-  await load.succeed(1, LIMIT);
+  await load.waitForSuccesses(1, LIMIT);
   await load.stop();
   agent.destroy();
-  const answer = await exchange(`${base}/v1/categories`, { headers: jsonHeaders(KEY) });
-  load.checkFinal(JSON.parse(answer.body.toString()) as Row[]);
-  steady.kill('SIGTERM');
-  const { code } = await steady.exited;
-  if (code !== 0) problems.push(`The last stop ended with ${code}:\n${steady.output}`);
+  const answer = await sendRequest(`${base}/v1/categories`, { headers: jsonHeaders(KEY) });
+  load.verifyFinalState(JSON.parse(answer.body.toString()) as Row[]);
+  stableProcess.kill('SIGTERM');
+  const { code } = await stableProcess.exited;
+  if (code !== 0) problems.push(`The last stop ended with ${code}:\n${stableProcess.output}`);
 
   const third = Math.floor(samples.length / 3);
   for (const [what, limit] of Object.entries(GROWTH_LIMIT)) {
@@ -180,7 +180,7 @@ async function soak(cwd: string): Promise<string[]> {
   process.stdout.write(
     `${minutes} minutes: ${JSON.stringify({ ...counts, created: load.created.length, statuses: Object.fromEntries(statuses) })}\n`,
   );
-  return [...problems, ...load.problems];
+  return [...problems, ...load.violations];
 }
 
 async function start(cwd: string): Promise<ServiceProcess> {

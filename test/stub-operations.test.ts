@@ -2,7 +2,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Response } from 'supertest';
 import { startApp, type TestApp } from './support/app.js';
 import { matchers } from './support/matchers.js';
-import { isUnspecified } from './support/not-implemented.js';
+import { isNotImplemented } from './support/not-implemented.js';
 
 /*
  * What the interface publishes of pets and store orders. An operation answers 501 until it is specified,
@@ -44,7 +44,7 @@ describe('GET /v1/pets/{petId}', () => {
     'says since when it is deprecated and when it ends, whatever it answers: %s',
     async (path) => {
       const answer = await send('GET', path);
-      const isStub = isUnspecified(operationAt('/pets/{petId}'));
+      const isStub = isNotImplemented(operationAt('/pets/{petId}'));
       expect(answer).toBeError(isStub ? 'NOT_IMPLEMENTED' : 'NOT_FOUND');
       expect(answer.headers).toMatchObject(LIFECYCLE);
       const head = await send('HEAD', path);
@@ -66,7 +66,7 @@ describe('GET /v1/pets/{petId}', () => {
 });
 
 it('GET /v1/store/orders has no sunset', async () => {
-  const isStub = isUnspecified(operationAt('/store/orders'));
+  const isStub = isNotImplemented(operationAt('/store/orders'));
   for (const time of [Date.now(), Date.parse(SUNSET)]) {
     moveClock(time);
     const { status, headers, body } = await send('GET', '/v1/store/orders');

@@ -7,7 +7,7 @@ export interface Field {
   /** The name of its column. */
   readonly column: string;
   /** The table that it refers to. */
-  readonly refersTo?: string;
+  readonly references?: string;
   readonly isDateTime: boolean;
   /** The values of an enum. */
   readonly values: readonly string[];
@@ -29,14 +29,14 @@ export interface Field {
 }
 
 /** What a kind of field has of its own. */
-interface Kind {
+interface FieldType {
   readonly decorator: string;
   readonly rules: string;
   readonly dtoType: string;
   readonly columnType: string;
   readonly length?: number;
   readonly entityType?: string;
-  readonly refersTo?: string;
+  readonly references?: string;
   readonly values?: readonly string[];
   readonly sample: string;
   readonly otherSample: string;
@@ -45,11 +45,11 @@ interface Kind {
 
 const SYNTAX = /^([a-z][A-Za-z0-9]*):([a-z-]+)(?:\((.*)\))?(\?)?$/;
 /** PostgreSQL cuts longer names off. */
-const LONGEST_NAME = 63;
+const MAX_IDENTIFIER_LENGTH = 63;
 /** Characters of a `text`, and of an enum's value. */
-const LONGEST_TEXT = 10_000;
-const LONGEST_VALUE = 64;
-const KINDS =
+const MAX_TEXT_LENGTH = 10_000;
+const MAX_ENUM_VALUE_LENGTH = 64;
+const FIELD_TYPES =
   'string(min..max), text, integer, integer(min..max), number, boolean, enum(a,b), date-time, ref(resource)';
 
 /**
@@ -72,23 +72,23 @@ export function parseFields(text: string, owner: string, item: string): Field[] 
 function parseField(definition: string, owner: string, item: string): Field {
   const problem = (what: string): SchematicsException =>
     new SchematicsException(`The field ${definition} ${what}.`);
-  const [, name, kindName, argument, mark] = SYNTAX.exec(definition) ?? [];
-  if (name === undefined || kindName === undefined)
+  const [, name, typeName, argument, mark] = SYNTAX.exec(definition) ?? [];
+  if (name === undefined || typeName === undefined)
     throw problem('is not name:kind, as in age:integer?');
   if (name === 'id') throw problem('is there already: the service assigns the id');
   if (name === 'prototype' || name in Object.prototype)
     throw problem('has a name that JavaScript uses');
-  const make = kinds[kindName];
-  if (make === undefined) throw problem(`has no kind that there is: ${KINDS}`);
+  const make = fieldTypes[typeName];
+  if (make === undefined) throw problem(`has no kind that there is: ${FIELD_TYPES}`);
   const words = strings.decamelize(name).replaceAll('_', ' ');
   const enumType = `${item}${strings.classify(name)}`;
   const kind = make({ argument: argument?.trim(), problem, enumType, owner });
   const optional = mark !== undefined;
   const column = strings.underscore(name);
-  const isDateTime = kindName === 'date-time';
+  const isDateTime = typeName === 'date-time';
   for (const constraint of [`fk_${owner}_${column}`, `ix_${owner}_${column}`]) {
-    if (constraint.length > LONGEST_NAME)
-      throw problem(`makes a name longer than ${LONGEST_NAME}: ${constraint}`);
+    if (constraint.length > MAX_IDENTIFIER_LENGTH)
+      throw problem(`makes a name longer than ${MAX_IDENTIFIER_LENGTH}: ${constraint}`);
   }
   const { columnType, length } = kind;
   const columnOptions = [
@@ -101,14 +101,14 @@ function parseField(definition: string, owner: string, item: string): Field {
   const entityType = kind.entityType ?? kind.dtoType;
   const owners = strings.decamelize(item).replaceAll('_', ' ');
   const description =
-    descriptions[kindName]?.(words) ?? `${strings.capitalize(words)} of the ${owners}.`;
+    descriptions[typeName]?.(words) ?? `${strings.capitalize(words)} of the ${owners}.`;
   return {
     name,
     optional,
     column,
     isDateTime,
     values: kind.values ?? [],
-    ...(kind.refersTo === undefined ? {} : { refersTo: kind.refersTo }),
+    ...(kind.references === undefined ? {} : { references: kind.references }),
     decorator: `@${kind.decorator}({ ${kind.rules} ${optional ? 'optional: true,' : ''} description: '${description}' })`,
     dtoType: kind.dtoType,
     columnArguments: `'${columnType}'${columnOptions.length === 0 ? '' : `, { ${columnOptions.join(', ')} }`}`,
@@ -160,12 +160,12 @@ interface Definition {
 
 const quote = (text: string): string => `'${text}'`;
 
-const kinds: Record<string, (definition: Definition) => Kind> = {
+const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
   string: (definition) => {
     const [min, max] = range(definition) ?? [1, 255];
-    if (min < 0 || max < 1 || max > LONGEST_TEXT) {
+    if (min < 0 || max < 1 || max > MAX_TEXT_LENGTH) {
       throw definition.problem(
-        `must be 0..1 to ${LONGEST_TEXT} characters long, as in string(1..100)`,
+        `must be 0..1 to ${MAX_TEXT_LENGTH} characters long, as in string(1..100)`,
       );
     }
     return textKind('varchar', min, max);
@@ -173,7 +173,7 @@ const kinds: Record<string, (definition: Definition) => Kind> = {
   text: ({ argument, problem }) => {
     if (argument !== undefined)
       throw problem('takes no argument: it is a string(min..max) where it is limited');
-    return textKind('text', 0, LONGEST_TEXT);
+    return textKind('text', 0, MAX_TEXT_LENGTH);
   },
   integer: (definition) => {
     const [min, max] = range(definition) ?? [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
@@ -216,7 +216,8 @@ const kinds: Record<string, (definition: Definition) => Kind> = {
     const values = (argument ?? '').split(',').map((value) => value.trim());
     if (
       values.some(
-        (value) => !/^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(value) || value.length > LONGEST_VALUE,
+        (value) =>
+          !/^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(value) || value.length > MAX_ENUM_VALUE_LENGTH,
       )
     ) {
       throw problem('needs its values, of letters, digits, _ and -, as in enum(on,off)');
@@ -224,10 +225,10 @@ const kinds: Record<string, (definition: Definition) => Kind> = {
     if (new Set(values).size !== values.length) throw problem('has a value twice');
     return {
       decorator: 'Choice',
-      rules: `values: ${constantOf(enumType)},`,
+      rules: `values: ${getEnumConstantName(enumType)},`,
       dtoType: enumType,
       columnType: 'varchar',
-      length: LONGEST_VALUE,
+      length: MAX_ENUM_VALUE_LENGTH,
       values,
       sample: quote(values[0]!),
       otherSample: quote(values.at(-1)!),
@@ -251,23 +252,23 @@ const kinds: Record<string, (definition: Definition) => Kind> = {
     if (argument === undefined || !/^[a-z][a-z0-9-]*$/.test(argument)) {
       throw problem('needs the resource that it refers to, as in ref(categories)');
     }
-    const refersTo = strings.underscore(argument);
+    const references = strings.underscore(argument);
     // The copy to PostgreSQL moves the rows of a table in id order, not in the order of their references.
-    if (refersTo === owner) throw problem('refers to its own resource, which is not supported');
+    if (references === owner) throw problem('refers to its own resource, which is not supported');
     return {
       decorator: 'Id',
       rules: '',
       dtoType: 'number',
       columnType: 'bigint',
-      refersTo,
-      sample: `await givenRow(app.dataSource, '${refersTo}')`,
-      otherSample: `await givenRow(app.dataSource, '${refersTo}')`,
+      references,
+      sample: `await givenRow(app.dataSource, '${references}')`,
+      otherSample: `await givenRow(app.dataSource, '${references}')`,
       invalid: '0',
     };
   },
 };
 
-function textKind(columnType: string, min: number, max: number): Kind {
+function textKind(columnType: string, min: number, max: number): FieldType {
   const sample = 'example'.padEnd(min, '.').slice(0, max);
   return {
     decorator: 'Text',
@@ -282,7 +283,7 @@ function textKind(columnType: string, min: number, max: number): Kind {
 }
 
 /** The name of the list of an enum's values, from that of its type. */
-export function constantOf(enumType: string): string {
+export function getEnumConstantName(enumType: string): string {
   return strings.underscore(enumType).toUpperCase();
 }
 

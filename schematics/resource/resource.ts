@@ -12,15 +12,15 @@ import {
 } from '@angular-devkit/schematics';
 import pluralize from 'pluralize';
 import { format, type Options as PrettierOptions } from 'prettier';
-import { constantOf, type Field, parseFields } from './fields.js';
-import { HOUSE } from './reserved-folders.js';
+import { getEnumConstantName, type Field, parseFields } from './fields.js';
+import { RESERVED_FOLDERS } from './reserved-folders.js';
 import {
   addElement,
   addImport,
-  arrayOf,
-  controllersOf,
+  findArray,
+  parseControllers,
   organizeImports,
-  type PublishedOperation,
+  type StubOperation,
   removeMembers,
 } from './source.js';
 
@@ -49,7 +49,7 @@ const SEGMENT = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const CONTROLLER = '.controller.ts';
 
 /** The names of a resource in all their forms. */
-type Names = ReturnType<typeof namesOf>;
+type Names = ReturnType<typeof createNames>;
 
 /**
  * Writes a resource in the house style: a folder of `src`, a migration and a test, and the lines that
@@ -58,14 +58,14 @@ type Names = ReturnType<typeof namesOf>;
  */
 export function resource(options: Options): Rule {
   return (tree) => {
-    const names = namesOf(options);
-    const has = chosen(options.operations);
+    const names = createNames(options);
+    const has = parseOperations(options.operations);
     const fields = parseFields(options.fields, names.table, names.Item);
-    for (const { name, refersTo } of fields) checkReference(tree, name, refersTo);
+    for (const { name, references } of fields) checkReference(tree, name, references);
     const timestamp = nextTimestamp(tree);
     const migration = `Create${names.Items}${timestamp}`;
-    const published = replacePublished(tree, names, has);
-    const written = [
+    const published = replaceStubs(tree, names, has);
+    const createdFiles = [
       `/src/${names.folder}/${names.name}.entity.ts`,
       `/src/${names.folder}/${names.name}.dto.ts`,
       `/src/${names.folder}/${names.name}.service.ts`,
@@ -74,15 +74,15 @@ export function resource(options: Options): Rule {
       `/test/${names.name}.test.ts`,
     ];
     const isNewFolder = !tree.exists(moduleFile(names));
-    if (isNewFolder) written.push(moduleFile(names));
-    const taken = written.filter((path) => tree.exists(path));
+    if (isNewFolder) createdFiles.push(moduleFile(names));
+    const taken = createdFiles.filter((path) => tree.exists(path));
     if (taken.length > 0) {
       throw new SchematicsException(
         `Nothing is overwritten, and there is ${taken.join(' and ')} already.`,
       );
     }
     const optionals = fields.filter(({ optional }) => optional);
-    const references = fields.filter(({ refersTo }) => refersTo !== undefined);
+    const references = fields.filter(({ references }) => references !== undefined);
     const dateTimes = fields.filter(({ isDateTime }) => isDateTime);
     const values = {
       ...names,
@@ -98,7 +98,7 @@ export function resource(options: Options): Rule {
       usesUnknown: has.read || has.update || (has.create && references.length > 0),
       migration,
       timestamp,
-      constantOf,
+      getEnumConstantName,
       rowOf: (body: string, isWhole: boolean) => rowOf(body, fields, isWhole),
     };
     return chain([
@@ -109,21 +109,22 @@ export function resource(options: Options): Rule {
           move('/'),
         ]),
       ),
-      (target) => declare(target, names, migration, timestamp, isNewFolder),
-      (target) => describe(target, names, has),
-      (target) => tidy(target, written),
+      (target) => registerModule(target, names, migration, timestamp, isNewFolder),
+      (target) => updateDocs(target, names, has),
+      (target) => formatFiles(target, createdFiles),
     ]);
   };
 }
 
-function namesOf({ name: given, singular: ownSingular }: Options) {
+function createNames({ name: given, singular: ownSingular }: Options) {
   const segments = given.split('/');
   const name = segments.at(-1)!;
   const folder = segments[0]!;
   if (segments.length > 2 || !segments.every((segment) => SEGMENT.test(segment))) {
     throw new SchematicsException(`${given} is no name such as pets, pet-tags or store/orders.`);
   }
-  if (HOUSE.has(folder)) throw new SchematicsException(`src/${folder} is no folder of a feature.`);
+  if (RESERVED_FOLDERS.has(folder))
+    throw new SchematicsException(`src/${folder} is no folder of a feature.`);
   const singular = ownSingular ?? pluralize.singular(name);
   if (singular === name || !SEGMENT.test(singular)) {
     throw new SchematicsException(
@@ -154,7 +155,7 @@ function namesOf({ name: given, singular: ownSingular }: Options) {
   };
 }
 
-function chosen(text: string): Record<Operation, boolean> {
+function parseOperations(text: string): Record<Operation, boolean> {
   const operations = text.split(',').map((operation) => operation.trim());
   const strange = operations.find(
     (operation) => !(OPERATIONS as readonly string[]).includes(operation),
@@ -174,7 +175,7 @@ function checkReference(tree: Tree, field: string, table: string | undefined): v
   let isKnown = false;
   tree.getDir('/src').visit((path) => {
     const folder = path.split('/')[2]!;
-    if (path.endsWith('.entity.ts') && !HOUSE.has(folder)) {
+    if (path.endsWith('.entity.ts') && !RESERVED_FOLDERS.has(folder)) {
       isKnown ||= tree.readText(path).includes(`@Entity('${table}')`);
     }
   });
@@ -222,11 +223,11 @@ function placeFiles(files: Tree, { folder, name }: Names, isNewFolder: boolean):
  *
  * @returns the lifecycle that they declare, and what else the controller of the same name has
  */
-function replacePublished(
+function replaceStubs(
   tree: Tree,
   names: Names,
   has: Record<Operation, boolean>,
-): { lifecycle: Record<Operation, string>; leftover: string } {
+): { lifecycle: Record<Operation, string>; remainingMembers: string } {
   const lifecycle = { list: '', create: '', read: '', update: '', delete: '' };
   const wanted = new Map<string, Operation>(
     OPERATIONS.filter((operation) => has[operation]).map((operation) => [
@@ -234,21 +235,21 @@ function replacePublished(
       operation,
     ]),
   );
-  let leftover = '';
+  let remainingMembers = '';
   for (const file of tree.getDir(`/src/${names.folder}`).subfiles) {
     const path = `/src/${names.folder}/${file}`;
     if (!file.endsWith(CONTROLLER)) continue;
     const text = tree.readText(path);
-    for (const { name: className, operations } of controllersOf(text)) {
-      const replaced = operations.filter((operation) => wanted.has(keyOf(operation)));
+    for (const { name: className, operations } of parseControllers(text)) {
+      const replaced = operations.filter((operation) => wanted.has(getOperationKey(operation)));
       const real = replaced.find(({ isStub }) => !isStub);
       if (real !== undefined) {
         throw new SchematicsException(
-          `Nothing is overwritten, and ${file} serves ${keyOf(real)} already.`,
+          `Nothing is overwritten, and ${file} serves ${getOperationKey(real)} already.`,
         );
       }
       for (const operation of replaced)
-        lifecycle[wanted.get(keyOf(operation))!] = operation.lifecycle.join('\n');
+        lifecycle[wanted.get(getOperationKey(operation))!] = operation.lifecycle.join('\n');
       const left = operations.filter((operation) => !replaced.includes(operation));
       if (file === `${names.name}${CONTROLLER}`) {
         if (left.some(({ isStub }) => !isStub)) {
@@ -256,7 +257,7 @@ function replacePublished(
             `Nothing is overwritten, and ${file} has operations already.`,
           );
         }
-        leftover = left.map((operation) => operation.text).join('\n\n');
+        remainingMembers = left.map((operation) => operation.text).join('\n\n');
         tree.delete(path);
       } else if (replaced.length > 0 && left.length > 0) {
         tree.overwrite(path, organizeImports(removeMembers(text, replaced)));
@@ -270,16 +271,16 @@ function replacePublished(
       }
     }
   }
-  return { lifecycle, leftover };
+  return { lifecycle, remainingMembers };
 }
 
 /** The method and the path, with a bare colon for each parameter. */
-function keyOf({ method, path }: PublishedOperation): string {
+function getOperationKey({ method, path }: StubOperation): string {
   return `${method} ${path.replaceAll(/:\w+/g, ':')}`;
 }
 
 /** Makes the parts known: to the module, the application and the database. */
-function declare(
+function registerModule(
   tree: Tree,
   { folder, Folder, name, Item, Items }: Names,
   migration: string,
@@ -294,7 +295,7 @@ function declare(
       ['controllers', 'Controller'],
       ['providers', 'Service'],
     ] as const) {
-      module = addElement(module, arrayOf(module, list), `${Items}${kind}`);
+      module = addElement(module, findArray(module, list), `${Items}${kind}`);
       module = addImport(module, `${Items}${kind}`, `./${name}.${kind.toLowerCase()}.js`);
     }
     return module;
@@ -302,22 +303,27 @@ function declare(
   if (isNewFolder) {
     edit('/src/app.module.ts', (text) =>
       addImport(
-        addElement(text, arrayOf(text, 'imports', 'AppModule'), `${Folder}Module`, 'HealthModule'),
+        addElement(
+          text,
+          findArray(text, 'imports', 'AppModule'),
+          `${Folder}Module`,
+          'HealthModule',
+        ),
         `${Folder}Module`,
         `./${folder}/${folder}.module.js`,
       ),
     );
   }
   edit('/src/database/options.ts', (text) => {
-    let options = addElement(text, arrayOf(text, 'entities'), `${Item}Entity`);
-    options = addElement(options, arrayOf(options, 'migrations'), migration);
+    let options = addElement(text, findArray(text, 'entities'), `${Item}Entity`);
+    options = addElement(options, findArray(options, 'migrations'), migration);
     options = addImport(options, `${Item}Entity`, `../${folder}/${name}.entity.js`);
     return addImport(options, migration, `./migrations/${timestamp}-create-${name}.js`);
   });
 }
 
 /** Tells the readers: the tag of the document, the README's table of operations, and the conformance check. */
-function describe(
+function updateDocs(
   tree: Tree,
   { folder, path, words, aWord, item, Item, Items }: Names,
   has: Record<Operation, boolean>,
@@ -368,12 +374,12 @@ function describe(
 }
 
 /** Leaves out the imports that are not used, and formats: the templates care for neither. */
-async function tidy(tree: Tree, written: readonly string[]): Promise<void> {
+async function formatFiles(tree: Tree, createdFiles: readonly string[]): Promise<void> {
   const options = JSON.parse(tree.readText('/.prettierrc.json')) as PrettierOptions;
   for (const { kind, path } of tree.actions) {
     if (kind === 'd' || !path.endsWith('.ts')) continue;
     const text = tree.readText(path);
-    const organized = written.includes(path) ? organizeImports(text) : text;
+    const organized = createdFiles.includes(path) ? organizeImports(text) : text;
     tree.overwrite(path, await format(organized, { ...options, parser: 'typescript' }));
   }
 }

@@ -2,7 +2,7 @@
 import ts from 'typescript';
 
 /** An operation of a controller. */
-export interface PublishedOperation {
+export interface StubOperation {
   readonly method: string;
   /** Without the version, as in `pets/:petId`. */
   readonly path: string;
@@ -15,9 +15,9 @@ export interface PublishedOperation {
   readonly end: number;
 }
 
-export interface PublishedController {
+export interface ParsedController {
   readonly name: string;
-  readonly operations: readonly PublishedOperation[];
+  readonly operations: readonly StubOperation[];
 }
 
 const METHODS = ['Get', 'Post', 'Put', 'Patch', 'Delete'];
@@ -27,23 +27,23 @@ function parse(text: string): ts.SourceFile {
 }
 
 /** The controllers of a source, with their operations. */
-export function controllersOf(text: string): PublishedController[] {
+export function parseControllers(text: string): ParsedController[] {
   return parse(text)
     .statements.filter((statement) => ts.isClassDeclaration(statement))
     .flatMap((declaration) => {
-      const base = argumentOf(declaration, 'Controller');
+      const base = getDecoratorArgument(declaration, 'Controller');
       if (base === undefined) return [];
-      const operations = declaration.members.flatMap((member): PublishedOperation[] => {
+      const operations = declaration.members.flatMap((member): StubOperation[] => {
         if (!ts.isMethodDeclaration(member)) return [];
-        const method = METHODS.find((name) => argumentOf(member, name) !== undefined);
+        const method = METHODS.find((name) => getDecoratorArgument(member, name) !== undefined);
         if (method === undefined) return [];
-        const path = [base, argumentOf(member, method)!].filter(Boolean).join('/');
+        const path = [base, getDecoratorArgument(member, method)!].filter(Boolean).join('/');
         return [
           {
             method: method.toUpperCase(),
             path,
             isStub: member.body?.getText().includes(`ApiError('NOT_IMPLEMENTED'`) ?? false,
-            lifecycle: decoratorsOf(member)
+            lifecycle: getDecorators(member)
               .map((decorator) => decorator.getText())
               .filter((decorator) => /^@(Deprecated|Stability)\(/.test(decorator)),
             text: member.getText(),
@@ -56,13 +56,13 @@ export function controllersOf(text: string): PublishedController[] {
     });
 }
 
-function decoratorsOf(node: ts.Node): readonly ts.Decorator[] {
+function getDecorators(node: ts.Node): readonly ts.Decorator[] {
   return ts.canHaveDecorators(node) ? (ts.getDecorators(node) ?? []) : [];
 }
 
 /** The text that a decorator is given, empty where it is given none; undefined where it is not there. */
-function argumentOf(node: ts.Node, decoratorName: string): string | undefined {
-  for (const { expression } of decoratorsOf(node)) {
+function getDecoratorArgument(node: ts.Node, decoratorName: string): string | undefined {
+  for (const { expression } of getDecorators(node)) {
     if (!ts.isCallExpression(expression) || expression.expression.getText() !== decoratorName)
       continue;
     const [argument] = expression.arguments;
@@ -71,7 +71,7 @@ function argumentOf(node: ts.Node, decoratorName: string): string | undefined {
   return undefined;
 }
 
-export function removeMembers(text: string, members: readonly PublishedOperation[]): string {
+export function removeMembers(text: string, members: readonly StubOperation[]): string {
   return members
     .toSorted((a, b) => b.start - a.start)
     .reduce((left, { start, end }) => left.slice(0, start) + left.slice(end), text);
@@ -92,7 +92,7 @@ export interface ArrayPosition {
  *
  * @param className the class that has the decorator; the last one of the source unless told
  */
-export function arrayOf(text: string, name: string, className?: string): ArrayPosition {
+export function findArray(text: string, name: string, className?: string): ArrayPosition {
   let found: ArrayPosition | undefined;
   const visit = (node: ts.Node): void => {
     if (className !== undefined && ts.isClassDeclaration(node) && node.name?.text !== className)
@@ -115,15 +115,15 @@ export function arrayOf(text: string, name: string, className?: string): ArrayPo
   };
   visit(parse(text));
   if (found !== undefined) return found;
-  const properties = moduleOf(text);
+  const properties = findModuleArgument(text);
   const end = properties.end;
   return { name, start: end, end, elements: [], isFirst: properties.isEmpty };
 }
 
 /** Where the argument of the `@Module` of a source takes one more property. */
-function moduleOf(text: string): { end: number; isEmpty: boolean } {
+function findModuleArgument(text: string): { end: number; isEmpty: boolean } {
   for (const statement of parse(text).statements) {
-    for (const { expression } of decoratorsOf(statement)) {
+    for (const { expression } of getDecorators(statement)) {
       if (!ts.isCallExpression(expression) || expression.expression.getText() !== 'Module')
         continue;
       const [argument] = expression.arguments;

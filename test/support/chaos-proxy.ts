@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 /** Stands between a client and a server, and can play a network that is slow or loses connections. */
-export class TcpProxy {
+export class ChaosProxy {
   private readonly open = new Set<Socket>();
   private forwarding: (() => void)[] = [];
 
@@ -17,12 +17,12 @@ export class TcpProxy {
    * @param url the address of the server
    * @param latency milliseconds by which whatever the server sends comes later
    */
-  static async listen(url: string, latency = 0): Promise<TcpProxy> {
+  static async listen(url: string, latency = 0): Promise<ChaosProxy> {
     const { hostname: host, port } = new URL(url);
     const server = createServer();
-    const proxy = new TcpProxy(server, latency);
-    server.on('connection', (near) =>
-      proxy.forward(near, connect({ host, port: Number(port), noDelay: true })),
+    const proxy = new ChaosProxy(server, latency);
+    server.on('connection', (client) =>
+      proxy.forward(client, connect({ host, port: Number(port), noDelay: true })),
     );
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -30,13 +30,13 @@ export class TcpProxy {
   }
 
   /** The address of the server by way of the proxy. */
-  through(url: string): string {
+  proxiedUrl(url: string): string {
     const { port } = this.server.address() as AddressInfo;
     return Object.assign(new URL(url), { hostname: '127.0.0.1', port: String(port) }).href;
   }
 
   /** From now on, nothing comes through the connections that are open, nor do they end. New ones work. */
-  hang(): void {
+  blackhole(): void {
     for (const end of this.forwarding) end();
     this.forwarding = [];
   }
@@ -47,10 +47,10 @@ export class TcpProxy {
     await once(this.server, 'close');
   }
 
-  private forward(near: Socket, far: Socket): void {
-    near.setNoDelay();
-    this.forwardTo(far, near, 0);
-    this.forwardTo(near, far, this.latency);
+  private forward(client: Socket, upstream: Socket): void {
+    client.setNoDelay();
+    this.forwardTo(upstream, client, 0);
+    this.forwardTo(client, upstream, this.latency);
   }
 
   private forwardTo(to: Socket, from: Socket, latency: number): void {

@@ -3,20 +3,23 @@ import { join } from 'node:path';
 import { buildOnce } from './build.js';
 
 /** What a process left behind. */
-export interface Outcome {
+export interface ProcessResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
 /** How a command runs: its whole environment, and where it looks for a `.env` file. */
-interface Surroundings {
+interface SpawnOptions {
   readonly env: Record<string, string>;
   readonly cwd: string;
 }
 
 /** Runs the built key commands in a process of their own. */
-export function runKeys(args: readonly string[], surroundings: Surroundings): Promise<Outcome> {
+export function runKeys(
+  args: readonly string[],
+  surroundings: SpawnOptions,
+): Promise<ProcessResult> {
   return run('keys', args, surroundings);
 }
 
@@ -27,18 +30,18 @@ export function runKeys(args: readonly string[], surroundings: Surroundings): Pr
  */
 export function runBackup(
   file: string,
-  surroundings: Surroundings,
+  surroundings: SpawnOptions,
   blocks: number | 'unlimited' = 'unlimited',
-): Promise<Outcome> {
+): Promise<ProcessResult> {
   return run('backup', [file], surroundings, `ulimit -f ${blocks} && `);
 }
 
 async function run(
   name: string,
   args: readonly string[],
-  surroundings: Surroundings,
+  surroundings: SpawnOptions,
   before = '',
-): Promise<Outcome> {
+): Promise<ProcessResult> {
   const script = join(await buildOnce(), 'src', 'cli', `${name}.js`);
   const command = `${before}exec "$@"`;
   return new Promise((resolve, reject) => {

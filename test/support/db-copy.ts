@@ -2,12 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { buildOnce } from './build.js';
-import type { Outcome } from './cli.js';
+import type { ProcessResult } from './cli.js';
 
 /** A copy that runs as a process of its own. */
 export class DbCopy {
   /** Resolves when the process has ended and its output was read. */
-  readonly outcome: Promise<Outcome>;
+  readonly outcome: Promise<ProcessResult>;
   private readonly child: ChildProcess;
 
   private constructor(script: string, args: readonly string[], cwd: string) {

@@ -1,13 +1,13 @@
 import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
 
 /** An answer as it came over the wire: nothing is decompressed, parsed or followed. */
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
 }
 
-export interface Exchange {
+export interface RequestOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
@@ -16,10 +16,10 @@ export interface Exchange {
 }
 
 /** Sends one request and reads the whole answer. */
-export function exchange(
+export function sendRequest(
   url: string,
-  { method = 'GET', headers = {}, body, agent }: Exchange = {},
-): Promise<Answer> {
+  { method = 'GET', headers = {}, body, agent }: RequestOptions = {},
+): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
     const options = { method, headers, ...(agent === undefined ? {} : { agent }) };
     const outgoing = request(url, options, (incoming) => {

@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type Answer, exchange, jsonHeaders } from './http-client.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from './http-client.js';
 import { waitFor } from './wait.js';
 
 /** A category as these clients create it. */
@@ -38,11 +38,11 @@ const PAUSE_AFTER_503 = 50;
  * - no id is given twice;
  * - an error is 503, where that is allowed, with `Retry-After` and the Error body.
  */
-export class Load {
+export class LoadGenerator {
   /** What was answered 201. */
   readonly created: Row[] = [];
   /** What must not be. */
-  readonly problems: string[] = [];
+  readonly violations: string[] = [];
   readonly answers: Timed[] = [];
   private readonly clients: LoadClient[] = [];
   private readonly loops: Promise<void>[] = [];
@@ -77,7 +77,7 @@ export class Load {
   }
 
   /** From now on, this instance may break off connections, which ends their clients. */
-  doom(url: string): void {
+  allowDisconnects(url: string): void {
     this.doomed.add(url);
   }
 
@@ -89,12 +89,12 @@ export class Load {
   }
 
   /** Waits until each client has got so many more answers of success. */
-  succeed(count: number, timeout: number): Promise<void> {
+  waitForSuccesses(count: number, timeout: number): Promise<void> {
     return this.progress('succeeded', count, timeout, () => true);
   }
 
   /** Waits until each client of a kind has got so many more 503. */
-  refuse(count: number, timeout: number, kind?: 'create' | 'read'): Promise<void> {
+  waitForUnavailable(count: number, timeout: number, kind?: 'create' | 'read'): Promise<void> {
     return this.progress(
       'refused',
       count,
@@ -104,7 +104,7 @@ export class Load {
   }
 
   /** Checks that a list, read after the clients have stopped, shows exactly what it must and may. */
-  checkFinal(rows: readonly Row[]): void {
+  verifyFinalState(rows: readonly Row[]): void {
     this.check(rows, this.known.length);
   }
 
@@ -119,7 +119,7 @@ export class Load {
       .map((client) => ({ client, goal: client[count] + more }));
     await waitFor(
       () =>
-        this.problems.length > 0
+        this.violations.length > 0
           ? []
           : goals
               .filter(({ client, goal }) => client[count] < goal)
@@ -155,7 +155,7 @@ export class Load {
         }
       } catch (error) {
         if (!this.doomed.has(client.url)) {
-          this.problems.push(`A ${client.kind} was not answered: ${String(error)}`);
+          this.violations.push(`A ${client.kind} was not answered: ${String(error)}`);
         }
         return;
       }
@@ -168,12 +168,12 @@ export class Load {
     if (answer.status !== 201) return this.checkError(client, answer);
     const row = JSON.parse(answer.body.toString()) as Row;
     if (!Number.isSafeInteger(row.id) || row.name !== name || Object.keys(row).length !== 2) {
-      this.problems.push(`The create of ${name} was answered with ${answer.body.toString()}`);
+      this.violations.push(`The create of ${name} was answered with ${answer.body.toString()}`);
     }
-    if (this.createdIds.has(row.id)) this.problems.push(`The id ${row.id} was given twice`);
+    if (this.createdIds.has(row.id)) this.violations.push(`The id ${row.id} was given twice`);
     this.createdIds.add(row.id);
     this.created.push(row);
-    this.know(row);
+    this.recordObserved(row);
     return answer.status;
   }
 
@@ -195,9 +195,9 @@ export class Load {
     { url, kind }: LoadClient,
     body: string | undefined,
     etag = '',
-  ): Promise<Answer> {
+  ): Promise<HttpResponse> {
     const begin = performance.now();
-    const answer = await exchange(`${url}/v1/categories`, {
+    const answer = await sendRequest(`${url}/v1/categories`, {
       agent: this.agent,
       headers: { ...jsonHeaders(this.key), ...(etag === '' ? {} : { 'if-none-match': etag }) },
       ...(body === undefined ? {} : { method: 'POST', body }),
@@ -211,37 +211,37 @@ export class Load {
     const names = new Map(rows.map(({ id, name }) => [id, name]));
     let last = 0;
     for (const { id, name } of rows) {
-      if (id <= last) this.problems.push(`A list shows ${id} after ${last}`);
-      if (!this.sent.has(name)) this.problems.push(`A list shows ${name}, which nobody has sent`);
+      if (id <= last) this.violations.push(`A list shows ${id} after ${last}`);
+      if (!this.sent.has(name)) this.violations.push(`A list shows ${name}, which nobody has sent`);
       last = id;
     }
     if (new Set(names.values()).size !== rows.length) {
-      this.problems.push('A list shows a create twice');
+      this.violations.push('A list shows a create twice');
     }
     for (const { id, name } of this.known.slice(0, knownBefore)) {
-      if (names.get(id) !== name) this.problems.push(`A list lacks ${id} (${name})`);
+      if (names.get(id) !== name) this.violations.push(`A list lacks ${id} (${name})`);
     }
-    for (const row of rows) this.know(row);
+    for (const row of rows) this.recordObserved(row);
   }
 
-  private know(row: Row): void {
+  private recordObserved(row: Row): void {
     const name = this.knownNames.get(row.id);
     if (name === undefined) {
       this.knownNames.set(row.id, row.name);
       this.known.push(row);
     } else if (name !== row.name) {
-      this.problems.push(`${row.id} is ${name} and ${row.name}`);
+      this.violations.push(`${row.id} is ${name} and ${row.name}`);
     }
   }
 
-  private checkError({ kind }: LoadClient, { status, headers, body }: Answer): number {
+  private checkError({ kind }: LoadClient, { status, headers, body }: HttpResponse): number {
     const text = body.toString();
     const isUnavailable =
       status === 503 &&
       /^[1-9]\d*$/.test(headers['retry-after'] ?? '') &&
       /^\{"code":"SERVICE_UNAVAILABLE","message":"[^"]+","status":503\}$/.test(text);
     if (!isUnavailable || this.options.allow503 !== true) {
-      this.problems.push(
+      this.violations.push(
         `A ${kind} was answered ${status}, Retry-After ${headers['retry-after']}: ${text}`,
       );
     }

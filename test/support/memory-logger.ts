@@ -8,7 +8,7 @@ export interface LogEntry {
 }
 
 /** A logger that keeps what it is told, at every level. */
-export class CollectingLogger implements LoggerService {
+export class MemoryLogger implements LoggerService {
   readonly entries: LogEntry[] = [];
 
   log = this.at('log');
@@ -24,7 +24,7 @@ export class CollectingLogger implements LoggerService {
   }
 
   /** The entries that carry a request id. */
-  about(requestId: string | undefined): LogEntry[] {
+  forRequest(requestId: string | undefined): LogEntry[] {
     return this.entries.filter(({ values }) =>
       values.some(
         (value) =>

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
 /** One answer as it came over the wire; the names of its headers are in lower case. */
-export interface RawAnswer {
+export interface RawResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
@@ -45,7 +45,7 @@ export class RawConnection {
   private changed: () => void = () => undefined;
 
   private constructor(private readonly socket: Socket) {
-    const end = (): void => {
+    const closed = (): void => {
       this.ended = true;
       this.changed();
     };
@@ -54,10 +54,10 @@ export class RawConnection {
         this.chunks.push(chunk);
         this.changed();
       })
-      .on('end', end)
-      .on('close', end)
+      .on('end', closed)
+      .on('close', closed)
       // A reset ends the connection too; what came before it was read.
-      .on('error', end);
+      .on('error', closed);
   }
 
   /** @param url the address of the service */
@@ -74,7 +74,7 @@ export class RawConnection {
   }
 
   /** Every whole answer that came so far, interim ones (1xx) included. */
-  get answers(): RawAnswer[] {
+  get responses(): RawResponse[] {
     return parse(this.received);
   }
 
@@ -91,7 +91,7 @@ export class RawConnection {
   }
 
   /** Ends this side; the service can still answer. */
-  finish(): this {
+  endWrites(): this {
     this.socket.end();
     return this;
   }
@@ -102,17 +102,21 @@ export class RawConnection {
   }
 
   /** Waits for a number of answers, and gives the newest of them. */
-  async answer(count = 1, timeout = 5_000): Promise<RawAnswer> {
-    await this.until(() => this.answers.length >= count || this.ended, timeout, `${count} answers`);
-    const answer = this.answers[count - 1];
-    if (answer === undefined) throw new Error(`The service ended with:\n${this.received}`);
-    return answer;
+  async nextResponse(count = 1, timeout = 5_000): Promise<RawResponse> {
+    await this.until(
+      () => this.responses.length >= count || this.ended,
+      timeout,
+      `${count} answers`,
+    );
+    const nextResponse = this.responses[count - 1];
+    if (nextResponse === undefined) throw new Error(`The service ended with:\n${this.received}`);
+    return nextResponse;
   }
 
   /** Waits until the service has ended the connection, and gives every answer that it sent. */
-  async end(timeout = 5_000): Promise<RawAnswer[]> {
+  async closed(timeout = 5_000): Promise<RawResponse[]> {
     await this.until(() => this.ended, timeout, 'the end');
-    return this.answers;
+    return this.responses;
   }
 
   close(): void {
@@ -137,21 +141,21 @@ export class RawConnection {
 }
 
 /** Opens a connection, sends the bytes, and gives every answer when the service has ended it. */
-export async function rawExchange(url: string, bytes: string | Uint8Array): Promise<RawAnswer[]> {
+export async function sendRaw(url: string, bytes: string | Uint8Array): Promise<RawResponse[]> {
   const connection = await RawConnection.open(url);
   try {
-    return await connection.send(bytes).end();
+    return await connection.send(bytes).closed();
   } finally {
     connection.close();
   }
 }
 
 /** The service says the length of every body, so this reads no chunks. */
-function parse(text: string): RawAnswer[] {
-  const answers: RawAnswer[] = [];
+function parse(text: string): RawResponse[] {
+  const responses: RawResponse[] = [];
   for (let start = 0; ;) {
     const headEnd = text.indexOf('\r\n\r\n', start);
-    if (headEnd === -1) return answers;
+    if (headEnd === -1) return responses;
     const [statusLine = '', ...lines] = text.slice(start, headEnd).split('\r\n');
     const [, status] = /^HTTP\/1\.1 (\d{3}) /.exec(statusLine) ?? [];
     if (status === undefined) throw new Error(`This is no answer:\n${text.slice(start)}`);
@@ -163,9 +167,9 @@ function parse(text: string): RawAnswer[] {
     );
     const bodyStart = headEnd + 4;
     const bodyEnd = bodyStart + Number(headers['content-length'] ?? 0);
-    if (text.length < bodyEnd) return answers;
+    if (text.length < bodyEnd) return responses;
     const body = Buffer.from(text.slice(bodyStart, bodyEnd), 'latin1').toString();
-    answers.push({ status: Number(status), headers, text: body });
+    responses.push({ status: Number(status), headers, text: body });
     start = bodyEnd;
   }
 }

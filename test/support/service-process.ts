@@ -5,8 +5,8 @@ import { buildOnce } from './build.js';
 import { waitFor } from './wait.js';
 
 /** Generous: other tests run at the same time. */
-const START_LIMIT = 30_000;
-const STOP_LIMIT = 30_000;
+const START_TIMEOUT_MS = 30_000;
+const STOP_TIMEOUT_MS = 30_000;
 
 /** The built service as a process of its own. */
 export class ServiceProcess {
@@ -36,17 +36,17 @@ export class ServiceProcess {
    *
    * @param cwd its working directory
    * @param env its environment; nothing but `PATH` is inherited
-   * @param through a command that runs the service in its own place, such as `prlimit`
+   * @param execPrefix a command that runs the service in its own place, such as `prlimit`
    * @param root the directory of the build
    */
   static async start(
     cwd: string,
     env: NodeJS.ProcessEnv,
-    through: readonly string[] = [],
+    execPrefix: readonly string[] = [],
     root?: string,
   ): Promise<ServiceProcess> {
     const main = join(root ?? (await buildOnce()), 'src', 'main.js');
-    const command = [...through, process.execPath, main];
+    const command = [...execPrefix, process.execPath, main];
     return new ServiceProcess(command, cwd, { PATH: process.env['PATH'], PORT: '0', ...env });
   }
 
@@ -60,11 +60,11 @@ export class ServiceProcess {
   }
 
   /** Waits until it listens, and gives `http://127.0.0.1:<port>`. */
-  async listening(): Promise<string> {
+  async waitUntilListening(): Promise<string> {
     await waitFor(
       () => this.address ?? this.child.exitCode,
       (found) => found !== null,
-      START_LIMIT,
+      START_TIMEOUT_MS,
     );
     if (this.address === undefined) throw new Error(`The service ended:\n${this.output}`);
     return this.address;
@@ -78,7 +78,7 @@ export class ServiceProcess {
   /** Stops it, and checks nothing. */
   async stop(): Promise<void> {
     this.kill('SIGTERM');
-    const timer = setTimeout(() => this.kill('SIGKILL'), STOP_LIMIT);
+    const timer = setTimeout(() => this.kill('SIGKILL'), STOP_TIMEOUT_MS);
     await this.exited;
     clearTimeout(timer);
   }

@@ -5,7 +5,7 @@ import { startApp, type TestApp } from './app.js';
 const { jest } = import.meta;
 
 /** Starts the real application with one more module, whose routes come before all others. */
-export async function startAppWith(
+export async function startAppWithModule(
   module: Type,
   options?: Parameters<typeof startApp>[0],
 ): Promise<TestApp> {

@@ -1,13 +1,13 @@
 import { OmitType } from '@nestjs/swagger';
-import { Text } from '../../platform/http/validation/string-property.decorator.js';
-import { Id } from '../../platform/http/validation/value-property.decorators.js';
+import { StringProperty } from '../../platform/http/validation/string-property.decorator.js';
+import { IdProperty } from '../../platform/http/validation/value-property.decorators.js';
 
 /** A category as clients see it. */
 export class Category {
-  @Id({ description: 'Assigned by the service on creation.' })
+  @IdProperty({ description: 'Assigned by the service on creation.' })
   id!: number;
 
-  @Text({
+  @StringProperty({
     minLength: 1,
     maxLength: 100,
     notBlank: true,
@@ -16,7 +16,7 @@ export class Category {
   })
   name!: string;
 
-  @Text({
+  @StringProperty({
     maxLength: 1000,
     optional: true,
     description: 'Short description of the category.',

@@ -4,11 +4,11 @@ import { ThrottlerGuard, type ThrottlerLimitDetail, ThrottlerModule } from '@nes
 import type { Request } from 'express';
 import type { Config } from '../config/config.js';
 import { ApiError } from '../errors/api-error.js';
-import { keyOf } from './api-key.guard.js';
+import { extractBearerToken } from './api-key.guard.js';
 import { isPublic } from './public.decorator.js';
 
 /** Counts in this process; instances that are to count together need a `storage` that they share. */
-export function throttler({
+export function createThrottlerModule({
   keyRequestsPerMinute: limit,
 }: Pick<Config, 'keyRequestsPerMinute'>): DynamicModule {
   // Without a block a key has its next request as soon as the oldest of the last minute is a minute old.
@@ -23,13 +23,13 @@ export function throttler({
  * @throws {ApiError} TOO_MANY_REQUESTS
  */
 @Injectable()
-export class KeyRateGuard extends ThrottlerGuard {
+export class ApiKeyRateLimitGuard extends ThrottlerGuard {
   protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
     return Promise.resolve(isPublic(context.getHandler()));
   }
 
   protected override getTracker(request: Request): Promise<string> {
-    return Promise.resolve(keyOf(request)!);
+    return Promise.resolve(extractBearerToken(request)!);
   }
 
   /** By default each operation would have a limit of its own. No storage gets to see the key. */

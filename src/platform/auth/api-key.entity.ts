@@ -1,5 +1,5 @@
 import { Column, Entity, PrimaryGeneratedColumn, Unique } from 'typeorm';
-import { epoch } from '../database/columns.js';
+import { epochMillisTransformer } from '../database/columns.js';
 
 /** An API key as it is kept: the key itself is nowhere, only its hash. */
 @Entity('api_keys')
@@ -16,16 +16,16 @@ export class ApiKey {
   @Column('varchar', { length: 64 })
   hash!: string;
 
-  @Column('bigint', { name: 'created_at', transformer: epoch })
+  @Column('bigint', { name: 'created_at', transformer: epochMillisTransformer })
   createdAt!: Date;
 
-  @Column('bigint', { name: 'expires_at', nullable: true, transformer: epoch })
+  @Column('bigint', { name: 'expires_at', nullable: true, transformer: epochMillisTransformer })
   expiresAt!: Date | null;
 
-  @Column('bigint', { name: 'revoked_at', nullable: true, transformer: epoch })
+  @Column('bigint', { name: 'revoked_at', nullable: true, transformer: epochMillisTransformer })
   revokedAt!: Date | null;
 
   /** To the minute, so that a busy key costs one write a minute. */
-  @Column('bigint', { name: 'last_used_at', nullable: true, transformer: epoch })
+  @Column('bigint', { name: 'last_used_at', nullable: true, transformer: epochMillisTransformer })
   lastUsedAt!: Date | null;
 }

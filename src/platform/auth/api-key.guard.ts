@@ -1,17 +1,17 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
 import { DatabaseConnection } from '../database/database-connection.js';
-import { patiently, unavailable } from '../database/driver-errors.js';
+import { withDeadline, databaseUnavailable } from '../database/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { FailedAuthentications } from './auth-failure-limiter.js';
+import { AuthFailureLimiter } from './auth-failure-limiter.js';
 import { isPublic } from './public.decorator.js';
 
 /** RFC 6750, section 2.1, with the scheme in any case (RFC 9110, section 11.1), and the longest key that we take. */
 const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;
 
 /** The API key that a request carries, valid or not. */
-export function keyOf({ headers: { authorization } }: Request): string | undefined {
+export function extractBearerToken({ headers: { authorization } }: Request): string | undefined {
   return authorization === undefined ? undefined : BEARER.exec(authorization)?.[1];
 }
 
@@ -21,7 +21,7 @@ export class ApiKeyGuard implements CanActivate {
   constructor(
     private readonly keys: ApiKeysService,
     private readonly database: DatabaseConnection,
-    private readonly failures: FailedAuthentications,
+    private readonly failures: AuthFailureLimiter,
   ) {}
 
   canActivate(context: ExecutionContext): true | Promise<true> {
@@ -34,30 +34,32 @@ export class ApiKeyGuard implements CanActivate {
     if (authorization === undefined || !/^Bearer +\S/i.test(authorization)) {
       throw unauthorized('The API key is missing: send Authorization: Bearer <API_KEY>.');
     }
-    if (!this.database.isOpen) throw unavailable();
-    const key = keyOf(request);
-    return (key !== undefined && this.keys.isRemembered(key)) || this.look(key, request.ip);
+    if (!this.database.isReady) throw databaseUnavailable();
+    const key = extractBearerToken(request);
+    return (
+      (key !== undefined && this.keys.isCachedAndValid(key)) || this.verifyKey(key, request.ip)
+    );
   }
 
   /**
    * Looks a key up. Past the limit of its address an unknown key is refused without a query of its
    * own, and a valid one passes all the same.
    */
-  private async look(key: string | undefined, address: string | undefined): Promise<true> {
-    const wait = this.failures.take(address);
+  private async verifyKey(key: string | undefined, address: string | undefined): Promise<true> {
+    const wait = this.failures.consume(address);
     let valid: boolean | undefined;
     try {
       if (key === undefined) valid = false;
       else
-        valid = await patiently(
+        valid = await withDeadline(
           wait === 0 ? this.keys.isValid(key) : this.keys.isListedAndValid(key),
         );
     } finally {
       // What could not be told for want of a database is no failure of the client.
-      if (wait === 0 && valid !== false) this.failures.giveBack(address);
+      if (wait === 0 && valid !== false) this.failures.refund(address);
     }
     if (valid) return true;
-    if (wait > 0) throw tooMany(wait);
+    if (wait > 0) throw tooManyRequests(wait);
     throw unauthorized(
       'The API key is not valid: it is unknown, expired or revoked.',
       'invalid_token',
@@ -66,7 +68,7 @@ export class ApiKeyGuard implements CanActivate {
 }
 
 /** RFC 6585, section 4; RFC 9110, section 10.2.3: whole seconds. */
-function tooMany(wait: number): ApiError {
+function tooManyRequests(wait: number): ApiError {
   return new ApiError(
     'TOO_MANY_REQUESTS',
     'Too many invalid API keys came from this address; a valid one is still taken.',

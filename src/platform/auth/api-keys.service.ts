@@ -3,21 +3,21 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, IsNull, MoreThan, Repository } from 'typeorm';
-import { isRefusal } from '../database/driver-errors.js';
-import { shareNext } from '../database/coalesce.js';
+import { isDataOrConstraintError } from '../database/driver-errors.js';
+import { coalesce } from '../database/coalesce.js';
 import { ApiKey } from './api-key.entity.js';
 
 /** Milliseconds after which a key that was found valid is looked up again: a revoked one stops within them. */
-const RECHECK_AFTER = 2_000;
+const KEY_CACHE_TTL_MS = 2_000;
 /** How many recently used keys are remembered. */
-const REMEMBERED_KEYS = 1_000;
+const KEY_CACHE_SIZE = 1_000;
 const MINUTE = 60_000;
 /** Milliseconds between two readings of the whole table (see `isListed`). */
 const LISTING_PAUSE = 100;
 /** Milliseconds in which the last uses of several keys are gathered into one write. */
-const LAST_USE_DELAY = 1_000;
+const LAST_USED_FLUSH_DELAY_MS = 1_000;
 
-interface RecentKey {
+interface CachedKey {
   readonly key: ApiKey;
   readonly checkedAt: number;
 }
@@ -30,11 +30,11 @@ export class ApiKeysService implements BeforeApplicationShutdown {
    * Keys found valid a moment ago, by the key itself, so that a busy client costs neither a hash
    * (3 us) nor a query a request. The oldest entry goes first.
    */
-  private readonly recent = new Map<string, RecentKey>();
+  private readonly keyCache = new Map<string, CachedKey>();
   /** The hashes of the keys that were valid when the table was last read. */
   private listed = new Set<string>();
   private listingPause: Promise<unknown> = Promise.resolve();
-  private readonly readListed = shareNext(async () => {
+  private readonly readListed = coalesce(async () => {
     await this.listingPause;
     const valid = { revokedAt: IsNull() };
     const records = await this.keys.find({
@@ -48,8 +48,8 @@ export class ApiKeysService implements BeforeApplicationShutdown {
     this.listingPause = delay(LISTING_PAUSE, undefined, { ref: false });
   });
   /** The ids of the keys used, by the minute of their use. */
-  private readonly unwrittenUses = new Map<number, number[]>();
-  private writing: NodeJS.Timeout | undefined;
+  private readonly pendingLastUsed = new Map<number, number[]>();
+  private flushTimer: NodeJS.Timeout | undefined;
 
   constructor(@InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>) {}
 
@@ -58,29 +58,31 @@ export class ApiKeysService implements BeforeApplicationShutdown {
    * must be looked up. A revoked key stays valid for `RECHECK_AFTER` milliseconds at most, an
    * expired one not at all.
    */
-  isRemembered(key: string): boolean {
+  isCachedAndValid(key: string): boolean {
     const now = Date.now();
-    const recent = this.recent.get(key);
-    if (recent === undefined || Math.abs(now - recent.checkedAt) >= RECHECK_AFTER) return false;
-    return this.accept(recent.key, now);
+    const keyCache = this.keyCache.get(key);
+    if (keyCache === undefined || Math.abs(now - keyCache.checkedAt) >= KEY_CACHE_TTL_MS)
+      return false;
+    return this.checkExpiryAndTouch(keyCache.key, now);
   }
 
   /** Looks a key up, with one query, and tells whether it is valid now. A new key is valid at once. */
   async isValid(key: string): Promise<boolean> {
     const now = Date.now();
-    const hash = hashOf(key);
+    const hash = hashKey(key);
     const record = await this.keys.findOneBy({ hash, revokedAt: IsNull() });
-    const before = this.recent.get(key)?.key;
-    this.recent.delete(key);
+    const before = this.keyCache.get(key)?.key;
+    this.keyCache.delete(key);
     if (record === null && before !== undefined) {
       this.logger.log(`API key ${before.id} (${before.name}) was revoked: it lets nobody in`);
     }
-    if (record === null || !this.accept(record, now)) {
+    if (record === null || !this.checkExpiryAndTouch(record, now)) {
       this.listed.delete(hash);
       return false;
     }
-    this.recent.set(key, { key: record, checkedAt: now });
-    if (this.recent.size > REMEMBERED_KEYS) this.recent.delete(this.recent.keys().next().value!);
+    this.keyCache.set(key, { key: record, checkedAt: now });
+    if (this.keyCache.size > KEY_CACHE_SIZE)
+      this.keyCache.delete(this.keyCache.keys().next().value!);
     return true;
   }
 
@@ -90,7 +92,7 @@ export class ApiKeysService implements BeforeApplicationShutdown {
    * milliseconds, all together; a key that was created before it is asked for is found.
    */
   async isListedAndValid(key: string): Promise<boolean> {
-    const hash = hashOf(key);
+    const hash = hashKey(key);
     if (!this.listed.has(hash)) await this.readListed();
     return this.listed.has(hash) && this.isValid(key);
   }
@@ -109,12 +111,12 @@ export class ApiKeysService implements BeforeApplicationShutdown {
   }
 
   /** Makes sure that a key from the configuration exists. One that was revoked stays revoked. */
-  async ensure(key: string, name: string): Promise<void> {
-    const record = await this.keys.findOneBy({ hash: hashOf(key) });
+  async ensureKey(key: string, name: string): Promise<void> {
+    const record = await this.keys.findOneBy({ hash: hashKey(key) });
     if (record === null) {
       await this.insert(key, name, null).catch((error: unknown) => {
         // Another process that starts at the same moment was faster.
-        if (!isRefusal(error)) throw error;
+        if (!isDataOrConstraintError(error)) throw error;
       });
     } else if (record.revokedAt !== null)
       this.logger.warn(`The ${name} key is revoked: it lets nobody in`);
@@ -144,14 +146,14 @@ export class ApiKeysService implements BeforeApplicationShutdown {
   }
 
   async beforeApplicationShutdown(): Promise<void> {
-    clearTimeout(this.writing);
-    await this.writeUses();
+    clearTimeout(this.flushTimer);
+    await this.flushLastUsed();
   }
 
   private async insert(key: string, name: string, expiresAt: Date | null): Promise<ApiKey> {
     const record = await this.keys.save({
       name,
-      hash: hashOf(key),
+      hash: hashKey(key),
       createdAt: new Date(),
       expiresAt,
     });
@@ -159,22 +161,25 @@ export class ApiKeysService implements BeforeApplicationShutdown {
     return record;
   }
 
-  private accept(record: ApiKey, now: number): boolean {
+  private checkExpiryAndTouch(record: ApiKey, now: number): boolean {
     if (record.expiresAt !== null && record.expiresAt.getTime() <= now) return false;
     if (now - (record.lastUsedAt?.getTime() ?? 0) >= MINUTE) {
       const minute = now - (now % MINUTE);
       record.lastUsedAt = new Date(minute);
-      this.unwrittenUses.set(minute, [...(this.unwrittenUses.get(minute) ?? []), record.id]);
-      this.writing ??= setTimeout(() => void this.writeUses(), LAST_USE_DELAY).unref();
+      this.pendingLastUsed.set(minute, [...(this.pendingLastUsed.get(minute) ?? []), record.id]);
+      this.flushTimer ??= setTimeout(
+        () => void this.flushLastUsed(),
+        LAST_USED_FLUSH_DELAY_MS,
+      ).unref();
     }
     return true;
   }
 
   /** A use that cannot be written is no reason to refuse it, nor to fail: it is logged. */
-  private async writeUses(): Promise<void> {
-    this.writing = undefined;
-    const uses = [...this.unwrittenUses];
-    this.unwrittenUses.clear();
+  private async flushLastUsed(): Promise<void> {
+    this.flushTimer = undefined;
+    const uses = [...this.pendingLastUsed];
+    this.pendingLastUsed.clear();
     try {
       for (const [minute, ids] of uses) {
         await this.keys.update({ id: In(ids) }, { lastUsedAt: new Date(minute) });
@@ -185,6 +190,6 @@ export class ApiKeysService implements BeforeApplicationShutdown {
   }
 }
 
-function hashOf(key: string): string {
+function hashKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }

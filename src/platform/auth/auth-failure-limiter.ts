@@ -4,9 +4,9 @@ import { CONFIG, type Config } from '../config/config.js';
 
 const MINUTE = 60_000;
 /** How many addresses are kept apart; about 1 MB. The one that was quiet the longest goes first. */
-const REMEMBERED_ADDRESSES = 10_000;
+const MAX_TRACKED_CLIENTS = 10_000;
 /** All addresses together fail at most as often as this many of them, so that many addresses help nobody. */
-const ADDRESSES_AT_ONCE = 20;
+const GLOBAL_LIMIT_FACTOR = 20;
 
 /**
  * Counts the look-ups of keys that fail, by client address, as leaky buckets: an address may fail as
@@ -15,7 +15,7 @@ const ADDRESSES_AT_ONCE = 20;
  * I.371, annex A).
  */
 @Injectable()
-export class FailedAuthentications {
+export class AuthFailureLimiter {
   private readonly emptyAt = new Map<string, number>();
   private allEmptyAt = 0;
   /** Milliseconds in which one failure runs out, of one address and of all; 0 where nothing is counted. */
@@ -24,7 +24,7 @@ export class FailedAuthentications {
 
   constructor(@Inject(CONFIG) { authFailuresPerMinute }: Pick<Config, 'authFailuresPerMinute'>) {
     this.cost = authFailuresPerMinute === 0 ? 0 : MINUTE / authFailuresPerMinute;
-    this.sharedCost = this.cost / ADDRESSES_AT_ONCE;
+    this.sharedCost = this.cost / GLOBAL_LIMIT_FACTOR;
   }
 
   /**
@@ -33,8 +33,8 @@ export class FailedAuthentications {
    *
    * @returns 0 where it was counted, else the milliseconds after which one will be
    */
-  take(address: string | undefined): number {
-    const client = clientOf(address);
+  consume(address: string | undefined): number {
+    const client = normalizeClientIp(address);
     const now = performance.now();
     const emptyAt = Math.max(now, this.emptyAt.get(client) ?? 0);
     const allEmptyAt = Math.max(now, this.allEmptyAt);
@@ -46,8 +46,8 @@ export class FailedAuthentications {
     return 0;
   }
 
-  giveBack(address: string | undefined): void {
-    const client = clientOf(address);
+  refund(address: string | undefined): void {
+    const client = normalizeClientIp(address);
     const emptyAt = this.emptyAt.get(client);
     if (emptyAt !== undefined) this.set(client, emptyAt - this.cost);
     this.allEmptyAt -= this.sharedCost;
@@ -56,7 +56,7 @@ export class FailedAuthentications {
   private set(client: string, emptyAt: number): void {
     this.emptyAt.delete(client);
     if (emptyAt > performance.now()) this.emptyAt.set(client, emptyAt);
-    if (this.emptyAt.size > REMEMBERED_ADDRESSES)
+    if (this.emptyAt.size > MAX_TRACKED_CLIENTS)
       this.emptyAt.delete(this.emptyAt.keys().next().value!);
   }
 }
@@ -65,7 +65,7 @@ export class FailedAuthentications {
  * Whom an address stands for: an IPv6 client has a whole /64 to choose from (RFC 4291, section
  * 2.5.4), so all of it is one. What is no address, because a proxy wrote something else, is one too.
  */
-function clientOf(address: string | undefined): string {
+function normalizeClientIp(address: string | undefined): string {
   if (address === undefined || !ipaddr.isValid(address)) return '';
   const client = ipaddr.process(address);
   return client.kind() === 'ipv6' ? client.toByteArray().slice(0, 8).join('.') : client.toString();

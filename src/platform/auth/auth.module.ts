@@ -5,11 +5,11 @@ import { DatabaseConnection } from '../database/database-connection.js';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { ApiKey } from './api-key.entity.js';
 import { ApiKeysService } from './api-keys.service.js';
-import { FailedAuthentications } from './auth-failure-limiter.js';
+import { AuthFailureLimiter } from './auth-failure-limiter.js';
 
 @Module({
   imports: [TypeOrmModule.forFeature([ApiKey])],
-  providers: [ApiKeysService, ApiKeyGuard, FailedAuthentications],
+  providers: [ApiKeysService, ApiKeyGuard, AuthFailureLimiter],
   exports: [ApiKeysService, ApiKeyGuard],
 })
 export class AuthModule implements OnModuleInit {
@@ -22,6 +22,6 @@ export class AuthModule implements OnModuleInit {
   onModuleInit(): void {
     const { bootstrapApiKey } = this.config;
     if (bootstrapApiKey === undefined) return;
-    this.database.whenOpen(() => this.keys.ensure(bootstrapApiKey, 'bootstrap'));
+    this.database.onReady(() => this.keys.ensureKey(bootstrapApiKey, 'bootstrap'));
   }
 }

@@ -15,6 +15,6 @@ export function isPublic(handler: object): boolean {
  * Whether the `ApiKeyGuard` stands before a handler of the Express router: Nest copies the metadata
  * of a controller's method to it, which a handler that is not Nest's own, such as Swagger UI's, lacks.
  */
-export function isGuarded(handler: object): boolean {
+export function requiresApiKey(handler: object): boolean {
   return Reflect.hasMetadata(PATH_METADATA, handler) && !isPublic(handler);
 }

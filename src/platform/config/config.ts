@@ -57,9 +57,9 @@ export interface Config {
 
 /** The configuration is unusable. `problems` names each variable and what is wrong, never its value. */
 export class ConfigError extends Error {
-  constructor(readonly problems: readonly string[]) {
+  constructor(readonly issues: readonly string[]) {
     super(
-      `The configuration is not usable:\n${problems.map((problem) => `  - ${problem}`).join('\n')}`,
+      `The configuration is not usable:\n${issues.map((problem) => `  - ${problem}`).join('\n')}`,
     );
     this.name = 'ConfigError';
   }
@@ -80,7 +80,7 @@ function Check(isValid: (value: string) => boolean, message: string): PropertyDe
     });
 }
 
-function WholeNumber(min: number, max: number): PropertyDecorator {
+function IntegerInRange(min: number, max: number): PropertyDecorator {
   return Check(
     (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
     `must be a whole number from ${min} to ${max}`,
@@ -115,7 +115,7 @@ class Environment {
   HOST?: string;
 
   @IsOptional()
-  @WholeNumber(0, 65535)
+  @IntegerInRange(0, 65535)
   PORT?: string;
 
   @IsOptional()
@@ -126,15 +126,15 @@ class Environment {
   DATABASE_URL?: string;
 
   @IsOptional()
-  @WholeNumber(2, 1000)
+  @IntegerInRange(2, 1000)
   DATABASE_POOL_SIZE?: string;
 
   @IsOptional()
-  @WholeNumber(100, 60_000)
+  @IntegerInRange(100, 60_000)
   DATABASE_CONNECT_TIMEOUT_MS?: string;
 
   @IsOptional()
-  @WholeNumber(100, 60_000)
+  @IntegerInRange(100, 60_000)
   DATABASE_QUERY_TIMEOUT_MS?: string;
 
   @IsOptional()
@@ -172,12 +172,12 @@ class Environment {
   TRUST_PROXY?: string;
 
   @IsOptional()
-  @WholeNumber(0, 1_000_000)
+  @IntegerInRange(0, 1_000_000)
   AUTH_FAILURES_PER_MINUTE?: string;
 
   // For each request of a key those of the last minute are gone through.
   @IsOptional()
-  @WholeNumber(0, 10_000)
+  @IntegerInRange(0, 10_000)
   KEY_REQUESTS_PER_MINUTE?: string;
 
   @IsOptional()
@@ -185,11 +185,11 @@ class Environment {
   BODY_LIMIT?: string;
 
   @IsOptional()
-  @WholeNumber(1000, 3_600_000)
+  @IntegerInRange(1000, 3_600_000)
   KEEP_ALIVE_TIMEOUT_MS?: string;
 
   @IsOptional()
-  @WholeNumber(0, 5_000)
+  @IntegerInRange(0, 5_000)
   SHUTDOWN_DELAY_MS?: string;
 }
 
@@ -234,35 +234,35 @@ export function loadEnvFile(): void {
  *
  * @throws {ConfigError} with every problem at once, by name
  */
-export function loadConfig(env: NodeJS.ProcessEnv = process.env): Config {
+export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config {
   // Of all names only such as ours: the environment may hold any, even `constructor`.
-  const given = Object.fromEntries(
-    Object.entries(env).filter(([name, value]) => /^[A-Z_]+$/.test(name) && value !== ''),
+  const env = Object.fromEntries(
+    Object.entries(environment).filter(([name, value]) => /^[A-Z_]+$/.test(name) && value !== ''),
   );
-  const variables = Object.assign(new Environment(), given);
-  const errors = validateSync(variables, { stopAtFirstError: true });
+  const parsed = Object.assign(new Environment(), env);
+  const errors = validateSync(parsed, { stopAtFirstError: true });
   if (errors.length > 0) {
     throw new ConfigError(errors.flatMap((error) => Object.values(error.constraints ?? {})));
   }
 
-  const port = Number(variables.PORT ?? 3000);
-  const trustProxy = variables.TRUST_PROXY;
+  const port = Number(parsed.PORT ?? 3000);
+  const trustProxy = parsed.TRUST_PROXY;
   return Object.freeze({
-    production: given['NODE_ENV'] === 'production',
-    host: variables.HOST ?? '127.0.0.1',
+    production: env['NODE_ENV'] === 'production',
+    host: parsed.HOST ?? '127.0.0.1',
     port,
-    database: Object.freeze(databaseConfig(variables)),
-    queryTimeout: Number(variables.DATABASE_QUERY_TIMEOUT_MS ?? 2_000),
-    bootstrapApiKey: variables.BOOTSTRAP_API_KEY,
-    publicBaseUrl: variables.PUBLIC_BASE_URL ?? `http://localhost:${port}/v1`,
-    stagingBaseUrl: variables.STAGING_BASE_URL,
-    logLevel: variables.LOG_LEVEL ?? 'info',
-    corsOrigins: Object.freeze(splitList(variables.CORS_ORIGINS)),
+    database: Object.freeze(databaseConfig(parsed)),
+    queryTimeout: Number(parsed.DATABASE_QUERY_TIMEOUT_MS ?? 2_000),
+    bootstrapApiKey: parsed.BOOTSTRAP_API_KEY,
+    publicBaseUrl: parsed.PUBLIC_BASE_URL ?? `http://localhost:${port}/v1`,
+    stagingBaseUrl: parsed.STAGING_BASE_URL,
+    logLevel: parsed.LOG_LEVEL ?? 'info',
+    corsOrigins: Object.freeze(splitList(parsed.CORS_ORIGINS)),
     trustProxy: trustProxy && /^\d+$/.test(trustProxy) ? Number(trustProxy) : trustProxy,
-    authFailuresPerMinute: Number(variables.AUTH_FAILURES_PER_MINUTE ?? 300),
-    keyRequestsPerMinute: Number(variables.KEY_REQUESTS_PER_MINUTE ?? 0),
-    bodyLimit: parseSize(variables.BODY_LIMIT ?? '100kb'),
-    keepAliveTimeout: Number(variables.KEEP_ALIVE_TIMEOUT_MS ?? 72_000),
-    shutdownDelay: Number(variables.SHUTDOWN_DELAY_MS ?? 0),
+    authFailuresPerMinute: Number(parsed.AUTH_FAILURES_PER_MINUTE ?? 300),
+    keyRequestsPerMinute: Number(parsed.KEY_REQUESTS_PER_MINUTE ?? 0),
+    bodyLimit: parseSize(parsed.BODY_LIMIT ?? '100kb'),
+    keepAliveTimeout: Number(parsed.KEEP_ALIVE_TIMEOUT_MS ?? 72_000),
+    shutdownDelay: Number(parsed.SHUTDOWN_DELAY_MS ?? 0),
   });
 }

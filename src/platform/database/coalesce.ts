@@ -4,7 +4,7 @@
  *
  * @param task its error reaches those who share the run
  */
-export function shareNext<T>(task: () => Promise<T>): () => Promise<T> {
+export function coalesce<T>(task: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve();
   let next: Promise<T> | undefined;
   return () =>

@@ -12,18 +12,18 @@ import {
  * Keeps a point in time as milliseconds since 1970 UTC: the one form that both databases keep and
  * compare alike. PostgreSQL's driver gives a bigint as text.
  */
-export const epoch: ValueTransformer = {
+export const epochMillisTransformer: ValueTransformer = {
   to: (date: Date | null | undefined) => date?.getTime() ?? date,
   from: (time: number | string | null) => (time === null ? null : new Date(Number(time))),
 };
 
 /** The name of an entity's table, which is known before the database is open. */
-export function tableOf(entity: Type): string {
+export function getTableName(entity: Type): string {
   return getMetadataArgsStorage().tables.find(({ target }) => target === entity)!.name!;
 }
 
 /** Keeps a whole number of up to 53 bits. PostgreSQL's driver gives a bigint as text. */
-export const wholeNumber: ValueTransformer = {
+export const bigintTransformer: ValueTransformer = {
   to: (value: unknown) => value,
   from: (value: string | number | null) => (value === null ? null : Number(value)),
 };
@@ -60,7 +60,7 @@ export function idColumn({ dataSource }: QueryRunner, constraintName: string): T
  * it, which the ids alone would not tell, because they may commit in another order than they were
  * drawn. SQLite needs none of it (see `Revision`).
  */
-export async function trackRevision(queryRunner: QueryRunner, table: string): Promise<void> {
+export async function addRevisionTrigger(queryRunner: QueryRunner, table: string): Promise<void> {
   if (!isPostgres(queryRunner.dataSource)) return;
   await queryRunner.query(`INSERT INTO "revisions" ("name", "value") VALUES ('${table}', 0)`);
   await queryRunner.query(
@@ -69,8 +69,8 @@ export async function trackRevision(queryRunner: QueryRunner, table: string): Pr
   );
 }
 
-/** Undoes {@link trackRevision}. */
-export async function untrackRevision(queryRunner: QueryRunner, table: string): Promise<void> {
+/** Undoes {@link addRevisionTrigger}. */
+export async function dropRevisionTrigger(queryRunner: QueryRunner, table: string): Promise<void> {
   if (!isPostgres(queryRunner.dataSource)) return;
   await queryRunner.query(`DROP TRIGGER "tr_${table}_revision" ON "${table}"`);
   await queryRunner.query(`DELETE FROM "revisions" WHERE "name" = '${table}'`);

@@ -60,7 +60,7 @@ export function databaseOptions(
     // An idle connection that breaks is replaced at its next use; there is nothing to report.
     poolErrorHandler: () => undefined,
     extra: {
-      Client: impatientClient(),
+      Client: createPgClientWithHardTimeout(),
       keepAlive: true,
       // The server's limit stops the query; the client's, a little later, a server that hangs.
       ...(queryTimeout && { statement_timeout: queryTimeout, query_timeout: queryTimeout + 200 }),
@@ -73,7 +73,7 @@ export function databaseOptions(
  * to the next one, which then waits for both. This client cuts the connection, and the pool makes
  * another. pg is loaded here, by those who need it: it takes 5 MB of memory.
  */
-function impatientClient(): typeof Client {
+function createPgClientWithHardTimeout(): typeof Client {
   const pg = createRequire(import.meta.url)('pg') as { Client: typeof Client };
   return class extends pg.Client {
     // pg's overloads have no common signature.

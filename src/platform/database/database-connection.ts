@@ -10,13 +10,13 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { PetstoreDataSource } from './petstore-data-source.js';
-import { isLocked, isUnavailable } from './driver-errors.js';
+import { isBusyError, isUnavailable } from './driver-errors.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { databaseOptions } from './data-source-options.js';
 
 /** Milliseconds between two tries to reach a database that is away: the first, and the longest. */
-const FIRST_PAUSE = 500;
-const LONGEST_PAUSE = 15_000;
+const INITIAL_RETRY_DELAY_MS = 500;
+const MAX_RETRY_DELAY_MS = 15_000;
 
 /**
  * Opens the database at the start. A PostgreSQL server that is away, or a SQLite file that is locked,
@@ -25,11 +25,11 @@ const LONGEST_PAUSE = 15_000;
 @Injectable()
 export class DatabaseConnection implements OnApplicationBootstrap, OnApplicationShutdown {
   /** The schema is up to date and queries may be sent. */
-  isOpen = false;
+  isReady = false;
   /** Resolves when `isOpen` becomes true; rejects where the database cannot be used at all. */
-  opened: Promise<void> = Promise.resolve();
+  ready: Promise<void> = Promise.resolve();
   private readonly logger = new Logger(DatabaseConnection.name);
-  private readonly tasks: (() => Promise<void>)[] = [];
+  private readonly readyHooks: (() => Promise<void>)[] = [];
   private readonly stop = new AbortController();
 
   constructor(
@@ -42,8 +42,8 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
    * Runs a task once the database is open, before any request is let through to it. To be called
    * before the application is initialised, as in `onModuleInit`.
    */
-  whenOpen(task: () => Promise<void>): void {
-    this.tasks.push(task);
+  onReady(task: () => Promise<void>): void {
+    this.readyHooks.push(task);
   }
 
   /** @throws where the database cannot be used, and waiting would not help */
@@ -52,9 +52,9 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       await this.open();
     } catch (error) {
       const mayRecover =
-        this.config.database.type === 'sqlite' ? isLocked(error) : isUnavailable(error);
-      if (!mayRecover) throw this.unusable(error as Error);
-      this.opened = this.openLater(error as Error);
+        this.config.database.type === 'sqlite' ? isBusyError(error) : isUnavailable(error);
+      if (!mayRecover) throw this.toStartupError(error as Error);
+      this.ready = this.retryConnect(error as Error);
     }
   }
 
@@ -62,22 +62,22 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     this.stop.abort();
   }
 
-  private async openLater(firstError: Error): Promise<void> {
+  private async retryConnect(firstError: Error): Promise<void> {
     let error = firstError;
     for (
-      let pause = FIRST_PAUSE;
+      let retryDelay = INITIAL_RETRY_DELAY_MS;
       !this.stop.signal.aborted;
-      pause = Math.min(pause * 2, LONGEST_PAUSE)
+      retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS)
     ) {
-      this.metrics.observe(error);
+      this.metrics.recordError(error);
       this.logger.warn(
-        `The database does not answer (${error.message}); trying again in ${pause} ms`,
+        `The database does not answer (${error.message}); trying again in ${retryDelay} ms`,
       );
-      await delay(pause, undefined, { signal: this.stop.signal }).catch(() => undefined);
+      await delay(retryDelay, undefined, { signal: this.stop.signal }).catch(() => undefined);
       try {
         return await this.open();
       } catch (reason) {
-        if (!isUnavailable(reason)) throw this.unusable(reason as Error);
+        if (!isUnavailable(reason)) throw this.toStartupError(reason as Error);
         error = reason as Error;
       }
     }
@@ -94,12 +94,12 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     // It is after a try whose tasks failed.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
     await (this.dataSource as PetstoreDataSource).waitWithoutBlocking();
-    for (const task of this.tasks) await task();
-    this.isOpen = true;
+    for (const task of this.readyHooks) await task();
+    this.isReady = true;
   }
 
   /** The address of a server holds a password, and is not told. */
-  private unusable(error: Error): Error {
+  private toStartupError(error: Error): Error {
     const { database } = this.config;
     const name = database.type === 'sqlite' ? `The database ${database.file}` : 'The database';
     return new Error(`${name} cannot be used: ${error.message}`, { cause: error });

@@ -2,18 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Pool } from 'pg';
 import { DataSource, QueryFailedError } from 'typeorm';
-import { type Counter, Metrics } from '../metrics/metrics-registry.js';
-import { databaseCodeOf, isUnavailable } from './driver-errors.js';
+import { type Counter, MetricsRegistry } from '../metrics/metrics-registry.js';
+import { getDriverErrorCode, isUnavailable } from './driver-errors.js';
 import { isPostgres } from './columns.js';
 
 /** The figures of the database: what failed, and the connections to PostgreSQL. */
 @Injectable()
 export class DatabaseMetrics {
   private readonly errors = new Map<string, Counter>();
-  private readonly seen = new WeakSet<object>();
+  private readonly recorded = new WeakSet<object>();
 
   constructor(
-    private readonly metrics: Metrics,
+    private readonly metrics: MetricsRegistry,
     @InjectDataSource() dataSource: DataSource,
   ) {
     if (!isPostgres(dataSource)) return;
@@ -38,14 +38,14 @@ export class DatabaseMetrics {
    * Counts an error by the driver's code, if it is one of the database. One that many requests share,
    * as a group of creates does, is one.
    */
-  observe(error: unknown): void {
+  recordError(error: unknown): void {
     if (!(error instanceof QueryFailedError) && !isUnavailable(error)) return;
     const cause: unknown = error instanceof QueryFailedError ? error.driverError : error;
     if (typeof cause === 'object' && cause !== null) {
-      if (this.seen.has(cause)) return;
-      this.seen.add(cause);
+      if (this.recorded.has(cause)) return;
+      this.recorded.add(cause);
     }
-    const code = databaseCodeOf(error) || 'none';
+    const code = getDriverErrorCode(error) || 'none';
     const counter =
       this.errors.get(code) ??
       this.metrics.counter('petstore_database_errors_total', 'Times that the database failed.', {

@@ -5,7 +5,7 @@ import { DatabaseConnection } from './database-connection.js';
 import { PetstoreDataSource } from './petstore-data-source.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { databaseOptions } from './data-source-options.js';
-import { Revision } from './table-revision-tracker.js';
+import { TableRevisionTracker } from './table-revision-tracker.js';
 
 @Global()
 @Module({
@@ -20,7 +20,7 @@ import { Revision } from './table-revision-tracker.js';
       dataSourceFactory: async (options) => new PetstoreDataSource(options!),
     }),
   ],
-  providers: [DatabaseConnection, DatabaseMetrics, Revision],
-  exports: [DatabaseConnection, DatabaseMetrics, Revision],
+  providers: [DatabaseConnection, DatabaseMetrics, TableRevisionTracker],
+  exports: [DatabaseConnection, DatabaseMetrics, TableRevisionTracker],
 })
 export class DatabaseModule {}

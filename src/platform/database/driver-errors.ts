@@ -6,24 +6,24 @@ import { ApiError } from '../errors/api-error.js';
  * of it was stored, and trying again would not help. PostgreSQL's classes 22 and 23 are data
  * exceptions and violated constraints (https://www.postgresql.org/docs/18/errcodes-appendix.html).
  */
-export function isRefusal(error: unknown): boolean {
+export function isDataOrConstraintError(error: unknown): boolean {
   return (
     error instanceof QueryFailedError &&
-    /^(SQLITE_CONSTRAINT|2[23]...$)/.test(codeOf(error.driverError))
+    /^(SQLITE_CONSTRAINT|2[23]...$)/.test(getCode(error.driverError))
   );
 }
 
 /** Whether another process holds the lock of the SQLite file. Nothing was done; later it may be. */
-export function isLocked(error: unknown): boolean {
+export function isBusyError(error: unknown): boolean {
   const cause: unknown = error instanceof QueryFailedError ? error.driverError : error;
-  return /^SQLITE_BUSY(_RECOVERY)?$/.test(codeOf(cause));
+  return /^SQLITE_BUSY(_RECOVERY)?$/.test(getCode(cause));
 }
 
 /** Whether a statement broke a foreign key: it refers to a row that does not exist, or deletes one that is referred to. */
 export function isForeignKeyViolation(error: unknown): boolean {
   return (
     error instanceof QueryFailedError &&
-    /^(SQLITE_CONSTRAINT_FOREIGNKEY|23503|23001)$/.test(codeOf(error.driverError))
+    /^(SQLITE_CONSTRAINT_FOREIGNKEY|23503|23001)$/.test(getCode(error.driverError))
   );
 }
 
@@ -43,18 +43,18 @@ const NO_CONNECTION =
 export function isUnavailable(error: unknown): boolean {
   const queryFailed = error instanceof QueryFailedError;
   const cause: unknown = queryFailed ? error.driverError : error;
-  const code = codeOf(cause);
+  const code = getCode(cause);
   if (code !== '') return UNAVAILABLE.test(code);
   // A failed query without a code is one that pg itself gave up on.
   return queryFailed || (cause instanceof Error && NO_CONNECTION.test(cause.message));
 }
 
 /** The driver's code of a failure, such as `SQLITE_FULL`, `57P01` or `ECONNREFUSED`; empty where it has none. */
-export function databaseCodeOf(error: unknown): string {
-  return codeOf(error instanceof QueryFailedError ? error.driverError : error);
+export function getDriverErrorCode(error: unknown): string {
+  return getCode(error instanceof QueryFailedError ? error.driverError : error);
 }
 
-function codeOf(error: unknown): string {
+function getCode(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 }
 
@@ -63,23 +63,23 @@ function codeOf(error: unknown): string {
  * that it is answered within 5 seconds. The limits of the pool alone would let it wait longer: for a
  * query that others began, then for a connection, then for its own query.
  */
-const PATIENCE = 2_300;
+const QUERY_DEADLINE_MS = 2_300;
 
 /**
  * Waits for the database as long as a request may; what was begun goes on.
  *
  * @throws {ApiError} SERVICE_UNAVAILABLE
  */
-export async function patiently<T>(work: Promise<T>): Promise<T> {
+export async function withDeadline<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(unavailable()), PATIENCE);
+    timer = setTimeout(() => reject(databaseUnavailable()), QUERY_DEADLINE_MS);
   });
   return Promise.race([work, limit]).finally(() => clearTimeout(timer));
 }
 
 /** What a client is told while the database is away. */
-export function unavailable(cause?: unknown): ApiError {
+export function databaseUnavailable(cause?: unknown): ApiError {
   return new ApiError(
     'SERVICE_UNAVAILABLE',
     'The database does not answer. Try again later.',

@@ -10,7 +10,7 @@ import { isForeignKeyViolation } from './driver-errors.js';
  * @param row the properties of the entity that were to be stored
  * @returns VALIDATION_FAILED, or the error itself where no foreign key was broken
  */
-export async function explainReference(
+export async function toForeignKeyError(
   error: unknown,
   dataSource: DataSource,
   entity: Type,

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { DataSource, type Migration, type QueryRunner } from 'typeorm';
-import { isLocked } from './driver-errors.js';
+import { isBusyError } from './driver-errors.js';
 import { SQLITE_BUSY_TIMEOUT } from './data-source-options.js';
-import { idType, isPostgres, wholeNumber } from './columns.js';
+import { idType, isPostgres, bigintTransformer } from './columns.js';
 
 /** Milliseconds between two tries to get SQLite's write lock, at most. */
-const LONGEST_PAUSE = 50;
+const MAX_RETRY_DELAY_MS = 50;
 
 /** Names the advisory lock of the migrations, among the locks of all that share a PostgreSQL database. */
 const MIGRATION_LOCK = 7_738_378_831;
@@ -39,15 +39,15 @@ export class PetstoreDataSource extends DataSource {
     const query = runner.query.bind(runner) as (...all: unknown[]) => Promise<any>;
     runner.query = async (...all: unknown[]): Promise<any> => {
       const deadline = performance.now() + SQLITE_BUSY_TIMEOUT;
-      for (let pause = 1; ; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+      for (let retryDelay = 1; ; retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS)) {
         try {
           return await query(...all);
         } catch (error) {
           // Others must not come between the statements of a transaction.
-          const mayWait = isLocked(error) && !runner.isTransactionActive;
+          const mayWait = isBusyError(error) && !runner.isTransactionActive;
           if (!mayWait || performance.now() > deadline) throw error;
         }
-        await delay(pause);
+        await delay(retryDelay);
       }
     };
   }
@@ -70,14 +70,14 @@ export class PetstoreDataSource extends DataSource {
   }
 
   private async migratePostgres(): Promise<Migration[]> {
-    const holder = this.createQueryRunner();
+    const lockRunner = this.createQueryRunner();
     try {
-      await holder.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+      await lockRunner.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
       return await this.runMigrations();
     } finally {
       // Before the connection goes back to the pool: the lock belongs to the connection.
-      await holder.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]);
-      await holder.release();
+      await lockRunner.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]);
+      await lockRunner.release();
     }
   }
 
@@ -90,7 +90,7 @@ export class PetstoreDataSource extends DataSource {
     for (const column of this.entityMetadatas.flatMap((entity) => entity.columns)) {
       if (column.generationStrategy !== 'increment') continue;
       column.type = idType(this);
-      column.transformer = wholeNumber;
+      column.transformer = bigintTransformer;
     }
   }
 }

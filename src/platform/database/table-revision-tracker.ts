@@ -3,18 +3,18 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
 import { DataSource } from 'typeorm';
 import { isPostgres } from './columns.js';
-import { shareNext } from './coalesce.js';
+import { coalesce } from './coalesce.js';
 
 /**
  * Tells whether a table has changed: while its revision stays the same, what was read from it after
  * that revision was first seen is still true. Every commit counts, of this process and of any other.
  */
 @Injectable()
-export class Revision implements OnApplicationShutdown {
+export class TableRevisionTracker implements OnApplicationShutdown {
   private watcher: Database.Database | undefined;
-  private dataVersion: Database.Statement<[], number> | undefined;
+  private dataVersionStatement: Database.Statement<[], number> | undefined;
   /** Requests that wait at the same moment share one query. */
-  private readonly revisions = shareNext(async () => {
+  private readonly revisions = coalesce(async () => {
     const rows: { name: string; value: string }[] = await this.dataSource.query(
       'SELECT "name", "value" FROM "revisions"',
     );
@@ -32,8 +32,8 @@ export class Revision implements OnApplicationShutdown {
     if (isPostgres(this.dataSource)) {
       return this.revisions().then((revisions) => revisions.get(table)!);
     }
-    this.dataVersion ??= this.watch();
-    return this.dataVersion.get()!;
+    this.dataVersionStatement ??= this.openWatcher();
+    return this.dataVersionStatement.get()!;
   }
 
   onApplicationShutdown(): void {
@@ -46,7 +46,7 @@ export class Revision implements OnApplicationShutdown {
    * somebody with the `sqlite3` shell alike (https://sqlite.org/pragma.html#pragma_data_version;
    * measured: 2 us).
    */
-  private watch(): Database.Statement<[], number> {
+  private openWatcher(): Database.Statement<[], number> {
     this.watcher = new Database(this.dataSource.options.database as string, { readonly: true });
     return this.watcher.prepare<[], number>('PRAGMA data_version').pluck();
   }

@@ -6,59 +6,65 @@
 export const ERROR_CODES = {
   BAD_REQUEST: {
     status: 400,
-    when: 'the request is not valid HTTP, or its path cannot be decoded',
+    description: 'the request is not valid HTTP, or its path cannot be decoded',
   },
-  MALFORMED_JSON: { status: 400, when: 'the body is not JSON in UTF-8' },
+  MALFORMED_JSON: { status: 400, description: 'the body is not JSON in UTF-8' },
   VALIDATION_FAILED: {
     status: 400,
-    when: 'a property is missing, invalid or unknown; the message names each',
+    description: 'a property is missing, invalid or unknown; the message names each',
   },
-  UNAUTHORIZED: { status: 401, when: 'the API key is missing, unknown, expired or revoked' },
-  NOT_FOUND: { status: 404, when: 'nothing is served at the path, or it has no such resource' },
+  UNAUTHORIZED: { status: 401, description: 'the API key is missing, unknown, expired or revoked' },
+  NOT_FOUND: {
+    status: 404,
+    description: 'nothing is served at the path, or it has no such resource',
+  },
   METHOD_NOT_ALLOWED: {
     status: 405,
-    when: 'the path is served, but not with this method; Allow lists those that are',
+    description: 'the path is served, but not with this method; Allow lists those that are',
   },
-  REQUEST_TIMEOUT: { status: 408, when: 'the request did not arrive in time' },
+  REQUEST_TIMEOUT: { status: 408, description: 'the request did not arrive in time' },
   RESOURCE_IN_USE: {
     status: 409,
-    when: 'the resource cannot be deleted while another one refers to it',
+    description: 'the resource cannot be deleted while another one refers to it',
   },
-  GONE: { status: 410, when: 'the sunset date of the operation has passed' },
+  GONE: { status: 410, description: 'the sunset date of the operation has passed' },
   PRECONDITION_FAILED: {
     status: 412,
-    when: 'a file of Swagger UI is not the one that If-Match or If-Unmodified-Since asks for',
+    description:
+      'a file of Swagger UI is not the one that If-Match or If-Unmodified-Since asks for',
   },
-  PAYLOAD_TOO_LARGE: { status: 413, when: 'the body is larger than the limit' },
+  PAYLOAD_TOO_LARGE: { status: 413, description: 'the body is larger than the limit' },
   UNSUPPORTED_MEDIA_TYPE: {
     status: 415,
-    when: 'the body has a type, charset or encoding other than JSON in UTF-8',
+    description: 'the body has a type, charset or encoding other than JSON in UTF-8',
   },
-  RANGE_NOT_SATISFIABLE: { status: 416, when: 'a file of Swagger UI has no such range' },
+  RANGE_NOT_SATISFIABLE: { status: 416, description: 'a file of Swagger UI has no such range' },
   EXPECTATION_FAILED: {
     status: 417,
-    when: 'the Expect header asks for something other than 100-continue',
+    description: 'the Expect header asks for something other than 100-continue',
   },
   TOO_MANY_REQUESTS: {
     status: 429,
-    when: 'the address sent too many invalid API keys, or the key too many requests; try again after Retry-After',
+    description:
+      'the address sent too many invalid API keys, or the key too many requests; try again after Retry-After',
   },
   HEADERS_TOO_LARGE: {
     status: 431,
-    when: 'the request headers are larger than 16 KiB, or more than 100',
+    description: 'the request headers are larger than 16 KiB, or more than 100',
   },
   INTERNAL_ERROR: {
     status: 500,
-    when: 'the service failed; its log has the cause under the X-Request-Id',
+    description: 'the service failed; its log has the cause under the X-Request-Id',
   },
   NOT_IMPLEMENTED: {
     status: 501,
-    when: 'the operation is published, but not specified yet; or the request has a transfer coding other than chunked',
+    description:
+      'the operation is published, but not specified yet; or the request has a transfer coding other than chunked',
   },
   SERVICE_UNAVAILABLE: {
     status: 503,
-    when: 'the database does not answer, or the service stops; try again after Retry-After',
+    description: 'the database does not answer, or the service stops; try again after Retry-After',
   },
-} as const satisfies Record<string, { status: number; when: string }>;
+} as const satisfies Record<string, { status: number; description: string }>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;

@@ -5,7 +5,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Public } from '../auth/public.decorator.js';
 import { DatabaseConnection } from '../database/database-connection.js';
-import { unavailable } from '../database/driver-errors.js';
+import { databaseUnavailable } from '../database/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
 
@@ -33,7 +33,7 @@ export class HealthController {
     if (this.host.httpAdapter.stopping) {
       throw new ApiError('SERVICE_UNAVAILABLE', 'The service is stopping.', { 'Retry-After': '1' });
     }
-    if (!this.database.isOpen) throw unavailable();
+    if (!this.database.isReady) throw databaseUnavailable();
     await this.dataSource.query('SELECT 1');
     return { status: 'ok' };
   }

@@ -2,14 +2,14 @@ import { applyDecorators, SetMetadata } from '@nestjs/common';
 import { ApiExtension } from '@nestjs/swagger';
 
 /** A day in UTC, as `YYYY-MM-DD`. */
-export type Day = `${number}-${number}-${number}`;
+export type IsoDate = `${number}-${number}-${number}`;
 
 /** What clients are told of an operation that goes away. */
 export interface Deprecation {
   /** The value of the `Deprecation` header (RFC 9745): `@` and seconds since 1970. */
   readonly deprecation: string;
   /** Milliseconds since 1970 at which the operation ends; Infinity where no date is set. */
-  readonly endsAt: number;
+  readonly sunsetAt: number;
   /** The value of the `Sunset` header (RFC 8594): an HTTP date. */
   readonly sunset: string | undefined;
 }
@@ -25,16 +25,22 @@ const DEPRECATION = 'petstore:deprecation';
  *
  * @throws {RangeError} at start, where a date does not exist or the sunset is not after `since`
  */
-export function Deprecated({ since, sunset }: { since: Day; sunset?: Day }): MethodDecorator {
-  const startsAt = startOf(since);
-  const endsAt = sunset === undefined ? Infinity : startOf(sunset);
-  if (endsAt <= startsAt) {
+export function Deprecated({
+  since,
+  sunset,
+}: {
+  since: IsoDate;
+  sunset?: IsoDate;
+}): MethodDecorator {
+  const startsAt = parseUtcDate(since);
+  const sunsetAt = sunset === undefined ? Infinity : parseUtcDate(sunset);
+  if (sunsetAt <= startsAt) {
     throw new RangeError(`The sunset ${sunset} must be later than the deprecation ${since}`);
   }
   const deprecation: Deprecation = {
     deprecation: `@${startsAt / 1000}`,
-    endsAt,
-    sunset: sunset && new Date(endsAt).toUTCString(),
+    sunsetAt,
+    sunset: sunset && new Date(sunsetAt).toUTCString(),
   };
   return applyDecorators(
     SetMetadata(DEPRECATION, deprecation),
@@ -48,11 +54,11 @@ export function Stability(stability: Stability): MethodDecorator {
   return applyDecorators(ApiExtension('x-stability', stability));
 }
 
-export function deprecationOf(handler: object): Deprecation | undefined {
+export function getDeprecation(handler: object): Deprecation | undefined {
   return Reflect.getMetadata(DEPRECATION, handler) as Deprecation | undefined;
 }
 
-function startOf(day: string): number {
+function parseUtcDate(day: string): number {
   const start = new Date(`${day}T00:00:00Z`);
   // A Date rolls 30 February over to March.
   if (Number.isNaN(start.getTime()) || start.toISOString().slice(0, 10) !== day) {

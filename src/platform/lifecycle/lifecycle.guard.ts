@@ -1,7 +1,7 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
-import { deprecationOf } from './lifecycle.decorators.js';
+import { getDeprecation } from './lifecycle.decorators.js';
 
 /**
  * Tells the clients of a deprecated operation so, on errors too, and ends the operation at its
@@ -12,12 +12,12 @@ import { deprecationOf } from './lifecycle.decorators.js';
 @Injectable()
 export class LifecycleGuard implements CanActivate {
   canActivate(context: ExecutionContext): true {
-    const deprecation = deprecationOf(context.getHandler());
+    const deprecation = getDeprecation(context.getHandler());
     if (deprecation === undefined) return true;
     const response = context.switchToHttp().getResponse<Response>();
     response.setHeader('Deprecation', deprecation.deprecation);
     if (deprecation.sunset !== undefined) response.setHeader('Sunset', deprecation.sunset);
-    if (Date.now() < deprecation.endsAt) return true;
+    if (Date.now() < deprecation.sunsetAt) return true;
     throw new ApiError('GONE', `This operation ended on ${deprecation.sunset}.`);
   }
 }

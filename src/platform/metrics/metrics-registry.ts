@@ -49,7 +49,7 @@ interface Family {
  * every value, and is loaded by the first scrape: a service that nobody scrapes does without it.
  */
 @Injectable()
-export class Metrics {
+export class MetricsRegistry {
   private readonly families = new Map<string, Family>();
   private registry: Promise<Registry> | undefined;
 

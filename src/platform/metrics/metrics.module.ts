@@ -1,12 +1,12 @@
 import { Global, Module } from '@nestjs/common';
 import { MetricsController } from './metrics.controller.js';
-import { RequestMetrics } from '../http/server/http-metrics.js';
-import { Metrics } from './metrics-registry.js';
+import { HttpMetrics } from '../http/server/http-metrics.js';
+import { MetricsRegistry } from './metrics-registry.js';
 
 @Global()
 @Module({
   controllers: [MetricsController],
-  providers: [Metrics, RequestMetrics],
-  exports: [Metrics],
+  providers: [MetricsRegistry, HttpMetrics],
+  exports: [MetricsRegistry],
 })
 export class MetricsModule {}

@@ -4,14 +4,14 @@ import type { Request } from 'express';
 import type { Config } from '../config/config.js';
 import { ApiError, ErrorBody } from '../errors/api-error.js';
 import { ERROR_CODES } from '../errors/error-codes.js';
-import { pageHeaders } from '../http/server/security-headers.js';
-import { SWAGGER_UI } from './swagger-ui.js';
+import { swaggerUiHeaders } from '../http/server/security-headers.js';
+import { swaggerUiOptions } from './swagger-ui.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 type Schema = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
 
 /** The path segment that ends the base address, and that every operation stands below. */
-const VERSION_PATH = '/v1';
+const API_PREFIX = '/v1';
 
 const DESCRIPTION = `A small HTTP and JSON interface for a pet store: list and create the categories that classify pets.
 
@@ -24,7 +24,7 @@ Every error answer has the body \`{ code, message, status }\`, with one of these
 | Code | Status | When |
 |---|---|---|
 ${Object.entries(ERROR_CODES)
-  .map(([code, { status, when }]) => `| \`${code}\` | ${status} | ${when} |`)
+  .map(([code, { status, description }]) => `| \`${code}\` | ${status} | ${description} |`)
   .join('\n')}
 `;
 
@@ -67,33 +67,33 @@ export function createDocument(app: NestExpressApplication, config: Config): Ope
   // The path of each server ends in the version, so the paths of the document begin after it. Another
   // version has servers of its own, which end before it.
   const unversioned = (document.servers ?? []).map(({ url, description }) => ({
-    url: url.slice(0, -VERSION_PATH.length),
+    url: url.slice(0, -API_PREFIX.length),
     description,
   }));
   document.paths = Object.fromEntries(
     Object.entries(document.paths).map(([path, item]) =>
-      path.startsWith(`${VERSION_PATH}/`)
-        ? [path.slice(VERSION_PATH.length), item]
+      path.startsWith(`${API_PREFIX}/`)
+        ? [path.slice(API_PREFIX.length), item]
         : [path, { ...item, servers: unversioned }],
     ),
   );
   for (const { get, put, post, delete: remove, patch } of Object.values(document.paths)) {
     for (const operation of [get, put, post, remove, patch]) {
       if (operation === undefined) continue;
-      describeLifecycle(operation);
-      closeBody(operation, document.components?.schemas ?? {});
+      appendLifecycleNotes(operation);
+      disallowAdditionalProperties(operation, document.components?.schemas ?? {});
     }
   }
   return document;
 }
 
 /** Serves Swagger UI at `/docs`, and the document at `/openapi.json` and `/openapi.yaml`. */
-export function serveDocument(app: NestExpressApplication, config: Config): void {
-  app.use('/docs', pageHeaders(config));
+export function setupApiDocs(app: NestExpressApplication, config: Config): void {
+  app.use('/docs', swaggerUiHeaders(config));
   SwaggerModule.setup('docs', app, () => createDocument(app, config), {
     jsonDocumentUrl: 'openapi.json',
     yamlDocumentUrl: 'openapi.yaml',
-    ...SWAGGER_UI,
+    ...swaggerUiOptions,
     // Swagger UI asks the deployment that it was opened on, whatever address it was opened at. Another
     // origin, such as localhost where 127.0.0.1 was meant, would be refused by the browser.
     patchDocumentOnRequest: (request, _response, document) =>
@@ -101,7 +101,7 @@ export function serveDocument(app: NestExpressApplication, config: Config): void
         ? {
             ...document,
             servers: [
-              { url: VERSION_PATH, description: 'This deployment' },
+              { url: API_PREFIX, description: 'This deployment' },
               ...(document.servers ?? []),
             ],
           }
@@ -110,7 +110,7 @@ export function serveDocument(app: NestExpressApplication, config: Config): void
 }
 
 /** Says in words, where Swagger UI shows it, what `@Deprecated` and `@Stability` declare. */
-function describeLifecycle(operation: Operation): void {
+function appendLifecycleNotes(operation: Operation): void {
   const {
     'x-deprecated-since': since,
     'x-sunset': sunset,
@@ -128,7 +128,10 @@ function describeLifecycle(operation: Operation): void {
 }
 
 /** A request body takes no property that it does not name; the validation refuses them. */
-function closeBody({ requestBody }: Operation, schemas: Record<string, Schema>): void {
+function disallowAdditionalProperties(
+  { requestBody }: Operation,
+  schemas: Record<string, Schema>,
+): void {
   if (requestBody === undefined || '$ref' in requestBody) return;
   for (const { schema } of Object.values(requestBody.content)) {
     const name =

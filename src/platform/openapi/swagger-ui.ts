@@ -4,7 +4,7 @@ import type { SwaggerCustomOptions } from '@nestjs/swagger';
  * Colours with the contrast of WCAG 2.1 AA (1.4.3), where those of Swagger UI's stock page are paler,
  * and widths that a telephone has.
  */
-const CSS = `
+const swaggerUiCss = `
 .swagger-ui .info .title small { background: #5c6370; }
 .swagger-ui .info .title small.version-stamp { background: #4a6b00; }
 .swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1b62b5; }
@@ -62,7 +62,7 @@ declare const document: {
  *
  * Nest writes its source into the page's script: it may use nothing from outside of itself.
  */
-const mendPage = (): object => ({
+const accessibilityPlugin = (): object => ({
   afterLoad: () => {
     const viewport = document.createElement('meta');
     viewport.setAttribute('name', 'viewport');
@@ -104,9 +104,9 @@ const mendPage = (): object => ({
 });
 
 /** How Swagger UI looks and what it does. */
-export const SWAGGER_UI: SwaggerCustomOptions = {
+export const swaggerUiOptions: SwaggerCustomOptions = {
   customSiteTitle: 'Petstore API',
-  customCss: CSS,
+  customCss: swaggerUiCss,
   swaggerOptions: {
     // A key that was entered outlives a reload.
     persistAuthorization: true,
@@ -114,6 +114,6 @@ export const SWAGGER_UI: SwaggerCustomOptions = {
     layout: 'BaseLayout',
     // It would ask a server of Swagger's whether the document is valid.
     validatorUrl: null,
-    plugins: [mendPage],
+    plugins: [accessibilityPlugin],
   },
 };

@@ -1,5 +1,9 @@
 import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
-import { idColumn, trackRevision, untrackRevision } from '../../../platform/database/columns.js';
+import {
+  idColumn,
+  addRevisionTrigger,
+  dropRevisionTrigger,
+} from '../../../platform/database/columns.js';
 
 export class CreateCategories1763600000002 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
@@ -14,11 +18,11 @@ export class CreateCategories1763600000002 implements MigrationInterface {
         checks: [{ name: 'ck_categories_id', expression: '"id" <= 9007199254740991' }],
       }),
     );
-    await trackRevision(queryRunner, 'categories');
+    await addRevisionTrigger(queryRunner, 'categories');
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    await untrackRevision(queryRunner, 'categories');
+    await dropRevisionTrigger(queryRunner, 'categories');
     await queryRunner.dropTable('categories');
   }
 }

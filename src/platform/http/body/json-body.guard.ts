@@ -4,11 +4,11 @@ import express, { type Request, type RequestHandler, type Response } from 'expre
 import { isPublic } from '../../auth/public.decorator.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
-import { MERGE_PATCH } from './merge-patch.js';
+import { MERGE_PATCH_CONTENT_TYPE } from './merge-patch.js';
 
 /** What a body may be; a change is a JSON merge patch, whichever of the two it is called. */
 const TYPES = ['application/json'];
-const PATCH_TYPES = [MERGE_PATCH, ...TYPES];
+const PATCH_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...TYPES];
 
 /** Levels of arrays and objects within each other. What walks through a body may then be recursive. */
 const MAX_DEPTH = 32;
@@ -81,22 +81,23 @@ export class JsonBodyGuard implements CanActivate {
     if (request.headers.expect !== undefined && request.httpVersion !== '1.0')
       response.writeContinue();
     return new Promise((resolve, reject) => {
-      const fail = (error: unknown): void => reject(this.toApiError(error, request));
-      if (request.headers['transfer-encoding'] !== undefined) this.watchSize(request, fail);
+      const rejectWith = (error: unknown): void => reject(this.toApiError(error, request));
+      if (request.headers['transfer-encoding'] !== undefined)
+        this.enforceSizeLimit(request, rejectWith);
       void this.parse(request, response, (error?: unknown) => {
-        if (error !== undefined) fail(error);
-        else if (isDeeper(request.body, MAX_DEPTH)) fail(parseError('depth.exceeded'));
+        if (error !== undefined) rejectWith(error);
+        else if (exceedsDepth(request.body, MAX_DEPTH)) rejectWith(parseError('depth.exceeded'));
         else resolve(true);
       });
     });
   }
 
   /** body-parser would tell of a body that is too large at its end only, which may never come. */
-  private watchSize(request: Request, fail: (error: unknown) => void): void {
+  private enforceSizeLimit(request: Request, rejectWith: (error: unknown) => void): void {
     let received = 0;
     request.on('data', ({ length }: Buffer) => {
       received += length;
-      if (received > this.config.bodyLimit) fail(parseError('entity.too.large'));
+      if (received > this.config.bodyLimit) rejectWith(parseError('entity.too.large'));
     });
   }
 
@@ -119,10 +120,10 @@ function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }
 
-function isDeeper(value: unknown, depth: number): boolean {
+function exceedsDepth(value: unknown, depth: number): boolean {
   return (
     typeof value === 'object' &&
     value !== null &&
-    (depth === 0 || Object.values(value).some((inner) => isDeeper(inner, depth - 1)))
+    (depth === 0 || Object.values(value).some((inner) => exceedsDepth(inner, depth - 1)))
   );
 }

@@ -3,7 +3,7 @@ import { ApiProperty, PartialType } from '@nestjs/swagger';
 import { IsOptional } from 'class-validator';
 
 /** The media type of a JSON merge patch (RFC 7396, section 4). */
-export const MERGE_PATCH = 'application/merge-patch+json';
+export const MERGE_PATCH_CONTENT_TYPE = 'application/merge-patch+json';
 
 /** Every property may be left out, and those that can be cleared may be null. */
 type Patch<Body, Clearable extends keyof Body> = {

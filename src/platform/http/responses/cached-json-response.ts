@@ -6,35 +6,35 @@ import type { Request, Response } from 'express';
 const compress = promisify(gzip);
 
 /** Bytes from which on a gzip form is worth making. */
-const GZIP_FROM = 1024;
+const COMPRESSION_THRESHOLD = 1024;
 
 /** One form of the answer: its bytes, and the headers that describe them. */
-interface Form {
+interface Representation {
   readonly body: Buffer;
   readonly etag: string;
   readonly encoding: string | undefined;
 }
 
 /** An answer in JSON that is made once and sent many times, plain or as gzip, with a strong ETag for either. */
-export class JsonSnapshot {
-  private readonly plain: Form;
-  private gzipped: Promise<Form> | undefined;
+export class CachedJsonResponse {
+  private readonly plain: Representation;
+  private gzipped: Promise<Representation> | undefined;
 
   /** @param value what the body says; it is turned into JSON here, once */
   constructor(value: unknown) {
-    this.plain = toForm(Buffer.from(JSON.stringify(value)));
+    this.plain = createRepresentation(Buffer.from(JSON.stringify(value)));
   }
 
   /** Sends the form that the client accepts, or 304 where the client has it already. */
   send(request: Request, response: Response): void | Promise<void> {
-    if (this.plain.body.length < GZIP_FROM || !acceptsGzip(request))
+    if (this.plain.body.length < COMPRESSION_THRESHOLD || !acceptsGzip(request))
       return send(this.plain, request, response);
-    this.gzipped ??= compress(this.plain.body).then((body) => toForm(body, 'gzip'));
-    return this.gzipped.then((form) => send(form, request, response));
+    this.gzipped ??= compress(this.plain.body).then((body) => createRepresentation(body, 'gzip'));
+    return this.gzipped.then((representation) => send(representation, request, response));
   }
 }
 
-function toForm(body: Buffer, encoding?: string): Form {
+function createRepresentation(body: Buffer, encoding?: string): Representation {
   return { body, encoding, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
 }
 
@@ -46,11 +46,15 @@ function acceptsGzip(request: Request): boolean {
   );
 }
 
-function send({ body, etag, encoding }: Form, request: Request, response: Response): void {
+function send(
+  { body, etag, encoding }: Representation,
+  request: Request,
+  response: Response,
+): void {
   response.setHeader('ETag', etag);
   response.setHeader('Cache-Control', 'private, no-cache');
   response.setHeader('Vary', 'Accept-Encoding');
-  if (names(request.headers['if-none-match'], etag)) {
+  if (matchesEtag(request.headers['if-none-match'], etag)) {
     response.statusCode = 304;
     response.end();
     return;
@@ -62,7 +66,7 @@ function send({ body, etag, encoding }: Form, request: Request, response: Respon
 }
 
 /** RFC 9110, section 13.1.2: a list of ETags, compared weakly, or `*`. */
-function names(ifNoneMatch: string | undefined, etag: string): boolean {
+function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   return (
     ifNoneMatch === etag ||

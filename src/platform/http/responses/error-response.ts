@@ -4,24 +4,24 @@ import { ApiError, type ErrorBody } from '../../errors/api-error.js';
 import { ERROR_CODES, type ErrorCode } from '../../errors/error-codes.js';
 
 /** What an error looks like to the client. */
-export interface ErrorAnswer {
+export interface ErrorResponse {
   readonly body: ErrorBody;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-const HIDDEN =
+const INTERNAL_ERROR_MESSAGE =
   'The service failed to answer; its log has the cause under the X-Request-Id of this answer.';
 
 /** Turns anything that was thrown into the answer that the client gets; of a 5xx only what was written for it. */
-export function toErrorAnswer(error: unknown): ErrorAnswer {
+export function toErrorResponse(error: unknown): ErrorResponse {
   if (error instanceof ApiError) return { body: error.body, headers: error.headers };
-  const status = statusOf(error);
-  const message = status < 500 ? (error as Error).message : HIDDEN;
-  return { body: { code: codeOf(status), message, status }, headers: {} };
+  const status = getStatus(error);
+  const message = status < 500 ? (error as Error).message : INTERNAL_ERROR_MESSAGE;
+  return { body: { code: getErrorCode(status), message, status }, headers: {} };
 }
 
 /** Answers with the Error body; headers that stand already, such as X-Request-Id, stay. */
-export function sendError(response: ServerResponse, { body, headers }: ErrorAnswer): void {
+export function sendError(response: ServerResponse, { body, headers }: ErrorResponse): void {
   const text = JSON.stringify(body);
   response.statusCode = body.status;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
@@ -34,7 +34,7 @@ export function sendError(response: ServerResponse, { body, headers }: ErrorAnsw
 }
 
 /** Nest's exceptions and those of Express and its parsers carry their status; whatever else is thrown is a 500. */
-function statusOf(error: unknown): number {
+function getStatus(error: unknown): number {
   if (error instanceof HttpException) return error.getStatus();
   const status = error instanceof Error && 'status' in error ? error.status : undefined;
   return Number.isInteger(status) && (status as number) >= 400 && (status as number) < 500
@@ -43,7 +43,7 @@ function statusOf(error: unknown): number {
 }
 
 /** The first code of the table with that status; a status that the table lacks is named by its reason phrase. */
-function codeOf(status: number): string {
+function getErrorCode(status: number): string {
   const codes = Object.keys(ERROR_CODES) as ErrorCode[];
   return (
     codes.find((code) => ERROR_CODES[code].status === status) ??

@@ -1,34 +1,36 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { HttpAdapter } from './http.adapter.js';
-import { operationOf } from './route-label.js';
-import { type Counter, type Histogram, Metrics } from '../../metrics/metrics-registry.js';
+import { getRouteLabel } from './route-label.js';
+import { type Counter, type Histogram, MetricsRegistry } from '../../metrics/metrics-registry.js';
 
 /** Seconds. A list takes less than a millisecond, a create a few; 10 seconds is what a request may take. */
-const LATENCIES = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const LATENCY_BUCKETS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
 
 /** Of one operation: its answers by status, and how long they took. */
 interface OperationMetrics {
-  readonly answers: Map<number, Counter>;
+  readonly responses: Map<number, Counter>;
   readonly latency: Histogram;
 }
 
 /** Counts and times every answer. */
 @Injectable()
-export class RequestMetrics implements OnModuleInit {
+export class HttpMetrics implements OnModuleInit {
   private readonly operations = new Map<string, OperationMetrics>();
 
   constructor(
-    private readonly metrics: Metrics,
+    private readonly metrics: MetricsRegistry,
     private readonly host: HttpAdapterHost<HttpAdapter>,
   ) {}
 
   onModuleInit(): void {
     const { httpAdapter } = this.host;
-    httpAdapter.onAnswer((request, status, milliseconds) => {
-      const operation = operationOf(request);
-      const { answers, latency } = this.operations.get(operation) ?? this.add(operation);
-      (answers.get(status) ?? this.addStatus(answers, operation, status)).value++;
+    httpAdapter.onResponse((request, status, milliseconds) => {
+      const operation = getRouteLabel(request);
+      const { responses, latency } = this.operations.get(operation) ?? this.add(operation);
+      (responses.get(status) ?? this.addStatus(responses, operation, status)).value++;
       if (milliseconds !== undefined) latency.observe(milliseconds / 1000);
     });
     this.metrics.gauge(
@@ -39,7 +41,7 @@ export class RequestMetrics implements OnModuleInit {
     this.metrics.gauge(
       'petstore_http_connections',
       'Open connections, idle ones included.',
-      () => httpAdapter.connectionCount,
+      () => httpAdapter.openConnectionCount,
     );
   }
 
@@ -47,20 +49,20 @@ export class RequestMetrics implements OnModuleInit {
     const latency = this.metrics.histogram(
       'petstore_http_request_duration_seconds',
       'From the headers of a request to the moment when its answer is handed to the network.',
-      LATENCIES,
+      LATENCY_BUCKETS,
       { operation },
     );
-    const added = { answers: new Map<number, Counter>(), latency };
+    const added = { responses: new Map<number, Counter>(), latency };
     this.operations.set(operation, added);
     return added;
   }
 
-  private addStatus(answers: Map<number, Counter>, operation: string, status: number): Counter {
+  private addStatus(responses: Map<number, Counter>, operation: string, status: number): Counter {
     const counter = this.metrics.counter('petstore_http_requests_total', 'Requests answered.', {
       operation,
       status: String(status),
     });
-    answers.set(status, counter);
+    responses.set(status, counter);
     return counter;
   }
 }

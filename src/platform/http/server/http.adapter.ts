@@ -13,9 +13,9 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type RequestHandler } from 'express';
 import type { Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
-import { type ErrorAnswer, sendError, toErrorAnswer } from '../responses/error-response.js';
-import { type AnsweredRequest, operationOf } from './route-label.js';
-import { answerHeaders } from './security-headers.js';
+import { type ErrorResponse, sendError, toErrorResponse } from '../responses/error-response.js';
+import { type RequestInfo, getRouteLabel } from './route-label.js';
+import { apiSecurityHeaders } from './security-headers.js';
 
 declare module 'node:http' {
   interface IncomingMessage {
@@ -30,7 +30,7 @@ const REQUEST_TIMEOUT = 10_000;
 /** Milliseconds between two looks for requests that are out of time; Node's default of 30 s would triple the limits. */
 const TIMEOUT_CHECK_INTERVAL = 1_000;
 /** Milliseconds in which a client must take something of the answer that waits for it. */
-const STALLED_TIMEOUT = 30_000;
+const SOCKET_TIMEOUT_MS = 30_000;
 
 /** Bytes of the target and the headers together, in Node's way of counting. */
 const MAX_HEADER_SIZE = 16 * 1024;
@@ -40,15 +40,15 @@ const MAX_HEADERS = 100;
 const MAX_REQUESTS_PER_CONNECTION = 10_000;
 
 /** Milliseconds in which a request that is on the wire while the service stops can still arrive. */
-const STOP_GRACE = 500;
+const DRAIN_GRACE_PERIOD_MS = 500;
 /** Milliseconds from the start of the stop to the moment when whatever is still open is cut. */
-const STOP_LIMIT = 8_000;
+const SHUTDOWN_TIMEOUT_MS = 8_000;
 
 const logger = new Logger('HttpAdapter');
 
 /** The characters of a host and a port (RFC 3986, section 3.2.2). */
 const HOST = /^[\w.~!$&'()*+,;=:%[\]-]*$/;
-const SANE_REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
+const REQUEST_ID_PATTERN = /^[\w.:;,/+=@~-]{1,128}$/;
 /** An API key of the service, or most of one; a client that sends one as its request id would find it in the log. */
 const API_KEY = /pet_[\w-]{16}/;
 
@@ -57,8 +57,8 @@ const API_KEY = /pet_[\w-]{16}/;
  *
  * @param milliseconds since the headers of the request were there; undefined where they never were
  */
-export type AnswerListener = (
-  request: AnsweredRequest,
+export type ResponseListener = (
+  request: RequestInfo,
   status: number,
   milliseconds: number | undefined,
 ) => void;
@@ -84,7 +84,7 @@ interface RouterLayer {
 }
 
 /** One route of the Express router: the methods it takes and what handles them. */
-export interface Operation {
+export interface RouteEntry {
   readonly method: string;
   readonly handler: RequestHandler;
 }
@@ -101,8 +101,8 @@ export class HttpAdapter extends ExpressAdapter {
   /** True from the first moment of a stop on. */
   stopping = false;
   private readonly connections = new Set<Connection>();
-  private readonly listeners: AnswerListener[] = [];
-  private readonly answerHeaders: ReturnType<typeof answerHeaders>;
+  private readonly responseListeners: ResponseListener[] = [];
+  private readonly answerHeaders: ReturnType<typeof apiSecurityHeaders>;
 
   constructor(
     private readonly config: Pick<
@@ -116,13 +116,13 @@ export class HttpAdapter extends ExpressAdapter {
     app.disable('etag');
     if (config.trustProxy !== undefined) app.set('trust proxy', config.trustProxy);
     super(app);
-    this.answerHeaders = answerHeaders(config);
+    this.answerHeaders = apiSecurityHeaders(config);
   }
 
   override initHttpServer(): void {
     const app = this.getInstance<Express>();
     this.httpServer = createServer(this.serverOptions(app), (request, response) =>
-      this.receive(app, request, response),
+      this.handleRequest(app, request, response),
     )
       .on('connection', (socket: Connection) => {
         socket.requests = 0;
@@ -130,36 +130,40 @@ export class HttpAdapter extends ExpressAdapter {
         socket.once('close', () => this.connections.delete(socket));
       })
       // Without this listener Node would send `100 Continue` before anybody has looked at the key.
-      .on('checkContinue', (request, response) => this.receive(app, request, response))
+      .on('checkContinue', (request, response) => this.handleRequest(app, request, response))
       .on('checkExpectation', (request, response) => {
-        if (!this.prepare(request, response)) return;
+        if (!this.initResponse(request, response)) return;
         sendError(
           response,
-          answer('EXPECTATION_FAILED', 'The only expectation met here is 100-continue.'),
+          errorResponse('EXPECTATION_FAILED', 'The only expectation met here is 100-continue.'),
         );
       })
       .on('connect', (request, socket: Connection) => {
         // Node has taken its listeners off the socket: without one, a reset would end the process.
         socket.on('error', () => socket.destroy());
-        const refusal = answer('METHOD_NOT_ALLOWED', 'This is no proxy: CONNECT is not taken.', {
-          Allow: 'GET, HEAD, POST',
-        });
-        const refuseTunnel = () => this.writeRaw(socket, refusal, request);
-        if (isIdle(socket)) refuseTunnel();
-        else socket.latest?.once('close', refuseTunnel);
+        const rejection = errorResponse(
+          'METHOD_NOT_ALLOWED',
+          'This is no proxy: CONNECT is not taken.',
+          {
+            Allow: 'GET, HEAD, POST',
+          },
+        );
+        const rejectConnect = () => this.writeRawResponse(socket, rejection, request);
+        if (isIdle(socket)) rejectConnect();
+        else socket.latest?.once('close', rejectConnect);
       })
       .on('clientError', (error: NodeJS.ErrnoException, socket: Connection) =>
-        this.refuse(error, socket),
+        this.handleClientError(error, socket),
       );
     this.httpServer.keepAliveTimeout = this.config.keepAliveTimeout;
-    this.httpServer.timeout = STALLED_TIMEOUT;
+    this.httpServer.timeout = SOCKET_TIMEOUT_MS;
     // A client that has ended its side after the request still reads. Node would drop its answer.
     Object.assign(this.httpServer, { httpAllowHalfOpen: true });
   }
 
   /** Has a listener told of every answer. */
-  onAnswer(listener: AnswerListener): void {
-    this.listeners.push(listener);
+  onResponse(listener: ResponseListener): void {
+    this.responseListeners.push(listener);
   }
 
   /** Connections with a request that is not answered yet; pipelined requests count as one. */
@@ -167,14 +171,14 @@ export class HttpAdapter extends ExpressAdapter {
     return [...this.connections].filter((connection) => !isIdle(connection)).length;
   }
 
-  get connectionCount(): number {
+  get openConnectionCount(): number {
     return this.connections.size;
   }
 
   /** The options of Node's HTTP server. */
   protected serverOptions(app: Express): ServerOptions {
     return {
-      ...expressClasses(app, (response) => this.answered(response)),
+      ...expressClasses(app, (response) => this.notifyResponseListeners(response)),
       headersTimeout: HEADERS_TIMEOUT,
       requestTimeout: REQUEST_TIMEOUT,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
@@ -185,7 +189,7 @@ export class HttpAdapter extends ExpressAdapter {
   }
 
   /** The operations that the router has at a path, whatever their method. */
-  operationsAt(path: string): Operation[] {
+  findRoutes(path: string): RouteEntry[] {
     const { stack } = this.getInstance<Express>().router as unknown as { stack: RouterLayer[] };
     return stack.flatMap((layer) =>
       layer.route !== undefined && layer.match(path)
@@ -214,7 +218,7 @@ export class HttpAdapter extends ExpressAdapter {
    * closed. Whatever is still open after `STOP_LIMIT` is cut.
    */
   override async close(): Promise<void> {
-    const deadline = Date.now() + STOP_LIMIT;
+    const deadline = Date.now() + SHUTDOWN_TIMEOUT_MS;
     this.stopping = true;
     if (!this.httpServer.listening) return;
     await delay(this.config.shutdownDelay);
@@ -226,52 +230,48 @@ export class HttpAdapter extends ExpressAdapter {
     for (const { latest } of this.connections) {
       if (latest !== undefined && !latest.headersSent) latest.shouldKeepAlive = false;
     }
-    const graceEnd = Date.now() + STOP_GRACE;
+    const drainDeadline = Date.now() + DRAIN_GRACE_PERIOD_MS;
     while (this.connections.size > 0 && Date.now() < deadline) {
       await delay(20);
-      if (Date.now() < graceEnd) continue;
+      if (Date.now() < drainDeadline) continue;
       for (const connection of this.connections) if (isIdle(connection)) connection.destroy();
     }
     for (const connection of this.connections) connection.destroy();
     await closed;
   }
 
-  private receive(app: Express, request: IncomingMessage, response: ServerResponse): void {
-    if (!this.prepare(request, response)) return;
-    const refusal = refusalOf(request);
-    if (refusal !== undefined) {
+  private handleRequest(app: Express, request: IncomingMessage, response: ServerResponse): void {
+    if (!this.initResponse(request, response)) return;
+    const rejection = validateRequestHead(request);
+    if (rejection !== undefined) {
       // What follows on the connection may be anything.
       response.shouldKeepAlive = false;
-      sendError(response, refusal);
+      sendError(response, rejection);
     } else {
       // Where no route was even tried Express would answer by itself, in HTML.
       (app as unknown as Handler)(request, response, (error) =>
-        this.answerAfterRoutes(request, response, error),
+        this.finalHandler(request, response, error),
       );
     }
   }
 
-  private answerAfterRoutes(
-    request: IncomingMessage,
-    response: ServerResponse,
-    error: unknown,
-  ): void {
-    const refusal =
+  private finalHandler(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+    const rejection =
       error === undefined
-        ? answer('BAD_REQUEST', 'The target of the request has no path.')
-        : toErrorAnswer(error);
-    if (refusal.body.status >= 500) {
-      logger.error(`${request.method} ${operationOf(request)} failed`, error, {
+        ? errorResponse('BAD_REQUEST', 'The target of the request has no path.')
+        : toErrorResponse(error);
+    if (rejection.body.status >= 500) {
+      logger.error(`${request.method} ${getRouteLabel(request)} failed`, error, {
         requestId: request.id,
       });
     }
-    sendError(response, refusal);
+    sendError(response, rejection);
   }
 
   /** A response is about to end. */
-  private answered({ req, statusCode, startedAt }: TimedResponse): void {
+  private notifyResponseListeners({ req, statusCode, startedAt }: TimedResponse): void {
     const milliseconds = performance.now() - startedAt;
-    for (const listener of this.listeners) listener(req, statusCode, milliseconds);
+    for (const listener of this.responseListeners) listener(req, statusCode, milliseconds);
   }
 
   /**
@@ -280,7 +280,7 @@ export class HttpAdapter extends ExpressAdapter {
    * @returns false where the connection ends with the answer to an earlier request: nobody would
    *   see an answer, so nothing may be done
    */
-  private prepare(request: IncomingMessage, response: ServerResponse): boolean {
+  private initResponse(request: IncomingMessage, response: ServerResponse): boolean {
     const connection = request.socket as Connection;
     if (connection.latest?.shouldKeepAlive === false) return false;
     connection.previous = connection.latest;
@@ -300,47 +300,49 @@ export class HttpAdapter extends ExpressAdapter {
   /** The client's own, where it is a sane one and no key, else a fresh UUID. */
   private requestId({ headers }: IncomingMessage): string {
     const given = headers['x-request-id'];
-    return typeof given === 'string' && SANE_REQUEST_ID.test(given) && !this.hasKey(given)
+    return typeof given === 'string' &&
+      REQUEST_ID_PATTERN.test(given) &&
+      !this.containsApiKey(given)
       ? given
       : randomUUID();
   }
 
-  private hasKey(text: string): boolean {
+  private containsApiKey(text: string): boolean {
     const { bootstrapApiKey } = this.config;
     return API_KEY.test(text) || (bootstrapApiKey !== undefined && text.includes(bootstrapApiKey));
   }
 
   /** Answers a request that Node's HTTP parser gave up on, and closes the connection. */
-  private refuse(error: NodeJS.ErrnoException, connection: Connection): void {
+  private handleClientError(error: NodeJS.ErrnoException, connection: Connection): void {
     const { latest, previous } = connection;
-    const newestWhole = latest?.req.complete === true ? latest : previous;
+    const lastCompleteResponse = latest?.req.complete === true ? latest : previous;
     if (error.code === 'ECONNRESET' || !connection.writable) {
       connection.destroy();
     } else if (
-      newestWhole !== undefined &&
-      !newestWhole.writableFinished &&
-      !newestWhole.destroyed
+      lastCompleteResponse !== undefined &&
+      !lastCompleteResponse.writableFinished &&
+      !lastCompleteResponse.destroyed
     ) {
       // A pipelined request went wrong: those before it are answered first, or their client would take
       // this error for one of their answers.
-      newestWhole.once('close', () => this.refuse(error, connection));
+      lastCompleteResponse.once('close', () => this.handleClientError(error, connection));
     } else if (latest?.headersSent === true && !(latest.req.complete && latest.shouldKeepAlive)) {
       // The rest of a request that has its answer already, or what comes after the last one.
       connection.destroySoon();
     } else {
       // What went wrong is the body of a request whose headers came, or something without an id.
-      this.writeRaw(
+      this.writeRawResponse(
         connection,
-        answerTo(error),
+        clientErrorResponse(error),
         latest?.req.complete === false ? latest.req : undefined,
       );
     }
   }
 
   /** Writes an answer where Node has no response object for it, and closes the connection. */
-  private writeRaw(
+  private writeRawResponse(
     connection: Socket,
-    { body, headers }: ErrorAnswer,
+    { body, headers }: ErrorResponse,
     request?: IncomingMessage,
   ): void {
     const id = request?.id ?? (request === undefined ? randomUUID() : this.requestId(request));
@@ -360,8 +362,9 @@ export class HttpAdapter extends ExpressAdapter {
       `HTTP/1.1 ${body.status} ${STATUS_CODES[body.status]}\r\n${lines.join('')}\r\n${text}`,
       () => connection.destroy(),
     );
-    const answered = { id, method: request?.method };
-    for (const listener of this.listeners) listener(answered, body.status, undefined);
+    const notifyResponseListeners = { id, method: request?.method };
+    for (const listener of this.responseListeners)
+      listener(notifyResponseListeners, body.status, undefined);
   }
 }
 
@@ -371,11 +374,11 @@ export class HttpAdapter extends ExpressAdapter {
  * Express's call changes nothing. Measured on Node 20: a Nest route takes 32 us with them and 106 us
  * without; on Node 24 the gain is 7 to 8 percent. Every answer is the same with and without them.
  *
- * @param answered is told of a response before its `end`: a listener of `finish` would cost microseconds
+ * @param notifyResponseListeners is told of a response before its `end`: a listener of `finish` would cost microseconds
  */
 export function expressClasses(
   app: Express,
-  answered: (response: TimedResponse) => void,
+  notifyResponseListeners: (response: TimedResponse) => void,
 ): Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
   class ExpressRequest extends IncomingMessage {}
   class ExpressResponse<Request extends IncomingMessage> extends ServerResponse<Request> {
@@ -383,7 +386,7 @@ export function expressClasses(
 
     // Node's overloads have no common signature.
     override end(chunk?: any, encoding?: any, callback?: any): this {
-      if (!this.writableEnded) answered(this);
+      if (!this.writableEnded) notifyResponseListeners(this);
       return super.end(chunk, encoding, callback);
     }
   }
@@ -402,30 +405,32 @@ type Handler = (
 ) => void;
 
 /** What is wrong with the head of a request that Node's parser took, if anything. It is told before the key is looked at: it gives nothing away. */
-function refusalOf(request: IncomingMessage): ErrorAnswer | undefined {
+function validateRequestHead(request: IncomingMessage): ErrorResponse | undefined {
   const { httpVersionMajor, httpVersionMinor, rawHeaders, headers } = request;
-  if (httpVersionMajor !== 1) return answer('BAD_REQUEST', 'The HTTP version must be 1.0 or 1.1.');
+  if (httpVersionMajor !== 1)
+    return errorResponse('BAD_REQUEST', 'The HTTP version must be 1.0 or 1.1.');
   if (rawHeaders.length > MAX_HEADERS * 2)
-    return answer('HEADERS_TOO_LARGE', `The request has more than ${MAX_HEADERS} headers.`);
-  if (!hasOneHost(request))
-    return answer('BAD_REQUEST', 'The request must have exactly one valid Host header.');
+    return errorResponse('HEADERS_TOO_LARGE', `The request has more than ${MAX_HEADERS} headers.`);
+  if (!hasValidHostHeader(request))
+    return errorResponse('BAD_REQUEST', 'The request must have exactly one valid Host header.');
   const coding = headers['transfer-encoding'];
   if (coding === undefined) return undefined;
   // RFC 9112, section 6.1: where a request ends is then a guess, and a proxy may guess otherwise.
-  if (httpVersionMinor === 0) return answer('BAD_REQUEST', 'HTTP/1.0 has no Transfer-Encoding.');
+  if (httpVersionMinor === 0)
+    return errorResponse('BAD_REQUEST', 'HTTP/1.0 has no Transfer-Encoding.');
   const codings = coding
     .toLowerCase()
     .split(',')
     .map((name) => name.trim());
   if (codings.at(-1) !== 'chunked')
-    return answer('BAD_REQUEST', 'The last Transfer-Encoding must be chunked.');
+    return errorResponse('BAD_REQUEST', 'The last Transfer-Encoding must be chunked.');
   if (codings.length > 1)
-    return answer('NOT_IMPLEMENTED', 'The only Transfer-Encoding that is taken is chunked.');
+    return errorResponse('NOT_IMPLEMENTED', 'The only Transfer-Encoding that is taken is chunked.');
   return undefined;
 }
 
 /** RFC 9112, section 3.2: an HTTP/1.1 request without a Host, and any with two or an invalid one, is a 400. */
-function hasOneHost({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
+function hasValidHostHeader({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
   let hosts = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index]!;
@@ -441,19 +446,21 @@ function isIdle({ latest }: Connection): boolean {
   return latest === undefined || latest.writableFinished || latest.destroyed;
 }
 
-function answer(...[code, message, headers]: ConstructorParameters<typeof ApiError>): ErrorAnswer {
-  return toErrorAnswer(new ApiError(code, message, headers));
+function errorResponse(
+  ...[code, message, headers]: ConstructorParameters<typeof ApiError>
+): ErrorResponse {
+  return toErrorResponse(new ApiError(code, message, headers));
 }
 
-function answerTo({ code }: NodeJS.ErrnoException): ErrorAnswer {
+function clientErrorResponse({ code }: NodeJS.ErrnoException): ErrorResponse {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
-      return answer('HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB.');
+      return errorResponse('HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB.');
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
-      return answer('PAYLOAD_TOO_LARGE', 'The chunk extensions of the body are too large.');
+      return errorResponse('PAYLOAD_TOO_LARGE', 'The chunk extensions of the body are too large.');
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return answer('REQUEST_TIMEOUT', 'The request did not arrive in time.');
+      return errorResponse('REQUEST_TIMEOUT', 'The request did not arrive in time.');
     default:
-      return answer('BAD_REQUEST', 'The request is not valid HTTP.');
+      return errorResponse('BAD_REQUEST', 'The request is not valid HTTP.');
   }
 }

@@ -3,14 +3,14 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { ApiKeyGuard } from '../../auth/api-key.guard.js';
-import { isGuarded, Public } from '../../auth/public.decorator.js';
+import { requiresApiKey, Public } from '../../auth/public.decorator.js';
 import { ApiError } from '../../errors/api-error.js';
 import type { HttpAdapter } from './http.adapter.js';
 
 /** Answers what no other route has taken: 404, or 405 where the path is served with another method. */
 @ApiExcludeController()
 @Controller({ version: VERSION_NEUTRAL })
-export class UnmatchedController {
+export class NotFoundController {
   constructor(
     private readonly host: HttpAdapterHost<HttpAdapter>,
     private readonly guard: ApiKeyGuard,
@@ -21,12 +21,12 @@ export class UnmatchedController {
   @All('{*path}')
   async answer(@Req() request: Request): Promise<never> {
     const operations = this.host.httpAdapter
-      .operationsAt(request.path)
+      .findRoutes(request.path)
       .filter(({ handler }) => handler.name !== 'UnmatchedController.answer');
     if (operations.length === 0) {
       throw new ApiError('NOT_FOUND', `Nothing is served at ${request.path}.`);
     }
-    if (operations.some(({ handler }) => isGuarded(handler)))
+    if (operations.some(({ handler }) => requiresApiKey(handler)))
       await this.guard.authenticate(request);
     const methods = new Set(operations.map(({ method }) => method));
     if (methods.has('GET')) methods.add('HEAD');

@@ -7,7 +7,7 @@ interface Route {
 }
 
 /** What is known of a request, whole or not. */
-export type AnsweredRequest = Pick<IncomingMessage, 'id'> & {
+export type RequestInfo = Pick<IncomingMessage, 'id'> & {
   readonly method?: string | undefined;
   readonly route?: Route;
 };
@@ -23,7 +23,7 @@ const names = new WeakMap<Route, string>();
  * route took the request, `other` where none was tried: files of Swagger UI, preflights, what is not
  * valid HTTP.
  */
-export function operationOf({ route }: AnsweredRequest): string {
+export function getRouteLabel({ route }: RequestInfo): string {
   if (route === undefined) return 'other';
   const known = names.get(route);
   if (known !== undefined) return known;

@@ -11,7 +11,7 @@ const HSTS_MAX_AGE = 31_536_000;
  * the proxy to speak, and over HTTP its header is forbidden (RFC 6797, section 7.2), so the public
  * address decides.
  */
-export function answerHeaders(
+export function apiSecurityHeaders(
   config: Pick<Config, 'publicBaseUrl'>,
 ): readonly (readonly [name: string, value: string])[] {
   const headers: [string, string][] = [
@@ -23,7 +23,7 @@ export function answerHeaders(
 }
 
 /** The headers of Swagger UI, which is a page: it loads its own files, and asks the deployments of the document. */
-export function pageHeaders(config: Config): RequestHandler {
+export function swaggerUiHeaders(config: Config): RequestHandler {
   const { publicBaseUrl, stagingBaseUrl = publicBaseUrl } = config;
   return helmet({
     contentSecurityPolicy: {

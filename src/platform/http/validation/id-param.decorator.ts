@@ -7,7 +7,7 @@ import { ApiError } from '../../errors/api-error.js';
 /** An id as the service writes it: no sign, no leading zero, no exponent. */
 const ID = /^[1-9]\d{0,15}$/;
 
-const IdParam = createParamDecorator((name: string, context: ExecutionContext): number => {
+const parseIdParam = createParamDecorator((name: string, context: ExecutionContext): number => {
   const text = String(context.switchToHttp().getRequest<Request>().params[name]);
   const id = ID.test(text) ? Number(text) : Infinity;
   if (id > MAX_ID) throw new ApiError('NOT_FOUND', 'There is no resource with this id.');
@@ -19,9 +19,9 @@ const IdParam = createParamDecorator((name: string, context: ExecutionContext): 
  *
  * @throws {ApiError} NOT_FOUND for what can be no id
  */
-export function PathId(name: string): ParameterDecorator {
+export function IdParam(name: string): ParameterDecorator {
   return (target, method, index) => {
-    IdParam(name)(target, method, index);
+    parseIdParam(name)(target, method, index);
     const handler = Object.getOwnPropertyDescriptor(target, method!)!;
     ApiParam({
       name,

@@ -1,10 +1,10 @@
-import { Property, type PropertyRules } from './property.decorator.js';
+import { Property, type PropertyOptions } from './property.decorator.js';
 
 /** A character that is not white space: JavaScript's class lacks one of Unicode's, the next line control. */
 const NOT_BLANK = /[^\s\u0085]/;
 
 /** What a text property may be. Lengths are in characters, which are Unicode code points, as JSON Schema counts them. */
-export interface TextRules extends PropertyRules {
+export interface StringPropertyOptions extends PropertyOptions {
   readonly minLength?: number;
   readonly maxLength: number;
   /** The text must have a character that is not white space. */
@@ -16,7 +16,7 @@ export interface TextRules extends PropertyRules {
  * A text property of a DTO. Whatever the limits, a text has no NUL, which PostgreSQL cannot store, and
  * no lone surrogate, which UTF-8 cannot carry.
  */
-export function Text(rules: TextRules): PropertyDecorator {
+export function StringProperty(rules: StringPropertyOptions): PropertyDecorator {
   const { minLength, maxLength, notBlank = false, example } = rules;
   return Property(
     rules,
@@ -27,14 +27,14 @@ export function Text(rules: TextRules): PropertyDecorator {
       ...(notBlank ? { pattern: NOT_BLANK.source } : {}),
       example,
     },
-    (value) => problemOf(value, rules),
+    (value) => validate(value, rules),
   );
 }
 
 /** What is wrong with a value, or undefined where nothing is. */
-function problemOf(
+function validate(
   value: unknown,
-  { minLength = 0, maxLength, notBlank }: TextRules,
+  { minLength = 0, maxLength, notBlank }: StringPropertyOptions,
 ): string | undefined {
   if (typeof value !== 'string') return 'must be a string';
   if (value.includes('\0')) return 'must not contain a NUL character';
@@ -50,10 +50,10 @@ function problemOf(
 
 // A text has at most as many characters as UTF-16 units and at least half as many, so most need no counting.
 const isShorter = (text: string, limit: number): boolean =>
-  text.length < limit * 2 && countCharacters(text) < limit;
+  text.length < limit * 2 && codePointLength(text) < limit;
 const isLonger = (text: string, limit: number): boolean =>
-  text.length > limit && (text.length > limit * 2 || countCharacters(text) > limit);
+  text.length > limit && (text.length > limit * 2 || codePointLength(text) > limit);
 
-function countCharacters(text: string): number {
+function codePointLength(text: string): number {
   return Array.from(text).length;
 }

@@ -3,7 +3,7 @@ import { plainToInstance } from 'class-transformer';
 import { validate, type ValidationError, type ValidatorOptions } from 'class-validator';
 import { ApiError } from '../../errors/api-error.js';
 
-const RULES: ValidatorOptions = {
+const VALIDATOR_OPTIONS: ValidatorOptions = {
   whitelist: true,
   forbidNonWhitelisted: true,
   stopAtFirstError: true,
@@ -20,24 +20,25 @@ const RULES: ValidatorOptions = {
 export class StrictValidationPipe extends ValidationPipe {
   constructor() {
     super({
-      ...RULES,
+      ...VALIDATOR_OPTIONS,
       transform: true,
-      exceptionFactory: (errors) => invalid(errors.flatMap((error) => describe(error))),
+      exceptionFactory: (errors) =>
+        validationFailed(errors.flatMap((error) => flattenErrors(error))),
     });
   }
 
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     if (metadata.type !== 'body') return super.transform(value, metadata);
-    if (value === undefined) throw invalid(['the body is missing: send a JSON object']);
+    if (value === undefined) throw validationFailed(['the body is missing: send a JSON object']);
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw invalid(['the body must be a JSON object']);
+      throw validationFailed(['the body must be a JSON object']);
     }
     // class-validator takes what every object inherits, such as constructor, for a known property.
     const inherited = Object.keys(value).filter(
       (key) => key in Object.prototype || key === 'prototype',
     );
     if (inherited.length > 0)
-      throw invalid(inherited.map((key) => `property ${key} should not exist`));
+      throw validationFailed(inherited.map((key) => `property ${key} should not exist`));
     if (!this.toValidate(metadata)) return value;
     return this.toDto(value, metadata.metatype!);
   }
@@ -48,20 +49,20 @@ export class StrictValidationPipe extends ValidationPipe {
    */
   private async toDto(value: object, dto: Type): Promise<object> {
     const body: object = plainToInstance(dto, value);
-    const errors = await validate(body, RULES);
+    const errors = await validate(body, VALIDATOR_OPTIONS);
     if (errors.length > 0) throw this.exceptionFactory(errors);
     return body;
   }
 }
 
 /** The messages of an error and of those inside it, which begin with the path of the property. */
-function describe({ property, constraints, children }: ValidationError, path = ''): string[] {
+function flattenErrors({ property, constraints, children }: ValidationError, path = ''): string[] {
   return [
     ...Object.values(constraints ?? {}).map((message) => path + message),
-    ...(children ?? []).flatMap((child) => describe(child, `${path}${property}.`)),
+    ...(children ?? []).flatMap((child) => flattenErrors(child, `${path}${property}.`)),
   ];
 }
 
-function invalid(messages: string[]): ApiError {
+function validationFailed(messages: string[]): ApiError {
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`);
 }

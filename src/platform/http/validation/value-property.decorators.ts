@@ -1,15 +1,15 @@
 /** Declare the properties of a DTO that are no text; see `Text` for those that are. */
 import { MAX_ID } from '../../database/columns.js';
-import { Property, type PropertyRules } from './property.decorator.js';
+import { Property, type PropertyOptions } from './property.decorator.js';
 
 /** An id that the service assigned: of the resource itself, or of one that it refers to. */
-export function Id(rules: PropertyRules): PropertyDecorator {
-  return Integer({ ...rules, minimum: 1, maximum: MAX_ID, example: 1 });
+export function IdProperty(rules: PropertyOptions): PropertyDecorator {
+  return IntegerProperty({ ...rules, minimum: 1, maximum: MAX_ID, example: 1 });
 }
 
 /** A whole number; every limit between -(2^53-1) and 2^53-1 is exact in JSON. */
-export function Integer(
-  rules: PropertyRules & {
+export function IntegerProperty(
+  rules: PropertyOptions & {
     readonly minimum: number;
     readonly maximum: number;
     readonly example: number;
@@ -28,7 +28,9 @@ export function Integer(
 }
 
 /** A number of 64 bits, as JSON and both databases have it. */
-export function Decimal(rules: PropertyRules & { readonly example: number }): PropertyDecorator {
+export function NumberProperty(
+  rules: PropertyOptions & { readonly example: number },
+): PropertyDecorator {
   return Property(
     rules,
     { type: 'number', format: 'double', example: rules.example },
@@ -38,15 +40,15 @@ export function Decimal(rules: PropertyRules & { readonly example: number }): Pr
 }
 
 /** True or false. */
-export function Flag(rules: PropertyRules): PropertyDecorator {
+export function BooleanProperty(rules: PropertyOptions): PropertyDecorator {
   return Property(rules, { type: 'boolean', example: true }, (value) =>
     typeof value === 'boolean' ? undefined : 'must be true or false',
   );
 }
 
 /** One text of a few. */
-export function Choice(
-  rules: PropertyRules & { readonly values: readonly string[] },
+export function EnumProperty(
+  rules: PropertyOptions & { readonly values: readonly string[] },
 ): PropertyDecorator {
   const { values } = rules;
   return Property(rules, { type: 'string', enum: [...values], example: values[0] }, (value) =>
@@ -58,20 +60,20 @@ export function Choice(
 const DATE_TIME = /^\d{4}-(\d\d)-(\d\d)T(\d\d):\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i;
 
 /** Characters; RFC 3339 sets no limit to the digits of a second. */
-const LONGEST_DATE_TIME = 64;
+const MAX_DATE_TIME_LENGTH = 64;
 
 /** A point in time (RFC 3339), with an offset from UTC. It is kept to the millisecond and answered in UTC. */
-export function DateTime(rules: PropertyRules): PropertyDecorator {
+export function DateTimeProperty(rules: PropertyOptions): PropertyDecorator {
   return Property(
     rules,
     {
       type: 'string',
       format: 'date-time',
-      maxLength: LONGEST_DATE_TIME,
+      maxLength: MAX_DATE_TIME_LENGTH,
       example: '2026-11-01T12:00:00.000Z',
     },
     (value) =>
-      typeof value === 'string' && value.length <= LONGEST_DATE_TIME && isDateTime(value)
+      typeof value === 'string' && value.length <= MAX_DATE_TIME_LENGTH && isDateTime(value)
         ? undefined
         : 'must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z',
   );
