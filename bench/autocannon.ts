@@ -1,8 +1,8 @@
 import autocannon from 'autocannon';
 import type { Load, LoadResult } from './load.js';
 
-// The load generator where wrk is not installed: a process that sends one load, checks every
-// answer as load.lua does, and writes a LoadResult as JSON.
+// The load generator if wrk is not installed. Sends one load, checks every response in the same way as
+// load.lua, and prints a LoadResult as JSON.
 
 const load = JSON.parse(process.argv[2] ?? '') as Load;
 const lengths = new Set([load.listLength]);
@@ -10,27 +10,28 @@ let longest = load.listLength;
 let lastId = load.lastId;
 let checked = 0;
 let created = 0;
-let wrong = 0;
-let firstWrong = '';
+let failed = 0;
+let firstFailure = '';
 
 function isListLength(length: number): boolean {
-  while (load.createEvery > 0 && longest < length) {
+  while (load.writeInterval > 0 && longest < length) {
     longest += load.createdLength + String(++lastId).length + 1;
     lengths.add(longest);
   }
   return lengths.has(length);
 }
 
-function isCreated(body: string): boolean {
+function isExpectedCreate(status: number, body: string): boolean {
+  if (status !== 201) return false;
   const id = /"id":(\d+)/.exec(body)?.[1];
   return id !== undefined && Buffer.byteLength(body) === load.createdLength + id.length;
 }
 
-function record(isRight: boolean, status: number, body: string): void {
+function record(isExpected: boolean, status: number, body: string): void {
   checked++;
-  if (isRight) return;
-  wrong++;
-  firstWrong ||= `status ${status} with a body of ${Buffer.byteLength(body)} bytes`;
+  if (isExpected) return;
+  failed++;
+  firstFailure ||= `status ${status} with a body of ${Buffer.byteLength(body)} bytes`;
 }
 
 const authorization = `Bearer ${load.key}`;
@@ -46,21 +47,24 @@ const create: autocannon.Request = {
   headers: { authorization, 'content-type': 'application/json' },
   body: load.createBody,
   onResponse: (status, body) => {
-    const isRight = status === 201 && isCreated(body);
-    if (isRight) created++;
-    record(isRight, status, body);
+    const isExpected = isExpectedCreate(status, body);
+    if (isExpected) created++;
+    record(isExpected, status, body);
   },
 };
 
 const latencies: number[] = [];
-let cut = 0;
+let droppedConnections = 0;
 let endedAt = 0;
 
-/** autocannon connects again without a word when a connection is cut, and rounds latencies to milliseconds. */
-function watch(client: NodeJS.EventEmitter): void {
+/**
+ * Records exact latencies, which autocannon rounds to milliseconds, and dropped connections, after which
+ * it reconnects silently.
+ */
+function instrument(client: NodeJS.EventEmitter): void {
   let isWaiting = false;
   client.on('request', () => {
-    if (isWaiting) cut++;
+    if (isWaiting) droppedConnections++;
     isWaiting = true;
   });
   client.on('response', (_status: number, _bytes: number, milliseconds: number) => {
@@ -70,7 +74,7 @@ function watch(client: NodeJS.EventEmitter): void {
   });
 }
 
-const lists = Array.from({ length: Math.max(0, load.createEvery - 1) }, () => list);
+const lists = Array.from({ length: Math.max(0, load.writeInterval - 1) }, () => list);
 const startedAt = performance.now();
 const results = await Promise.all(
   load.urls.map((url) =>
@@ -80,25 +84,26 @@ const results = await Promise.all(
       timeout: 60,
       ...(load.requests > 0
         ? { amount: Math.ceil(load.requests / load.urls.length) }
-        : { duration: load.seconds }),
-      requests: load.createEvery === 0 ? [list] : [...lists, create],
-      setupClient: watch,
+        : { duration: load.durationSeconds }),
+      requests: load.writeInterval === 0 ? [list] : [...lists, create],
+      setupClient: instrument,
     }),
   ),
 );
-const total = (figure: (result: autocannon.Result) => number): number =>
-  results.reduce((sum, result) => sum + figure(result), 0);
+const sum = (getValue: (result: autocannon.Result) => number): number =>
+  results.reduce((total, result) => total + getValue(result), 0);
 const sorted = latencies.toSorted((a, b) => a - b);
-const percentile = (part: number): number => sorted[Math.ceil(sorted.length * part) - 1] ?? NaN;
-const answer: LoadResult = {
-  requests: total(({ requests }) => requests.total),
+const percentile = (fraction: number): number =>
+  sorted[Math.ceil(sorted.length * fraction) - 1] ?? NaN;
+const loadResult: LoadResult = {
+  requests: sum(({ requests }) => requests.total),
   checked,
   seconds: (endedAt - startedAt) / 1000,
   p50: percentile(0.5),
   p99: percentile(0.99),
   created,
-  wrong,
-  firstWrong,
-  socketErrors: total(({ errors, timeouts }) => errors + timeouts) + cut,
+  failed,
+  firstFailure,
+  socketErrors: sum(({ errors, timeouts }) => errors + timeouts) + droppedConnections,
 };
-console.log(JSON.stringify(answer));
+console.log(JSON.stringify(loadResult));

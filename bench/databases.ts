@@ -1,29 +1,29 @@
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Makes and removes databases of one kind: a fresh one for every server that is measured. */
-export interface Databases {
-  /** Which database, and how durable it is, for the report. */
+/** Creates and drops the databases of one engine; every measurement uses a new one. */
+export interface DatabaseBackend {
+  /** Engine, version and durability settings, for the report. */
   readonly description: string;
   /**
-   * Makes an empty database, or a copy of another one that no server uses at the moment.
-   * @returns its URL, as the service's `DATABASE_URL` takes it
+   * Creates a database, either empty or as a copy of a template that is not in use.
+   * @returns the URL of the database, as accepted by `DATABASE_URL`
    */
   create(name: string, template?: string): Promise<string>;
   drop(name: string): Promise<void>;
   /**
-   * The CPU time of the database's own processes so far, in microseconds; undefined where it has
-   * none or the system does not tell.
+   * Reads the total CPU time of the database processes in microseconds; undefined if there are none, or
+   * on systems other than Linux.
    */
   readCpu(): number | undefined;
   stop(): Promise<void>;
 }
 
-/** SQLite files, each in a folder of its own in the given one. */
-export function sqliteFiles(directory: string): Databases {
+/** Creates SQLite databases, each in its own subfolder of the given directory. */
+export function createSqliteBackend(directory: string): DatabaseBackend {
   const folder = (name: string): string => join(directory, name);
   return {
-    description: 'SQLite with WAL and synchronous = FULL, but for "Fastify, NORMAL"',
+    description: 'SQLite with WAL and synchronous = FULL, except for "Fastify, NORMAL"',
     create: async (name, template) => {
       if (template === undefined) mkdirSync(folder(name));
       else cpSync(folder(template), folder(name), { recursive: true });

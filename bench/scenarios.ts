@@ -1,68 +1,72 @@
 import type { TargetName } from './targets.js';
 
-/** What is asked of a server, and which servers are asked. */
+/** A benchmark scenario: the data, the requests and the targets they are sent to. */
 export interface Scenario {
   readonly title: string;
-  /** SQLite where it is not given. */
+  /** Defaults to SQLite. */
   readonly database?: 'postgres';
-  /** How many instances of the server share the database and the connections; 1 where it is not given. */
+  /** Number of instances of the target that share the database and the connections; defaults to 1. */
   readonly instances?: number;
-  /** Categories that are there before. */
+  /** Number of categories in the database before the load starts. */
   readonly categories: number;
   readonly connections: number;
-  /** 0: lists alone; 1: creates alone; n: every nth request is a create. */
+  /** 0: only list requests; 1: only create requests; n: every nth request is a create request. */
   readonly writeInterval: number;
-  /** Lists are asked for with the ETag of the list, and answered with 304. */
+  /** Sends list requests with the current ETag, so that the expected response is 304. */
   readonly conditional?: boolean;
   /**
-   * Ends after that many answers instead of a time: where lists and creates mix, a server that
-   * creates faster would otherwise have to send longer lists than the others.
+   * Ends the load after this number of responses instead of after a duration. In a mixed load the list
+   * grows with every create request, so a fixed duration would penalise targets that create faster.
    */
   readonly requests?: number;
-  readonly servers: readonly TargetName[];
-  /** The servers of a quick run. */
-  readonly quick: readonly TargetName[];
-  /** Shown in the chart. */
+  readonly targets: readonly TargetName[];
+  /** The targets measured with `--quick`. */
+  readonly quickTargets: readonly TargetName[];
+  /** Included in the chart. */
   readonly inChart?: boolean;
 }
 
 const LIST = { connections: 64, writeInterval: 0 } as const;
 const CREATE = { categories: 0, writeInterval: 1 } as const;
-const POSTGRES = { database: 'postgres', servers: ['service', 'fastify-pg'], quick: [] } as const;
+const POSTGRES = {
+  database: 'postgres',
+  targets: ['service', 'fastify-pg'],
+  quickTargets: [],
+} as const;
 
-/** The work, by the names that `--only` takes. */
+/** All scenarios, keyed by the name passed to `--only`. */
 export const SCENARIOS = {
   'list-10': {
     ...LIST,
     title: 'list of 10',
     categories: 10,
-    servers: ['service', 'raw', 'fastify', 'express', 'nest'],
-    quick: ['service', 'fastify'],
+    targets: ['service', 'raw', 'fastify', 'express', 'nest'],
+    quickTargets: ['service', 'fastify'],
     inChart: true,
   },
   'list-100': {
     ...LIST,
     title: 'list of 100',
     categories: 100,
-    servers: ['service', 'raw', 'fastify', 'fastify-no-etag', 'express', 'nest'],
-    quick: ['service', 'raw', 'fastify', 'express', 'nest'],
+    targets: ['service', 'raw', 'fastify', 'fastify-no-etag', 'express', 'nest'],
+    quickTargets: ['service', 'raw', 'fastify', 'express', 'nest'],
     inChart: true,
   },
   'list-1000': {
     ...LIST,
     title: 'list of 1,000',
     categories: 1_000,
-    servers: ['service', 'raw', 'fastify', 'express', 'nest'],
-    quick: ['service', 'fastify'],
+    targets: ['service', 'raw', 'fastify', 'express', 'nest'],
+    quickTargets: ['service', 'fastify'],
     inChart: true,
   },
   'list-10000': {
     ...LIST,
     title: 'list of 10,000',
     categories: 10_000,
-    // The starter needs many seconds for one round of 64 answers.
-    servers: ['service', 'raw', 'fastify', 'express'],
-    quick: [],
+    // Without stock NestJS, which needs many seconds for 64 responses of this size.
+    targets: ['service', 'raw', 'fastify', 'express'],
+    quickTargets: [],
   },
   'list-304': {
     ...LIST,
@@ -70,39 +74,39 @@ export const SCENARIOS = {
     categories: 100,
     conditional: true,
     inChart: true,
-    servers: ['service', 'raw', 'fastify', 'express', 'nest'],
-    quick: ['service', 'fastify'],
+    targets: ['service', 'raw', 'fastify', 'express', 'nest'],
+    quickTargets: ['service', 'fastify'],
   },
   'create-1': {
     ...CREATE,
     title: 'create, 1 connection',
     connections: 1,
-    servers: ['service', 'fastify', 'express', 'nest'],
-    quick: ['service', 'fastify'],
+    targets: ['service', 'fastify', 'express', 'nest'],
+    quickTargets: ['service', 'fastify'],
   },
   'create-16': {
     ...CREATE,
     title: 'create, 16 connections',
     connections: 16,
-    servers: ['service', 'fastify', 'express', 'nest'],
-    quick: [],
+    targets: ['service', 'fastify', 'express', 'nest'],
+    quickTargets: [],
   },
   'create-64': {
     ...CREATE,
     title: 'create, 64 connections',
     connections: 64,
-    servers: ['service', 'fastify', 'fastify-normal', 'express', 'nest'],
-    quick: ['service', 'fastify', 'fastify-normal', 'nest'],
+    targets: ['service', 'fastify', 'fastify-normal', 'express', 'nest'],
+    quickTargets: ['service', 'fastify', 'fastify-normal', 'nest'],
     inChart: true,
   },
   mix: {
-    title: '95 % list of 1,000, 5 % create',
+    title: '95% list of 1,000, 5% create',
     categories: 1_000,
     connections: 64,
     writeInterval: 20,
     requests: 6_000,
-    servers: ['service', 'fastify', 'express'],
-    quick: ['service', 'fastify'],
+    targets: ['service', 'fastify', 'express'],
+    quickTargets: ['service', 'fastify'],
     inChart: true,
   },
   'pg-list-100': {

@@ -4,36 +4,36 @@ import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { pinned } from './load.js';
+import { withAffinity } from './load.js';
 
-/** The API key of every server that is measured. */
+/** The API key that every target accepts. */
 export const API_KEY = 'bench_0123456789abcdefghijklmnopqrstuvwxyz';
 
-/** A program that is measured. */
+/** A server program to benchmark. */
 export interface Target {
   readonly title: string;
-  /** The compiled program. */
+  /** Path of the compiled entry point. */
   readonly script: string;
-  /** Its environment besides `PORT`, given the URL of its database: `sqlite:<file>` or `postgres://…`. */
+  /** Returns the environment, except `PORT`, for a database URL (`sqlite:<file>` or `postgres://…`). */
   readonly env: (database: string) => Record<string, string>;
-  /** It is no more than the limit of the list: no durable creates, no validation. */
+  /** Serves only as the upper bound for list requests: it neither validates nor stores what is created. */
   readonly listOnly?: boolean;
 }
 
 const compiled = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 
-/** A peer that keeps its data in a SQLite file. */
+/** Defines a baseline that stores its data in a SQLite file. */
 const baseline = (title: string, file: string, env: Record<string, string> = {}): Target => ({
   title,
   script: compiled(`./baselines/${file}.js`),
   env: (database) => ({ API_KEY, DATABASE_FILE: database.replace(/^sqlite:/, ''), ...env }),
 });
 
-/** The service and its peers, by the names that `--server` takes. */
+/** The service and the baselines, keyed by the name passed to `--target`. */
 export const TARGETS = {
   service: {
     title: 'this service',
-    script: compiled('../src/main.js'),
+    script: compiled('../../dist/main.js'),
     env: (database) => ({
       HOST: '127.0.0.1',
       DATABASE_URL: database,
@@ -56,38 +56,40 @@ export const TARGETS = {
 
 export type TargetName = keyof typeof TARGETS;
 
-/** A server that runs. */
+/** A running instance of a target. */
 export interface RunningServer {
-  readonly server: Target;
+  readonly target: Target;
   readonly url: string;
   readonly pid: number;
-  /** Milliseconds from its start to the first list that was answered with 200. */
-  readonly startMilliseconds: number;
-  /** Ends it with SIGTERM and waits until it is gone. */
+  /** Milliseconds from spawning the process to its first 200 response to a list request. */
+  readonly startupMs: number;
+  /** Sends SIGTERM and waits for the process to exit. */
   stop(): Promise<void>;
 }
 
-const START_LIMIT = 30_000;
-const STOP_LIMIT = 15_000;
+const STARTUP_TIMEOUT_MS = 30_000;
+const SHUTDOWN_TIMEOUT_MS = 15_000;
 const children = new Set<ChildProcess>();
-// Whatever ends the run, no server outlives it.
+// No server may outlive the run, however the run ends.
 process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
 
 /**
- * Starts a server, pinned to core 0, on a free port of 127.0.0.1 and waits until it lists.
- * @param database the URL of its database; one that was used before is taken over
+ * Starts a target with affinity to core 0 on a free port of 127.0.0.1 and waits until it responds to
+ * list requests.
+ * @param database URL of the database; an existing database is reused with its content
+ * @throws {Error} if the process exits or does not respond within 30 seconds
  */
-export async function startServer(server: Target, database: string): Promise<RunningServer> {
+export async function startServer(target: Target, database: string): Promise<RunningServer> {
   const port = await findFreePort();
   const url = `http://127.0.0.1:${port}/v1/categories`;
-  const [command, args] = pinned(0, process.execPath, [server.script]);
+  const [command, args] = withAffinity(0, process.execPath, [target.script]);
   const startedAt = performance.now();
   const child = spawn(command, args, {
     env: {
       PATH: process.env.PATH,
       NODE_ENV: 'production',
       PORT: String(port),
-      ...server.env(database),
+      ...target.env(database),
     },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
@@ -98,35 +100,37 @@ export async function startServer(server: Target, database: string): Promise<Run
 
   const stop = async (): Promise<void> => {
     child.kill('SIGTERM');
-    const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT);
+    const timer = setTimeout(() => child.kill('SIGKILL'), SHUTDOWN_TIMEOUT_MS);
     await exited;
     clearTimeout(timer);
   };
 
-  while (!(await answers(url))) {
-    if (!children.has(child)) throw new Error(`${server.title} ended at its start: ${errors}`);
-    if (performance.now() - startedAt > START_LIMIT) {
+  while (!(await isListening(url))) {
+    if (!children.has(child)) throw new Error(`${target.title} exited during startup: ${errors}`);
+    if (performance.now() - startedAt > STARTUP_TIMEOUT_MS) {
       await stop();
-      throw new Error(`${server.title} did not list within ${START_LIMIT} ms: ${errors}`);
+      throw new Error(
+        `${target.title} did not respond within ${STARTUP_TIMEOUT_MS} ms of startup: ${errors}`,
+      );
     }
     await sleep(5);
   }
-  const startMilliseconds = performance.now() - startedAt;
-  return { server, url, pid: child.pid ?? 0, startMilliseconds, stop };
+  const startupMs = performance.now() - startedAt;
+  return { target, url, pid: child.pid ?? 0, startupMs, stop };
 }
 
 /**
- * Starts instances of a server one after the other on the same database.
- * @param count how many; all on core 0
+ * Starts instances of a target on the same database, one after the other, all on core 0.
+ * @param count number of instances
  */
 export async function startServers(
-  server: Target,
+  target: Target,
   database: string,
   count: number,
 ): Promise<RunningServer[]> {
   const instances: RunningServer[] = [];
   try {
-    while (instances.length < count) instances.push(await startServer(server, database));
+    while (instances.length < count) instances.push(await startServer(target, database));
   } catch (error) {
     await stopServers(instances);
     throw error;
@@ -134,12 +138,12 @@ export async function startServers(
   return instances;
 }
 
-/** Stops them all at once, and waits until they are gone. */
+/** Stops all instances in parallel and waits for them to exit. */
 export async function stopServers(instances: readonly RunningServer[]): Promise<void> {
   await Promise.all(instances.map((instance) => instance.stop()));
 }
 
-async function answers(url: string): Promise<boolean> {
+async function isListening(url: string): Promise<boolean> {
   try {
     const response = await fetch(url, { headers: { Authorization: `Bearer ${API_KEY}` } });
     await response.arrayBuffer();
@@ -149,7 +153,7 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** A TCP port of 127.0.0.1 that nobody listens on. */
+/** Finds a free TCP port on 127.0.0.1. */
 export async function findFreePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
@@ -160,22 +164,25 @@ export async function findFreePort(): Promise<number> {
 }
 
 /**
- * The CPU time, user and system, of all threads of a process and of its children that have ended, in
- * microseconds; Linux only (proc(5)).
+ * Reads the CPU time in microseconds (user and system) that a process has used, including its threads
+ * and its children that have exited. Linux only (proc(5)); returns undefined on other systems.
  */
 export function readCpu(pid: number): number | undefined {
   const file = `/proc/${pid}/stat`;
   if (!existsSync(file)) return undefined;
-  // The name of the program stands in parentheses and may hold blanks; utime, stime, cutime and
-  // cstime are fields 14 to 17.
+  // The program name is in parentheses and may contain spaces; utime, stime, cutime and cstime are
+  // fields 14 to 17.
   const fields = readFileSync(file, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');
-  // In clock ticks, which Linux shows programs as hundredths of a second.
+  // In clock ticks, which Linux reports as hundredths of a second.
   return fields.slice(11, 15).reduce((ticks, field) => ticks + Number(field), 0) * 10_000;
 }
 
-/** A process's memory in bytes, now (`VmRSS`) or at its peak (`VmHWM`); Linux only (proc(5)). */
+/**
+ * Reads the memory of a process in bytes, current (`VmRSS`) or peak (`VmHWM`). Linux only (proc(5));
+ * returns undefined on other systems.
+ */
 export function readMemory(pid: number, field: 'VmRSS' | 'VmHWM'): number | undefined {
   const file = `/proc/${pid}/status`;
   if (!existsSync(file)) return undefined;

@@ -1,4 +1,4 @@
-/** `npm run openapi:check`: names what differs between two documents, and what of it breaks clients. */
+/** `npm run openapi:check`: lists the changes of the OpenAPI document and whether they break clients. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
@@ -7,23 +7,24 @@ import { apiCompare, type Diff } from 'api-smart-diff';
 import { Command, InvalidArgumentError } from 'commander';
 import { parse } from 'yaml';
 
-/** A difference between two documents. */
+/** A difference between two OpenAPI documents. */
 export interface Change {
-  /** What breaks is allowed where the operation may still change, or has ended. */
+  /** A breaking change is allowed if the operation is not stable yet or its sunset date has passed. */
   readonly kind: 'breaking' | 'allowed' | 'other';
   readonly text: string;
 }
 
-/** Every difference between two OpenAPI documents, those that break clients first. */
+/** Lists all differences between two OpenAPI documents, breaking changes first. */
 export function compare(before: OpenAPIObject, after: OpenAPIObject): Change[] {
   const { diffs } = apiCompare(before, after);
   return (
     diffs
-      // Each stands below the operations too, and only there it is known whether clients send or receive it.
+      // Components are also reported below each operation that references them, and only that path shows
+      // whether clients send or receive them.
       .filter(({ path: [section, kind] }) => section !== 'components' || kind === 'securitySchemes')
       .map((diff): Change => {
-        const kind = !isBreaking(diff) ? 'other' : mayBreak(before, diff) ? 'allowed' : 'breaking';
-        return { kind, text: describe(diff) };
+        const kind = !isBreaking(diff) ? 'other' : mayChange(before, diff) ? 'allowed' : 'breaking';
+        return { kind, text: format(diff) };
       })
       .toSorted((a, b) => ORDER[a.kind] - ORDER[b.kind])
   );
@@ -31,7 +32,7 @@ export function compare(before: OpenAPIObject, after: OpenAPIObject): Change[] {
 
 const ORDER = { breaking: 0, allowed: 1, other: 2 };
 
-/** Stricter than the library, which lets properties go, types change and an enum begin. */
+/** Stricter than the library, which accepts removed properties, changed types and added enums. */
 function isBreaking({ type, action, path }: Diff): boolean {
   const [name, parent] = [path.at(-1), path.at(-2)];
   if (type === 'breaking') return true;
@@ -39,49 +40,58 @@ function isBreaking({ type, action, path }: Diff): boolean {
   const isSecurity =
     path[0] === 'security' || path[3] === 'security' || path[1] === 'securitySchemes';
   if (isSecurity) return type !== 'annotation' && name !== 'description';
-  // The names of generated clients come from it.
+  // Generated clients derive method names from it.
   if (name === 'operationId') return true;
   const isSchemaKeyword = parent !== 'properties' && !path.includes('example');
   return isSchemaKeyword && (name === 'type' || name === 'format' || parent === 'enum');
 }
 
-/** Whether the operation said that it may still change, or said that it would end, and has. */
-function mayBreak(before: OpenAPIObject, { path: [section, path, method] }: Diff): boolean {
+/** Returns whether the operation was marked as unstable or its announced sunset date has passed. */
+function mayChange(before: OpenAPIObject, { path: [section, path, method] }: Diff): boolean {
   if (section !== 'paths') return false;
   const item = before.paths[String(path)] as Record<string, Record<string, string>> | undefined;
   const { 'x-stability': stability, 'x-sunset': sunset } = item?.[String(method)] ?? {};
   return stability !== undefined || (sunset !== undefined && Date.parse(sunset) <= Date.now());
 }
 
-const show = (value: unknown): string => JSON.stringify(value)?.slice(0, 80) ?? 'nothing';
+const formatValue = (value: unknown): string => JSON.stringify(value)?.slice(0, 80) ?? 'nothing';
 
-function describe({ action, path, before, after }: Diff): string {
+function format({ action, path, before, after }: Diff): string {
   const change =
-    action === 'replace' ? `: ${show(before)} became ${show(after)}` : ` ${ACTIONS[action]}`;
+    action === 'replace'
+      ? `: ${formatValue(before)} became ${formatValue(after)}`
+      : ` ${ACTIONS[action]}`;
   return `${path.join(' > ')}${change}`;
 }
 
 const ACTIONS = { add: 'was added', remove: 'was removed', rename: 'was renamed', test: '' };
 
-/** @throws {InvalidArgumentError} where it is neither a file nor a commit with an `openapi.json` */
-function read(fileOrRef: string): OpenAPIObject {
+/**
+ * Reads an OpenAPI document from a file, or `openapi.json` from a git ref.
+ * @throws {InvalidArgumentError} if there is neither
+ */
+function readDocument(fileOrRef: string): OpenAPIObject {
   if (existsSync(fileOrRef)) return parse(readFileSync(fileOrRef, 'utf8')) as OpenAPIObject;
   const committed = `${fileOrRef}:openapi.json`;
   const { status, stdout } = spawnSync('git', ['show', committed], { encoding: 'utf8' });
   if (status !== 0)
-    throw new InvalidArgumentError(`There is no file ${fileOrRef}, and no ${committed} in git.`);
+    throw new InvalidArgumentError(
+      `${fileOrRef} is neither a file nor a git ref that contains openapi.json.`,
+    );
   return parse(stdout) as OpenAPIObject;
 }
 
-const major = ({ info }: OpenAPIObject): string => info.version.split('.')[0]!;
+const getMajorVersion = ({ info }: OpenAPIObject): string => info.version.split('.')[0]!;
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const { against: before } = new Command('openapi:check')
-    .description('Names every change of openapi.json; exits with 1 where one breaks clients of v1.')
-    .requiredOption('--against <ref or file>', 'what to compare with: a git ref, or a file', read)
+    .description(
+      'List the changes of openapi.json; exits with 1 on a breaking change within a major version',
+    )
+    .requiredOption('--against <ref or file>', 'git ref or file to compare with', readDocument)
     .parse()
     .opts<{ against: OpenAPIObject }>();
-  const after = read('openapi.json');
+  const after = readDocument('openapi.json');
   const changes = compare(before, after);
   for (const { kind, text } of changes) {
     console.log(
@@ -89,6 +99,6 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     );
   }
   const breaking = changes.filter(({ kind }) => kind === 'breaking').length;
-  console.log(`Changes: ${changes.length}, of which ${breaking} break clients.`);
-  if (breaking > 0 && major(before) === major(after)) process.exitCode = 1;
+  console.log(`${changes.length} changes, ${breaking} of them breaking`);
+  if (breaking > 0 && getMajorVersion(before) === getMajorVersion(after)) process.exitCode = 1;
 }

@@ -1,44 +1,57 @@
-/** `npm run conformance`: checks a running deployment against the published interface. */
+/** `npm run conformance`: runs the conformance checks against a deployment. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
 
 interface Options {
-  /** The address below which the operations stand, with the version and without a slash at its end. */
+  /** URL prefix of the operations, including the version, without a trailing slash. */
   readonly baseUrl: string;
   readonly key: string;
-  /** Sends nothing but GET. */
+  /** Sends only GET requests. */
   readonly readOnly?: boolean;
-  /** The file for a report in JSON. */
+  /** Path of the JSON report. */
   readonly report?: string;
 }
 
+/** The workflows, relative to the root of the repository. */
+const DIRECTORY = 'conformance';
+
+/** Lists the workflow files: `*.read.arazzo.yaml`, and `*.write.arazzo.yaml` unless read-only. */
+function listWorkflowFiles(readOnly: boolean): string[] {
+  const pattern = readOnly ? /\.read\.arazzo\.yaml$/ : /\.(read|write)\.arazzo\.yaml$/;
+  return readdirSync(DIRECTORY)
+    .filter((name) => pattern.test(name))
+    .toSorted()
+    .map((name) => `${DIRECTORY}/${name}`);
+}
+
 /**
- * Runs the workflows with Redocly's `respect`, in the directory of the project, offline but for the
- * deployment. It writes what it checks to standard output; keys appear neither there nor in the report.
+ * Runs the workflows with Redocly's `respect`. The working directory must be the root of the
+ * repository; only the deployment is accessed over the network. The checks are printed to standard
+ * output; neither the output nor the report contains keys.
  *
- * @returns the exit code: 0 where everything is as published
+ * @returns the exit code: 0 if the deployment conforms to the OpenAPI document
  */
 export async function checkConformance(
   { baseUrl, key, readOnly = false, report }: Options,
   stdio: 'inherit' | 'ignore' = 'inherit',
 ): Promise<number> {
-  const files = ['read', ...(readOnly ? [] : ['write'])].map((f) => `conformance/${f}.arazzo.yaml`);
   const name = `Conformance check ${new Date().toISOString()}`;
   const child = spawn(
     process.execPath,
     [
       'node_modules/@redocly/cli/bin/cli.js',
       'respect',
-      ...files,
+      ...listWorkflowFiles(readOnly),
       `--server=petstore=${baseUrl}`,
       ...(report === undefined ? [] : [`--json-output=${report}`]),
     ],
     {
       env: {
         ...process.env,
-        // Not an argument, which everybody on the machine could read.
+        // Passed in the environment because any user of the machine can read command-line arguments.
         REDOCLY_CLI_RESPECT_INPUT: JSON.stringify({ key, name }),
         REDOCLY_TELEMETRY: 'off',
         REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true',
@@ -52,18 +65,18 @@ export async function checkConformance(
 
 function parseBaseUrl(text: string): string {
   if (!URL.canParse(text) || !/^https?:[^?#]*$/i.test(text)) {
-    throw new InvalidArgumentError('It must be an address such as https://staging.example/v1.');
+    throw new InvalidArgumentError('must be a URL such as https://staging.example/v1');
   }
   return new URL(text).href.replace(/\/+$/, '');
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const command = new Command('conformance')
-    .description('Checks a running deployment against openapi.json; exits with 1 on a violation.')
-    .requiredOption('--base-url <url>', 'such as https://staging.example/v1', parseBaseUrl)
-    .requiredOption('--key <key>', 'a valid API key; or PETSTORE_API_KEY')
-    .option('--read-only', 'create nothing')
-    .option('--report <file>', 'write a report in JSON')
+    .description('Check a deployment against openapi.json; exits with 1 if a check fails')
+    .requiredOption('--base-url <url>', 'URL such as https://staging.example/v1', parseBaseUrl)
+    .requiredOption('--key <key>', 'valid API key (or set PETSTORE_API_KEY)')
+    .option('--read-only', 'send only GET requests')
+    .option('--report <file>', 'write a JSON report to this file')
     .setOptionValueWithSource('key', process.env['PETSTORE_API_KEY'], 'env');
   process.exitCode = await checkConformance(command.parse().opts<Options>());
 }

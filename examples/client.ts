@@ -1,4 +1,4 @@
-/** A typed client in TypeScript: `npm run build && PETSTORE_API_KEY=… node dist/examples/client.js`. */
+/** A typed TypeScript client: `npm run build:tools && PETSTORE_API_KEY=… node build/examples/client.js`. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import createClient, { type Client, type Middleware } from 'openapi-fetch';
@@ -8,48 +8,51 @@ type Category = components['schemas']['Category'];
 
 const ATTEMPTS = 4;
 
-/** @param baseUrl the address of the service, with its version */
+/**
+ * Creates a client that retries and warns about deprecated operations.
+ * @param baseUrl URL of the service, including the version
+ */
 export function connect(baseUrl: string, key: string): Client<paths> {
   const client = createClient<paths>({
     baseUrl,
     headers: { Authorization: `Bearer ${key}` },
-    fetch: patientFetch,
+    fetch: fetchWithRetry,
   });
-  client.use(deprecations);
+  client.use(deprecationWarnings);
   return client;
 }
 
-/** Tries again after a 429 or a 503; but not a create after a 503, for it may be stored. */
-async function patientFetch(request: Request): Promise<Response> {
+/** Retries after 429 and 503, except create requests after 503, because the row may have been stored. */
+async function fetchWithRetry(request: Request): Promise<Response> {
   for (let attempt = 1; ; attempt++) {
     const response = await fetch(request.clone());
     const isSafe = request.method === 'GET' || request.method === 'HEAD';
-    const isOnlyLate = response.status === 429 || (response.status === 503 && isSafe);
-    if (!isOnlyLate || attempt === ATTEMPTS) return response;
+    const isRetryable = response.status === 429 || (response.status === 503 && isSafe);
+    if (!isRetryable || attempt === ATTEMPTS) return response;
     await response.body?.cancel();
     const seconds = Number(response.headers.get('Retry-After') ?? 1);
-    // Up to a second more, so that not all clients come back at the same moment.
+    // Up to one second of jitter, so that clients do not all retry at the same time.
     await delay((seconds + Math.random()) * 1000);
   }
 }
 
-/** Tells the developer in time of an operation that goes away. */
-const deprecations: Middleware = {
+/** Warns about each request to a deprecated operation, with its sunset date. */
+const deprecationWarnings: Middleware = {
   onResponse({ request, response }) {
     if (!response.headers.has('Deprecation')) return;
-    const sunset = response.headers.get('Sunset') ?? 'a day that is not set yet';
+    const sunset = response.headers.get('Sunset') ?? 'a date not yet announced';
     console.warn(`${request.method} ${request.url} is deprecated and ends on ${sunset}.`);
   },
 };
 
-/** The categories, which are sent again only where they have changed. */
+/** Reads the list of categories with conditional requests, so that an unchanged list is not sent again. */
 export class CategoryList {
   private categories: readonly Category[] = [];
   private etag: string | undefined;
 
   constructor(private readonly client: Client<paths>) {}
 
-  /** @throws {Error} with the code of the service */
+  /** @throws {Error} with the error code and message of the response */
   async read(): Promise<readonly Category[]> {
     const { data, error, response } = await this.client.GET('/categories', {
       headers: this.etag === undefined ? {} : { 'If-None-Match': this.etag },
@@ -77,9 +80,9 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const second = await list.read();
   console.log(`Listed ${first.length}, and unchanged: ${first === second}`);
 
-  const refused = await client.POST('/categories', { body: { name: ' ' } });
-  console.log(`Refused: ${refused.error?.code}`);
+  const rejected = await client.POST('/categories', { body: { name: ' ' } });
+  console.log(`Refused: ${rejected.error?.code}`);
 
-  // What an id of a pet looks like is not specified yet, and neither is its type.
+  // The type of a pet id is not specified yet; `never` compiles with any type.
   await client.GET('/pets/{petId}', { params: { path: { petId: '1' as never } } });
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The interface with curl: PETSTORE_API_KEY=… examples/curl.sh
+# Calls the API with curl: PETSTORE_API_KEY=… examples/curl.sh
 set -euo pipefail
 
 url=${PETSTORE_URL:-http://127.0.0.1:3000/v1}
@@ -7,7 +7,8 @@ key=${PETSTORE_API_KEY:?Set PETSTORE_API_KEY to a valid key.}
 headers=$(mktemp)
 trap 'rm -f "$headers"' EXIT
 
-# Shows the body and the status, whatever it is; --retry tries again after a 503, as Retry-After says.
+# Prints the body and the status of any response. The callers' --retry retries after 429 and 503, honouring
+# Retry-After; create requests are not retried because the row may have been stored.
 call() {
   curl --silent --show-error --header "Authorization: Bearer $key" --write-out '\n%{http_code}\n' "$@"
 }
@@ -18,13 +19,13 @@ call --header 'Content-Type: application/json' --data '{"name": "dog", "descript
 echo 'List the categories:'
 call --retry 3 --dump-header "$headers" "$url/categories"
 
-echo 'List them again, if they have changed:'
+echo 'List the categories again, unless unchanged:'
 etag=$(sed -n 's/^etag: *\(.*\)\r$/\1/Ip' "$headers")
 call --retry 3 --header "If-None-Match: $etag" "$url/categories"
 
-echo 'What is invalid is refused, with a code:'
+echo 'Send an invalid create request:'
 call --header 'Content-Type: application/json' --data '{"name": " "}' "$url/categories"
 
-echo 'A deprecated operation says when it ends:'
+echo 'Call a deprecated operation, and show its sunset date:'
 call --dump-header "$headers" "$url/pets/1"
 grep -i -E '^(deprecation|sunset):' "$headers"

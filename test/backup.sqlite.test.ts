@@ -7,19 +7,19 @@ import { type ProcessResult, runBackup } from './support/cli.js';
 import { LoadGenerator, type Row } from './support/load-generator.js';
 import { ServiceProcess } from './support/service-process.js';
 
-// Every command is a process of its own, and the first one waits for the compiler.
+// Every command runs in its own process, and the first one waits for the build.
 import.meta.jest.setTimeout(90_000);
 
 const KEY = 'bootstrap-0123456789-abcdefghijklmnop';
-/** So many that a backup takes many creates long. */
-const SEEDS = 200_000;
+/** Enough rows that the load generator writes many more during the backup. */
+const SEED_COUNT = 200_000;
 
 let directory: string;
-let store: string;
+let databaseFile: string;
 let service: ServiceProcess | undefined;
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-backup-'));
-  store = join(directory, 'store', 'petstore.sqlite');
+  databaseFile = join(directory, 'data', 'petstore.sqlite');
   await mkdir(join(directory, 'backups'));
 });
 afterEach(async () => {
@@ -28,15 +28,16 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-async function serve(): Promise<string> {
-  const env = { DATABASE_URL: `sqlite:${store}`, BOOTSTRAP_API_KEY: KEY };
+/** Starts the service and returns its base URL. */
+async function startService(): Promise<string> {
+  const env = { DATABASE_URL: `sqlite:${databaseFile}`, BOOTSTRAP_API_KEY: KEY };
   service = await ServiceProcess.start(directory, env);
   return service.waitUntilListening();
 }
 
-/** Fills the store, as somebody with SQLite's shell would. */
+/** Inserts rows with plain SQL, bypassing the service. */
 function seed(count: number): void {
-  const database = new Database(store, { timeout: 5_000 });
+  const database = new Database(databaseFile, { timeout: 5_000 });
   const insert = database.prepare('INSERT INTO "categories" ("name", "description") VALUES (?, ?)');
   database.transaction(() => {
     for (let index = 0; index < count; index++) insert.run('seed', 'x'.repeat(100));
@@ -44,14 +45,18 @@ function seed(count: number): void {
   database.close();
 }
 
-/** A store of some pages, which no process uses. */
-async function makeStore(): Promise<void> {
-  await serve();
+/** Creates a database of many pages that no process has open. */
+async function createSource(): Promise<void> {
+  await startService();
   await service?.stop();
   seed(1_000);
 }
 
-const backupTo = (file: string, url = `sqlite:${store}`, blocks?: number): Promise<ProcessResult> =>
+const backupTo = (
+  file: string,
+  url = `sqlite:${databaseFile}`,
+  blocks?: number,
+): Promise<ProcessResult> =>
   runBackup(file, { env: { DATABASE_URL: url }, cwd: directory }, blocks);
 const backups = (): Promise<string[]> => readdir(join(directory, 'backups'));
 
@@ -61,48 +66,48 @@ async function list(url: string): Promise<Row[]> {
   return JSON.parse(body.toString()) as Row[];
 }
 
-/** What a backup leaves behind that fails: why, and no stack. */
-function failure(why: RegExp): ProcessResult {
+/** Matches the result of a failed backup: an error message without a stack trace. */
+function failure(message: RegExp): ProcessResult {
   const stderr = new RegExp(
-    `^(?![^]*\\n\\s+at )error: [^\\n]*${why.source}[^\\n]*\\nNothing was backed up\\.\\n$`,
+    `^(?![^]*\\n\\s+at )error: [^\\n]*${message.source}[^\\n]*\\nBackup failed\\.\\n$`,
   );
   return { code: 1, stdout: '', stderr: expect.stringMatching(stderr) as string };
 }
 
-describe('A backup', () => {
-  it('of a store that is written to has every create that was answered before it began, and is restored by a copy', async () => {
-    const url = await serve();
-    seed(SEEDS);
+describe('backup', () => {
+  it('contains every category acknowledged before it started under load, and can be restored', async () => {
+    const url = await startService();
+    seed(SEED_COUNT);
     const load = new LoadGenerator(KEY);
     load.start(url, { writers: 16, readers: 0 });
     await load.waitForSuccesses(20, 30_000);
     const before = [...load.created];
     const file = join(directory, 'backups', 'copy.sqlite');
-    const outcome = await backupTo(file);
+    const result = await backupTo(file);
     const after = load.created.length;
     await load.stop();
-    expect(outcome).toMatchObject({ code: 0, stderr: expect.stringContaining('pages') as string });
+    expect(result).toMatchObject({ code: 0, stderr: expect.stringContaining('pages') as string });
     expect(load.violations).toEqual([]);
-    // Otherwise nothing was written meanwhile, and the test shows nothing.
+    // Ensures that the load overlapped with the backup.
     expect(before.length).toBeGreaterThanOrEqual(320);
     expect(after).toBeGreaterThan(before.length);
 
-    // The store is lost, at once and whole.
+    // Simulate the loss of the database.
     service!.kill('SIGKILL');
     await service!.exited;
-    await rm(join(directory, 'store'), { recursive: true });
-    await mkdir(join(directory, 'store'));
-    await copyFile(file, store);
+    await rm(join(directory, 'data'), { recursive: true });
+    await mkdir(join(directory, 'data'));
+    await copyFile(file, databaseFile);
 
-    const rows = await list(await serve());
-    expect(outcome.stdout).toMatch(new RegExp(`\\bcategories ${rows.length}\\b`));
+    const rows = await list(await startService());
+    expect(result.stdout).toMatch(new RegExp(`\\bcategories ${rows.length}\\b`));
     const names = new Map(rows.map(({ id, name }) => [id, name]));
     expect(before.filter(({ id, name }) => names.get(id) !== name)).toEqual([]);
     const created = new Map(load.created.map(({ id, name }) => [id, name]));
-    const strangers = rows.filter(({ id, name }) => name !== 'seed' && created.get(id) !== name);
-    // A create may be stored, and copied, whose answer the kill has cut off; there was none here.
-    expect(strangers).toEqual([]);
-    expect(rows.filter(({ name }) => name === 'seed')).toHaveLength(SEEDS);
+    const unexpected = rows.filter(({ id, name }) => name !== 'seed' && created.get(id) !== name);
+    // No request was in flight when the service was killed, so every row was acknowledged.
+    expect(unexpected).toEqual([]);
+    expect(rows.filter(({ name }) => name === 'seed')).toHaveLength(SEED_COUNT);
     const { status, body } = await sendRequest(
       `${await service!.waitUntilListening()}/v1/categories`,
       {
@@ -114,11 +119,11 @@ describe('A backup', () => {
     expect([status, (JSON.parse(body.toString()) as Row).id]).toEqual([201, rows.at(-1)!.id + 1]);
   });
 
-  it('is one file, and two at the same time do not overwrite each other', async () => {
-    await makeStore();
+  it('writes a single file, and concurrent backups do not overwrite each other', async () => {
+    await createSource();
     const file = join(directory, 'backups', 'copy.sqlite');
-    const outcomes = await Promise.all([backupTo(file), backupTo(file)]);
-    expect(outcomes.filter(({ code }) => code === 0)).toHaveLength(1);
+    const results = await Promise.all([backupTo(file), backupTo(file)]);
+    expect(results.filter(({ code }) => code === 0)).toHaveLength(1);
     expect(await backups()).toEqual(['copy.sqlite']);
     const copy = new Database(file, { readonly: true });
     expect(copy.pragma('integrity_check', { simple: true })).toBe('ok');
@@ -127,54 +132,54 @@ describe('A backup', () => {
     copy.close();
   });
 
-  it('never overwrites a file', async () => {
-    await makeStore();
+  it('refuses to overwrite a file', async () => {
+    await createSource();
     const file = join(directory, 'backups', 'copy.sqlite');
-    await writeFile(file, 'mine');
+    await writeFile(file, 'existing');
     expect(await backupTo(file)).toMatchObject({
       code: 1,
-      stderr: `error: ${file} exists already, and is left as it is.\nNothing was backed up.\n`,
+      stderr: `error: ${file} already exists, refusing to overwrite.\nBackup failed.\n`,
     });
-    expect(await readFile(file, 'utf8')).toBe('mine');
+    expect(await readFile(file, 'utf8')).toBe('existing');
     expect(await backups()).toEqual(['copy.sqlite']);
   });
 
-  it('of a damaged store fails', async () => {
-    await makeStore();
-    const file = await open(store, 'r+');
+  it('fails if the database is corrupt', async () => {
+    await createSource();
+    const file = await open(databaseFile, 'r+');
     const { size } = await file.stat();
     for (let page = 8; page < size / 4096; page += 3) {
       await file.write(Buffer.alloc(2_000, 0xaa), 0, 2_000, page * 4096 + 1_000);
     }
     await file.close();
-    const outcome = await backupTo(join(directory, 'backups', 'copy.sqlite'));
-    expect(outcome.stderr).toMatch(/damaged|malformed/);
-    expect(outcome.code).toBe(1);
+    const result = await backupTo(join(directory, 'backups', 'copy.sqlite'));
+    expect(result.stderr).toMatch(/damaged|malformed/);
+    expect(result.code).toBe(1);
     expect(await backups()).toEqual([]);
   });
 
-  it('for which there is no room fails, and leaves nothing', async () => {
-    await makeStore();
-    const outcome = await backupTo(join(directory, 'backups', 'copy.sqlite'), undefined, 100);
-    expect(outcome.stderr).toMatch(/\nerror: (disk I\/O error|database or disk is full)\n/);
-    expect(outcome.code).toBe(1);
+  it('fails without leaving files when the disk is full', async () => {
+    await createSource();
+    const result = await backupTo(join(directory, 'backups', 'copy.sqlite'), undefined, 100);
+    expect(result.stderr).toMatch(/\nerror: (disk I\/O error|database or disk is full)\n/);
+    expect(result.code).toBe(1);
     expect(await backups()).toEqual([]);
   });
 
-  it('fails clearly where there is nothing to copy, or no place for it', async () => {
+  it('rejects an invalid source or destination', async () => {
     const file = join(directory, 'backups', 'copy.sqlite');
-    expect(await backupTo(file)).toEqual(failure(/The store .* does not exist/));
+    expect(await backupTo(file)).toEqual(failure(/The database .* does not exist/));
     expect(await backupTo(file, 'postgres://admin:hunter2@127.0.0.1:1/petstore')).toEqual(
       failure(/PostgreSQL server: use pg_dump/),
     );
-    await makeStore();
-    expect(await backupTo(join(directory, 'nowhere', 'copy.sqlite'))).toEqual(
+    await createSource();
+    expect(await backupTo(join(directory, 'missing', 'copy.sqlite'))).toEqual(
       failure(/The directory .* does not exist/),
     );
     const other = join(directory, 'other.sqlite');
     new Database(other).exec('CREATE TABLE "t" ("id")').close();
-    expect(await backupTo(file, `sqlite:${other}`)).toEqual(failure(/no store of this service/));
-    await writeFile(other, 'This is no database.'.repeat(100));
+    expect(await backupTo(file, `sqlite:${other}`)).toEqual(failure(/is not a petstore database/));
+    await writeFile(other, 'This is not a database.'.repeat(100));
     expect(await backupTo(file, `sqlite:${other}`)).toEqual(failure(/file is not a database/));
     expect(await backups()).toEqual([]);
   });

@@ -7,7 +7,7 @@ import { INSERT_QUERY, recordQueries } from './support/queries.js';
 
 const { jest } = import.meta;
 
-const GROUP_LIMIT = 500;
+const MAX_BATCH_SIZE = 500;
 const CONNECTIONS = 64;
 
 let app: TestApp;
@@ -32,17 +32,17 @@ const post = (body: NewCategory): Promise<HttpResponse> =>
     agent,
   });
 
-const named = (count: number): NewCategory[] =>
+const newCategories = (count: number): NewCategory[] =>
   Array.from({ length: count }, (_, index) => ({
     name: `category ${index}`,
-    // Each row is to be told apart, also by what it lacks.
+    // Every row is distinguishable, also by a missing or an empty description.
     ...(index % 3 === 0 ? {} : { description: index % 3 === 1 ? '' : `number ${index}` }),
   }));
 
 const withIds = (bodies: readonly NewCategory[], ids: readonly number[]): Category[] =>
   bodies.map((body, index) => Object.assign({ id: ids[index]! }, body));
 
-/** Connections are accepted one a turn of the event loop, so those that are to send together are opened before. */
+/** Opens the agent's connections. Node accepts one per event loop turn, so requests on new ones would not arrive together. */
 async function openConnections(): Promise<void> {
   const opened = Array.from({ length: CONNECTIONS }, () =>
     sendRequest(`${app.url}/livez`, { agent }),
@@ -50,25 +50,25 @@ async function openConnections(): Promise<void> {
   await Promise.all(opened);
 }
 
-async function stored(): Promise<unknown[]> {
+async function listCategories(): Promise<unknown[]> {
   const { body } = await app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
   return body as unknown[];
 }
 
 const ascending = (ids: number[]): number[] => ids.toSorted((a, b) => a - b);
 
-/** From now on the database refuses a category of that name, as it does of any name given twice. */
-async function refuseName(name: string): Promise<void> {
+/** Makes the database reject any further category with this name. */
+async function rejectName(name: string): Promise<void> {
   await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
   await app.dataSource.query(
-    `CREATE UNIQUE INDEX "refused_name" ON "categories" ("name") WHERE "name" = '${name}'`,
+    `CREATE UNIQUE INDEX "rejected_name" ON "categories" ("name") WHERE "name" = '${name}'`,
   );
 }
 
-describe('Creates that come together', () => {
-  it('become one INSERT, in which each gets its own row in the order of arrival', async () => {
+describe('BatchInserter with concurrent create requests', () => {
+  it('inserts all rows with one INSERT, in order of arrival', async () => {
     const inserts = recordQueries(app.dataSource, INSERT_QUERY);
-    const bodies = named(40);
+    const bodies = newCategories(40);
     const created = await Promise.all(bodies.map((body) => categories.create(body)));
     expect(inserts).toHaveLength(1);
     expect(created).toHaveLength(40);
@@ -76,91 +76,87 @@ describe('Creates that come together', () => {
     expect(new Set(ids).size).toBe(40);
     expect(ids).toEqual(ascending(ids));
     expect(created).toEqual(withIds(bodies, ids));
-    expect(await stored()).toEqual(created);
+    expect(await listCategories()).toEqual(created);
   });
 
-  it('become groups of at most 500', async () => {
+  it('splits into batches of at most 500 rows', async () => {
     const inserts = recordQueries(app.dataSource, INSERT_QUERY);
-    const bodies = named(2 * GROUP_LIMIT + 1);
+    const bodies = newCategories(2 * MAX_BATCH_SIZE + 1);
     const created = await Promise.all(bodies.map((body) => categories.create(body)));
     expect(inserts.map((sql) => sql.match(/\([^()]*\d[^()]*\)|\(\?[^()]*\)/g)?.length)).toEqual([
-      GROUP_LIMIT,
-      GROUP_LIMIT,
+      MAX_BATCH_SIZE,
+      MAX_BATCH_SIZE,
       1,
     ]);
     const ids = created.map(({ id }) => id);
-    expect(new Set(ids).size).toBe(2 * GROUP_LIMIT + 1);
-    for (const start of [0, GROUP_LIMIT]) {
-      const group = ids.slice(start, start + GROUP_LIMIT);
-      expect(group).toHaveLength(GROUP_LIMIT);
-      expect(group).toEqual(ascending(group));
+    expect(new Set(ids).size).toBe(2 * MAX_BATCH_SIZE + 1);
+    for (const start of [0, MAX_BATCH_SIZE]) {
+      const batch = ids.slice(start, start + MAX_BATCH_SIZE);
+      expect(batch).toHaveLength(MAX_BATCH_SIZE);
+      expect(batch).toEqual(ascending(batch));
     }
     expect(created).toEqual(withIds(bodies, ids));
-    expect(await stored()).toHaveLength(2 * GROUP_LIMIT + 1);
+    expect(await listCategories()).toHaveLength(2 * MAX_BATCH_SIZE + 1);
   });
 
-  it('are each a row of their own, also where they are alike', async () => {
+  it('inserts a separate row for each of several identical requests', async () => {
     const created = await Promise.all(
       [1, 2, 3].map(() => categories.create({ name: 'dog', description: 'alike' })),
     );
     expect(new Set(created.map(({ id }) => id)).size).toBe(3);
-    expect(await stored()).toEqual(created);
+    expect(await listCategories()).toEqual(created);
   });
 
-  it('over HTTP all get distinct ids and are in the list, after few INSERTs', async () => {
-    // Connections are accepted one a turn of the event loop, so they are opened before.
-    const opened = Array.from({ length: CONNECTIONS }, () =>
-      sendRequest(`${app.url}/livez`, { agent }),
-    );
-    await Promise.all(opened);
+  it('batches HTTP requests, returns distinct ids and lists every row', async () => {
+    await openConnections();
     const inserts = recordQueries(app.dataSource, INSERT_QUERY);
-    const bodies = named(200);
-    const answers = await Promise.all(bodies.map((body) => post(body)));
-    expect(answers.map(({ status }) => status)).toEqual(bodies.map(() => 201));
-    const created = answers.map(({ body }) => JSON.parse(body.toString()) as { id: number });
+    const bodies = newCategories(200);
+    const responses = await Promise.all(bodies.map((body) => post(body)));
+    expect(responses.map(({ status }) => status)).toEqual(bodies.map(() => 201));
+    const created = responses.map(({ body }) => JSON.parse(body.toString()) as { id: number });
     const ids = created.map(({ id }) => id);
     expect(new Set(ids).size).toBe(200);
     expect(created).toEqual(withIds(bodies, ids));
     expect(inserts.length).toBeLessThan(50);
-    expect(await stored()).toEqual(created.toSorted((a, b) => a.id - b.id));
+    expect(await listCategories()).toEqual(created.toSorted((a, b) => a.id - b.id));
   });
 });
 
-describe('A create that comes alone', () => {
-  it('waits for nobody', async () => {
+describe('BatchInserter with a single create request', () => {
+  it('inserts immediately', async () => {
     const inserts = recordQueries(app.dataSource, INSERT_QUERY);
     const dog = await categories.create({ name: 'dog' });
     expect(inserts).toHaveLength(1);
     const cat = await categories.create({ name: 'cat', description: '' });
     expect(inserts).toHaveLength(2);
-    expect(await stored()).toEqual([
+    expect(await listCategories()).toEqual([
       { id: dog.id, name: 'dog' },
       { id: cat.id, name: 'cat', description: '' },
     ]);
     expect(cat.id).toBeGreaterThan(dog.id);
   });
 
-  it('that the database refuses fails alone, after one try', async () => {
-    await refuseName('refused');
+  it('reports a row that the database rejects, without a retry', async () => {
+    await rejectName('duplicate');
     const inserts = recordQueries(app.dataSource, INSERT_QUERY);
-    await expect(categories.create({ name: 'refused' })).rejects.toThrow(/unique/i);
+    await expect(categories.create({ name: 'duplicate' })).rejects.toThrow(/unique/i);
     expect(inserts).toHaveLength(1);
     expect((await categories.create({ name: 'dog' })).name).toBe('dog');
   });
 });
 
-describe('A group with a row that the database refuses', () => {
+describe('BatchInserter with a row that the database rejects', () => {
   it.each([
     ['first', 0],
     ['in the middle', 2],
     ['last', 4],
-  ])('stores the others in their order: %s', async (_where, position) => {
-    await refuseName('refused');
+  ])('stores the other rows in order when the rejected row is %s', async (_label, position) => {
+    await rejectName('duplicate');
     const names = ['one', 'two', 'three', 'four'];
-    const group = names.toSpliced(position, 0, 'refused');
-    const results = await Promise.allSettled(group.map((name) => categories.create({ name })));
+    const batch = names.toSpliced(position, 0, 'duplicate');
+    const results = await Promise.allSettled(batch.map((name) => categories.create({ name })));
     expect(results.map(({ status }) => status)).toEqual(
-      group.map((name) => (name === 'refused' ? 'rejected' : 'fulfilled')),
+      batch.map((name) => (name === 'duplicate' ? 'rejected' : 'fulfilled')),
     );
     const created = results.flatMap((result) =>
       result.status === 'fulfilled' ? [result.value] : [],
@@ -168,36 +164,36 @@ describe('A group with a row that the database refuses', () => {
     expect(created.map(({ name }) => name)).toEqual(names);
     const ids = created.map(({ id }) => id);
     expect(ids).toEqual(ascending(ids));
-    expect((await stored()).slice(1)).toEqual(created);
+    expect((await listCategories()).slice(1)).toEqual(created);
   });
 
-  it('stores the first of two that exclude each other', async () => {
+  it('stores the first of two conflicting rows', async () => {
     await app.dataSource.query('CREATE UNIQUE INDEX "names" ON "categories" ("name")');
     const results = await Promise.allSettled(
       ['dog', 'cat', 'dog'].map((name) => categories.create({ name })),
     );
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
-    expect(await stored()).toMatchObject([{ name: 'dog' }, { name: 'cat' }]);
+    expect(await listCategories()).toMatchObject([{ name: 'dog' }, { name: 'cat' }]);
   });
 
-  it('answers that one alone with an error, which gives nothing of the inside away', async () => {
-    await refuseName('refused');
+  it('returns an error only for that row, without internal details', async () => {
+    await rejectName('duplicate');
     await openConnections();
-    const answers = await Promise.all(
-      ['one', 'refused', 'two', 'three'].map((name) => post({ name })),
+    const responses = await Promise.all(
+      ['one', 'duplicate', 'two', 'three'].map((name) => post({ name })),
     );
-    expect(answers.map(({ status }) => status)).toEqual([201, 500, 201, 201]);
-    expect(JSON.parse(answers[1]!.body.toString())).toEqual({
+    expect(responses.map(({ status }) => status)).toEqual([201, 500, 201, 201]);
+    expect(JSON.parse(responses[1]!.body.toString())).toEqual({
       code: 'INTERNAL_ERROR',
-      message: expect.not.stringMatching(/unique|constraint|categories|INSERT|refused/i),
+      message: expect.not.stringMatching(/unique|constraint|categories|INSERT|duplicate/i),
       status: 500,
     });
-    expect(await stored()).toHaveLength(4);
+    expect(await listCategories()).toHaveLength(4);
   });
 });
 
-describe('A group that fails because the database does', () => {
-  it('fails as a whole, with no second try, and the next one recovers', async () => {
+describe('BatchInserter when the database fails', () => {
+  it('rejects the whole batch without a retry and recovers with the next batch', async () => {
     const inserts = recordQueries(app.dataSource, INSERT_QUERY);
     await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
     const results = await Promise.allSettled(
@@ -205,16 +201,16 @@ describe('A group that fails because the database does', () => {
     );
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
     expect(inserts).toHaveLength(1);
-    const answer = await post({ name: 'four' });
-    expect(answer.status).toBe(500);
-    expect(JSON.parse(answer.body.toString())).toEqual({
+    const response = await post({ name: 'four' });
+    expect(response.status).toBe(500);
+    expect(JSON.parse(response.body.toString())).toEqual({
       code: 'INTERNAL_ERROR',
       message: expect.not.stringMatching(/categories|table|INSERT|SQL/i),
       status: 500,
     });
     await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
-    expect(await stored()).toEqual([]);
+    expect(await listCategories()).toEqual([]);
     expect((await post({ name: 'five' })).status).toBe(201);
-    expect(await stored()).toMatchObject([{ name: 'five' }]);
+    expect(await listCategories()).toMatchObject([{ name: 'five' }]);
   });
 });

@@ -1,43 +1,43 @@
 import { readFile } from 'node:fs/promises';
 import { type Config, ConfigError, loadConfig } from '../src/platform/config/config.js';
 
-/** Stands in every bad value, and must stand in no message. */
-const MARK = 'SECRET7f3a';
+/** Part of every invalid value: no message may contain it. */
+const SECRET = 'SECRET7f3a';
 
-/** Every variable, with a value that is no good and gives itself away where it is shown. */
-const NONSENSE = {
-  HOST: `two words ${MARK}`,
-  PORT: `3000${MARK}`,
-  DATABASE_URL: `mysql://user:${MARK}@host/db`,
-  DATABASE_POOL_SIZE: MARK,
-  DATABASE_CONNECT_TIMEOUT_MS: MARK,
-  DATABASE_QUERY_TIMEOUT_MS: MARK,
-  BOOTSTRAP_API_KEY: MARK,
-  PUBLIC_BASE_URL: MARK,
-  STAGING_BASE_URL: `https://host/${MARK}`,
-  LOG_LEVEL: MARK,
-  CORS_ORIGINS: `https://app.example,${MARK}`,
-  TRUST_PROXY: `not an address ${MARK}`,
-  AUTH_FAILURES_PER_MINUTE: MARK,
-  KEY_REQUESTS_PER_MINUTE: MARK,
-  BODY_LIMIT: `100${MARK}`,
-  KEEP_ALIVE_TIMEOUT_MS: MARK,
-  SHUTDOWN_DELAY_MS: MARK,
+/** Every variable, with an invalid value that contains `SECRET`. */
+const INVALID_ENV = {
+  HOST: `two words ${SECRET}`,
+  PORT: `3000${SECRET}`,
+  DATABASE_URL: `mysql://user:${SECRET}@host/db`,
+  DATABASE_POOL_SIZE: SECRET,
+  DATABASE_CONNECT_TIMEOUT_MS: SECRET,
+  DATABASE_QUERY_TIMEOUT_MS: SECRET,
+  BOOTSTRAP_API_KEY: SECRET,
+  PUBLIC_BASE_URL: SECRET,
+  STAGING_BASE_URL: `https://host/${SECRET}`,
+  LOG_LEVEL: SECRET,
+  CORS_ORIGINS: `https://app.example,${SECRET}`,
+  TRUST_PROXY: `not an address ${SECRET}`,
+  AUTH_FAILURES_PER_MINUTE: SECRET,
+  KEY_REQUESTS_PER_MINUTE: SECRET,
+  BODY_LIMIT: `100${SECRET}`,
+  KEEP_ALIVE_TIMEOUT_MS: SECRET,
+  SHUTDOWN_DELAY_MS: SECRET,
 };
-const NAMES = Object.keys(NONSENSE);
+const NAMES = Object.keys(INVALID_ENV);
 
-function problemsOf(env: NodeJS.ProcessEnv): ConfigError {
+function getConfigError(env: NodeJS.ProcessEnv): ConfigError {
   try {
     loadConfig(env);
   } catch (error) {
     if (error instanceof ConfigError) return error;
     throw error;
   }
-  throw new Error('The configuration was taken');
+  throw new Error('The configuration was accepted');
 }
 
-describe('The configuration', () => {
-  it('has a default for everything but secrets', () => {
+describe('loadConfig', () => {
+  it('has a default for every variable except secrets', () => {
     expect(loadConfig({})).toEqual({
       production: false,
       host: '127.0.0.1',
@@ -58,18 +58,18 @@ describe('The configuration', () => {
     });
   });
 
-  it('takes an empty variable for one that is not set', () => {
+  it('treats an empty variable as unset', () => {
     const empty = Object.fromEntries([...NAMES, 'NODE_ENV'].map((name) => [name, '']));
     expect(loadConfig(empty)).toEqual(loadConfig({}));
   });
 
-  it('leaves other variables alone', () => {
+  it('ignores unknown variables', () => {
     expect(
       loadConfig({ PATH: '/bin', host: 'lower', npm_config_port: '1', constructor: 'x' }),
     ).toEqual(loadConfig({}));
   });
 
-  it('is frozen', () => {
+  it('returns a frozen object', () => {
     for (const env of [
       {},
       { DATABASE_URL: 'postgres://host/db', CORS_ORIGINS: 'https://a.example' },
@@ -137,11 +137,11 @@ describe('The configuration', () => {
     ['KEEP_ALIVE_TIMEOUT_MS', '3600000', { keepAliveTimeout: 3_600_000 }],
     ['SHUTDOWN_DELAY_MS', '0', { shutdownDelay: 0 }],
     ['SHUTDOWN_DELAY_MS', '5000', { shutdownDelay: 5_000 }],
-  ])('takes %s=%s', (name, value, expected) => {
+  ])('accepts %s=%s', (name, value, expected) => {
     expect(loadConfig({ [name]: value })).toEqual({ ...loadConfig({}), ...expected });
   });
 
-  it('takes the address of a PostgreSQL server, and the limits of its use', () => {
+  it('accepts a PostgreSQL URL, a pool size and a connect timeout', () => {
     for (const url of [
       'postgres://user:pass@host:5432/db',
       'postgresql://host/db?sslmode=require',
@@ -163,7 +163,7 @@ describe('The configuration', () => {
   });
 });
 
-describe('A configuration that is not usable', () => {
+describe('loadConfig with an invalid environment', () => {
   const numbers = ['3000.5', '-1', '1e3', '0x50', '3000abc', 'NaN', 'Infinity', ' ', '1 0'];
   it.each<[string, string[]]>([
     ['HOST', ['two words', ' ', 'tab\there']],
@@ -175,7 +175,7 @@ describe('A configuration that is not usable', () => {
         'sqlite:',
         'sqlite::memory:',
         'sqlite://',
-        // Two slashes begin a host, of which a file has none.
+        // Two slashes start an authority, and a file has none.
         'sqlite://data/petstore.sqlite',
         'postgres:',
         'postgres://',
@@ -201,7 +201,7 @@ describe('A configuration that is not usable', () => {
     ...['PUBLIC_BASE_URL', 'STAGING_BASE_URL'].map((name): [string, string[]] => [
       name,
       [
-        'nonsense',
+        'invalid',
         '/v1',
         'a.example/v1',
         'ftp://a.example/v1',
@@ -210,7 +210,7 @@ describe('A configuration that is not usable', () => {
         'https://a.example/v2',
         'https://a.example/notv1',
         'https://a.example/v1?x=1',
-        // Both would be published in the document.
+        // Both would be published in the OpenAPI document.
         'https://a.example/v1#fragment',
         'https://user:password@a.example/v1',
       ],
@@ -222,7 +222,7 @@ describe('A configuration that is not usable', () => {
     ],
     [
       'TRUST_PROXY',
-      // Express would end the start at these, with the value in its message.
+      // Express would reject these at startup, with the value in its message.
       ['two words', 'true', 'proxy.example', '300.1.1.1', '10.0.0.0/99', '10.0.0.1,nonsense', '-1'],
     ],
     ['AUTH_FAILURES_PER_MINUTE', [...numbers, '1000001']],
@@ -230,8 +230,8 @@ describe('A configuration that is not usable', () => {
     ['BODY_LIMIT', ['0', '-1', '1.5mb', '10gb', 'kb', 'large', '100 kb', '1e3']],
     ['KEEP_ALIVE_TIMEOUT_MS', [...numbers, '999', '3600001']],
     ['SHUTDOWN_DELAY_MS', [...numbers, '5001']],
-  ])('is one with a bad %s', (name, values) => {
-    const taken = values.filter((value) => {
+  ])('rejects invalid values of %s', (name, values) => {
+    const accepted = values.filter((value) => {
       try {
         loadConfig({ [name]: value });
         return true;
@@ -239,38 +239,38 @@ describe('A configuration that is not usable', () => {
         return false;
       }
     });
-    expect(taken).toEqual([]);
+    expect(accepted).toEqual([]);
     expect(values.length).toBeGreaterThan(0);
     for (const value of values) {
-      const { issues } = problemsOf({ [name]: value });
+      const { issues } = getConfigError({ [name]: value });
       expect(issues).toEqual([expect.stringMatching(new RegExp(`^${name} must .*[a-z]`))]);
     }
   });
 
-  it('is told of with every problem at once, by name, and never with the value', () => {
-    const error = problemsOf({ ...NONSENSE, NODE_ENV: 'production' });
-    const named = error.issues.map((problem) => problem.split(' ')[0]);
-    expect(new Set(named)).toEqual(new Set(NAMES));
-    expect(named).toHaveLength(NAMES.length);
-    for (const problem of error.issues) expect(error.message).toContain(problem);
-    expect(error.message).not.toContain(MARK);
-    expect(`${error.stack}${JSON.stringify(error)}`).not.toContain(MARK);
+  it('reports every invalid variable at once, by name and never with the value', () => {
+    const error = getConfigError({ ...INVALID_ENV, NODE_ENV: 'production' });
+    const reportedNames = error.issues.map((issue) => issue.split(' ')[0]);
+    expect(new Set(reportedNames)).toEqual(new Set(NAMES));
+    expect(reportedNames).toHaveLength(NAMES.length);
+    for (const issue of error.issues) expect(error.message).toContain(issue);
+    expect(error.message).not.toContain(SECRET);
+    expect(`${error.stack}${JSON.stringify(error)}`).not.toContain(SECRET);
   });
 
-  it('is told of with one problem a variable', () => {
-    expect(problemsOf({ PORT: '-1.5', HOST: ' ' }).issues).toHaveLength(2);
+  it('reports one issue per variable', () => {
+    expect(getConfigError({ PORT: '-1.5', HOST: ' ' }).issues).toHaveLength(2);
   });
 
-  it.each(NAMES)('shows nothing of the value of %s', (name) => {
-    const error = problemsOf({ [name]: NONSENSE[name as keyof typeof NONSENSE] });
+  it.each(NAMES)('does not reveal the value of %s', (name) => {
+    const error = getConfigError({ [name]: INVALID_ENV[name as keyof typeof INVALID_ENV] });
     expect(error.issues).toHaveLength(1);
     expect(error.message).toContain(name);
-    expect(error.message).not.toContain(MARK);
+    expect(error.message).not.toContain(SECRET);
   });
 });
 
-describe('The documentation', () => {
-  it.each(['.env.example', 'README.md'])('names every variable: %s', async (file) => {
+describe('Configuration documentation', () => {
+  it.each(['.env.example', 'README.md'])('lists every variable in %s', async (file) => {
     const text = await readFile(new URL(`../${file}`, import.meta.url), 'utf8');
     expect(NAMES.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([]);
   });

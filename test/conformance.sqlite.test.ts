@@ -8,8 +8,8 @@ import { checkConformance } from '../conformance/run.js';
 import { startApp, type TestApp } from './support/app.js';
 import { sendRequest } from './support/http-client.js';
 
-/** What stands between the check and the service, and breaks the interface. */
-interface Breakage {
+/** Changes that the proxy makes to requests and responses to violate the OpenAPI document. */
+interface ResponseMutation {
   readonly request?: (headers: Record<string, string>) => Record<string, string>;
   readonly status?: (status: number) => number;
   readonly headers?: (headers: Record<string, unknown>) => Record<string, unknown>;
@@ -35,8 +35,8 @@ interface Report {
 let app: TestApp;
 let directory: string;
 let proxy: Server;
-let breakage: Breakage;
-/** The methods of the requests that came through. */
+let mutation: ResponseMutation;
+/** The methods of the proxied requests. */
 let methods: string[];
 
 beforeAll(async () => {
@@ -47,34 +47,34 @@ beforeAll(async () => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk as Buffer);
       methods.push(request.method!);
-      // What comes must be text, for it to be broken.
-      const sent = { ...request.headers, 'accept-encoding': 'identity' } as Record<
+      // Mutations work on text, so the response must not be compressed.
+      const forwarded = { ...request.headers, 'accept-encoding': 'identity' } as Record<
         string,
         unknown
       > as Record<string, string>;
-      const answer = await sendRequest(app.url + request.url!, {
+      const upstream = await sendRequest(app.url + request.url!, {
         method: request.method!,
-        headers: breakage.request?.(sent) ?? sent,
+        headers: mutation.request?.(forwarded) ?? forwarded,
         body: Buffer.concat(chunks),
       });
       const {
         'content-length': _length,
         'content-encoding': _encoding,
         ...headers
-      } = answer.headers;
+      } = upstream.headers;
       response.writeHead(
-        breakage.status?.(answer.status) ?? answer.status,
-        (breakage.headers?.(headers) ?? headers) as Record<string, string>,
+        mutation.status?.(upstream.status) ?? upstream.status,
+        (mutation.headers?.(headers) ?? headers) as Record<string, string>,
       );
-      const body = answer.body.toString();
-      response.end(breakage.body?.(body) ?? body);
+      const body = upstream.body.toString();
+      response.end(mutation.body?.(body) ?? body);
     })();
   }).listen(0, '127.0.0.1');
   await once(proxy, 'listening');
 });
 beforeEach(() => {
   methods = [];
-  breakage = {};
+  mutation = {};
 });
 afterAll(async () => {
   proxy.close();
@@ -83,8 +83,8 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-/** Checks the service through the proxy, and gives the exit code and what failed: its step and check. */
-async function check(options: { readOnly?: boolean } = {}): Promise<{
+/** Runs the checks through the proxy; `failures` lists failed checks as `step: check`. */
+async function runChecks(options: { readOnly?: boolean } = {}): Promise<{
   code: number;
   text: string;
   checks: number;
@@ -96,8 +96,8 @@ async function check(options: { readOnly?: boolean } = {}): Promise<{
   const text = await readFile(report, 'utf8');
   const checks = Object.values((JSON.parse(text) as Report).files).flatMap((file) =>
     file.executedWorkflows.flatMap(({ executedSteps }) =>
-      executedSteps.flatMap(({ stepId, checks: made }) =>
-        made.map(({ name, passed }) => ({ step: `${stepId}: ${name}`, passed })),
+      executedSteps.flatMap(({ stepId, checks: stepChecks }) =>
+        stepChecks.map(({ name, passed }) => ({ step: `${stepId}: ${name}`, passed })),
       ),
     ),
   );
@@ -109,51 +109,51 @@ async function check(options: { readOnly?: boolean } = {}): Promise<{
   };
 }
 
-async function names(): Promise<string[]> {
+async function listNames(): Promise<string[]> {
   const { body } = await app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
   return (body as { name: string }[]).map(({ name }) => name);
 }
 
-describe('The conformance check', () => {
-  it('finds nothing wrong with the service, and names what it creates', async () => {
-    const { code, text, checks, failures } = await check();
+describe('conformance check', () => {
+  it('passes against the service and creates categories with recognizable names', async () => {
+    const { code, text, checks, failures } = await runChecks();
     expect({ code, failures }).toEqual({ code: 0, failures: [] });
     expect(checks).toBeGreaterThan(150);
     expect(new Set(methods)).toEqual(new Set(['GET', 'POST']));
-    const created = await names();
+    const created = await listNames();
     expect(created).toHaveLength(2);
     for (const name of created) expect(name).toMatch(/^Conformance check \d{4}-\d\d-\d\dT/);
     expect(text).not.toContain(app.key);
   });
 
-  it('sends nothing but GET with --read-only', async () => {
-    const before = await names();
-    const { code, checks } = await check({ readOnly: true });
+  it('sends only GET requests with --read-only', async () => {
+    const before = await listNames();
+    const { code, checks } = await runChecks({ readOnly: true });
     expect(code).toBe(0);
     expect(checks).toBeGreaterThan(50);
     expect(methods.length).toBeGreaterThan(5);
     expect(new Set(methods)).toEqual(new Set(['GET']));
-    expect(await names()).toEqual(before);
+    expect(await listNames()).toEqual(before);
   });
 
-  it.each<[string, Breakage, string]>([
+  it.each<[string, ResponseMutation, string]>([
     [
       'a wrong status',
       { status: (status) => (status === 201 ? 200 : status) },
       'create: success criteria check',
     ],
     [
-      'a key too many in the error body',
+      'an additional property in the error body',
       { body: (body) => body.replace('{"code":', '{"trace":"here","code":') },
       'list-no-key: schema check',
     ],
     [
-      'ids that are strings',
+      'string ids',
       { body: (body) => body.replaceAll(/"id":(\d+)/g, '"id":"$1"') },
       'create: schema check',
     ],
     [
-      'no 401',
+      'no 401 for a missing key',
       { request: (headers) => ({ ...headers, authorization: `Bearer ${app.key}` }) },
       'list-no-key: success criteria check',
     ],
@@ -168,23 +168,23 @@ describe('The conformance check', () => {
       'deprecated-pet: success criteria check',
     ],
     [
-      'a status in the error body that is not that of the answer',
+      'an error body whose status differs from the response status',
       { body: (body) => body.replace('"status":401', '"status":403') },
       'list-no-key: success criteria check',
     ],
     [
-      'a list without what was created',
+      'a list that omits created categories',
       { body: (body) => (body.startsWith('[') ? '[]' : body) },
       'list-created: success criteria check',
     ],
-  ])('fails on a service with %s', async (_what, broken, failure) => {
-    breakage = broken;
-    const { code, failures } = await check();
+  ])('fails on a service with %s', async (_case, responseMutation, failure) => {
+    mutation = responseMutation;
+    const { code, failures } = await runChecks();
     expect(code).toBe(1);
     expect(failures).toContain(failure);
   });
 
-  it('fails where nothing answers', async () => {
+  it('fails if the service is unreachable', async () => {
     const code = await checkConformance(
       { baseUrl: 'http://127.0.0.1:9/v1', key: app.key },
       'ignore',

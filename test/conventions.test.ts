@@ -12,7 +12,7 @@ import { sendRequest } from './support/http-client.js';
 
 const SRC = fileURLToPath(new URL('../src', import.meta.url));
 
-/** Everything that is served without a key. Nothing of the published interface is. */
+/** Every route served without a key. None of them belongs to the published API. */
 const PUBLIC_ROUTES = [
   'GET /docs',
   'GET /docs/',
@@ -25,7 +25,7 @@ const PUBLIC_ROUTES = [
   'GET /openapi.yaml',
   'GET /readyz',
 ];
-/** Takes what no other route took: it answers 404 or 405, and asks for the key where a route would. */
+/** The fallback route for requests that match no operation. It responds with 404 or 405. */
 const CATCH_ALL = '/{*path}';
 
 interface RouterLayer {
@@ -35,7 +35,7 @@ interface RouterLayer {
   };
 }
 
-/** A file: its path from src, with slashes, and its text. */
+/** A source file. `path` is relative to src, with forward slashes. */
 interface Source {
   readonly path: string;
   readonly text: string;
@@ -47,8 +47,8 @@ interface Route {
   readonly guarded: boolean;
 }
 
-/** Every route of the running application. */
-function routesOf({ app }: TestApp): Route[] {
+/** Returns every route of the running application. */
+function getRoutes({ app }: TestApp): Route[] {
   const { router } = app.getHttpAdapter().getInstance() as { router: { stack: RouterLayer[] } };
   return router.stack.flatMap(({ route }) =>
     route === undefined
@@ -61,23 +61,23 @@ function routesOf({ app }: TestApp): Route[] {
   );
 }
 
-const folderOf = (path: string): string => path.split('/')[0]!;
-const stemOf = (path: string): string => basename(path).split('.')[0]!;
-/** What a file imports: packages, and files by their path from src. */
-const importsOf = ({ path, text }: Source): string[] =>
+const getFolder = (path: string): string => path.split('/')[0]!;
+const getStem = (path: string): string => basename(path).split('.')[0]!;
+/** Returns what a file imports: package names, and files by their path relative to src. */
+const getImports = ({ path, text }: Source): string[] =>
   [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*['"]([^'"]+)['"]/g)].map(([, specifier]) =>
     specifier!.startsWith('.') ? join(dirname(path), specifier!).split(sep).join('/') : specifier!,
   );
 
-/** The methods of a path of the document; another version has its servers beside them. */
-const methodsOf = (item: object): string[] =>
+/** Returns the methods of a path item, without other keys such as `servers`. */
+const getMethods = (item: object): string[] =>
   Object.keys(item).filter((key) => METHODS.includes(key.toUpperCase()));
 
-const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
-const byName = (a: string, b: string): number => (a < b ? -1 : 1);
+const formatRoute = ({ method, path }: Route): string => `${method} ${path}`;
+const compareStrings = (a: string, b: string): number => (a < b ? -1 : 1);
 
-/** The anchors of a document, as GitHub makes them. */
-const anchorsOf = (text: string): string[] =>
+/** Returns the heading anchors of a Markdown file, as GitHub generates them. */
+const getAnchors = (text: string): string[] =>
   [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
     heading!
       .toLowerCase()
@@ -85,44 +85,44 @@ const anchorsOf = (text: string): string[] =>
       .replaceAll(' ', '-'),
   );
 
-describe('The routes', () => {
+describe('Router', () => {
   let app: TestApp;
   let routes: Route[];
   beforeAll(async () => {
     app = await startApp();
-    routes = routesOf(app).filter(({ path }) => path !== CATCH_ALL);
+    routes = getRoutes(app).filter(({ path }) => path !== CATCH_ALL);
   });
   afterAll(() => app.stop());
 
-  /** A path that a route takes. */
-  const example = ({ path }: Route): string => path.replaceAll(/:\w+/g, '1');
+  /** Returns a concrete path that matches a route. */
+  const toExamplePath = ({ path }: Route): string => path.replaceAll(/:\w+/g, '1');
 
-  it('that are public are those of the list', () => {
-    const open = routes.filter(({ guarded }) => !guarded).map(nameOf);
-    expect(open.toSorted(byName)).toEqual(PUBLIC_ROUTES.toSorted(byName));
+  it('requires an API key for every route except PUBLIC_ROUTES', () => {
+    const open = routes.filter(({ guarded }) => !guarded).map(formatRoute);
+    expect(open.toSorted(compareStrings)).toEqual(PUBLIC_ROUTES.toSorted(compareStrings));
   });
 
-  it('that are public answer without a key', async () => {
+  it('serves the public routes without a key', async () => {
     for (const name of PUBLIC_ROUTES) {
       const { status } = await sendRequest(app.url + name.replace('GET ', ''));
-      // Swagger UI's module serves every file beside its page but this one.
+      // @nestjs/swagger serves every file of Swagger UI except this one.
       expect([name, status]).toEqual([name, name === 'GET /docs/LICENSE' ? 404 : 200]);
     }
   });
 
-  it('that are not public answer 401 to every method without a key', async () => {
-    const paths = new Set(routes.filter(({ guarded }) => guarded).map(example));
+  it('returns 401 without a key for every method of a protected path', async () => {
+    const paths = new Set(routes.filter(({ guarded }) => guarded).map(toExamplePath));
     expect([...paths]).toEqual(
       expect.arrayContaining(['/metrics', '/v1/categories', '/v1/pets/1', '/v1/store/orders']),
     );
-    // CONNECT asks for a tunnel, not for a path.
+    // CONNECT requests have an authority as target instead of a path.
     const methods = METHODS.filter((method) => method !== 'CONNECT');
     expect(methods.length).toBeGreaterThan(20);
     for (const path of paths) {
       for (const method of methods) {
-        const answer = await sendRequest(app.url + path, { method });
-        expect([method, path, answer.status]).toEqual([method, path, 401]);
-        expect(answer.headers['www-authenticate']).toBe('Bearer realm="petstore"');
+        const response = await sendRequest(app.url + path, { method });
+        expect([method, path, response.status]).toEqual([method, path, 401]);
+        expect(response.headers['www-authenticate']).toBe('Bearer realm="petstore"');
       }
     }
   });
@@ -140,35 +140,35 @@ describe('The routes', () => {
     '/v1/categories%00',
     '/v1/pets/1/',
     '/v1/pets/%2e',
-  ])('give nothing away to a path that is written in another way: %s', async (path) => {
+  ])('denies access without a key to a variant spelling of a path: %s', async (path) => {
     for (const method of ['GET', 'POST', 'HEAD', 'OPTIONS']) {
       const { status } = await sendRequest(app.url + path, { method });
       expect([400, 401, 404]).toContain(status);
     }
   });
 
-  it('that are not public are the operations of the document', async () => {
+  it('serves exactly the operations of the OpenAPI document with a key', async () => {
     const { body } = await app.http().get('/openapi.json');
     const documented = Object.entries((body as OpenAPIObject).paths).flatMap(([path, item]) =>
-      methodsOf(item).map((method) => {
+      getMethods(item).map((method) => {
         const address = path.replaceAll(/\{(\w+)\}/g, ':$1');
         return `${method.toUpperCase()} ${/^\/v\d/.test(path) ? '' : '/v1'}${address}`;
       }),
     );
-    // The figures are for whoever operates the service.
+    // GET /metrics is for operators and not part of the published API.
     const guarded = routes
       .filter((route) => route.guarded)
-      .map(nameOf)
+      .map(formatRoute)
       .filter((name) => name !== 'GET /metrics');
     expect(guarded.length).toBeGreaterThan(0);
-    expect(documented.toSorted(byName)).toEqual(guarded.toSorted(byName));
+    expect(documented.toSorted(compareStrings)).toEqual(guarded.toSorted(compareStrings));
   });
 
-  it('have each an id, a summary, a tag and their error responses in the document', async () => {
+  it('documents an operation id, a summary, a tag and the error responses of every operation', async () => {
     const document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
     const tags = document.tags!.map(({ name }) => name);
     const operations = Object.entries(document.paths).flatMap(([path, item]) =>
-      methodsOf(item).map((method) => ({
+      getMethods(item).map((method) => ({
         name: `${method} ${path}`,
         operation: (item as Record<string, NonNullable<typeof item.get>>)[method]!,
       })),
@@ -197,7 +197,7 @@ describe('The routes', () => {
   });
 });
 
-describe('The sources', () => {
+describe('Source tree', () => {
   let sources: Source[];
   beforeAll(async () => {
     const entries = await readdir(SRC, { recursive: true, withFileTypes: true });
@@ -210,30 +210,31 @@ describe('The sources', () => {
           return { path, text: await readFile(file, 'utf8') };
         }),
     );
-    if (sources.length < 30) throw new Error(`Only ${sources.length} files were found in ${SRC}`);
+    if (sources.length < 30) throw new Error(`Found only ${sources.length} files in ${SRC}`);
   });
 
   const featureFiles = (): Source[] =>
-    sources.filter(({ path }) => path.includes('/') && !RESERVED_FOLDERS.has(folderOf(path)));
-  it('are named in kebab case', () => {
+    sources.filter(({ path }) => path.includes('/') && !RESERVED_FOLDERS.has(getFolder(path)));
+
+  it('has kebab-case file names', () => {
     const word = '[a-z0-9]+(-[a-z0-9]+)*';
     const name = new RegExp(`^(${word}/)*${word}(\\.${word})*\\.ts$`);
     expect(sources.map(({ path }) => path).filter((path) => !name.test(path))).toEqual([]);
   });
 
-  it('have no barrels, and no folders that say nothing', () => {
+  it('has no barrel files or catch-all folders', () => {
     const banned = /(^|\/)(index\.ts$|(common|shared|utils|interfaces|helpers)\/)/;
     expect(sources.map(({ path }) => path).filter((path) => banned.test(path))).toEqual([]);
   });
 
-  it('read the environment in config.ts alone', () => {
+  it('reads the environment only in config.ts', () => {
     const readers = sources.filter(({ text }) =>
       /\bprocess\s*(\.|\?\.|\[\s*['"])\s*env\b|\benv\b[^;]*from 'node:process'/.test(text),
     );
     expect(readers.map(({ path }) => path)).toEqual(['config.ts']);
   });
 
-  it('import each other with the ending .js', () => {
+  it('uses the .js extension in relative imports', () => {
     const specifiers = sources.flatMap(({ path, text }) =>
       [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*['"](\.[^'"]*)['"]/g)].map(
         ([, specifier]) => `${path}: ${specifier}`,
@@ -243,7 +244,7 @@ describe('The sources', () => {
     expect(specifiers.filter((specifier) => !specifier.endsWith('.js'))).toEqual([]);
   });
 
-  it('import files that exist', () => {
+  it('imports only existing files', () => {
     const files = new Set(sources.map(({ path }) => path.replace(/\.ts$/, '.js')));
     const missing = sources.flatMap((source) =>
       [...source.text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*['"](\.[^'"]*)['"]/g)]
@@ -253,39 +254,39 @@ describe('The sources', () => {
     expect(missing).toEqual([]);
   });
 
-  it('of a feature lie flat in its folder and share its stem, or that of a controller beside them', () => {
+  it('keeps feature files without subfolders, named after their folder or a controller in it', () => {
     const files = featureFiles().map(({ path }) => path);
-    expect([...new Set(files.map(folderOf))]).toEqual(
+    expect([...new Set(files.map(getFolder))]).toEqual(
       expect.arrayContaining(['categories', 'pets', 'store']),
     );
-    const strays = files.filter(
+    const violations = files.filter(
       (path) =>
         path.split('/').length !== 2 ||
-        (stemOf(path) !== folderOf(path) &&
-          !files.includes(`${folderOf(path)}/${stemOf(path)}.controller.ts`)),
+        (getStem(path) !== getFolder(path) &&
+          !files.includes(`${getFolder(path)}/${getStem(path)}.controller.ts`)),
     );
-    expect(strays).toEqual([]);
+    expect(violations).toEqual([]);
   });
 
-  it('of a feature import nothing of another feature, and no entity that is not their own', () => {
+  it('has no imports between features and no imports of foreign entities', () => {
     const files = featureFiles();
     expect(files.length).toBeGreaterThan(5);
-    const features = new Set(files.map(({ path }) => folderOf(path)));
-    const foreign = files.flatMap((file) =>
-      importsOf(file)
+    const features = new Set(files.map(({ path }) => getFolder(path)));
+    const violations = files.flatMap((file) =>
+      getImports(file)
         .filter(
           (target) =>
-            folderOf(target) !== folderOf(file.path) &&
-            (features.has(folderOf(target)) || target.endsWith('.entity.js')),
+            getFolder(target) !== getFolder(file.path) &&
+            (features.has(getFolder(target)) || target.endsWith('.entity.js')),
         )
         .map((target) => `${file.path} imports ${target}`),
     );
-    expect(foreign).toEqual([]);
+    expect(violations).toEqual([]);
   });
 });
 
-describe('The documents', () => {
-  it('link to files and headings that exist', async () => {
+describe('Documentation', () => {
+  it('links only to existing files and headings', async () => {
     const root = join(SRC, '..');
     const documents = [
       ...(await readdir(root)).filter((name) => name.endsWith('.md')),
@@ -303,7 +304,7 @@ describe('The documents', () => {
         const target = path === '' ? join(root, document) : join(root, dirname(document), path!);
         const found =
           existsSync(target) &&
-          (anchor === undefined || anchorsOf(await readFile(target, 'utf8')).includes(anchor));
+          (anchor === undefined || getAnchors(await readFile(target, 'utf8')).includes(anchor));
         if (!found) broken.push(`${document}: ${link}`);
       }
     }
@@ -312,11 +313,13 @@ describe('The documents', () => {
   });
 });
 
-describe('The README', () => {
-  it('shows the table of error codes as the code has it', async () => {
+describe('README', () => {
+  it('lists the error codes with the statuses and descriptions of ERROR_CODES', async () => {
     const readme = await readFile(join(SRC, '../README.md'), 'utf8');
     const shown = [...readme.matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \| (.*) \|$/gm)];
-    expect(shown.map(([, code, status, when]) => [code, Number(status), when])).toEqual(
+    expect(
+      shown.map(([, code, status, description]) => [code, Number(status), description]),
+    ).toEqual(
       Object.entries(ERROR_CODES).map(([code, { status, description }]) => [
         code,
         status,

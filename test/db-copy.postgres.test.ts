@@ -6,20 +6,19 @@ import Database from 'better-sqlite3';
 import { Client } from 'pg';
 import { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
-import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
-import { databaseOptions } from '../src/platform/database/data-source-options.js';
+import { createDataSource } from '../src/data-source.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
 import { DbCopy } from './support/db-copy.js';
 import type { ProcessResult } from './support/cli.js';
 import { waitFor } from './support/wait.js';
 
-// Every copy is a process of its own, and the first one waits for the compiler.
+// Every copy runs in its own process, and the first one waits for the build.
 import.meta.jest.setTimeout(45_000);
 
-const LIMIT = 30_000;
+const WAIT_TIMEOUT_MS = 30_000;
 
-/** Texts that lose something where a copy reads, converts or trims them. */
+/** Texts that a copy would corrupt by escaping, normalizing, converting or trimming them. */
 const TEXTS = [
   'dog',
   ' \t spaces around \n',
@@ -52,29 +51,30 @@ beforeEach(async () => {
   await client.connect();
 });
 afterEach(async () => {
-  for (const running of copies) {
-    running.kill('SIGKILL');
-    await running.outcome;
+  for (const dbCopy of copies) {
+    dbCopy.kill('SIGKILL');
+    await dbCopy.result;
   }
   await client.end();
   await target.drop();
   await rm(directory, { recursive: true, force: true });
 });
 
-/** A SQLite store with the schema of the service, changed by hand where a test says so. */
-async function makeSource(
+/** Creates a migrated SQLite database, and lets the test fill or change it. */
+async function createSource(
   fill: (source: { sqlite: Database.Database; keys: ApiKeysService }) => unknown = () => undefined,
 ): Promise<void> {
-  const dataSource = new PetstoreDataSource(databaseOptions({ type: 'sqlite', file }));
-  await dataSource.open();
+  const dataSource = createDataSource({ type: 'sqlite', file });
+  await dataSource.initialize();
+  await dataSource.migrate();
   const sqlite = new Database(file);
   await fill({ sqlite, keys: new ApiKeysService(dataSource.getRepository(ApiKey)) });
   sqlite.close();
   await dataSource.destroy();
 }
 
-/** Inserts categories as somebody does with the `sqlite3` shell. */
-function insert(
+/** Inserts categories with plain SQL, bypassing the service. */
+function insertCategories(
   sqlite: Database.Database,
   rows: readonly { id?: number; name: unknown; description?: string | null }[],
 ): void {
@@ -87,47 +87,51 @@ function insert(
   })();
 }
 
-/** Creates the schema in the target, as a first start of the service does. */
+/** Creates the schema in the target, like the first start of the service. */
 async function migrateTarget(): Promise<void> {
-  const dataSource = new PetstoreDataSource(databaseOptions(target.config));
-  await dataSource.open();
+  const dataSource = createDataSource(target.config);
+  await dataSource.initialize();
+  await dataSource.migrate();
   await dataSource.destroy();
 }
 
 async function startCopy(...args: string[]): Promise<DbCopy> {
-  const given = args.length > 0 ? args : ['--from', `sqlite:${file}`, '--to', target.url];
-  const started = await DbCopy.start(given, directory);
-  copies.push(started);
-  return started;
+  const options = args.length > 0 ? args : ['--from', `sqlite:${file}`, '--to', target.url];
+  const dbCopy = await DbCopy.start(options, directory);
+  copies.push(dbCopy);
+  return dbCopy;
 }
 
-async function copy(...args: string[]): Promise<ProcessResult> {
-  return (await startCopy(...args)).outcome;
+async function runCopy(...args: string[]): Promise<ProcessResult> {
+  return (await startCopy(...args)).result;
 }
 
-async function copyWell(): Promise<ProcessResult> {
-  const outcome = await copy();
-  expect(outcome).toMatchObject({ code: 0 });
-  expect(outcome.stdout + outcome.stderr).not.toContain('error');
-  return outcome;
+async function expectCopySuccess(): Promise<ProcessResult> {
+  const result = await runCopy();
+  expect(result).toMatchObject({ code: 0 });
+  expect(result.stdout + result.stderr).not.toContain('error');
+  return result;
 }
 
-/** What a copy leaves behind that fails: why, where errors belong, and no stack. */
-async function copyBadly(why: RegExp, ...args: string[]): Promise<void> {
-  const { code, stderr } = await copy(...args);
-  expect(stderr).toMatch(new RegExp(`error: .*${why.source}`, 'i'));
+/** Expects the copy to fail with an error message on standard error and no stack trace. */
+async function expectCopyFailure(message: RegExp, ...args: string[]): Promise<void> {
+  const { code, stderr } = await runCopy(...args);
+  expect(stderr).toMatch(new RegExp(`error: .*${message.source}`, 'i'));
   expect(stderr).not.toMatch(/^\s+at /m);
   expect(code).toBe(1);
 }
 
 const TABLES = ['api_keys', 'categories'] as const;
 
-/** Every row of the target, and where its ids go on; undefined where it has no schema. */
+/** Returns all rows and the sequence states of the target, or undefined if it has no schema. */
 async function dumpTarget(): Promise<Record<string, unknown> | undefined> {
   const dump: Record<string, unknown> = {};
   for (const table of TABLES) {
-    const { rows: found } = await client.query('SELECT to_regclass($1) AS "table"', [table]);
-    if ((found as { table: string | null }[])[0]!.table === null) return undefined;
+    const { rows: relations } = await client.query<{ name: string | null }>(
+      'SELECT to_regclass($1) AS "name"',
+      [table],
+    );
+    if (relations[0]!.name === null) return undefined;
     const { rows } = await client.query(`SELECT * FROM "${table}" ORDER BY "id"`);
     const { rows: sequences } = await client.query<{ name: string }>(
       `SELECT pg_get_serial_sequence('${table}', 'id') AS "name"`,
@@ -140,8 +144,8 @@ async function dumpTarget(): Promise<Record<string, unknown> | undefined> {
   return dump;
 }
 
-/** The target as a first start leaves it. */
-const EMPTY = Object.fromEntries(
+/** The dump of a target that was migrated and never written to. */
+const EMPTY_DUMP = Object.fromEntries(
   TABLES.map((table) => [table, { rows: [], state: [{ last_value: '1', is_called: false }] }]),
 );
 
@@ -159,8 +163,8 @@ function dumpSource(): Record<string, unknown> {
   }
 }
 
-/** Waits until the copy waits for a lock that somebody else has. */
-async function blocked(): Promise<void> {
+/** Waits until the copy is blocked by a lock of another session. */
+async function waitUntilBlocked(): Promise<void> {
   const observer = new Client({ connectionString: target.url });
   await observer.connect();
   try {
@@ -172,16 +176,16 @@ async function blocked(): Promise<void> {
         );
         return rowCount;
       },
-      (waiting) => waiting === 1,
-      LIMIT,
+      (blocked) => blocked === 1,
+      WAIT_TIMEOUT_MS,
     );
   } finally {
     await observer.end();
   }
 }
 
-/** Waits until the target has no connections but that of the test. */
-async function left(): Promise<void> {
+/** Waits until the test has the only connection to the target. */
+async function waitUntilDisconnected(): Promise<void> {
   await waitFor(
     async () => {
       const { rows } = await client.query(
@@ -192,15 +196,15 @@ async function left(): Promise<void> {
       return rows as unknown[];
     },
     (rows) => rows.length === 0,
-    LIMIT,
+    WAIT_TIMEOUT_MS,
   );
 }
 
 describe('db:copy', () => {
-  it('copies ids and texts byte for byte, also with gaps and in several batches', async () => {
+  it('copies ids and texts unchanged across several batches and id gaps', async () => {
     const COUNT = 2_345;
-    await makeSource(({ sqlite }) =>
-      insert(
+    await createSource(({ sqlite }) =>
+      insertCategories(
         sqlite,
         Array.from({ length: COUNT }, (_, index) => ({
           id: index * 3 + 7 + (index > 1_000 ? 1_000_000_000_000 : 0),
@@ -209,7 +213,7 @@ describe('db:copy', () => {
         })),
       ),
     );
-    const { stdout, stderr } = await copyWell();
+    const { stdout, stderr } = await expectCopySuccess();
     expect(stdout + stderr).toMatch(new RegExp(`categories\\b.*\\b${COUNT}/${COUNT}\\b`));
 
     const sqlite = new Database(file, { readonly: true });
@@ -230,7 +234,7 @@ describe('db:copy', () => {
     expect(rows).toEqual(expected);
   });
 
-  it('moves a store that was in use: its keys, revoked ones included, and its categories', async () => {
+  it('copies the API keys, including revoked ones, and categories of a used database', async () => {
     const source: TestDatabase = {
       config: { type: 'sqlite', file },
       url: `sqlite:${file}`,
@@ -255,7 +259,7 @@ describe('db:copy', () => {
     const records = await readKeys(source);
     expect(records.find(({ name }) => name === 'test')?.lastUsedAt).toBeInstanceOf(Date);
 
-    await copyWell();
+    await expectCopySuccess();
 
     expect(await readKeys(target)).toEqual(records);
     const after = await startApp({ database: target });
@@ -268,7 +272,7 @@ describe('db:copy', () => {
         const { status } = await after.http().get('/v1/categories').auth(key, { type: 'bearer' });
         expect(status).toBe(401);
       }
-      // `startApp` has created one more key.
+      // `startApp` created one more key.
       expect((await readKeys(target)).at(-1)?.id).toBe(records.at(-1)!.id + 1);
     } finally {
       await after.stop();
@@ -276,15 +280,16 @@ describe('db:copy', () => {
   });
 
   it.each<[string, string, number]>([
-    ['after the highest id ever given', 'DELETE FROM "categories" WHERE "id" >= 2', 4],
-    ['also where no row is left', 'DELETE FROM "categories"', 4],
-    ['with 1 where none was ever given', '', 1],
-  ])('continues the ids %s', async (_how, change, next) => {
-    await makeSource(({ sqlite }) => {
-      if (change !== '') insert(sqlite, [{ name: 'dog' }, { name: 'cat' }, { name: 'rabbit' }]);
+    ['after the highest id ever assigned', 'DELETE FROM "categories" WHERE "id" >= 2', 4],
+    ['after the highest id ever assigned if no row is left', 'DELETE FROM "categories"', 4],
+    ['at 1 if no id was ever assigned', '', 1],
+  ])('continues ids %s', async (_case, change, next) => {
+    await createSource(({ sqlite }) => {
+      if (change !== '')
+        insertCategories(sqlite, [{ name: 'dog' }, { name: 'cat' }, { name: 'rabbit' }]);
       sqlite.exec(change);
     });
-    await copyWell();
+    await expectCopySuccess();
     const app = await startApp({ database: target });
     try {
       const { body } = await app
@@ -298,38 +303,38 @@ describe('db:copy', () => {
     }
   });
 
-  it('leaves the source as it was', async () => {
-    await makeSource(async ({ sqlite, keys }) => {
-      insert(sqlite, [{ name: 'dog' }, { name: 'cat' }]);
+  it('leaves the source unchanged', async () => {
+    await createSource(async ({ sqlite, keys }) => {
+      insertCategories(sqlite, [{ name: 'dog' }, { name: 'cat' }]);
       await keys.create('test');
     });
     const before = dumpSource();
-    await copyWell();
+    await expectCopySuccess();
     expect(dumpSource()).toEqual(before);
   });
 
-  it('copies the store as it was at one moment, should somebody write to it meanwhile', async () => {
-    await makeSource(async ({ sqlite, keys }) => {
-      insert(sqlite, [{ name: 'dog' }]);
+  it('copies a consistent snapshot of a source that is written to during the copy', async () => {
+    await createSource(async ({ sqlite, keys }) => {
+      insertCategories(sqlite, [{ name: 'dog' }]);
       await keys.create('test');
     });
     await migrateTarget();
     await client.query('BEGIN');
     await client.query('LOCK TABLE "api_keys" IN SHARE MODE');
-    const running = await startCopy();
-    await blocked();
+    const dbCopy = await startCopy();
+    await waitUntilBlocked();
     const sqlite = new Database(file);
-    insert(sqlite, [{ name: 'late' }]);
+    insertCategories(sqlite, [{ name: 'late' }]);
     sqlite.close();
     await client.query('COMMIT');
-    expect(await running.outcome).toMatchObject({ code: 0 });
+    expect(await dbCopy.result).toMatchObject({ code: 0 });
     const { rows } = await client.query('SELECT "id", "name" FROM "categories"');
     expect(rows).toEqual([{ id: '1', name: 'dog' }]);
   });
 });
 
 async function readKeys({ config }: TestDatabase): Promise<ApiKey[]> {
-  const dataSource = new PetstoreDataSource(databaseOptions(config));
+  const dataSource = createDataSource(config);
   await dataSource.initialize();
   try {
     return await new ApiKeysService(dataSource.getRepository(ApiKey)).list();
@@ -338,44 +343,44 @@ async function readKeys({ config }: TestDatabase): Promise<ApiKey[]> {
   }
 }
 
-describe('db:copy refuses, and changes nothing,', () => {
+describe('db:copy with invalid input', () => {
   it.each<[string, string]>([
     ['api_keys', `("name", "hash", "created_at") VALUES ('test', 'hash', 1)`],
     ['categories', `("name") VALUES ('dog')`],
-  ])('a target that has rows in %s', async (table, row) => {
-    await makeSource(({ sqlite }) => insert(sqlite, [{ id: 5, name: 'cat' }]));
+  ])('rejects a target that has rows in %s', async (table, row) => {
+    await createSource(({ sqlite }) => insertCategories(sqlite, [{ id: 5, name: 'cat' }]));
     await migrateTarget();
     await client.query(`INSERT INTO "${table}" ${row}`);
     const before = await dumpTarget();
-    expect(before).not.toEqual(EMPTY);
-    await copyBadly(new RegExp(`not empty.*${table}`));
+    expect(before).not.toEqual(EMPTY_DUMP);
+    await expectCopyFailure(new RegExp(`not empty.*${table}`));
     expect(await dumpTarget()).toEqual(before);
   });
 
-  it('a second copy of the same store', async () => {
-    await makeSource(({ sqlite }) => insert(sqlite, [{ name: 'dog' }]));
-    await copyWell();
+  it('rejects a second copy of the same database', async () => {
+    await createSource(({ sqlite }) => insertCategories(sqlite, [{ name: 'dog' }]));
+    await expectCopySuccess();
     const before = await dumpTarget();
-    await copyBadly(/not empty/);
+    await expectCopyFailure(/not empty/);
     expect(await dumpTarget()).toEqual(before);
   });
 
-  it('a source with an older schema', async () => {
-    await makeSource(({ sqlite }) => {
-      insert(sqlite, [{ name: 'dog' }]);
+  it('rejects a source with an older schema', async () => {
+    await createSource(({ sqlite }) => {
+      insertCategories(sqlite, [{ name: 'dog' }]);
       sqlite.exec(`DELETE FROM "migrations" WHERE "id" = (SELECT max("id") FROM "migrations")`);
     });
     const before = dumpSource();
-    await copyBadly(/older schema/);
+    await expectCopyFailure(/older schema/);
     expect(dumpSource()).toEqual(before);
     expect(await dumpTarget()).toBeUndefined();
   });
 
-  it('a source that is no store of the service', async () => {
+  it('rejects a source that is not a petstore database', async () => {
     const sqlite = new Database(file);
     sqlite.exec('CREATE TABLE "other" ("id" INTEGER)');
     sqlite.close();
-    await copyBadly(/schema/);
+    await expectCopyFailure(/schema/);
     const after = new Database(file, { readonly: true });
     expect(after.prepare('SELECT "name" FROM "sqlite_master"').pluck().all()).toEqual(['other']);
     after.close();
@@ -383,9 +388,9 @@ describe('db:copy refuses, and changes nothing,', () => {
   });
 
   it.each(['missing.sqlite', 'missing/petstore.sqlite'])(
-    'a source that does not exist, without creating it: %s',
+    'rejects a missing source without creating it: %s',
     async (missing) => {
-      await copyBadly(
+      await expectCopyFailure(
         /(exist|not found|no such|unable to open)/,
         '--from',
         `sqlite:${join(directory, missing)}`,
@@ -404,7 +409,7 @@ describe('db:copy refuses, and changes nothing,', () => {
     ['no source', () => ['--to', target.url], /--from/],
     ['no target', () => ['--from', `sqlite:${file}`], /--to/],
     [
-      'a target whose password is wrong',
+      'a target with a wrong password',
       () => [
         '--from',
         `sqlite:${file}`,
@@ -414,21 +419,20 @@ describe('db:copy refuses, and changes nothing,', () => {
       /password authentication failed/,
     ],
     [
-      'a target that is not there',
+      'an unreachable target',
       () => [
         '--from',
         `sqlite:${file}`,
         '--to',
-        // A port that nobody listens on.
         Object.assign(new URL(target.url), { port: '1', password: 'wrong-0123456789' }).href,
       ],
       /ECONNREFUSED/,
     ],
-  ])('%s', async (_what, args, why) => {
-    await makeSource(({ sqlite }) => insert(sqlite, [{ name: 'dog' }]));
+  ])('rejects %s and changes nothing', async (_case, args, message) => {
+    await createSource(({ sqlite }) => insertCategories(sqlite, [{ name: 'dog' }]));
     const before = dumpSource();
-    const { code, stdout, stderr } = await copy(...args());
-    expect(stderr).toMatch(why);
+    const { code, stdout, stderr } = await runCopy(...args());
+    expect(stderr).toMatch(message);
     expect(stdout + stderr).not.toMatch(/wrong-0123456789|^\s+at /m);
     expect(code).toBe(1);
     expect(dumpSource()).toEqual(before);
@@ -436,88 +440,90 @@ describe('db:copy refuses, and changes nothing,', () => {
   });
 });
 
-describe('db:copy leaves the target empty', () => {
-  const GOOD = Array.from({ length: 1_500 }, (_, index) => ({ name: `category ${index}` }));
+describe('db:copy rollback', () => {
+  const VALID_ROWS = Array.from({ length: 1_500 }, (_, index) => ({ name: `category ${index}` }));
 
   it.each<[string, unknown]>([
-    ['with a NUL', 'do\0g'],
-    ['that is too long', 'd'.repeat(101)],
-    ['that is no text', Buffer.from('dog')],
-  ])('where a name was written into the source by hand %s', async (_what, name) => {
-    await makeSource(async ({ sqlite, keys }) => {
+    ['contains a NUL', 'do\0g'],
+    ['is too long', 'd'.repeat(101)],
+    ['is not text', Buffer.from('dog')],
+  ])('leaves the target empty if a name in the source %s', async (_case, name) => {
+    await createSource(async ({ sqlite, keys }) => {
       await keys.create('test');
-      insert(sqlite, [...GOOD, { name }]);
+      insertCategories(sqlite, [...VALID_ROWS, { name }]);
     });
     const before = dumpSource();
-    await copyBadly(/\S/);
+    await expectCopyFailure(/\S/);
     expect(dumpSource()).toEqual(before);
-    expect(await dumpTarget()).toEqual(EMPTY);
+    expect(await dumpTarget()).toEqual(EMPTY_DUMP);
 
     const sqlite = new Database(file);
-    sqlite.exec(`UPDATE "categories" SET "name" = 'mended' WHERE "id" = 1501`);
+    sqlite.exec(`UPDATE "categories" SET "name" = 'fixed' WHERE "id" = 1501`);
     sqlite.close();
-    await copyWell();
+    await expectCopySuccess();
     const { rows } = await client.query(
       'SELECT count(*)::int AS "count", max("id")::int AS "highest" FROM "categories"',
     );
     expect(rows).toEqual([{ count: 1_501, highest: 1_501 }]);
   });
 
-  it('where it cannot copy each row, as with an id below 1', async () => {
-    await makeSource(({ sqlite }) => insert(sqlite, [{ id: -1, name: 'below' }, ...GOOD]));
-    const { code } = await copy();
+  it('copies all rows or none if an id is below 1', async () => {
+    await createSource(({ sqlite }) =>
+      insertCategories(sqlite, [{ id: -1, name: 'below' }, ...VALID_ROWS]),
+    );
+    const { code } = await runCopy();
     const { rows } = await client.query('SELECT count(*)::int AS "count" FROM "categories"');
     expect({ code, rows }).toEqual(
       code === 0
-        ? { code: 0, rows: [{ count: GOOD.length + 1 }] }
+        ? { code: 0, rows: [{ count: VALID_ROWS.length + 1 }] }
         : { code: 1, rows: [{ count: 0 }] },
     );
   });
 
   it.each(['SIGINT', 'SIGTERM', 'SIGKILL'] as const)(
-    'where it is interrupted with %s, and copies all the next time',
+    'leaves the target empty when interrupted with %s, and succeeds when run again',
     async (signal) => {
-      await makeSource(async ({ sqlite, keys }) => {
+      await createSource(async ({ sqlite, keys }) => {
         await keys.create('test');
-        insert(sqlite, GOOD);
+        insertCategories(sqlite, VALID_ROWS);
       });
       await migrateTarget();
       await client.query('BEGIN');
       await client.query('LOCK TABLE "categories" IN SHARE MODE');
-      const running = await startCopy();
-      await blocked();
-      running.kill(signal);
-      const { code } = await running.outcome;
+      const dbCopy = await startCopy();
+      await waitUntilBlocked();
+      dbCopy.kill(signal);
+      const { code } = await dbCopy.result;
       expect(code).not.toBe(0);
       await client.query('COMMIT');
-      await left();
-      expect(await dumpTarget()).toEqual(EMPTY);
+      await waitUntilDisconnected();
+      expect(await dumpTarget()).toEqual(EMPTY_DUMP);
 
-      await copyWell();
+      await expectCopySuccess();
       const { rows } = await client.query('SELECT count(*)::int AS "count" FROM "categories"');
-      expect(rows).toEqual([{ count: GOOD.length }]);
+      expect(rows).toEqual([{ count: VALID_ROWS.length }]);
     },
   );
 
-  it('where the connection to the target is lost', async () => {
-    await makeSource(async ({ sqlite, keys }) => {
+  it('leaves the target empty when the connection to it is lost', async () => {
+    await createSource(async ({ sqlite, keys }) => {
       await keys.create('test');
-      insert(sqlite, GOOD);
+      insertCategories(sqlite, VALID_ROWS);
     });
     await migrateTarget();
     await client.query('BEGIN');
     await client.query('LOCK TABLE "categories" IN SHARE MODE');
-    const running = await startCopy();
-    await blocked();
+    const dbCopy = await startCopy();
+    await waitUntilBlocked();
     await client.query(
       `SELECT pg_terminate_backend("pid") FROM pg_stat_activity
        WHERE "datname" = current_database() AND "pid" <> pg_backend_pid()`,
     );
-    const { code, stderr } = await running.outcome;
+    const { code, stderr } = await dbCopy.result;
     expect(code).toBe(1);
-    expect(stderr).toMatch(/^error: \S.*\nNothing was copied\.\n$/m);
+    expect(stderr).toMatch(/^error: \S.*\nCopy failed\.\n$/m);
     await client.query('COMMIT');
-    await left();
-    expect(await dumpTarget()).toEqual(EMPTY);
+    await waitUntilDisconnected();
+    expect(await dumpTarget()).toEqual(EMPTY_DUMP);
   });
 });

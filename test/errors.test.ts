@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { stripVTControlCharacters } from 'node:util';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import {
   BadGatewayException,
@@ -14,7 +15,7 @@ import {
 } from '@nestjs/common';
 import type { Response as ExpressResponse } from 'express';
 import type { Response } from 'supertest';
-import { createLogger } from '../src/app.js';
+import { createLogger } from '../src/platform/logging/logger.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
@@ -28,21 +29,20 @@ import { StubsModule } from './support/stubs.module.js';
 const { jest } = import.meta;
 expect.extend(matchers);
 
-/** What a handler throws, and what must not leave the service. */
-const SECRET = 'the inside of the service';
-const HIDDEN =
-  'The service failed to answer; its log has the cause under the X-Request-Id of this answer.';
+/** A message that handlers throw and that responses must not contain. */
+const SECRET = 'internal details';
+const INTERNAL_ERROR_MESSAGE = 'Internal server error. Include the X-Request-Id when reporting it.';
 
 const circular: Record<string, unknown> = {};
 circular['self'] = circular;
 
-/** Ways to fail that nobody foresaw; each is the cause of a 500. */
+/** Unexpected failures of a handler. Each causes a 500. */
 const CRASHES: Record<string, () => unknown> = {
   'an Error': () => {
     throw new Error(SECRET);
   },
   'a rejection': () => Promise.reject(new TypeError(SECRET)),
-  text: () => {
+  'a string': () => {
     throw SECRET;
   },
   undefined: () => {
@@ -52,22 +52,21 @@ const CRASHES: Record<string, () => unknown> = {
   'an object': () => {
     throw { code: 'EVIL', message: SECRET, status: 'none' };
   },
-  'an error with a status of success': () => {
+  'an error with a success status': () => {
     throw Object.assign(new Error(SECRET), { status: 200 });
   },
-  'an error with a status that is none': () => {
+  'an error with an invalid status': () => {
     throw Object.assign(new Error(SECRET), { status: 4_000 });
   },
   "Nest's InternalServerErrorException": () => {
     throw new InternalServerErrorException(SECRET, { cause: new Error(SECRET) });
   },
-  'an answer that refers to itself': () => circular,
-  'an answer with a bigint': () => ({ id: 1n }),
+  'a circular response body': () => circular,
+  'a response body with a bigint': () => ({ id: 1n }),
 };
 
 @Controller('crash')
 class CrashController {
-  /** Fails as the row of `CRASHES` says. */
   @Get('500/:crash')
   crash(@Param('crash') crash: string): unknown {
     return CRASHES[crash]!();
@@ -80,7 +79,7 @@ class CrashController {
 
   @Get('404')
   notFound(): never {
-    throw new NotFoundException('There is no pet 7.');
+    throw new NotFoundException('Pet 7 not found.');
   }
 
   @Get('406')
@@ -98,8 +97,8 @@ class CrashController {
     throw new ApiError('SERVICE_UNAVAILABLE', 'Back soon.', { 'Retry-After': '7' });
   }
 
-  @Get('described')
-  described(@Res() response: ExpressResponse): never {
+  @Get('after-headers')
+  afterHeaders(@Res() response: ExpressResponse): never {
     response.status(201).set({
       ETag: '"x"',
       'Content-Encoding': 'gzip',
@@ -110,14 +109,14 @@ class CrashController {
     throw new Error(SECRET);
   }
 
-  @Get('half')
-  half(@Res() response: ExpressResponse): never {
-    response.status(200).set('Content-Length', '100').write('half of ');
+  @Get('during-response')
+  duringResponse(@Res() response: ExpressResponse): never {
+    response.status(200).set('Content-Length', '100').write('part of ');
     throw new Error(SECRET);
   }
 
-  @Get('done')
-  done(@Res() response: ExpressResponse): never {
+  @Get('after-response')
+  afterResponse(@Res() response: ExpressResponse): never {
     response.status(200).json({ done: true });
     throw new Error(SECRET);
   }
@@ -138,7 +137,7 @@ function get(path: string, key = app.key): Promise<Response> {
   return Promise.resolve(app.http().get(path).auth(key, { type: 'bearer' }));
 }
 
-/** Posts exactly these bytes as a category. */
+/** Sends a create request with exactly these bytes as its body. */
 async function post(
   body: string | Buffer,
   headers: Record<string, string> = {},
@@ -148,47 +147,47 @@ async function post(
     .post('/v1/categories')
     .auth(app.key, { type: 'bearer' })
     .set({ 'Content-Type': 'application/json', ...headers })
-    // Whatever the type, the bytes go out as they are.
+    // Prevents superagent from encoding the body according to its Content-Type.
     .serialize((value: unknown) => value as string);
   return request.send(body as string);
 }
 
-/** Every byte is what the text says, so that `\xff` is no UTF-8. */
+/** Encodes each character as one byte, so that `\xff` is invalid UTF-8. */
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
 
-describe('a body that is not valid', () => {
+describe('POST /v1/categories with an invalid body', () => {
   it.each([
-    ['without a name', '{}', 'name is missing.'],
-    ['with a name that is null', '{"name":null}', 'name must be a string.'],
-    ['with a name that is a number', '{"name":7}', 'name must be a string.'],
-    ['with a name that is an object', '{"name":{"name":"dog"}}', 'name must be a string.'],
-    ['with a name that is an array', '{"name":["dog"]}', 'name must be a string.'],
-    ['with an empty name', '{"name":""}', 'name must be 1 to 100 characters long.'],
-    ['with a blank name', '{"name":" \\t"}', 'name must not be blank.'],
-    ['with a NUL', '{"name":"d\\u0000g"}', 'name must not contain a NUL character.'],
-    ['with half a character', '{"name":"\\ud83d"}', 'name must not contain a lone surrogate.'],
+    ['a missing name', '{}', 'name is missing.'],
+    ['a null name', '{"name":null}', 'name must be a string.'],
+    ['a number as the name', '{"name":7}', 'name must be a string.'],
+    ['an object as the name', '{"name":{"name":"dog"}}', 'name must be a string.'],
+    ['an array as the name', '{"name":["dog"]}', 'name must be a string.'],
+    ['an empty name', '{"name":""}', 'name must be 1 to 100 characters long.'],
+    ['a blank name', '{"name":" \\t"}', 'name must not be blank.'],
+    ['a NUL in the name', '{"name":"d\\u0000g"}', 'name must not contain a NUL character.'],
     [
-      'with a name that is too long',
+      'a lone surrogate in the name',
+      '{"name":"\\ud83d"}',
+      'name must not contain a lone surrogate.',
+    ],
+    [
+      'a name that is too long',
       `{"name":"${'n'.repeat(101)}"}`,
       'name must be 1 to 100 characters long.',
     ],
+    ['a null description', '{"name":"dog","description":null}', 'description must be a string.'],
     [
-      'with a description that is null',
-      '{"name":"dog","description":null}',
-      'description must be a string.',
-    ],
-    [
-      'with a description that is too long',
+      'a description that is too long',
       `{"name":"dog","description":"${'d'.repeat(1001)}"}`,
       'description must be at most 1000 characters long.',
     ],
-    ['with an id', '{"id":1,"name":"dog"}', 'property id should not exist.'],
-    ['with two names, the last of which counts', '{"name":"a","name":1}', 'name must be a string.'],
-  ])('is refused %s', async (_name, body, message) => {
+    ['an id', '{"id":1,"name":"dog"}', 'property id should not exist.'],
+    ['an invalid name after a valid one', '{"name":"a","name":1}', 'name must be a string.'],
+  ])('rejects %s', async (_name, body, message) => {
     expect(await post(body)).toBeError('VALIDATION_FAILED', message);
   });
 
-  it('is refused with everything that is wrong at once, by name', async () => {
+  it('reports all violations at once', async () => {
     const response = await post('{"id":1,"nome":"dog","description":2}');
     expect(response).toBeError('VALIDATION_FAILED');
     const { message } = response.body as { message: string };
@@ -200,7 +199,7 @@ describe('a body that is not valid', () => {
     ]);
   });
 
-  // Those that every object inherits are easily taken for known ones.
+  // Properties that every object inherits are easily mistaken for known ones.
   it.each([
     'Name',
     'name ',
@@ -212,7 +211,7 @@ describe('a body that is not valid', () => {
     'prototype',
     '__proto__',
     ...Object.getOwnPropertyNames(Object.prototype).filter((name) => name !== '__proto__'),
-  ])('is refused with the unknown property "%s", whatever its value', async (name) => {
+  ])('rejects the unknown property "%s" regardless of its value', async (name) => {
     for (const value of ['1', 'null', '{}', '{"name":"cat"}', '[]', '"x"']) {
       expect(await post(`{"name":"dog",${JSON.stringify(name)}:${value}}`)).toBeError(
         'VALIDATION_FAILED',
@@ -223,55 +222,55 @@ describe('a body that is not valid', () => {
   });
 
   it.each(['[]', 'null', '1', '"x"', 'true', '[{"name":"dog"}]', ' [] '])(
-    'is refused where it is %s',
+    'rejects %s, which is not an object',
     async (body) => {
       expect(await post(body)).toBeError('VALIDATION_FAILED', 'the body must be a JSON object.');
     },
   );
 
   it.each([
-    ['missing', []],
-    ['missing, whatever its type would be', ['Content-Type: text/plain']],
-    ['empty', ['Content-Type: application/json', 'Content-Length: 0']],
-  ])('is refused where it is %s', async (_name, headers) => {
-    const [answer] = await sendRaw(
+    ['a missing body', []],
+    ['a missing body with a Content-Type', ['Content-Type: text/plain']],
+    ['an empty body', ['Content-Type: application/json', 'Content-Length: 0']],
+  ])('rejects %s', async (_name, headers) => {
+    const [response] = await sendRaw(
       app.url,
       rawRequest({
         method: 'POST',
         headers: [...headers, `Authorization: Bearer ${app.key}`, 'Connection: close'],
       }),
     );
-    expect(answer).toBeError('VALIDATION_FAILED', 'the body is missing: send a JSON object.');
+    expect(response).toBeError('VALIDATION_FAILED', 'request body is required.');
   });
 
   it.each([
-    ['cut off', '{"name":"dog"'],
-    ['with a comma too many', '{"name":"dog",}'],
-    ['with single quotes', "{'name':'dog'}"],
-    ['followed by something', '{"name":"dog"} x'],
-    ['two values', '{"name":"dog"}{"name":"dog"}'],
+    ['truncated JSON', '{"name":"dog"'],
+    ['a trailing comma', '{"name":"dog",}'],
+    ['single quotes', "{'name':'dog'}"],
+    ['text after the JSON', '{"name":"dog"} x'],
+    ['two JSON values', '{"name":"dog"}{"name":"dog"}'],
     ['a bare word', 'dog'],
     ['NaN', '{"name":NaN}'],
-    ['with a line feed in a string', '{"name":"d\ng"}'],
-    ['blank', '   '],
+    ['a line feed in a string', '{"name":"d\ng"}'],
+    ['white space', '   '],
     ['a form', 'name=dog'],
-    ['binary', bytes('\x00\x01\x02')],
-    ['deep, and never closed', '['.repeat(100_000)],
-  ])('is refused as malformed where it is %s', async (_name, body) => {
+    ['binary data', bytes('\x00\x01\x02')],
+    ['deep nesting that is never closed', '['.repeat(100_000)],
+  ])('rejects %s as malformed JSON', async (_name, body) => {
     expect(await post(body)).toBeError('MALFORMED_JSON', 'The body is not valid JSON.');
   });
 
   it.each([
-    ['a byte of Latin-1', bytes('{"name":"Z\xf6e"}')],
-    ['a byte that never occurs', bytes('{"name":"\xff"}')],
-    ['half a character', bytes('{"name":"\xc3"}')],
-    ['an overlong character', bytes('{"name":"\xc0\xaf"}')],
-    ['a surrogate', bytes('{"name":"\xed\xa0\xbd"}')],
-    ['more than Unicode has', bytes('{"name":"\xf4\x90\x80\x80"}')],
-    ['bytes of UTF-16', Buffer.from('\ufeff{"name":"dog"}', 'utf16le')],
-    ['a bad byte in a property name', bytes('{"n\xe4me":"dog"}')],
-    ['a bad byte in a value that is ignored', bytes('{"name":"dog","x":"\xff"}')],
-  ])('is refused where it is not UTF-8: %s', async (_name, body) => {
+    ['a Latin-1 character', bytes('{"name":"Z\xf6e"}')],
+    ['a byte that never occurs in UTF-8', bytes('{"name":"\xff"}')],
+    ['a truncated character', bytes('{"name":"\xc3"}')],
+    ['an overlong encoding', bytes('{"name":"\xc0\xaf"}')],
+    ['an encoded surrogate', bytes('{"name":"\xed\xa0\xbd"}')],
+    ['a code point above U+10FFFF', bytes('{"name":"\xf4\x90\x80\x80"}')],
+    ['UTF-16', Buffer.from('\ufeff{"name":"dog"}', 'utf16le')],
+    ['an invalid byte in a property name', bytes('{"n\xe4me":"dog"}')],
+    ['an invalid byte in an unknown property', bytes('{"name":"dog","x":"\xff"}')],
+  ])('rejects %s as invalid UTF-8', async (_name, body) => {
     expect(await post(body)).toBeError('MALFORMED_JSON', 'The body is not valid UTF-8.');
   });
 
@@ -280,37 +279,37 @@ describe('a body that is not valid', () => {
     ['objects', 'name', '{"a":', '}'],
     ['arrays', 'unknown', '[', ']'],
     ['objects', 'unknown', '{"a":', '}'],
-  ])('that nests %s in %s', (_name, property, open, close) => {
+  ])('with nested %s in the property "%s"', (_name, property, open, close) => {
     const nested = (depth: number): string =>
       `{"${property}":${open.repeat(depth - 1)}1${close.repeat(depth - 1)}}`;
 
-    it('is refused for what it holds up to 32 levels', async () => {
+    it('validates up to 32 levels', async () => {
       const response = await post(nested(32));
       expect(response).toBeError('VALIDATION_FAILED', new RegExp(property));
     });
 
-    it.each([33, 1_000, 15_000])('is refused for its depth at %d levels', async (depth) => {
+    it.each([33, 1_000, 15_000])('rejects %d levels', async (depth) => {
       expect(await post(nested(depth))).toBeError(
         'VALIDATION_FAILED',
-        'The body nests more than 32 levels deep.',
+        'JSON nesting depth exceeds 32.',
       );
     });
   });
 });
 
-describe('a body that is taken', () => {
+describe('POST /v1/categories with a valid body', () => {
   it.each([
     ['a byte order mark', Buffer.from('\ufeff{"name":"dog"}')],
-    ['white space around it', ' \r\n\t{"name":"dog"} \n'],
-    ['escapes', '{"n\\u0061me":"\\u0064og"}'],
-  ])('may have %s', async (_name, body) => {
+    ['surrounding white space', ' \r\n\t{"name":"dog"} \n'],
+    ['escape sequences', '{"n\\u0061me":"\\u0064og"}'],
+  ])('accepts %s', async (_name, body) => {
     const response = await post(body);
     expect(response.status).toBe(201);
     expect(response.body).toEqual({ id: expect.any(Number) as number, name: 'dog' });
   });
 
   it.each(['application/json', 'APPLICATION/JSON', 'application/json;charset="UTF-8"'])(
-    'may be of the type %s',
+    'accepts the Content-Type %s',
     async (type) => {
       expect((await post('{"name":"dog"}', { 'Content-Type': type })).status).toBe(201);
     },
@@ -322,13 +321,13 @@ describe('a body that is taken', () => {
     ['GZIP', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
-  ])('may have the encoding %s', async (encoding, encode) => {
+  ])('accepts the Content-Encoding %s', async (encoding, encode) => {
     const body = encode('{"name":"dog"}');
     expect((await post(body, { 'Content-Encoding': encoding })).status).toBe(201);
   });
 });
 
-describe('a body of another kind', () => {
+describe('POST /v1/categories with an unsupported body', () => {
   it.each([
     'text/plain',
     'text/json',
@@ -341,15 +340,15 @@ describe('a body of another kind', () => {
     'application/*',
     'json',
     ';',
-  ])('is refused where its type is %s', async (type) => {
+  ])('rejects the Content-Type %s with 415', async (type) => {
     expect(await post('{"name":"dog"}', { 'Content-Type': type })).toBeError(
       'UNSUPPORTED_MEDIA_TYPE',
       'The Content-Type of the body must be application/json.',
     );
   });
 
-  it('is refused where it has no type', async () => {
-    const [answer] = await sendRaw(
+  it('rejects a missing Content-Type with 415', async () => {
+    const [response] = await sendRaw(
       app.url,
       rawRequest({
         method: 'POST',
@@ -357,11 +356,11 @@ describe('a body of another kind', () => {
         body: '{"name":"dog"}',
       }),
     );
-    expect(answer).toBeError('UNSUPPORTED_MEDIA_TYPE');
+    expect(response).toBeError('UNSUPPORTED_MEDIA_TYPE');
   });
 
   it.each(['utf-16', 'utf-16le', 'utf-32', 'utf-7', 'iso-8859-1', 'us-ascii', 'none'])(
-    'is refused where its charset is %s',
+    'rejects the charset %s with 415',
     async (charset) => {
       const headers = { 'Content-Type': `application/json; charset=${charset}` };
       const body = charset.startsWith('utf-16')
@@ -375,7 +374,7 @@ describe('a body of another kind', () => {
   );
 
   it.each(['compress', 'zstd', 'x-gzip', 'gzip, gzip', 'gzip, br', 'none'])(
-    'is refused where its encoding is %s',
+    'rejects the Content-Encoding %s with 415',
     async (encoding) => {
       expect(await post('{"name":"dog"}', { 'Content-Encoding': encoding })).toBeError(
         'UNSUPPORTED_MEDIA_TYPE',
@@ -385,44 +384,59 @@ describe('a body of another kind', () => {
   );
 
   it.each([
-    ['gzip', '{"name":"dog"}'],
-    ['deflate', '{"name":"dog"}'],
-    ['br', '{"name":"dog"}'],
-    ['gzip', gzipSync('{"name":"dog"}').subarray(0, 20)],
-    ['gzip', Buffer.concat([gzipSync('{"name":"dog"}'), bytes('x')])],
-  ])('is refused where it is no %s, though it says so', async (encoding, body) => {
+    ['plain JSON', 'gzip', '{"name":"dog"}'],
+    ['plain JSON', 'deflate', '{"name":"dog"}'],
+    ['plain JSON', 'br', '{"name":"dog"}'],
+    ['a truncated body', 'gzip', gzipSync('{"name":"dog"}').subarray(0, 20)],
+    ['trailing data', 'gzip', Buffer.concat([gzipSync('{"name":"dog"}'), bytes('x')])],
+  ])('rejects %s with the Content-Encoding %s', async (_name, encoding, body) => {
     const response = await post(body, { 'Content-Encoding': encoding });
     expect(response).toBeError('MALFORMED_JSON', new RegExp(encoding));
   });
 });
 
-describe('a body that is too large', () => {
-  const LIMIT = 102_400;
+describe('POST /v1/categories with a large body', () => {
+  const BODY_LIMIT = 102_400;
   const category = '{"name":"dog"}';
   const padded = (length: number): string => category.padEnd(length);
 
-  it('is taken up to the limit', async () => {
-    expect((await post(padded(LIMIT))).status).toBe(201);
-    const gzipped = gzipSync(padded(LIMIT));
+  it('accepts a body of exactly the limit', async () => {
+    expect((await post(padded(BODY_LIMIT))).status).toBe(201);
+    const gzipped = gzipSync(padded(BODY_LIMIT));
     expect((await post(gzipped, { 'Content-Encoding': 'gzip' })).status).toBe(201);
   });
 
   it.each([
-    ['by one byte', padded(LIMIT + 1), {}],
-    ['by much', padded(LIMIT * 20), {}],
-    ['by one byte when inflated', gzipSync(padded(LIMIT + 1)), { 'Content-Encoding': 'gzip' }],
-    ['by much when inflated', gzipSync(padded(20_000_000)), { 'Content-Encoding': 'gzip' }],
-    ['when decoded', brotliCompressSync(padded(20_000_000)), { 'Content-Encoding': 'br' }],
-  ])('is refused %s', async (_name, body, headers: Record<string, string>) => {
-    expect(await post(body, headers)).toBeError(
-      'PAYLOAD_TOO_LARGE',
-      `The body is larger than ${LIMIT} bytes.`,
-    );
-  });
+    ['by one byte', padded(BODY_LIMIT + 1), {}],
+    ['by a factor of 20', padded(BODY_LIMIT * 20), {}],
+    [
+      'by one byte after gzip decompression',
+      gzipSync(padded(BODY_LIMIT + 1)),
+      { 'Content-Encoding': 'gzip' },
+    ],
+    [
+      'by far after gzip decompression',
+      gzipSync(padded(20_000_000)),
+      { 'Content-Encoding': 'gzip' },
+    ],
+    [
+      'by far after Brotli decompression',
+      brotliCompressSync(padded(20_000_000)),
+      { 'Content-Encoding': 'br' },
+    ],
+  ])(
+    'rejects a body that exceeds the limit %s',
+    async (_name, body, headers: Record<string, string>) => {
+      expect(await post(body, headers)).toBeError(
+        'PAYLOAD_TOO_LARGE',
+        `The body is larger than ${BODY_LIMIT} bytes.`,
+      );
+    },
+  );
 
-  it('is refused in chunks', async () => {
-    const chunk = `${LIMIT.toString(16)}\r\n${padded(LIMIT)}\r\n`;
-    const [answer] = await sendRaw(
+  it('rejects a chunked body that exceeds the limit', async () => {
+    const chunk = `${BODY_LIMIT.toString(16)}\r\n${padded(BODY_LIMIT)}\r\n`;
+    const [response] = await sendRaw(
       app.url,
       rawRequest({
         method: 'POST',
@@ -435,13 +449,13 @@ describe('a body that is too large', () => {
         body: `${chunk}${chunk}0\r\n\r\n`,
       }),
     );
-    expect(answer).toBeError('PAYLOAD_TOO_LARGE');
+    expect(response).toBeError('PAYLOAD_TOO_LARGE');
   });
 
   it.each([
-    ['plain', []],
-    ['as gzip', ['Content-Encoding: gzip']],
-  ])('is refused in chunks that never end, %s', async (_name, encoding) => {
+    ['uncompressed', []],
+    ['gzip-compressed', ['Content-Encoding: gzip']],
+  ])('rejects an endless %s chunked body', async (_name, encoding) => {
     const connection = await RawConnection.open(app.url);
     connection.send(
       rawRequest({
@@ -453,37 +467,39 @@ describe('a body that is too large', () => {
           ...encoding,
         ],
         body: Buffer.concat([
-          bytes(`${(LIMIT * 10).toString(16)}\r\n`),
-          // Random bytes stay as large as they are.
-          encoding.length === 0 ? bytes(padded(LIMIT + 1)) : gzipSync(randomBytes(LIMIT + 1)),
+          bytes(`${(BODY_LIMIT * 10).toString(16)}\r\n`),
+          // Random bytes do not shrink.
+          encoding.length === 0
+            ? bytes(padded(BODY_LIMIT + 1))
+            : gzipSync(randomBytes(BODY_LIMIT + 1)),
         ]),
       }),
     );
     expect(await connection.nextResponse()).toBeError('PAYLOAD_TOO_LARGE');
-    // The rest may still come; then there is nothing more to say.
+    // The end of the request body must not cause a second response.
     connection.endWrites();
     expect(await connection.closed()).toHaveLength(1);
   });
 
-  it('is refused before it comes where it says its length, and is not asked for', async () => {
+  it('rejects a Content-Length above the limit without a 100 response', async () => {
     const connection = await RawConnection.open(app.url);
     connection.send(
       rawRequest({
         method: 'POST',
         headers: [
           'Content-Type: application/json',
-          `Content-Length: ${LIMIT + 1}`,
+          `Content-Length: ${BODY_LIMIT + 1}`,
           `Authorization: Bearer ${app.key}`,
           'Expect: 100-continue',
         ],
       }),
     );
-    const answers = await connection.closed();
-    expect(answers).toHaveLength(1);
-    expect(answers[0]).toBeError('PAYLOAD_TOO_LARGE');
+    const responses = await connection.closed();
+    expect(responses).toHaveLength(1);
+    expect(responses[0]).toBeError('PAYLOAD_TOO_LARGE');
   });
 
-  it('is measured against the configured limit', async () => {
+  it('applies the configured limit', async () => {
     const small = await startApp({ config: { bodyLimit: 10 }, logger });
     const response = await small
       .http()
@@ -495,21 +511,23 @@ describe('a body that is too large', () => {
   });
 });
 
-it('what was refused changed nothing', async () => {
-  const before = (await get('/v1/categories')).text;
-  const refused = [
-    await post('{"name":""}'),
-    await post('{"name":"dog","id":1}'),
-    await post('{"name":"dog"'),
-    await post(bytes('{"name":"\xff"}')),
-    await post('{"name":"dog"}', { 'Content-Type': 'text/plain' }),
-    await post('{"name":"dog"}'.padEnd(200_000)),
-  ];
-  expect(refused.map(({ status }) => status)).toEqual([400, 400, 400, 400, 415, 413]);
-  expect((await get('/v1/categories')).text).toBe(before);
+describe('a rejected create request', () => {
+  it('stores nothing', async () => {
+    const before = (await get('/v1/categories')).text;
+    const rejected = [
+      await post('{"name":""}'),
+      await post('{"name":"dog","id":1}'),
+      await post('{"name":"dog"'),
+      await post(bytes('{"name":"\xff"}')),
+      await post('{"name":"dog"}', { 'Content-Type': 'text/plain' }),
+      await post('{"name":"dog"}'.padEnd(200_000)),
+    ];
+    expect(rejected.map(({ status }) => status)).toEqual([400, 400, 400, 400, 415, 413]);
+    expect((await get('/v1/categories')).text).toBe(before);
+  });
 });
 
-describe('a path', () => {
+describe('routing', () => {
   it.each([
     '/',
     '/v1',
@@ -518,8 +536,8 @@ describe('a path', () => {
     '/categories',
     '/v1/categories/1',
     '/v1/stubs',
-    '/v1/stubs/ending',
-    '/v1/stubs/ending/1/toys',
+    '/v1/stubs/deprecated',
+    '/v1/stubs/deprecated/1/toys',
     '/favicon.ico',
     '/docs/nope',
     '/docs/../package.json',
@@ -527,18 +545,18 @@ describe('a path', () => {
     '/.env',
     '/constructor',
     '/__proto__',
-  ])('that nothing is served at is not found: %s', async (path) => {
+  ])('returns NOT_FOUND for the unknown path %s', async (path) => {
     for (const method of ['GET', 'POST', 'DELETE']) {
-      const [answer] = await sendRaw(
+      const [response] = await sendRaw(
         app.url,
         rawRequest({ method, target: path, headers: ['Connection: close'] }),
       );
-      expect(answer).toBeError('NOT_FOUND', `Nothing is served at ${path}.`);
+      expect(response).toBeError('NOT_FOUND', `Route not found: ${method} ${path}.`);
     }
     expect.assertions(3);
   });
 
-  it('that is not found has no body where it is asked for by HEAD', async () => {
+  it('returns 404 without a body for a HEAD request', async () => {
     const response = await app.http().head('/v1/nope');
     expect(response.status).toBe(404);
     expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
@@ -546,7 +564,7 @@ describe('a path', () => {
   });
 
   it.each(['/v1/pets/%zz', '/v1/pets/%', '/v1/pets/%ff', '/v1/%c3%28', '/docs/%', '/%'])(
-    'that cannot be decoded is refused: %s',
+    'rejects the path %s, which cannot be decoded',
     async (path) => {
       expect(await get(path)).toBeError('BAD_REQUEST', /decode/);
     },
@@ -555,8 +573,8 @@ describe('a path', () => {
   it.each([
     ['/v1/categories', 'GET, HEAD, POST'],
     ['/v1/categories/', 'GET, HEAD, POST'],
-    ['/v1/stubs/ending/1', 'GET, HEAD'],
-    ['/v1/stubs/new', 'GET, HEAD'],
+    ['/v1/stubs/deprecated/1', 'GET, HEAD'],
+    ['/v1/stubs/experimental', 'GET, HEAD'],
     ['/livez', 'GET, HEAD'],
     ['/readyz', 'GET, HEAD'],
     ['/docs', 'GET, HEAD'],
@@ -564,7 +582,7 @@ describe('a path', () => {
     ['/docs/swagger-ui-init.js', 'GET, HEAD'],
     ['/openapi.json', 'GET, HEAD'],
     ['/openapi.yaml', 'GET, HEAD'],
-  ])('%s allows exactly %s', async (path, allow) => {
+  ])('limits %s to the methods %s', async (path, allow) => {
     const allowed = allow.split(', ');
     for (const method of allowed) {
       const request = app.http()[method.toLowerCase() as 'get' | 'head' | 'post'](path);
@@ -572,7 +590,7 @@ describe('a path', () => {
     }
     const methods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PURGE'];
     for (const method of methods.filter((name) => !allowed.includes(name))) {
-      const [answer] = await sendRaw(
+      const [response] = await sendRaw(
         app.url,
         rawRequest({
           method,
@@ -580,13 +598,16 @@ describe('a path', () => {
           headers: [`Authorization: Bearer ${app.key}`, 'Connection: close'],
         }),
       );
-      expect(answer).toBeError('METHOD_NOT_ALLOWED', `${method} is not served at ${path}.`);
-      expect(answer?.headers).toMatchObject({ allow });
+      expect(response).toBeError(
+        'METHOD_NOT_ALLOWED',
+        `Method ${method} is not allowed for ${path}.`,
+      );
+      expect(response?.headers).toMatchObject({ allow });
     }
   });
 
-  it('that is not specified yet says so, and is no failure in the log', async () => {
-    for (const path of ['/v1/stubs/ending/1', '/v1/stubs/new']) {
+  it('returns 501 for an operation that is not implemented, and logs no error', async () => {
+    for (const path of ['/v1/stubs/deprecated/1', '/v1/stubs/experimental']) {
       const response = await get(path);
       expect(response).toBeError('NOT_IMPLEMENTED');
       expect(logger.forRequest(response.headers['x-request-id'])).toEqual([]);
@@ -594,19 +615,19 @@ describe('a path', () => {
     expect.assertions(4);
   });
 
-  it('that has passed its sunset is gone', async () => {
+  it('returns 410 for an operation after its sunset', async () => {
     jest.spyOn(Date, 'now').mockReturnValue(Date.parse('2999-01-01'));
-    expect(await get('/v1/stubs/ending/1')).toBeError('GONE');
+    expect(await get('/v1/stubs/deprecated/1')).toBeError('GONE');
   });
 });
 
-describe('the request id', () => {
+describe('X-Request-Id', () => {
   it.each([
     '8f14e45f-ceea-467f-a1f0-1b2c3d4e5f60',
     'a',
     'id_1.2:3;4,5/6+7=8@9~a-b',
     'x'.repeat(128),
-  ])('is the one that the client sends where it is sane: %s', async (id) => {
+  ])('echoes the valid id %s', async (id) => {
     for (const path of ['/livez', '/v1/categories', '/v1/nope', '/docs', '/%']) {
       expect((await app.http().get(path).set('X-Request-Id', id)).headers).toMatchObject({
         'x-request-id': id,
@@ -616,26 +637,28 @@ describe('the request id', () => {
   });
 
   it.each([
-    ['empty', ['']],
-    ['too long', ['x'.repeat(129)]],
-    ['with a space', ['a b']],
-    ['with a tab', ['a\tb']],
-    ['with a quote', ['a"b']],
-    ['with mark-up', ['<script>alert(1)</script>']],
-    ['with a percent sign', ['a%0d%0ab']],
-    ['with a terminal escape', ['a\\x1b[31m']],
-    ['not ASCII', ['\u00e9']],
-    ['given twice', ['a', 'b']],
-  ])('is a new one where that of the client is %s', async (_name, ids) => {
-    const [answer] = await sendRaw(
+    ['an empty id', ['']],
+    ['an id that is too long', ['x'.repeat(129)]],
+    ['an id with a space', ['a b']],
+    ['an id with a tab', ['a\tb']],
+    ['an id with a quote', ['a"b']],
+    ['an id with markup', ['<script>alert(1)</script>']],
+    ['an id with a percent sign', ['a%0d%0ab']],
+    ['an id with a terminal escape', ['a\\x1b[31m']],
+    ['a non-ASCII id', ['\u00e9']],
+    ['a duplicate id', ['a', 'b']],
+  ])('replaces %s', async (_name, ids) => {
+    const [response] = await sendRaw(
       app.url,
       rawRequest({
         target: '/livez',
         headers: [...ids.map((id) => `X-Request-Id: ${id}`), 'Connection: close'],
       }),
     );
-    expect(answer?.status).toBe(200);
-    expect(answer?.headers['x-request-id']).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    expect(response?.status).toBe(200);
+    expect(response?.headers['x-request-id']).toMatch(
+      /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
+    );
   });
 
   it.each([
@@ -649,7 +672,7 @@ describe('the request id', () => {
     ['/v1/categories', 401],
     ['/v1/nope', 404],
     ['/%', 400],
-  ])('is on the answer of %s, and a new one each time', async (path, status) => {
+  ])('is different in each response of %s', async (path, status) => {
     const [first, second] = [await app.http().get(path), await app.http().get(path)];
     expect([first.status, second.status]).toEqual([status, status]);
     const ids = [first, second].map(({ headers }) => headers['x-request-id']);
@@ -658,17 +681,17 @@ describe('the request id', () => {
   });
 });
 
-describe('a handler that crashes', () => {
-  it.each(Object.keys(CRASHES))('with %s is a 500 that tells nothing', async (crash) => {
+describe('a failing handler', () => {
+  it.each(Object.keys(CRASHES))('returns 500 without internal details for %s', async (crash) => {
     const response = await get(`/v1/crash/500/${encodeURIComponent(crash)}`);
-    expect(response).toBeError('INTERNAL_ERROR', HIDDEN);
+    expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
     expect(JSON.stringify(response.headers)).not.toContain(SECRET);
     const [entry, ...others] = logger.forRequest(response.headers['x-request-id']);
     expect(entry).toMatchObject({ level: 'error' });
     expect(others).toEqual([]);
   });
 
-  it('leaves its cause in the log, with its stack, under the request id', async () => {
+  it('logs the cause with its stack and the request id', async () => {
     const response = await get('/v1/crash/500/an%20Error');
     const [entry] = logger.forRequest(response.headers['x-request-id']);
     expect(entry?.values).toContainEqual(
@@ -680,7 +703,7 @@ describe('a handler that crashes', () => {
   });
 
   it.each([true, false])(
-    'leaves its cause in the log that the service writes (in production: %s)',
+    'writes the cause to the process log (production: %s)',
     async (production) => {
       const lines: string[] = [];
       for (const stream of [process.stdout, process.stderr]) {
@@ -690,26 +713,28 @@ describe('a handler that crashes', () => {
         });
       }
       const config = { ...loadConfig({}), production };
-      const own = await startAppWithModule(CrashModule, {
+      const instance = await startAppWithModule(CrashModule, {
         logger: createLogger(config),
         config: { production },
       });
-      const response = await own
+      const response = await instance
         .http()
         .get('/v1/crash/500/an%20Error')
-        .auth(own.key, { type: 'bearer' });
-      await own.stop();
+        .auth(instance.key, { type: 'bearer' });
+      await instance.stop();
       jest.restoreAllMocks();
-      own.app.useLogger(logger);
+      instance.app.useLogger(logger);
 
-      expect(response).toBeError('INTERNAL_ERROR', HIDDEN);
+      expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
       const id = response.headers['x-request-id']!;
-      const logged = lines.filter((line) => line.includes(id)).join('');
+      const logged = stripVTControlCharacters(lines.filter((line) => line.includes(id)).join(''));
       expect(logged).toContain(SECRET);
       expect(logged).toContain('errors.test');
-      expect(logged).toContain('GET /v1/crash/500/:crash');
-      expect(lines.join('')).not.toContain(own.key);
-      // One line of JSON for each entry, or text for a reader.
+      expect(logged).toContain('Request failed');
+      expect(logged).toMatch(/\bmethod\W+GET\b/);
+      expect(logged).toContain('/v1/crash/500/:crash');
+      expect(lines.join('')).not.toContain(instance.key);
+      // JSON lines in production, readable text otherwise.
       const isJson = lines.every(
         (line) => line.startsWith('{') && line.indexOf('\n') === line.length - 1,
       );
@@ -717,46 +742,46 @@ describe('a handler that crashes', () => {
     },
   );
 
-  it('is answered with the Error body alone, whatever it had begun to describe', async () => {
-    const response = await get('/v1/crash/described');
-    expect(response).toBeError('INTERNAL_ERROR', HIDDEN);
+  it('discards the headers that the handler had set', async () => {
+    const response = await get('/v1/crash/after-headers');
+    expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
     expect(response.headers).not.toHaveProperty('etag');
     expect(response.headers).not.toHaveProperty('content-encoding');
     expect(Number(response.headers['content-length'])).toBe(response.text.length);
   });
 
-  it('half way through its answer cuts the connection, so that nobody takes it for whole', async () => {
+  it('closes the connection if part of the response was already sent', async () => {
     const request = rawRequest({
-      target: '/v1/crash/half',
-      headers: [`Authorization: Bearer ${app.key}`, 'X-Request-Id: half-way'],
+      target: '/v1/crash/during-response',
+      headers: [`Authorization: Bearer ${app.key}`, 'X-Request-Id: partial-response'],
     });
     const connection = await RawConnection.open(app.url);
     expect(await connection.send(request).closed()).toEqual([]);
-    // Nothing that looks like a second answer comes after the half of the first.
+    // No second response follows the partial one.
     expect(connection.received).not.toContain('INTERNAL_ERROR');
     expect(connection.received.match(/HTTP\/1\.1/g)?.length ?? 0).toBeLessThanOrEqual(1);
-    expect(logger.forRequest('half-way')).toMatchObject([{ level: 'error' }]);
+    expect(logger.forRequest('partial-response')).toMatchObject([{ level: 'error' }]);
   });
 
-  it('after its answer changes nothing of it', async () => {
-    const response = await get('/v1/crash/done');
+  it('does not change a response that was already sent', async () => {
+    const response = await get('/v1/crash/after-response');
     expect(response.status).toBe(200);
     expect(response.body).toEqual({ done: true });
     expect(logger.forRequest(response.headers['x-request-id'])).toMatchObject([{ level: 'error' }]);
   });
 
-  it('leaves the service well', async () => {
+  it('leaves the service healthy', async () => {
     expect((await get('/v1/categories')).status).toBe(200);
     expect((await app.http().get('/readyz')).status).toBe(200);
   });
 });
 
 describe('an exception with a status', () => {
-  it('of a 4xx keeps its message', async () => {
-    expect(await get('/v1/crash/404')).toBeError('NOT_FOUND', 'There is no pet 7.');
+  it('keeps the message of a 4xx', async () => {
+    expect(await get('/v1/crash/404')).toBeError('NOT_FOUND', 'Pet 7 not found.');
   });
 
-  it('carries the headers that belong to it', async () => {
+  it('sends the headers of an ApiError', async () => {
     const response = await get('/v1/crash/503');
     expect(response).toBeError('SERVICE_UNAVAILABLE', 'Back soon.');
     expect(response.headers['retry-after']).toBe('7');
@@ -766,22 +791,25 @@ describe('an exception with a status', () => {
     [406, 'NOT_ACCEPTABLE'],
     [418, 'I_M_A_TEAPOT'],
     [502, 'BAD_GATEWAY'],
-  ])('that the table of codes lacks, %d, has the code %s', async (status, code) => {
-    expect(Object.keys(ERROR_CODES)).not.toContain(code);
-    const response = await get(`/v1/crash/${status}`);
-    expect(response.status).toBe(status);
-    expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
-    expect(response.body).toEqual({
-      code,
-      message: expect.stringMatching(/\S/) as string,
-      status,
-    });
-    expect(response.text).not.toContain(SECRET);
-  });
+  ])(
+    'derives the code of the status %d, which has no entry in ERROR_CODES: %s',
+    async (status, code) => {
+      expect(Object.keys(ERROR_CODES)).not.toContain(code);
+      const response = await get(`/v1/crash/${status}`);
+      expect(response.status).toBe(status);
+      expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+      expect(response.body).toEqual({
+        code,
+        message: expect.stringMatching(/\S/) as string,
+        status,
+      });
+      expect(response.text).not.toContain(SECRET);
+    },
+  );
 });
 
-/** Does something while a table is not there. */
-async function without<T>(table: string, action: () => Promise<T>): Promise<T> {
+/** Performs an action while a table does not exist. */
+async function withoutTable<T>(table: string, action: () => Promise<T>): Promise<T> {
   await app.dataSource.query(`ALTER TABLE "${table}" RENAME TO "${table}_broken"`);
   try {
     return await action();
@@ -790,11 +818,11 @@ async function without<T>(table: string, action: () => Promise<T>): Promise<T> {
   }
 }
 
-describe('a file of Swagger UI', () => {
+describe('GET /docs/swagger-ui.css', () => {
   it.each([
     [412, { 'If-Match': '"other"' }],
     [416, { Range: 'bytes=999999999-' }],
-  ])('can be a %d, with the Error body and a code of the table', async (status, headers) => {
+  ])('returns %d with the Error body and a code from ERROR_CODES', async (status, headers) => {
     const response = await app.http().get('/docs/swagger-ui.css').set(headers);
     expect(response.status).toBe(status);
     expect(response.body).toEqual({
@@ -806,22 +834,23 @@ describe('a file of Swagger UI', () => {
   });
 });
 
-describe('a broken database', () => {
-  /** Words of either database and of what lies between it and the answer. */
-  const INSIDE = /sql|table|relation|categories|api_keys|select|insert|typeorm|query|node_modules/i;
+describe('a database error', () => {
+  /** Terms of both databases and of the persistence layer. */
+  const DATABASE_TERMS =
+    /sql|table|relation|categories|api_keys|select|insert|typeorm|query|node_modules/i;
 
   beforeEach(async () => {
-    // The key is known now, so that its table is not asked, and the list that was read before is old.
+    // Caches the key, so that the api_keys table is not queried, and invalidates the cached list.
     await post('{"name":"dog"}');
   });
 
   it.each([
-    ['a create', () => post('{"name":"dog"}')],
-    ['a list', () => get('/v1/categories')],
-  ])('makes %s a 500 that tells nothing, and the log has the cause', async (_name, send) => {
-    const response = await without('categories', send);
-    expect(response).toBeError('INTERNAL_ERROR', HIDDEN);
-    expect(response.text).not.toMatch(INSIDE);
+    ['a create request', () => post('{"name":"dog"}')],
+    ['a list request', () => get('/v1/categories')],
+  ])('returns 500 without internal details for %s, and logs the cause', async (_name, send) => {
+    const response = await withoutTable('categories', send);
+    expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
+    expect(response.text).not.toMatch(DATABASE_TERMS);
     const [entry, ...others] = logger.forRequest(response.headers['x-request-id']);
     expect(others).toEqual([]);
     expect(entry?.values).toContainEqual(
@@ -830,32 +859,33 @@ describe('a broken database', () => {
     expect((await send()).status).toBeLessThan(300);
   });
 
-  it('lets nobody in who has not shown a key before', async () => {
-    const response = await without('api_keys', () => get('/v1/categories', 'pet_unknown'));
-    expect(response).toBeError('INTERNAL_ERROR', HIDDEN);
-    expect(response.text).not.toMatch(INSIDE);
+  it('rejects a key that is not cached', async () => {
+    const response = await withoutTable('api_keys', () => get('/v1/categories', 'pet_unknown'));
+    expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
+    expect(response.text).not.toMatch(DATABASE_TERMS);
     expect(response.headers).not.toHaveProperty('www-authenticate');
     expect((await get('/v1/categories', 'pet_unknown')).status).toBe(401);
   });
 
-  it('fails every create of a group alike, and each with its own request id', async () => {
-    const responses = await without('categories', () =>
-      Promise.all(Array.from({ length: 5 }, () => post('{"name":"group"}'))),
+  it('fails every create request of a batch, each with its own request id', async () => {
+    const responses = await withoutTable('categories', () =>
+      Promise.all(Array.from({ length: 5 }, () => post('{"name":"batch"}'))),
     );
-    for (const response of responses) expect(response).toBeError('INTERNAL_ERROR', HIDDEN);
+    for (const response of responses)
+      expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
     const ids = responses.map(({ headers }) => headers['x-request-id']);
     expect(new Set(ids).size).toBe(5);
-    expect((await get('/v1/categories')).text).not.toContain('group');
+    expect((await get('/v1/categories')).text).not.toContain('batch');
   });
 });
 
-describe('a database that is gone', () => {
-  it('makes the service not ready, and asks to try again', async () => {
-    const own = await startApp({ logger });
-    await own.dataSource.destroy();
-    const ready = await own.http().get('/readyz');
-    const live = await own.http().get('/livez');
-    await own.stop();
+describe('an unavailable database', () => {
+  it('makes GET /readyz return 503 with Retry-After, and GET /livez 200', async () => {
+    const instance = await startApp({ logger });
+    await instance.dataSource.destroy();
+    const ready = await instance.http().get('/readyz');
+    const live = await instance.http().get('/livez');
+    await instance.stop();
     expect(ready).toBeError('SERVICE_UNAVAILABLE');
     expect(ready.headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect(live.status).toBe(200);

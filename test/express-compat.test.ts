@@ -10,10 +10,10 @@ import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { startAppWithModule } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 
-const KEY = 'a-key-that-both-applications-know-1';
+const KEY = 'api-key-shared-by-both-applications';
 const config = { ...loadConfig({}), trustProxy: 'loopback' };
 
-/** The adapter with Node's own classes, whose objects Express gives another prototype. */
+/** The adapter with Node's own classes, so that Express changes the prototype of their instances. */
 class PlainAdapter extends HttpAdapter {
   protected override serverOptions(app: Express): ServerOptions {
     const { request, response } = app;
@@ -23,7 +23,7 @@ class PlainAdapter extends HttpAdapter {
   }
 }
 
-/** Every part of Express's request and response that a handler might use. */
+/** Uses every part of Express's request and response API. */
 @Controller('express')
 class ExpressController {
   @Get('request')
@@ -114,7 +114,7 @@ class ExpressController {
   @Get('nest-redirect')
   @Redirect('/livez', 308)
   nestRedirect(): void {
-    // Nest answers.
+    // Nest sends the redirect.
   }
 
   @Get('stream')
@@ -132,7 +132,7 @@ class ExpressController {
 
   @Get('nothing')
   nothing(): void {
-    // Nest answers with no body.
+    // Nest sends an empty response.
   }
 
   @Get('locals')
@@ -143,7 +143,7 @@ class ExpressController {
 
   @Get('crash')
   crash(): never {
-    throw new Error('the inside');
+    throw new Error('internal details');
   }
 
   @Post('body')
@@ -151,11 +151,11 @@ class ExpressController {
     return { body: request.body as unknown, type: request.is(['json', 'text']) };
   }
 
-  /** The prototypes that the request and the response have by the time a handler sees them. */
+  /** Records the prototypes of the request and the response in a handler. */
   @Public()
   @Get('prototypes')
   prototypes(@Req() request: Request, @Res() response: Response): void {
-    seenByHandler = [Object.getPrototypeOf(request), Object.getPrototypeOf(response)];
+    handlerPrototypes = [Object.getPrototypeOf(request), Object.getPrototypeOf(response)];
     response.end();
   }
 }
@@ -163,7 +163,7 @@ class ExpressController {
 @Module({ imports: [StubsModule], controllers: [ExpressController] })
 class ExpressModule {}
 
-let seenByHandler: unknown[] = [];
+let handlerPrototypes: unknown[] = [];
 let fast: TestApp;
 let plain: TestApp;
 beforeAll(async () => {
@@ -177,15 +177,18 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([fast.stop(), plain.stop()]));
 
-interface Wanted {
+interface TestRequest {
   readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
 }
 
-/** The whole answer, but for its date: status, headers in their order and case, and body. */
-function ask(app: TestApp, { method = 'GET', path, headers = {}, body }: Wanted): Promise<unknown> {
+/** Returns the response without its date: status, headers in their original order and case, and body. */
+function fetchResponse(
+  app: TestApp,
+  { method = 'GET', path, headers = {}, body }: TestRequest,
+): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const all = {
       Host: 'petstore.example',
@@ -194,15 +197,18 @@ function ask(app: TestApp, { method = 'GET', path, headers = {}, body }: Wanted)
       ...headers,
     };
     const { port } = new URL(app.url);
-    const request = send({ port, method, path, headers: all, agent: false }, (answer) => {
+    const request = send({ port, method, path, headers: all, agent: false }, (response) => {
       const chunks: Buffer[] = [];
-      answer
+      response
         .on('data', (chunk: Buffer) => chunks.push(chunk))
         .once('error', reject)
         .once('end', () =>
           resolve({
-            status: [answer.statusCode, answer.statusMessage],
-            headers: pairs(answer).map(([name, value]) => [name, name === 'Date' ? '' : value]),
+            status: [response.statusCode, response.statusMessage],
+            headers: getHeaderPairs(response).map(([name, value]) => [
+              name,
+              name === 'Date' ? '' : value,
+            ]),
             body: Buffer.concat(chunks).toString('latin1'),
           }),
         );
@@ -211,7 +217,7 @@ function ask(app: TestApp, { method = 'GET', path, headers = {}, body }: Wanted)
   });
 }
 
-function pairs({ rawHeaders }: IncomingMessage): [string, string][] {
+function getHeaderPairs({ rawHeaders }: IncomingMessage): [string, string][] {
   return Array.from({ length: rawHeaders.length / 2 }, (_, index) => [
     rawHeaders[2 * index]!,
     rawHeaders[2 * index + 1]!,
@@ -221,8 +227,8 @@ function pairs({ rawHeaders }: IncomingMessage): [string, string][] {
 const json = { 'Content-Type': 'application/json' };
 const category = JSON.stringify({ name: 'dog', description: 'x'.repeat(900) });
 
-/** In this order: the lists show what was created before them, on either application. */
-const REQUESTS: (Wanted & { readonly status: number })[] = [
+/** Sent in this order to both applications: the lists contain the categories created before. */
+const REQUESTS: (TestRequest & { readonly status: number })[] = [
   { path: '/v1/categories', status: 200 },
   { method: 'POST', path: '/v1/categories', headers: json, body: category, status: 201 },
   { method: 'POST', path: '/v1/categories', headers: json, body: category, status: 201 },
@@ -243,13 +249,13 @@ const REQUESTS: (Wanted & { readonly status: number })[] = [
     status: 413,
   },
   { path: '/v1/categories', headers: { Authorization: '' }, status: 401 },
-  { path: '/v1/categories', headers: { Authorization: 'Bearer nobody' }, status: 401 },
+  { path: '/v1/categories', headers: { Authorization: 'Bearer unknown' }, status: 401 },
   { method: 'HEAD', path: '/v1/categories', headers: { Authorization: '' }, status: 401 },
   { method: 'DELETE', path: '/v1/categories', status: 405 },
   { method: 'OPTIONS', path: '/v1/categories', status: 405 },
-  { path: '/v1/stubs/ending/1', status: 501 },
+  { path: '/v1/stubs/deprecated/1', status: 501 },
   { path: '/v1/pets/%zz', status: 400 },
-  { path: '/v1/stubs/new', status: 501 },
+  { path: '/v1/stubs/experimental', status: 501 },
   { path: '/v1/nope', status: 404 },
   { method: 'HEAD', path: '/v1/nope', status: 404 },
   { path: '/livez', status: 200 },
@@ -312,26 +318,29 @@ const REQUESTS: (Wanted & { readonly status: number })[] = [
   },
 ];
 
-describe("Express with the adapter's classes answers as it does without them", () => {
-  const named = REQUESTS.map(({ status, ...wanted }) => {
-    const { method = 'GET', path, headers = {} } = wanted;
+describe('HttpAdapter', () => {
+  const namedRequests = REQUESTS.map(({ status, ...request }) => {
+    const { method = 'GET', path, headers = {} } = request;
     return [
       `${status}: ${[method, path, ...Object.keys(headers)].join(' ')}`,
       status,
-      wanted,
+      request,
     ] as const;
   });
 
-  it.each(named)('%s', async (_name, status, wanted) => {
-    const [answer, expected] = [await ask(fast, wanted), await ask(plain, wanted)];
-    expect(answer).toEqual(expected);
-    expect(answer).toMatchObject({ status: [status, expect.any(String)] });
+  it.each(namedRequests)('responds like plain Express: %s', async (_name, status, request) => {
+    const [response, expected] = [
+      await fetchResponse(fast, request),
+      await fetchResponse(plain, request),
+    ];
+    expect(response).toEqual(expected);
+    expect(response).toMatchObject({ status: [status, expect.any(String)] });
   });
 
-  it('and sees the address of the client behind a proxy that is trusted', async () => {
+  it('detects the client address behind a trusted proxy like plain Express', async () => {
     const headers = { 'X-Forwarded-For': '203.0.113.7', 'X-Forwarded-Proto': 'https' };
     for (const app of [fast, plain]) {
-      const { body } = (await ask(app, { path: '/v1/express/request', headers })) as {
+      const { body } = (await fetchResponse(app, { path: '/v1/express/request', headers })) as {
         body: string;
       };
       expect(JSON.parse(body)).toMatchObject({
@@ -346,14 +355,17 @@ describe("Express with the adapter's classes answers as it does without them", (
   });
 
   it.each([
-    ['no HTTP', 'nonsense\r\n\r\n'],
-    ['no Host', rawRequest({ host: false, headers: ['Connection: close', 'X-Request-Id: same'] })],
+    ['invalid HTTP', 'nonsense\r\n\r\n'],
     [
-      'an odd Expect',
+      'a missing Host header',
+      rawRequest({ host: false, headers: ['Connection: close', 'X-Request-Id: same'] }),
+    ],
+    [
+      'an unsupported Expect header',
       rawRequest({ headers: ['Expect: tea', 'Connection: close', 'X-Request-Id: same'] }),
     ],
     ['CONNECT', rawRequest({ method: 'CONNECT', target: 'x:1', headers: ['X-Request-Id: same'] })],
-  ])('also to %s', async (_name, bytes) => {
+  ])('rejects like plain Express: %s', async (_name, bytes) => {
     const received: string[] = [];
     for (const { url } of [fast, plain]) {
       const connection = await RawConnection.open(url);
@@ -365,29 +377,32 @@ describe("Express with the adapter's classes answers as it does without them", (
   });
 });
 
-/** The prototypes that a request and a response have before Express sees them, and in a handler. */
-async function prototypes({ server, url }: TestApp): Promise<{ made: unknown[]; seen: unknown[] }> {
-  let made: unknown[] = [];
+/** Returns the prototypes of a request and its response before Express handles them and in a handler. */
+async function getPrototypes({
+  server,
+  url,
+}: TestApp): Promise<{ initial: unknown[]; inHandler: unknown[] }> {
+  let initial: unknown[] = [];
   server.prependOnceListener('request', (request, response) => {
-    made = [Object.getPrototypeOf(request), Object.getPrototypeOf(response)];
+    initial = [Object.getPrototypeOf(request), Object.getPrototypeOf(response)];
   });
   const response = await fetch(`${url}/v1/express/prototypes`);
   expect(response.status).toBe(200);
-  return { made, seen: seenByHandler };
+  return { initial, inHandler: handlerPrototypes };
 }
 
-describe('Express', () => {
-  it("changes no prototype with the adapter's classes", async () => {
-    const { made, seen } = await prototypes(fast);
-    expect(made).toHaveLength(2);
-    expect(seen[0]).toBe(made[0]);
-    expect(seen[1]).toBe(made[1]);
+describe('Express prototype change', () => {
+  it('is avoided by HttpAdapter', async () => {
+    const { initial, inHandler } = await getPrototypes(fast);
+    expect(initial).toHaveLength(2);
+    expect(inHandler[0]).toBe(initial[0]);
+    expect(inHandler[1]).toBe(initial[1]);
   });
 
-  it('changes both without them, which shows that this test would see it', async () => {
-    const { made, seen } = await prototypes(plain);
-    expect(made).toHaveLength(2);
-    expect(seen[0]).not.toBe(made[0]);
-    expect(seen[1]).not.toBe(made[1]);
+  it('occurs with PlainAdapter (control test)', async () => {
+    const { initial, inHandler } = await getPrototypes(plain);
+    expect(initial).toHaveLength(2);
+    expect(inHandler[0]).not.toBe(initial[0]);
+    expect(inHandler[1]).not.toBe(initial[1]);
   });
 });

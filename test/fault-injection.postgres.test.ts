@@ -6,8 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
-import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
-import { databaseOptions } from '../src/platform/database/data-source-options.js';
+import { createDataSource } from '../src/data-source.js';
 import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
 import { LoadGenerator, type Row } from './support/load-generator.js';
 import { type PostgresServer, startPostgres } from './support/postgres.js';
@@ -16,32 +15,31 @@ import { ServiceProcess } from './support/service-process.js';
 import { ChaosProxy } from './support/chaos-proxy.js';
 import { waitFor } from './support/wait.js';
 
-// Servers stop, hang and recover; the first service waits for the compiler.
+// Covers outages and recovery; the first start includes compilation.
 import.meta.jest.setTimeout(90_000);
 
 const KEY = 'bootstrap-0123456789-abcdefghijklmnop';
 const PASSWORD = 'secret-0123456789';
 const WRONG_PASSWORD = 'wrong-0123456789';
-/** What the issue allows a request while the database hangs. */
-const ANSWER_LIMIT = 5_000;
-/** Milliseconds in which the service works again. */
-const RECOVERY_LIMIT = 20_000;
-const LIMIT = 30_000;
-/** What a client is told while the database is away. */
+/** The maximum response time while the database hangs. */
+const RESPONSE_TIMEOUT_MS = 5_000;
+const RECOVERY_TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 30_000;
+/** The body of a response while the database is unavailable. */
 const UNAVAILABLE = {
   code: 'SERVICE_UNAVAILABLE',
   message: expect.stringMatching(/\S/) as string,
   status: 503,
 };
 
-/** Clients that come at many different moments, about a hundred a second. */
-const CROWD = { writers: 30, readers: 15, pause: 500 };
+/** Clients whose requests are spread over time, about 100 per second in total. */
+const STAGGERED_CLIENTS = { writers: 30, readers: 15, pause: 500 };
 
 let server: PostgresServer;
 let directory: string;
 let url: string;
 let services: ServiceProcess[];
-/** Ends what a test has begun, where the test has not. */
+/** Run after each test, in reverse order. */
 let cleanUps: (() => Promise<unknown>)[];
 beforeAll(async () => {
   server = await startPostgres();
@@ -62,18 +60,18 @@ afterEach(async () => {
   await Promise.all(services.map((service) => service.stop()));
   for (const { output } of services) {
     const leaked = [PASSWORD, WRONG_PASSWORD, KEY].filter((secret) => output.includes(secret));
-    if (leaked.length > 0) throw new Error(`The output shows ${leaked.join(', ')}`);
+    if (leaked.length > 0) throw new Error(`The output contains ${leaked.join(', ')}`);
   }
 });
 
-/** An empty database on the server; the password of its address is not found in an output by chance. */
+/** Creates an empty database. The password in its URL is distinctive enough to search logs for. */
 async function createDatabase(): Promise<string> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   await query(server.url, `CREATE DATABASE "${name}"`);
-  return change(server.url, { username: 'tester', password: PASSWORD, pathname: `/${name}` });
+  return withUrlParts(server.url, { username: 'tester', password: PASSWORD, pathname: `/${name}` });
 }
 
-function change(
+function withUrlParts(
   address: string,
   parts: Partial<Record<'username' | 'password' | 'pathname', string>>,
 ): string {
@@ -96,7 +94,7 @@ async function query(address: string, sql: string): Promise<Record<string, unkno
   }
 }
 
-/** Locks a table as somebody does who works on it by hand; gives what ends the lock. */
+/** Locks a table from another session and returns a function that releases the lock. */
 async function lock(address: string, table: string): Promise<() => Promise<void>> {
   const client = await connect(address);
   cleanUps.push(() => client.end());
@@ -116,12 +114,12 @@ async function freezeServer(): Promise<() => Promise<void>> {
 async function killServer(): Promise<() => Promise<void>> {
   await kill(server);
   let killed = true;
-  const mend = async (): Promise<void> => {
+  const restartServer = async (): Promise<void> => {
     if (killed) await restart(server);
     killed = false;
   };
-  cleanUps.push(mend);
-  return mend;
+  cleanUps.push(restartServer);
+  return restartServer;
 }
 
 async function start(env: NodeJS.ProcessEnv = {}): Promise<ServiceProcess> {
@@ -139,12 +137,12 @@ async function serve(env: NodeJS.ProcessEnv = {}): Promise<string> {
   return (await start(env)).waitUntilListening();
 }
 
-/** Starts clients, and waits until each has been served. */
+/** Starts clients and waits until each has received successful responses. */
 async function startLoad(base: string): Promise<LoadGenerator> {
   const load = new LoadGenerator(KEY, { allow503: true });
   cleanUps.push(() => load.stop());
-  load.start(base, CROWD);
-  await load.waitForSuccesses(3, LIMIT);
+  load.start(base, STAGGERED_CLIENTS);
+  await load.waitForSuccesses(3, TIMEOUT_MS);
   return load;
 }
 
@@ -158,154 +156,155 @@ const create = (base: string, name: string, key = KEY): Promise<HttpResponse> =>
   });
 const parse = ({ body }: HttpResponse): unknown => JSON.parse(body.toString());
 
-function expectUnavailable(answer: HttpResponse): void {
-  expect(parse(answer)).toEqual(UNAVAILABLE);
-  expect(answer.status).toBe(503);
-  expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
-  expect(answer.headers['content-type']).toMatch(/^application\/json/);
+function expectUnavailable(response: HttpResponse): void {
+  expect(parse(response)).toEqual(UNAVAILABLE);
+  expect(response.status).toBe(503);
+  expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+  expect(response.headers['content-type']).toMatch(/^application\/json/);
 }
 
-/** Waits until the service says that it is ready. */
-async function ready(base: string): Promise<void> {
+async function waitUntilReady(base: string): Promise<void> {
   await waitFor(
     () => get(base, '/readyz'),
     ({ status }) => status === 200,
-    RECOVERY_LIMIT,
+    RECOVERY_TIMEOUT_MS,
   );
 }
 
-/** Waits until the service says that it is not ready. */
-function unready(base: string): Promise<HttpResponse> {
+function waitUntilNotReady(base: string): Promise<HttpResponse> {
   return waitFor(
     () => get(base, '/readyz'),
     ({ status }) => status !== 200,
-    LIMIT,
+    TIMEOUT_MS,
   );
 }
 
-/** Asks `/livez` all the time, beside whatever else happens; gives everything that was answered. */
-function watchLife(base: string): () => Promise<unknown[]> {
-  const answers = new Set<unknown>();
+/** Polls `/livez` in the background; the returned function stops and returns the distinct results. */
+function monitorLiveness(base: string): () => Promise<unknown[]> {
+  const results = new Set<unknown>();
   const stopping = new AbortController();
-  const watch = async (): Promise<void> => {
+  const poll = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      answers.add(await get(base, '/livez').then(({ status }) => status, String));
+      results.add(await get(base, '/livez').then(({ status }) => status, String));
       await delay(50);
     }
   };
-  const done = watch();
+  const done = poll();
   const stop = async (): Promise<unknown[]> => {
     stopping.abort();
     await done;
-    return [...answers];
+    return [...results];
   };
   cleanUps.push(stop);
   return stop;
 }
 
 /**
- * Ends the clients, reads the list once more, and gives what must not be: answers that are wrong,
- * that lack what was stored, or that came too late.
+ * Stops the clients, checks a final list, and returns all violations: incorrect, incomplete or late
+ * responses.
  */
-async function problemsOf(load: LoadGenerator, base: string): Promise<string[]> {
+async function stopAndCollectViolations(load: LoadGenerator, base: string): Promise<string[]> {
   await load.stop();
-  const answer = await get(base, '/v1/categories');
-  if (answer.status !== 200) return [`The list is answered ${answer.status}`];
-  load.verifyFinalState(parse(answer) as Row[]);
-  const late = load.answers
-    .filter(({ milliseconds }) => milliseconds > ANSWER_LIMIT)
+  const response = await get(base, '/v1/categories');
+  if (response.status !== 200) return [`The final list request got ${response.status}`];
+  load.verifyFinalState(parse(response) as Row[]);
+  const late = load.responses
+    .filter(({ milliseconds }) => milliseconds > RESPONSE_TIMEOUT_MS)
     .toSorted((a, b) => b.milliseconds - a.milliseconds)
     .map(
       ({ kind, status, milliseconds }, _index, { length }) =>
-        `A ${kind} was answered ${status} after ${Math.round(milliseconds)} ms (of ${length})`,
+        `A ${kind} request got ${status} after ${Math.round(milliseconds)} ms (one of ${length})`,
     );
   return [...load.violations, ...late.slice(0, 3)];
 }
 
-function pausesIn(output: string): number[] {
-  return [...output.matchAll(/trying again in (\d+) ms/g)].map(([, pause]) => Number(pause));
+function parseRetryDelays(output: string): number[] {
+  return [...output.matchAll(/retrying in (\d+) ms/g)].map(([, retryDelay]) => Number(retryDelay));
 }
 
-describe('A service whose database fails under load', () => {
-  it('answers within 5 seconds while the server hangs, and works again when it goes on', async () => {
+describe('database failures under load', () => {
+  it('responds within 5 seconds while the server hangs and recovers once it resumes', async () => {
     const base = await serve();
     const load = await startLoad(base);
-    const life = watchLife(base);
+    const stopMonitoring = monitorLiveness(base);
     const thaw = await freezeServer();
-    const [readiness] = await Promise.all([unready(base), load.waitForUnavailable(2, LIMIT)]);
+    const [readiness] = await Promise.all([
+      waitUntilNotReady(base),
+      load.waitForUnavailable(2, TIMEOUT_MS),
+    ]);
     expectUnavailable(readiness);
 
     await thaw();
-    await ready(base);
-    await load.waitForSuccesses(3, RECOVERY_LIMIT);
-    expect(await life()).toEqual([200]);
-    expect(await problemsOf(load, base)).toEqual([]);
+    await waitUntilReady(base);
+    await load.waitForSuccesses(3, RECOVERY_TIMEOUT_MS);
+    expect(await stopMonitoring()).toEqual([200]);
+    expect(await stopAndCollectViolations(load, base)).toEqual([]);
   });
 
-  it('works again when the server was killed and is started again, and nothing answered is lost', async () => {
+  it('recovers after the server is killed and restarted and keeps every acknowledged create', async () => {
     const base = await serve({ NODE_ENV: 'production' });
     const load = await startLoad(base);
-    const life = watchLife(base);
+    const stopMonitoring = monitorLiveness(base);
     const startServer = await killServer();
-    await load.waitForUnavailable(3, LIMIT);
+    await load.waitForUnavailable(3, TIMEOUT_MS);
     expectUnavailable(await get(base, '/readyz'));
 
     await startServer();
-    await ready(base);
-    await load.waitForSuccesses(3, RECOVERY_LIMIT);
-    expect(await life()).toEqual([200]);
-    expect(await problemsOf(load, base)).toEqual([]);
+    await waitUntilReady(base);
+    await load.waitForSuccesses(3, RECOVERY_TIMEOUT_MS);
+    expect(await stopMonitoring()).toEqual([200]);
+    expect(await stopAndCollectViolations(load, base)).toEqual([]);
   });
 
-  it('answers no worse than 503 when all its connections are cut, again and again', async () => {
+  it('responds with no error but 503 when all connections are repeatedly terminated', async () => {
     const base = await serve();
     const load = await startLoad(base);
-    const life = watchLife(base);
+    const stopMonitoring = monitorLiveness(base);
     for (let cut = 0; cut < 3; cut++) {
-      const gone = await query(
+      const terminated = await query(
         server.url,
         `SELECT pg_terminate_backend("pid") FROM pg_stat_activity WHERE "application_name" = 'petstore'`,
       );
-      expect(gone.length).toBeGreaterThan(0);
-      await load.waitForSuccesses(2, RECOVERY_LIMIT);
+      expect(terminated.length).toBeGreaterThan(0);
+      await load.waitForSuccesses(2, RECOVERY_TIMEOUT_MS);
     }
     expect((await get(base, '/readyz')).status).toBe(200);
-    expect(await life()).toEqual([200]);
-    expect(await problemsOf(load, base)).toEqual([]);
+    expect(await stopMonitoring()).toEqual([200]);
+    expect(await stopAndCollectViolations(load, base)).toEqual([]);
   });
 
-  it('answers within 5 seconds on DATABASE_POOL_SIZE connections while somebody locks a table, and works again afterwards', async () => {
+  it('responds within 5 seconds on DATABASE_POOL_SIZE connections while a table is locked and recovers afterwards', async () => {
     const tables = ['categories', 'api_keys', 'revisions'];
     const outcomes = await Promise.all(
       tables.map(async (table) => {
         const address = await createDatabase();
         const base = await serve({ DATABASE_URL: address, DATABASE_POOL_SIZE: '4' });
         const load = await startLoad(base);
-        const life = watchLife(base);
+        const stopMonitoring = monitorLiveness(base);
         const unlock = await lock(address, table);
-        // Reads go on where nothing changes.
-        await load.waitForUnavailable(2, LIMIT, 'create');
+        // Only creates are sure to fail: unless the revision is locked, lists come from the cache.
+        await load.waitForUnavailable(2, TIMEOUT_MS, 'create');
         const connections = await query(
           address,
           `SELECT "pid" FROM pg_stat_activity
            WHERE "application_name" = 'petstore' AND "datname" = current_database()`,
         );
         await unlock();
-        await load.waitForSuccesses(3, RECOVERY_LIMIT);
+        await load.waitForSuccesses(3, RECOVERY_TIMEOUT_MS);
         return {
           table,
           connections: connections.length,
-          life: await life(),
-          problems: await problemsOf(load, base),
+          liveness: await stopMonitoring(),
+          violations: await stopAndCollectViolations(load, base),
         };
       }),
     );
     expect(outcomes).toEqual(
-      tables.map((table) => ({ table, connections: 4, life: [200], problems: [] })),
+      tables.map((table) => ({ table, connections: 4, liveness: [200], violations: [] })),
     );
   });
 
-  it('gives up connections that hang, and works with new ones', async () => {
+  it('replaces connections that hang', async () => {
     const proxy = await ChaosProxy.listen(url);
     cleanUps.push(() => proxy.close());
     const base = await serve({
@@ -315,14 +314,14 @@ describe('A service whose database fails under load', () => {
     });
     const load = await startLoad(base);
     proxy.blackhole();
-    await load.waitForSuccesses(10, RECOVERY_LIMIT);
-    expect(await problemsOf(load, base)).toEqual([]);
-    expect(load.answers).toContainEqual(expect.objectContaining({ status: 503 }));
+    await load.waitForSuccesses(10, RECOVERY_TIMEOUT_MS);
+    expect(await stopAndCollectViolations(load, base)).toEqual([]);
+    expect(load.responses).toContainEqual(expect.objectContaining({ status: 503 }));
   });
 });
 
-describe('A service whose database is slow', () => {
-  it('waits no longer for a query than DATABASE_QUERY_TIMEOUT_MS', async () => {
+describe('DATABASE_QUERY_TIMEOUT_MS', () => {
+  it('limits the duration of a query', async () => {
     const base = await serve({ DATABASE_QUERY_TIMEOUT_MS: '200' });
     await lock(url, 'categories');
     const times: number[] = [];
@@ -331,21 +330,21 @@ describe('A service whose database is slow', () => {
       expectUnavailable(await create(base, 'dog'));
       times.push(performance.now() - begin);
     }
-    const quickest = Math.min(...times);
-    expect(quickest).toBeGreaterThanOrEqual(190);
-    // Its default is 2 s.
-    expect(quickest).toBeLessThan(1_500);
+    const fastest = Math.min(...times);
+    expect(fastest).toBeGreaterThanOrEqual(190);
+    // The default is 2 s.
+    expect(fastest).toBeLessThan(1_500);
   });
 });
 
-describe('A service that starts before its database', () => {
+describe('startup while the database is unavailable', () => {
   it.each([
     ['is down', killServer],
     ['hangs', freezeServer],
   ])(
-    'says so with growing pauses while the server %s, and works when it is there',
-    async (_how, fail) => {
-      const mend = await fail();
+    'logs retries with increasing delays while the server %s and then recovers',
+    async (_state, failServer) => {
+      const recoverServer = await failServer();
       const service = await start({ DATABASE_CONNECT_TIMEOUT_MS: '300' });
       const base = await service.waitUntilListening();
       expectUnavailable(await get(base, '/readyz'));
@@ -353,22 +352,22 @@ describe('A service that starts before its database', () => {
       expectUnavailable(await get(base, '/v1/categories'));
       expectUnavailable(await create(base, 'dog'));
       expect((await sendRequest(`${base}/v1/categories`)).status).toBe(401);
-      const pauses = await waitFor(
-        () => pausesIn(service.output),
+      const retryDelays = await waitFor(
+        () => parseRetryDelays(service.output),
         ({ length }) => length >= 3,
-        LIMIT,
+        TIMEOUT_MS,
       );
-      for (const [index, pause] of pauses.entries())
-        expect(pause).toBeGreaterThan(pauses[index - 1] ?? 0);
+      for (const [index, retryDelay] of retryDelays.entries())
+        expect(retryDelay).toBeGreaterThan(retryDelays[index - 1] ?? 0);
 
-      await mend();
-      await ready(base);
+      await recoverServer();
+      await waitUntilReady(base);
       expect((await create(base, 'dog')).status).toBe(201);
       expect(parse(await get(base, '/v1/categories'))).toMatchObject([{ name: 'dog' }]);
     },
   );
 
-  it('stops when it is told to', async () => {
+  it('completes a graceful shutdown on SIGTERM', async () => {
     await killServer();
     const service = await start();
     await service.waitUntilListening();
@@ -381,12 +380,16 @@ describe('A service that starts before its database', () => {
     ['with', KEY],
     ['without', ''],
   ])(
-    'waits for its keys, %s BOOTSTRAP_API_KEY, where somebody locks their table',
-    async (_what, bootstrapKey) => {
-      const dataSource = new PetstoreDataSource(
-        databaseOptions({ type: 'postgres', url, poolSize: 2, connectTimeout: 2_000 }),
-      );
-      await dataSource.open();
+    'waits for a lock on the API key table to be released %s BOOTSTRAP_API_KEY',
+    async (_preposition, bootstrapKey) => {
+      const dataSource = createDataSource({
+        type: 'postgres',
+        url,
+        poolSize: 2,
+        connectTimeout: 2_000,
+      });
+      await dataSource.initialize();
+      await dataSource.migrate();
       const keys = new ApiKeysService(dataSource.getRepository(ApiKey));
       const key = bootstrapKey === '' ? (await keys.create('test')).key : bootstrapKey;
       await dataSource.destroy();
@@ -395,57 +398,57 @@ describe('A service that starts before its database', () => {
       expect((await get(base, '/livez')).status).toBe(200);
       expectUnavailable(await create(base, 'dog', key));
       await unlock();
-      await ready(base);
+      await waitUntilReady(base);
       expect((await create(base, 'dog', key)).status).toBe(201);
     },
   );
 });
 
-describe('A start that cannot succeed', () => {
-  it.each<[string, Parameters<typeof change>[1], RegExp]>([
+describe('unrecoverable startup errors', () => {
+  it.each<[string, Parameters<typeof withUrlParts>[1], RegExp]>([
     ['a wrong password', { password: WRONG_PASSWORD }, /password authentication failed/],
     [
       'a database that does not exist',
       { pathname: '/missing' },
       /database "missing" does not exist/,
     ],
-  ])('ends with a clear message: %s', async (_what, parts, message) => {
-    const service = await start({ DATABASE_URL: change(url, parts) });
+  ])('ends startup with a clear message: %s', async (_cause, parts, message) => {
+    const service = await start({ DATABASE_URL: withUrlParts(url, parts) });
     const { code } = await service.exited;
     expect(code).toBeGreaterThan(0);
     expect(service.stderr).toMatch(message);
   });
 
-  it('because a migration fails half way leaves the database as it was, and succeeds when the obstacle is gone', async () => {
-    await query(url, 'CREATE TABLE "categories" ("theirs" text)');
+  it('leaves the database unchanged if a migration fails and starts once the conflict is removed', async () => {
+    await query(url, 'CREATE TABLE "categories" ("unrelated" text)');
     const service = await start();
     expect((await service.exited).code).toBe(1);
-    expect(service.stderr).toMatch(/The database cannot be used: .*"categories" already exists/);
-    const left = await query(
+    expect(service.stderr).toMatch(/Failed to open database: .*"categories" already exists/);
+    const tables = await query(
       url,
       `SELECT "tablename" FROM pg_tables WHERE "schemaname" = 'public' AND "tablename" <> 'migrations'`,
     );
-    expect(left).toEqual([{ tablename: 'categories' }]);
+    expect(tables).toEqual([{ tablename: 'categories' }]);
     await query(url, 'DROP TABLE "categories"');
     expect((await create(await serve(), 'dog')).status).toBe(201);
   });
 });
 
-describe('A service that is killed', () => {
-  it('five times under load loses no create that was answered, and gives no id twice', async () => {
+describe('durability', () => {
+  it('keeps every acknowledged create across 5 SIGKILLs under load', async () => {
     const load = new LoadGenerator(KEY);
     cleanUps.push(() => load.stop());
     for (let round = 0; round < 5; round++) {
       const service = await start();
       const base = await service.waitUntilListening();
       load.start(base, { writers: 16, readers: 2 });
-      await load.waitForSuccesses(2, LIMIT);
+      await load.waitForSuccesses(2, TIMEOUT_MS);
       await delay(Math.random() * 50);
       load.allowDisconnects(base);
       service.kill('SIGKILL');
       expect(await service.exited).toMatchObject({ signal: 'SIGKILL' });
     }
-    expect(await problemsOf(load, await serve())).toEqual([]);
+    expect(await stopAndCollectViolations(load, await serve())).toEqual([]);
     expect(load.created.length).toBeGreaterThan(5 * 16 * 2);
   });
 });

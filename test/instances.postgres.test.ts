@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
-import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
-import { databaseOptions } from '../src/platform/database/data-source-options.js';
+import { createDataSource } from '../src/data-source.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
 import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
@@ -15,25 +14,25 @@ import { ServiceProcess } from './support/service-process.js';
 import { ChaosProxy } from './support/chaos-proxy.js';
 import { waitFor } from './support/wait.js';
 
-// Several processes start, and the first one waits for the compiler.
+// Starts several processes; the first start includes compilation.
 import.meta.jest.setTimeout(60_000);
 
 const INSTANCES = 3;
-/** Clients that write on each instance. */
+/** Clients per instance that create categories. */
 const WRITERS = 3;
-/** Milliseconds that an answer of the database takes to a distant instance. */
-const LATENCY = 10;
-/** What the issue allows a revoked key. */
-const REVOKED_WITHIN = 5_000;
-/** Generous: other tests run at the same time. */
-const LIMIT = 30_000;
+/** The latency of database responses to the distant instance. */
+const LATENCY_MS = 10;
+/** The time within which revocation must take effect on every instance. */
+const REVOCATION_TIMEOUT_MS = 5_000;
+/** Generous because other tests run at the same time. */
+const TIMEOUT_MS = 30_000;
 
 let directory: string;
 let database: TestDatabase;
 let client: Client;
 let services: ServiceProcess[];
 
-/** Every test has an empty database, and a connection of its own to it. */
+/** Creates an empty database and opens a connection to it. */
 async function openDatabase(): Promise<void> {
   directory = await mkdtemp(join(tmpdir(), 'petstore-instances-'));
   database = await createDatabase();
@@ -56,15 +55,15 @@ async function start(env: NodeJS.ProcessEnv = {}): Promise<ServiceProcess> {
 }
 
 /**
- * Starts three instances at the same moment, and waits until all listen.
+ * Starts three instances simultaneously and waits until all of them listen.
  *
- * @param first what the environment of the first has more
+ * @param first additional environment variables of the first instance
  */
 async function startAll(
   env: NodeJS.ProcessEnv = {},
   first: NodeJS.ProcessEnv = {},
 ): Promise<string[]> {
-  // Compiled before, so that nothing but the start itself takes time.
+  // Compiles first, so that the instances really start simultaneously.
   await buildOnce();
   const started = await Promise.all([start({ ...env, ...first }), start(env), start(env)]);
   return Promise.all(started.map((service) => service.waitUntilListening()));
@@ -87,29 +86,29 @@ const create = (url: string, key: string, name: string): Promise<HttpResponse> =
     headers: jsonHeaders(key),
     body: JSON.stringify({ name }),
   });
-const rowsIn = ({ body }: HttpResponse): Row[] => JSON.parse(body.toString()) as Row[];
-const hashOf = (key: string): string => createHash('sha256').update(key).digest('hex');
+const parseRows = ({ body }: HttpResponse): Row[] => JSON.parse(body.toString()) as Row[];
+const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex');
 
-async function recordOf(key: string): Promise<{ id: string; revoked_at: string | null }> {
+async function getKeyRecord(key: string): Promise<{ id: string; revoked_at: string | null }> {
   const { rows } = await client.query<{ id: string; revoked_at: string | null }>(
     'SELECT "id", "revoked_at" FROM "api_keys" WHERE "hash" = $1',
-    [hashOf(key)],
+    [sha256(key)],
   );
   return rows[0]!;
 }
 
-describe('Instances that start on an empty database', () => {
+describe('startup of several instances', () => {
   beforeEach(openDatabase);
   afterEach(closeDatabase);
 
-  it('three at the same moment, migrate it once and all serve it', async () => {
+  it('migrates an empty database exactly once when three instances start simultaneously', async () => {
     const urls = await startAll({ NODE_ENV: 'production' });
     const { rows } = await client.query<{ name: string }>('SELECT "name" FROM "migrations"');
     const names = rows.map(({ name }) => name);
     expect(names).toEqual([...new Set(names)]);
     expect(names.length).toBeGreaterThan(0);
     const outputs = services.map(({ output }) => output).join('');
-    const reported = [...outputs.matchAll(/Migrated: (\w+)/g)].map(([, name]) => name!);
+    const reported = [...outputs.matchAll(/Applied migration (\w+)/g)].map(([, name]) => name!);
     expect(reported.toSorted()).toEqual(names.toSorted());
 
     const key = await runKeyCommand('create', 'test');
@@ -117,17 +116,17 @@ describe('Instances that start on an empty database', () => {
       expect((await sendRequest(`${url}/readyz`)).status).toBe(200);
       expect((await create(url, key, url)).status).toBe(201);
     }
-    const lists = await Promise.all(urls.map(async (url) => rowsIn(await list(url, key))));
+    const lists = await Promise.all(urls.map(async (url) => parseRows(await list(url, key))));
     for (const shown of lists) expect(shown.map(({ name }) => name)).toEqual(urls);
   });
 
-  it('take the first key that one of them has made, and make none of their own', async () => {
+  it('creates only one initial API key, which every instance accepts', async () => {
     const first = await start();
     const url = await first.waitUntilListening();
     const [, key] = await waitFor(
-      () => /shown only this once: +(pet_\S+)/.exec(first.output) ?? [],
+      () => /API key \(shown only once\): +(pet_\S+)/.exec(first.output) ?? [],
       (match) => match.length > 0,
-      LIMIT,
+      TIMEOUT_MS,
     );
     const others = await Promise.all([start(), start()]);
     for (const other of [
@@ -139,19 +138,20 @@ describe('Instances that start on an empty database', () => {
     expect(others.map(({ output }) => output).join('')).not.toMatch(/pet_/);
   });
 
-  it('three at the same moment, take the same BOOTSTRAP_API_KEY, of which one row is kept', async () => {
-    // Migrated before, so that the key is all that they can meet in.
-    const dataSource = new PetstoreDataSource(databaseOptions(database.config));
-    await dataSource.open();
+  it('stores BOOTSTRAP_API_KEY only once when three instances start simultaneously', async () => {
+    // Migrates first, so that the instances contend only for the key.
+    const dataSource = createDataSource(database.config);
+    await dataSource.initialize();
+    await dataSource.migrate();
     await dataSource.destroy();
-    // None can store the key before all have seen that it is missing.
+    // No instance can store the key until all of them have found it missing.
     await client.query('BEGIN');
     await client.query('LOCK TABLE "api_keys" IN SHARE MODE');
 
     const key = 'bootstrap-0123456789-abcdefghijklmnop';
-    const env = { BOOTSTRAP_API_KEY: key, DATABASE_QUERY_TIMEOUT_MS: String(LIMIT) };
+    const env = { BOOTSTRAP_API_KEY: key, DATABASE_QUERY_TIMEOUT_MS: String(TIMEOUT_MS) };
     const started = startAll(env);
-    // A start that fails is reported below.
+    // A failed start is reported below.
     started.catch(() => undefined);
     const observer = new Client({ connectionString: database.url });
     await observer.connect();
@@ -165,7 +165,7 @@ describe('Instances that start on an empty database', () => {
           return rowCount;
         },
         (waiting) => waiting === INSTANCES,
-        LIMIT,
+        TIMEOUT_MS,
       );
     } finally {
       await observer.end();
@@ -175,18 +175,18 @@ describe('Instances that start on an empty database', () => {
     const urls = await started;
     for (const url of urls) expect((await list(url, key)).status).toBe(200);
     const { rows } = await client.query('SELECT "hash", "revoked_at" FROM "api_keys"');
-    expect(rows).toEqual([{ hash: hashOf(key), revoked_at: null }]);
+    expect(rows).toEqual([{ hash: sha256(key), revoked_at: null }]);
   });
 });
 
-describe('Three instances on one database', () => {
+describe('a deployment of three instances', () => {
   let proxy: ChaosProxy;
   let urls: string[];
   let key: string;
   beforeAll(async () => {
     await openDatabase();
-    // The first is far from the database: what it asks is answered late, and may be stale by then.
-    proxy = await ChaosProxy.listen(database.url, LATENCY);
+    // Database responses reach the first instance late and may be stale by then.
+    proxy = await ChaosProxy.listen(database.url, LATENCY_MS);
     const env = { NODE_ENV: 'production' };
     urls = await startAll(env, { DATABASE_URL: proxy.proxiedUrl(database.url) });
     key = await runKeyCommand('create', 'test');
@@ -205,9 +205,9 @@ describe('Three instances on one database', () => {
   });
 
   /**
-   * Starts clients that create and list on every instance.
+   * Starts clients that create and list categories on every instance.
    *
-   * @param pause milliseconds that a writer waits at most before each create
+   * @param pause maximum delay in milliseconds before each create request
    */
   function startLoad({ writers = WRITERS, readers = 3, pause = 10 } = {}): LoadGenerator {
     const clients = new LoadGenerator(key);
@@ -218,48 +218,48 @@ describe('Three instances on one database', () => {
     return clients;
   }
 
-  /** What each instance shows now, asked of all at the same moment. */
+  /** Lists the categories on all instances concurrently. */
   const listAll = (): Promise<Row[][]> =>
-    Promise.all(urls.map(async (url) => rowsIn(await list(url, key))));
+    Promise.all(urls.map(async (url) => parseRows(await list(url, key))));
 
-  it('all take a key at once that was created while they ran', async () => {
+  it('accepts a newly created API key immediately', async () => {
     const created = await runKeyCommand('create', 'fresh');
-    const answers = await Promise.all(urls.map((url) => list(url, created)));
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const responses = await Promise.all(urls.map((url) => list(url, created)));
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 200]);
   });
 
-  it('all refuse a key within 5 seconds after it was revoked, however busy it is', async () => {
+  it('applies the revocation of an API key in constant use within 5 seconds', async () => {
     const revoked = await runKeyCommand('create', 'to be revoked');
-    const record = await recordOf(revoked);
+    const record = await getKeyRecord(revoked);
     let isRevoked = false;
     const use = async (url: string): Promise<{ lastAccepted: number; statuses: number[] }> => {
       const statuses: number[] = [];
       let lastAccepted = 0;
-      for (let refused = 0; refused < 10;) {
+      for (let rejections = 0; rejections < 10;) {
         const sentAt = Date.now();
         const { status } = await list(url, revoked);
         if (status === 200) lastAccepted = sentAt;
-        if (isRevoked && status !== 200) refused++;
+        if (isRevoked && status !== 200) rejections++;
         if (status !== statuses.at(-1)) statuses.push(status);
         await delay(10);
       }
       return { lastAccepted, statuses };
     };
-    const users = urls.map(use);
+    const pendingUses = urls.map(use);
     await runKeyCommand('revoke', record.id);
     isRevoked = true;
-    const uses = await Promise.all(users);
-    const revokedAt = Number((await recordOf(revoked)).revoked_at);
+    const uses = await Promise.all(pendingUses);
+    const revokedAt = Number((await getKeyRecord(revoked)).revoked_at);
     for (const { lastAccepted, statuses } of uses) {
       expect(statuses).toEqual([200, 401]);
-      expect(lastAccepted - revokedAt).toBeLessThan(REVOKED_WITHIN);
+      expect(lastAccepted - revokedAt).toBeLessThan(REVOCATION_TIMEOUT_MS);
     }
-    // Another key is not touched by it.
+    // Other keys are unaffected.
     const others = await Promise.all(urls.map((url) => list(url, key)));
     expect(others.map(({ status }) => status)).toEqual([200, 200, 200]);
   });
 
-  it('give ids as JSON numbers, up to the highest that a JSON number holds exactly', async () => {
+  it('returns ids as JSON numbers up to Number.MAX_SAFE_INTEGER', async () => {
     const ids: number[] = [];
     const highest = String(Number.MAX_SAFE_INTEGER);
     for (const url of urls) {
@@ -288,7 +288,7 @@ describe('Three instances on one database', () => {
       ['hound', 'rabbit'],
     ],
     [
-      'an update of a description alone',
+      'an update of only a description',
       [`UPDATE "categories" SET "description" = 'barks' WHERE "name" = 'dog'`],
       ['dog barks', 'rabbit'],
     ],
@@ -305,29 +305,32 @@ describe('Three instances on one database', () => {
       ['dog', 'cat'],
     ],
     [
-      'an update that changes back what another has changed',
+      'an update that reverts another',
       [
         `UPDATE "categories" SET "name" = 'hound' WHERE "name" = 'dog'`,
         `UPDATE "categories" SET "name" = 'dog' WHERE "name" = 'hound'`,
       ],
       ['dog', 'rabbit'],
     ],
-  ])('all show %s by hand at the next read', async (_what, statements, expected) => {
-    await client.query(`INSERT INTO "categories" ("name") VALUES ('dog'), ('rabbit')`);
-    const before = await listAll();
-    for (const rows of before) expect(rows.map(({ name }) => name)).toEqual(['dog', 'rabbit']);
-    for (const statement of statements) await client.query(statement);
-    const after: (Row & { description?: string })[][] = await listAll();
-    expect(after).toHaveLength(INSTANCES);
-    for (const rows of after) {
-      const shown = rows.map(({ name, description }) =>
-        description === undefined ? name : `${name} ${description}`,
-      );
-      expect(shown).toEqual(expected);
-    }
-  });
+  ])(
+    'reflects %s made outside the service in the next list',
+    async (_change, statements, expected) => {
+      await client.query(`INSERT INTO "categories" ("name") VALUES ('dog'), ('rabbit')`);
+      const before = await listAll();
+      for (const rows of before) expect(rows.map(({ name }) => name)).toEqual(['dog', 'rabbit']);
+      for (const statement of statements) await client.query(statement);
+      const after: (Row & { description?: string })[][] = await listAll();
+      expect(after).toHaveLength(INSTANCES);
+      for (const rows of after) {
+        const labels = rows.map(({ name, description }) =>
+          description === undefined ? name : `${name} ${description}`,
+        );
+        expect(labels).toEqual(expected);
+      }
+    },
+  );
 
-  it('show nothing of a transaction that is open or was rolled back', async () => {
+  it('does not show the changes of an open or rolled-back transaction', async () => {
     await client.query('BEGIN');
     await client.query(`INSERT INTO "categories" ("name") VALUES ('cat')`);
     expect(await listAll()).toEqual([[], [], []]);
@@ -336,40 +339,43 @@ describe('Three instances on one database', () => {
   });
 
   it.each([
-    ['changes all the time', {}, 60],
-    // A list that was made before is then often still current, or would be taken for it.
-    ['changes now and then', { writers: 1, readers: 6, pause: 200 }, 40],
-  ])('show whatever was answered before in a list that %s', async (_how, clients, answers) => {
-    load = startLoad(clients);
-    await load.waitForSuccesses(answers, LIMIT);
-    await load.stop();
+    ['constant', {}, 60],
+    // Cached lists are then often still valid, or could wrongly be considered valid.
+    ['occasional', { writers: 1, readers: 6, pause: 200 }, 40],
+  ])(
+    'includes every acknowledged create in each list under %s changes',
+    async (_rate, clients, successes) => {
+      load = startLoad(clients);
+      await load.waitForSuccesses(successes, TIMEOUT_MS);
+      await load.stop();
 
-    const lists = await listAll();
-    for (const rows of lists) load.verifyFinalState(rows);
-    expect(load.violations).toEqual([]);
-    // Every create was answered, so there is nothing else.
-    const created = load.created.toSorted((a, b) => a.id - b.id);
-    for (const rows of lists) expect(rows).toEqual(created);
-    for (const url of urls) {
-      const answered = load.answers.filter((answer) => answer.url === url);
-      for (const status of [200, 201])
-        expect(answered).toContainEqual(expect.objectContaining({ status }));
-    }
-  });
+      const lists = await listAll();
+      for (const rows of lists) load.verifyFinalState(rows);
+      expect(load.violations).toEqual([]);
+      // Every create was acknowledged, so no other rows may exist.
+      const created = load.created.toSorted((a, b) => a.id - b.id);
+      for (const rows of lists) expect(rows).toEqual(created);
+      for (const url of urls) {
+        const responses = load.responses.filter((response) => response.url === url);
+        for (const status of [200, 201])
+          expect(responses).toContainEqual(expect.objectContaining({ status }));
+      }
+    },
+  );
 
-  it('lose nothing that was answered when one of them is killed, and the others go on', async () => {
+  it('keeps every acknowledged create and remains available when one instance is killed', async () => {
     load = startLoad();
-    await load.waitForSuccesses(20, LIMIT);
-    const victim = urls.at(-1)!;
-    load.allowDisconnects(victim);
+    await load.waitForSuccesses(20, TIMEOUT_MS);
+    const killedUrl = urls.at(-1)!;
+    load.allowDisconnects(killedUrl);
     services.at(-1)!.kill('SIGKILL');
     expect(await services.at(-1)!.exited).toEqual({ code: null, signal: 'SIGKILL' });
-    const answersOfTheVictim = load.answers.filter(({ url }) => url === victim).length;
-    expect(answersOfTheVictim).toBeGreaterThan(0);
-    await load.waitForSuccesses(40, LIMIT);
+    const killedResponses = load.responses.filter(({ url }) => url === killedUrl).length;
+    expect(killedResponses).toBeGreaterThan(0);
+    await load.waitForSuccesses(40, TIMEOUT_MS);
     await load.stop();
 
-    // The store of the next tests has three instances again.
+    // Restores three instances for the next tests.
     const replacement = await start({ NODE_ENV: 'production' });
     urls = [...urls.slice(0, -1), await replacement.waitUntilListening()];
     const lists = await listAll();
@@ -380,7 +386,7 @@ describe('Three instances on one database', () => {
     expect(load.violations).toEqual([]);
     const stored = new Set(lists[0]!.map(({ id }) => id));
     expect(load.created.filter(({ id }) => !stored.has(id))).toEqual([]);
-    // What is stored beyond that are creates of the killed instance that nobody was told of.
+    // Any other rows are creates that the killed instance committed but did not acknowledge.
     expect(lists[0]!.length - load.created.length).toBeLessThanOrEqual(WRITERS);
   });
 });

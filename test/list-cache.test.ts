@@ -2,8 +2,7 @@ import { createHook } from 'node:async_hooks';
 import { Agent } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
-import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
-import { databaseOptions } from '../src/platform/database/data-source-options.js';
+import { createDataSource } from '../src/data-source.js';
 import { coalesce } from '../src/platform/database/coalesce.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
@@ -43,21 +42,21 @@ const create = (name: string, description?: string): Promise<HttpResponse> =>
   });
 
 const parse = ({ body }: HttpResponse): unknown => JSON.parse(body.toString());
-const namesIn = (answer: HttpResponse): string[] =>
-  (parse(answer) as { name: string }[]).map(({ name }) => name);
-const idsIn = (answer: HttpResponse): number[] =>
-  (parse(answer) as { id: number }[]).map(({ id }) => id);
-const idOf = (answer: HttpResponse): number => (parse(answer) as { id: number }).id;
+const getNames = (response: HttpResponse): string[] =>
+  (parse(response) as { name: string }[]).map(({ name }) => name);
+const getIds = (response: HttpResponse): number[] =>
+  (parse(response) as { id: number }[]).map(({ id }) => id);
+const getId = (response: HttpResponse): number => (parse(response) as { id: number }).id;
 
-/** Lets a random number of turns of the event loop pass. */
+/** Waits for a random number of event loop turns. */
 async function pause(): Promise<void> {
   for (let turns = Math.floor(Math.random() * 8); turns > 0; turns--) await turn();
 }
-const insertByHand = (name: string): Promise<unknown> =>
+const insertDirectly = (name: string): Promise<unknown> =>
   app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
 
-describe('The ETag of the list', () => {
-  it('is strong, and stays the same as long as the list does', async () => {
+describe('ETag of GET /v1/categories', () => {
+  it('is strong and stays the same while the list is unchanged', async () => {
     await create('dog');
     const first = await list();
     expect(first.headers.etag).toMatch(STRONG_ETAG);
@@ -66,7 +65,7 @@ describe('The ETag of the list', () => {
     expect(second.body).toEqual(first.body);
   });
 
-  it('changes with each create', async () => {
+  it('changes with every create', async () => {
     const etags = [(await list()).headers.etag];
     for (const name of ['dog', 'cat', 'cat']) {
       expect((await create(name)).status).toBe(201);
@@ -75,13 +74,13 @@ describe('The ETag of the list', () => {
     expect(new Set(etags).size).toBe(4);
   });
 
-  it('stays the same where a create is refused', async () => {
+  it('stays the same when a create request is rejected', async () => {
     const before = await list();
     expect((await create('')).status).toBe(400);
     expect((await list()).headers.etag).toBe(before.headers.etag);
   });
 
-  it('is the same after a restart with the same list', async () => {
+  it('stays the same across a restart', async () => {
     await create('dog');
     const before = await list();
     const database = { config: app.config.database, url: '', drop: async () => undefined };
@@ -98,76 +97,76 @@ describe('The ETag of the list', () => {
   });
 });
 
-describe('A read with If-None-Match', () => {
+describe('GET /v1/categories with If-None-Match', () => {
   it.each([
     ['the ETag', (etag: string) => etag],
-    ['its weak form', (etag: string) => `W/${etag}`],
-    ['a list that has it', (etag: string) => `"other", ${etag}`],
-    ['a list that has its weak form', (etag: string) => `W/"other" ,W/${etag}, "more"`],
-    ['any', () => '*'],
-  ])('is answered 304 without a body where it names %s', async (_what, header) => {
+    ['the weak ETag', (etag: string) => `W/${etag}`],
+    ['a list that contains the ETag', (etag: string) => `"other", ${etag}`],
+    ['a list that contains the weak ETag', (etag: string) => `W/"other" ,W/${etag}, "more"`],
+    ['a wildcard', () => '*'],
+  ])('returns 304 without a body for %s', async (_label, header) => {
     await create('dog');
     const { headers } = await list();
     for (const method of ['GET', 'HEAD']) {
-      const answer = await list({ 'if-none-match': header(headers.etag!) }, method);
-      expect(answer.status).toBe(304);
-      expect(answer.body).toHaveLength(0);
-      expect(answer.headers.etag).toBe(headers.etag);
-      expect(answer.headers['cache-control']).toBe('private, no-cache');
-      expect(answer.headers.vary).toBe(headers.vary);
-      expect(answer.headers['content-type']).toBeUndefined();
-      expect(answer.headers['x-request-id']).toBeDefined();
+      const response = await list({ 'if-none-match': header(headers.etag!) }, method);
+      expect(response.status).toBe(304);
+      expect(response.body).toHaveLength(0);
+      expect(response.headers.etag).toBe(headers.etag);
+      expect(response.headers['cache-control']).toBe('private, no-cache');
+      expect(response.headers.vary).toBe(headers.vary);
+      expect(response.headers['content-type']).toBeUndefined();
+      expect(response.headers['x-request-id']).toBeDefined();
     }
   });
 
   it.each([
     ['another ETag', () => '"other"'],
-    ['a list of others', () => '"other", W/"more"'],
-    ['nothing', () => ''],
+    ['a list of other ETags', () => '"other", W/"more"'],
+    ['an empty value', () => ''],
     ['the ETag without its quotes', (etag: string) => etag.replaceAll('"', '')],
     ['the ETag in another case', (etag: string) => etag.toLowerCase()],
-    ['an ETag that contains it', (etag: string) => etag.replace(/"$/, 'x"')],
-  ])('is answered with the list where it names %s', async (_what, header) => {
+    ['a longer ETag', (etag: string) => etag.replace(/"$/, 'x"')],
+  ])('returns 200 with the list for %s', async (_label, header) => {
     await create('dog');
     const plain = await list();
-    const answer = await list({ 'if-none-match': header(plain.headers.etag!) });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toEqual(plain.body);
-    expect(answer.headers.etag).toBe(plain.headers.etag);
+    const response = await list({ 'if-none-match': header(plain.headers.etag!) });
+    expect(response.status).toBe(200);
+    expect(response.body).toEqual(plain.body);
+    expect(response.headers.etag).toBe(plain.headers.etag);
   });
 
-  it('is answered with the list once the list has changed', async () => {
+  it('returns 200 with the list after the list changed', async () => {
     const { headers } = await list();
     await create('dog');
-    const answer = await list({ 'if-none-match': headers.etag! });
-    expect(answer.status).toBe(200);
-    expect(namesIn(answer)).toEqual(['dog']);
+    const response = await list({ 'if-none-match': headers.etag! });
+    expect(response.status).toBe(200);
+    expect(getNames(response)).toEqual(['dog']);
   });
 
-  it('is answered 401 without a key', async () => {
+  it('returns 401 without a key', async () => {
     const { headers } = await list();
-    const answer = await sendRequest(`${app.url}/v1/categories`, {
+    const response = await sendRequest(`${app.url}/v1/categories`, {
       headers: { 'if-none-match': headers.etag! },
     });
-    expect(answer.status).toBe(401);
-    expect(answer.headers.etag).toBeUndefined();
+    expect(response.status).toBe(401);
+    expect(response.headers.etag).toBeUndefined();
   });
 });
 
-describe('A read', () => {
-  it('shows every create that was answered before it was sent', async () => {
+describe('GET /v1/categories', () => {
+  it('includes every create acknowledged before the request was sent', async () => {
     const WRITERS = 6;
     const CREATES = 30;
     const READERS = 6;
-    const answered: number[] = [];
+    const acknowledged: number[] = [];
     const failures: unknown[] = [];
     const counts = { reads: 0, unchanged: 0, writing: WRITERS };
 
     const write = async (writer: number): Promise<void> => {
       for (let index = 0; index < CREATES; index++) {
-        const answer = await create(`${writer}-${index}`);
-        if (answer.status === 201) answered.push(idOf(answer));
-        else failures.push(answer.status);
+        const response = await create(`${writer}-${index}`);
+        if (response.status === 201) acknowledged.push(getId(response));
+        else failures.push(response.status);
         await pause();
       }
       counts.writing--;
@@ -176,14 +175,14 @@ describe('A read', () => {
       const known = new Map<string, Set<number>>();
       let last = '';
       do {
-        const before = [...answered];
-        const answer = await list(last === '' ? {} : { 'if-none-match': last });
+        const before = [...acknowledged];
+        const response = await list(last === '' ? {} : { 'if-none-match': last });
         counts.reads++;
-        last = answer.headers.etag!;
-        if (answer.status === 304) counts.unchanged++;
-        else known.set(last, new Set(idsIn(answer)));
+        last = response.headers.etag!;
+        if (response.status === 304) counts.unchanged++;
+        else known.set(last, new Set(getIds(response)));
         const missed = before.filter((id) => known.get(last)?.has(id) !== true);
-        if (missed.length > 0) failures.push({ missed, status: answer.status });
+        if (missed.length > 0) failures.push({ missed, status: response.status });
         await pause();
       } while (counts.writing > 0);
     };
@@ -193,119 +192,120 @@ describe('A read', () => {
     ]);
 
     expect(failures).toEqual([]);
-    expect(answered).toHaveLength(WRITERS * CREATES);
+    expect(acknowledged).toHaveLength(WRITERS * CREATES);
     expect(counts.reads).toBeGreaterThan(READERS * 2);
-    const ids = idsIn(await list());
-    expect(ids).toEqual(answered.toSorted((a, b) => a - b));
+    const ids = getIds(await list());
+    expect(ids).toEqual(acknowledged.toSorted((a, b) => a - b));
   }, 30_000);
 
-  it('shows what was changed by hand', async () => {
+  it('reflects rows changed outside the service', async () => {
     await create('dog');
-    expect(namesIn(await list())).toEqual(['dog']);
-    await insertByHand('cat');
-    expect(namesIn(await list())).toEqual(['dog', 'cat']);
+    expect(getNames(await list())).toEqual(['dog']);
+    await insertDirectly('cat');
+    expect(getNames(await list())).toEqual(['dog', 'cat']);
     await app.dataSource.query(`UPDATE "categories" SET "name" = 'hound' WHERE "name" = 'dog'`);
-    expect(namesIn(await list())).toEqual(['hound', 'cat']);
+    expect(getNames(await list())).toEqual(['hound', 'cat']);
     await app.dataSource.query(`DELETE FROM "categories" WHERE "name" = 'cat'`);
-    expect(namesIn(await list())).toEqual(['hound']);
+    expect(getNames(await list())).toEqual(['hound']);
   });
 
-  it('shows what another instance of the service wrote to the same database', async () => {
-    expect(namesIn(await list())).toEqual([]);
+  it('reflects creates on another instance that shares the database', async () => {
+    expect(getNames(await list())).toEqual([]);
     const database = { config: app.config.database, url: '', drop: async () => undefined };
-    const neighbour = await startApp({ database });
+    const otherInstance = await startApp({ database });
     try {
       for (const name of ['dog', 'cat', 'rabbit']) {
-        const { status } = await sendRequest(`${neighbour.url}/v1/categories`, {
+        const { status } = await sendRequest(`${otherInstance.url}/v1/categories`, {
           method: 'POST',
           headers: jsonHeaders(app.key),
           body: JSON.stringify({ name }),
         });
         expect(status).toBe(201);
-        expect(namesIn(await list()).at(-1)).toBe(name);
+        expect(getNames(await list()).at(-1)).toBe(name);
       }
       await create('hamster');
-      const seen = await sendRequest(`${neighbour.url}/v1/categories`, {
+      const listed = await sendRequest(`${otherInstance.url}/v1/categories`, {
         headers: { authorization: `Bearer ${app.key}` },
       });
-      expect(namesIn(seen)).toEqual(['dog', 'cat', 'rabbit', 'hamster']);
+      expect(getNames(listed)).toEqual(['dog', 'cat', 'rabbit', 'hamster']);
     } finally {
-      await neighbour.stop();
+      await otherInstance.stop();
     }
   });
 
-  it('shows what another connection committed, and not what it rolled back', async () => {
-    const other = new PetstoreDataSource(databaseOptions(app.config.database));
-    await other.open();
+  it('reflects only committed changes of another connection', async () => {
+    const other = createDataSource(app.config.database);
+    await other.initialize();
+    await other.migrate();
     const runner = other.createQueryRunner();
     try {
       await list();
       await runner.startTransaction();
       await runner.query(`INSERT INTO "categories" ("name") VALUES ('dog')`);
-      expect(namesIn(await list())).toEqual([]);
+      expect(getNames(await list())).toEqual([]);
       await runner.rollbackTransaction();
-      expect(namesIn(await list())).toEqual([]);
+      expect(getNames(await list())).toEqual([]);
       await runner.startTransaction();
       await runner.query(`INSERT INTO "categories" ("name") VALUES ('cat')`);
-      expect(namesIn(await list())).toEqual([]);
+      expect(getNames(await list())).toEqual([]);
       await runner.commitTransaction();
-      expect(namesIn(await list())).toEqual(['cat']);
+      expect(getNames(await list())).toEqual(['cat']);
     } finally {
       await runner.release();
       await other.destroy();
     }
   });
 
-  it('of an unchanged list does not read the categories again', async () => {
+  it('does not query the categories again while the list is unchanged', async () => {
     await create('dog');
     await list();
     const queries = recordQueries(app.dataSource, LIST_QUERY);
     for (let reads = 0; reads < 10; reads++) expect((await list()).status).toBe(200);
     expect(queries).toEqual([]);
-    await insertByHand('cat');
-    expect(namesIn(await list())).toEqual(['dog', 'cat']);
+    await insertDirectly('cat');
+    expect(getNames(await list())).toEqual(['dog', 'cat']);
     expect(queries).toHaveLength(1);
   });
 
-  it('of a changed list is shared with the reads that come with it', async () => {
+  it('shares one query among concurrent requests after a change', async () => {
     await list();
     const queries = recordQueries(app.dataSource, LIST_QUERY);
     for (const names of [['dog'], ['dog', 'cat']]) {
-      await insertByHand(names.at(-1)!);
-      const answers = await Promise.all(Array.from({ length: 50 }, () => list()));
-      expect(answers).toHaveLength(50);
-      for (const answer of answers) expect(namesIn(answer)).toEqual(names);
+      await insertDirectly(names.at(-1)!);
+      const responses = await Promise.all(Array.from({ length: 50 }, () => list()));
+      expect(responses).toHaveLength(50);
+      for (const response of responses) expect(getNames(response)).toEqual(names);
     }
     expect(queries).toHaveLength(2);
   });
 
-  it('fails where the database does, and the next one recovers', async () => {
+  it('returns 500 when the query fails and recovers with the next request', async () => {
     await create('dog');
     await list();
-    await insertByHand('cat');
+    await insertDirectly('cat');
     await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
     const failed = await Promise.all([list(), list(), list()]);
     expect(failed).toHaveLength(3);
-    for (const answer of failed) {
-      expect(answer.status).toBe(500);
-      expect(parse(answer)).toEqual({
+    for (const response of failed) {
+      expect(response.status).toBe(500);
+      expect(parse(response)).toEqual({
         code: 'INTERNAL_ERROR',
         message: expect.not.stringMatching(/categories|hidden|SQL|table/i),
         status: 500,
       });
-      expect(answer.headers.etag).toBeUndefined();
-      expect(answer.headers['cache-control']).toBe('no-store');
+      expect(response.headers.etag).toBeUndefined();
+      expect(response.headers['cache-control']).toBe('no-store');
     }
     await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
     const recovered = await list();
     expect(recovered.status).toBe(200);
-    expect(namesIn(recovered)).toEqual(['dog', 'cat']);
+    expect(getNames(recovered)).toEqual(['dog', 'cat']);
   });
 });
 
-/** Makes a list whose JSON has exactly as many bytes. */
+/** Creates a list whose JSON is exactly `bytes` long. */
 async function fill(bytes: number): Promise<void> {
-  const id = idOf(await create('dog', ''));
+  const id = getId(await create('dog', ''));
   const frame = JSON.stringify([{ id, name: 'dog', description: '' }]).length;
   await app.dataSource.query(
     `UPDATE "categories" SET "description" = '${'d'.repeat(bytes - frame)}'`,
@@ -313,46 +313,46 @@ async function fill(bytes: number): Promise<void> {
   expect((await list()).body).toHaveLength(bytes);
 }
 
-describe('The gzip form of the list', () => {
+describe('GET /v1/categories with gzip', () => {
   const gzip = { 'accept-encoding': 'gzip' };
 
-  it('is sent to a client that accepts it, with an ETag of its own', async () => {
+  it('compresses the list for clients that accept gzip, with a separate ETag', async () => {
     await fill(KIB + 1);
     const plain = await list();
-    const answer = await list(gzip);
-    expect(answer.status).toBe(200);
-    expect(answer.headers['content-encoding']).toBe('gzip');
-    expect(answer.headers['content-type']).toBe(plain.headers['content-type']);
-    expect(answer.headers['content-length']).toBe(String(answer.body.length));
-    expect(answer.headers.vary).toMatch(/\baccept-encoding\b/i);
-    expect(answer.headers.etag).toMatch(STRONG_ETAG);
-    expect(answer.headers.etag).not.toBe(plain.headers.etag);
-    expect(answer.body.length).toBeLessThan(plain.body.length);
-    expect(gunzipSync(answer.body)).toEqual(plain.body);
+    const response = await list(gzip);
+    expect(response.status).toBe(200);
+    expect(response.headers['content-encoding']).toBe('gzip');
+    expect(response.headers['content-type']).toBe(plain.headers['content-type']);
+    expect(response.headers['content-length']).toBe(String(response.body.length));
+    expect(response.headers.vary).toMatch(/\baccept-encoding\b/i);
+    expect(response.headers.etag).toMatch(STRONG_ETAG);
+    expect(response.headers.etag).not.toBe(plain.headers.etag);
+    expect(response.body.length).toBeLessThan(plain.body.length);
+    expect(gunzipSync(response.body)).toEqual(plain.body);
   });
 
-  it('has a 304 of its own', async () => {
+  it('returns 304 only for the ETag of the gzip representation', async () => {
     await fill(KIB + 1);
     const plain = await list();
-    const zipped = await list(gzip);
-    const unchanged = await list({ ...gzip, 'if-none-match': zipped.headers.etag! });
+    const compressed = await list(gzip);
+    const unchanged = await list({ ...gzip, 'if-none-match': compressed.headers.etag! });
     expect(unchanged.status).toBe(304);
     expect(unchanged.body).toHaveLength(0);
-    expect(unchanged.headers.etag).toBe(zipped.headers.etag);
+    expect(unchanged.headers.etag).toBe(compressed.headers.etag);
     expect(unchanged.headers.vary).toMatch(/\baccept-encoding\b/i);
-    // The ETag of one form says nothing of the other (RFC 9110, section 8.8.3.3).
+    // Each content coding has its own ETag (RFC 9110, section 8.8.3.3).
     expect((await list({ ...gzip, 'if-none-match': plain.headers.etag! })).status).toBe(200);
-    expect((await list({ 'if-none-match': zipped.headers.etag! })).status).toBe(200);
+    expect((await list({ 'if-none-match': compressed.headers.etag! })).status).toBe(200);
   });
 
-  it('is not made of a list below 1 KB', async () => {
+  it('does not compress a list smaller than 1 KiB', async () => {
     await fill(KIB - 1);
-    const answer = await list(gzip);
-    expect(answer.headers['content-encoding']).toBeUndefined();
-    expect(answer.body).toHaveLength(KIB - 1);
+    const response = await list(gzip);
+    expect(response.headers['content-encoding']).toBeUndefined();
+    expect(response.body).toHaveLength(KIB - 1);
   });
 
-  it('has nothing that a client without it would not get', async () => {
+  it('sends the uncompressed list without Accept-Encoding', async () => {
     await fill(KIB + 1);
     const plain = await list();
     expect(plain.headers['content-encoding']).toBeUndefined();
@@ -372,15 +372,15 @@ describe('The gzip form of the list', () => {
     ['identity', undefined],
     ['gzip;q=0.1, identity;q=0.9', undefined],
     ['', undefined],
-  ])('is chosen as Accept-Encoding says: %j', async (accepted, encoding) => {
+  ])('honours Accept-Encoding: %j', async (accepted, encoding) => {
     await fill(KIB + 1);
-    const answer = await list({ 'accept-encoding': accepted });
-    expect(answer.status).toBe(200);
-    expect(answer.headers['content-encoding']).toBe(encoding);
-    expect(answer.headers.vary).toMatch(/\baccept-encoding\b/i);
+    const response = await list({ 'accept-encoding': accepted });
+    expect(response.status).toBe(200);
+    expect(response.headers['content-encoding']).toBe(encoding);
+    expect(response.headers.vary).toMatch(/\baccept-encoding\b/i);
   });
 
-  it('is made once, when it is first asked for', async () => {
+  it('compresses each version of the list once, on first request', async () => {
     let compressions = 0;
     const hook = createHook({
       init: (_id, type) => {
@@ -391,8 +391,8 @@ describe('The gzip form of the list', () => {
       await fill(KIB + 1);
       await list();
       expect(compressions).toBe(0);
-      const answers = await Promise.all(Array.from({ length: 20 }, () => list(gzip)));
-      expect(new Set(answers.map(({ headers }) => headers.etag)).size).toBe(1);
+      const responses = await Promise.all(Array.from({ length: 20 }, () => list(gzip)));
+      expect(new Set(responses.map(({ headers }) => headers.etag)).size).toBe(1);
       await list(gzip);
       expect(compressions).toBe(1);
       await create('cat');
@@ -403,7 +403,7 @@ describe('The gzip form of the list', () => {
     }
   });
 
-  it('shows every change, as the plain form does', async () => {
+  it('reflects every change, like the uncompressed list', async () => {
     await fill(KIB + 1);
     const before = await list(gzip);
     await create('cat');
@@ -414,7 +414,7 @@ describe('The gzip form of the list', () => {
   });
 });
 
-/** A task whose runs end when the test says so. */
+/** Creates a task whose runs the test resolves or rejects. */
 function controlled(): {
   task: () => Promise<number>;
   runs: { resolve: (value: number) => void; reject: (error: Error) => void }[];
@@ -427,32 +427,32 @@ function controlled(): {
   return { task, runs };
 }
 
-describe('shareNext', () => {
-  it('gives those who ask at the same moment the same run', async () => {
+describe('coalesce', () => {
+  it('shares one run among simultaneous calls', async () => {
     const { task, runs } = controlled();
-    const ask = coalesce(task);
-    const asked = [ask(), ask(), ask()];
+    const call = coalesce(task);
+    const calls = [call(), call(), call()];
     await turn();
     expect(runs).toHaveLength(1);
     runs[0]!.resolve(1);
-    expect(await Promise.all(asked)).toEqual([1, 1, 1]);
+    expect(await Promise.all(calls)).toEqual([1, 1, 1]);
   });
 
-  it('gives those who ask during a run the next one, which they share', async () => {
+  it('shares the next run among calls made during a run', async () => {
     const { task, runs } = controlled();
-    const ask = coalesce(task);
-    const first = ask();
+    const call = coalesce(task);
+    const first = call();
     await turn();
-    const second = ask();
+    const second = call();
     await turn();
-    const third = ask();
+    const third = call();
     await turn();
     expect(runs).toHaveLength(1);
     runs[0]!.resolve(1);
     expect(await first).toBe(1);
     await turn();
     expect(runs).toHaveLength(2);
-    const fourth = ask();
+    const fourth = call();
     runs[1]!.resolve(2);
     expect(await Promise.all([second, third])).toEqual([2, 2]);
     await turn();
@@ -461,19 +461,19 @@ describe('shareNext', () => {
     expect(await fourth).toBe(3);
   });
 
-  it('runs again for those who ask after a run', async () => {
+  it('starts a new run for a call made after a run', async () => {
     let runs = 0;
-    const ask = coalesce(async () => ++runs);
-    expect(await ask()).toBe(1);
-    expect(await ask()).toBe(2);
+    const call = coalesce(async () => ++runs);
+    expect(await call()).toBe(1);
+    expect(await call()).toBe(2);
   });
 
-  it('gives an error to those who share the run, and to nobody else', async () => {
+  it('rejects only the calls that share the failed run', async () => {
     const { task, runs } = controlled();
-    const ask = coalesce(task);
-    const failed = Promise.allSettled([ask(), ask()]);
+    const call = coalesce(task);
+    const failed = Promise.allSettled([call(), call()]);
     await turn();
-    const next = ask();
+    const next = call();
     const error = new Error('broken');
     runs[0]!.reject(error);
     expect(await failed).toEqual([
@@ -485,33 +485,33 @@ describe('shareNext', () => {
     expect(await next).toBe(2);
   });
 
-  it('survives a task that throws at once', async () => {
+  it('recovers after a task that throws synchronously', async () => {
     let broken = true;
-    const ask = coalesce(() => {
+    const call = coalesce(() => {
       if (broken) throw new Error('broken');
-      return Promise.resolve('mended');
+      return Promise.resolve('recovered');
     });
-    await expect(ask()).rejects.toThrow('broken');
+    await expect(call()).rejects.toThrow('broken');
     broken = false;
-    expect(await ask()).toBe('mended');
+    expect(await call()).toBe('recovered');
   });
 
-  it('is never run twice at the same time', async () => {
+  it('never overlaps runs', async () => {
     let running = 0;
     let runs = 0;
     const overlaps: number[] = [];
-    const ask = coalesce(async () => {
+    const call = coalesce(async () => {
       if (++running > 1) overlaps.push(running);
       runs++;
       await turn();
       running--;
     });
-    const asked: Promise<void>[] = [];
+    const calls: Promise<void>[] = [];
     for (let index = 0; index < 50; index++) {
-      asked.push(ask());
+      calls.push(call());
       if (index % 3 === 0) await turn();
     }
-    await Promise.all(asked);
+    await Promise.all(calls);
     expect(overlaps).toEqual([]);
     expect(runs).toBeGreaterThan(1);
     expect(runs).toBeLessThan(50);

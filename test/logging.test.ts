@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
-import { databaseOptions } from '../src/platform/database/data-source-options.js';
+import { createDataSource, SCHEMA } from '../src/data-source.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import { sendRequest, jsonHeaders } from './support/http-client.js';
 import { runKeys } from './support/cli.js';
@@ -16,13 +15,13 @@ import { waitFor } from './support/wait.js';
 
 const ROOT = join(import.meta.dirname, '..');
 const { paths } = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8')) as OpenAPIObject;
-/** The status of a pet that is not there. */
-const NO_PET = isNotImplemented(paths['/pets/{petId}']!.get!) ? 501 : 404;
+/** The status of a request for a missing pet. */
+const MISSING_PET_STATUS = isNotImplemented(paths['/pets/{petId}']!.get!) ? 501 : 404;
 
-// Services start and stop, and the first one waits for the compiler.
+// Every test starts service processes, and the first one waits for the build.
 import.meta.jest.setTimeout(90_000);
 
-const secret = (): string => randomBytes(24).toString('base64url');
+const randomSecret = (): string => randomBytes(24).toString('base64url');
 const bearer = (key: string): string => `Authorization: Bearer ${key}`;
 
 let database: TestDatabase;
@@ -45,41 +44,41 @@ async function start(env: NodeJS.ProcessEnv): Promise<ServiceProcess> {
   return service;
 }
 
-/** Changes the database behind the service's back. */
-async function changeDatabase(sql: string): Promise<void> {
-  const dataSource = new PetstoreDataSource(databaseOptions(database.config));
+/** Executes SQL outside the service. */
+async function executeSql(sql: string): Promise<void> {
+  const dataSource = createDataSource(database.config);
   await dataSource.initialize();
   await dataSource.query(sql);
   await dataSource.destroy();
 }
 
-/** Creates a key as an operator does. */
+/** Creates a key with `keys create`. */
 async function createKey(...options: string[]): Promise<string> {
   const args = ['create', `test${options.length}`, ...options];
   const { stdout } = await runKeys(args, { env: { DATABASE_URL: database.url }, cwd: directory });
   return stdout.trim();
 }
 
-/** One line of the log in production. */
-interface Line {
+/** A line of the JSON log. */
+interface LogLine {
   readonly level: string;
   readonly message: string;
   readonly requestId?: string;
   readonly error?: { readonly message: string; readonly stack: string };
 }
 
-const linesOf = ({ output }: ServiceProcess): Line[] =>
+const parseLog = ({ output }: ServiceProcess): LogLine[] =>
   output
     .split('\n')
     .filter(Boolean)
-    .map((line) => JSON.parse(line) as Line);
+    .map((line) => JSON.parse(line) as LogLine);
 
-/** Sends what a client may send, its key where it belongs and wherever else it could be; gives the statuses. */
-async function sendEverything(url: string, key: string): Promise<number[]> {
+/** Sends the key in the Authorization header and in every other place, and returns the statuses. */
+async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
   const base = `${url}/v1/categories`;
   const auth = jsonHeaders(key);
   const body = JSON.stringify({ name: key });
-  const exchanges = [
+  const requests = [
     sendRequest(base, { headers: auth }),
     sendRequest(base, { headers: { ...auth, 'x-request-id': key } }),
     sendRequest(base, { headers: { 'x-request-id': `trace-${key}`, cookie: `key=${key}` } }),
@@ -96,7 +95,7 @@ async function sendEverything(url: string, key: string): Promise<number[]> {
     sendRequest(base, { method: 'POST', headers: auth, body: JSON.stringify({ [key]: key }) }),
     sendRequest(base, { method: 'PUT', headers: auth, body }),
   ];
-  const raw = [
+  const rawRequests = [
     rawRequest({ headers: [bearer(key), bearer(key), 'Connection: close'] }),
     rawRequest({ headers: [`Authorization: ${bearer(key)}`, 'Connection: close'] }),
     rawRequest({ headers: [`Host: ${key}`, bearer(key), 'Connection: close'] }),
@@ -107,72 +106,74 @@ async function sendEverything(url: string, key: string): Promise<number[]> {
     rawRequest({ headers: [`${key}\u0001: ${key}`] }),
     rawRequest({ headers: [bearer(key), `X-Large: ${key.repeat(500)}`] }),
   ];
-  const statuses = await Promise.all([
-    ...exchanges.map(async (answer) => (await answer).status),
-    ...raw.map(
+  return Promise.all([
+    ...requests.map(async (response) => (await response).status),
+    ...rawRequests.map(
       async (bytes) => (await (await RawConnection.open(url)).send(bytes).closed())[0]!.status,
     ),
   ]);
-  return statuses;
 }
 
-describe('The log', () => {
+describe('service log', () => {
   it.each(['production', 'development'])(
-    'shows no key and no password, whatever happens at debug level (%s)',
+    'contains no API keys or passwords at debug level (%s)',
     async (mode) => {
-      const bootstrap = `bootstrap-${secret()}`;
-      const good = await createKey();
+      const bootstrap = `bootstrap-${randomSecret()}`;
+      const valid = await createKey();
       const expired = await createKey('--expires-in', '1m');
-      const truncated = good.slice(0, -1);
+      const truncated = valid.slice(0, -1);
       const unknown = `pet_${randomBytes(32).toString('base64url')}`;
-      const password = secret();
-      await changeDatabase(`UPDATE "api_keys" SET "expires_at" = 1 WHERE "expires_at" IS NOT NULL`);
+      const password = randomSecret();
+      await executeSql(`UPDATE "api_keys" SET "expires_at" = 1 WHERE "expires_at" IS NOT NULL`);
 
-      const common = { NODE_ENV: mode, LOG_LEVEL: 'debug', BOOTSTRAP_API_KEY: bootstrap };
-      const service = await start(common);
+      const env = { NODE_ENV: mode, LOG_LEVEL: 'debug', BOOTSTRAP_API_KEY: bootstrap };
+      const service = await start(env);
       const url = await service.waitUntilListening();
-      const secrets = [bootstrap, good, expired, truncated, unknown];
+      const secrets = [bootstrap, valid, expired, truncated, unknown];
       const statuses = new Set<number>();
       for (const key of secrets) {
-        for (const status of await sendEverything(url, key)) statuses.add(status);
+        for (const status of await sendKeyEverywhere(url, key)) statuses.add(status);
       }
-      // Otherwise the run was not as mixed as it seems.
-      expect(statuses).toEqual(new Set([200, 201, 400, 401, 404, 405, 431, NO_PET]));
+      // Ensures that the requests exercise all of these paths.
+      expect(statuses).toEqual(new Set([200, 201, 400, 401, 404, 405, 431, MISSING_PET_STATUS]));
       await runKeys(['revoke', '2'], { env: { DATABASE_URL: database.url }, cwd: directory });
 
-      // The database fails: each 5xx is logged with its cause, which knows the parameters of the query.
-      await changeDatabase('ALTER TABLE "categories" RENAME TO "hidden"');
-      for (const key of [bootstrap, good]) expect(await sendEverything(url, key)).toContain(500);
-      await changeDatabase('ALTER TABLE "api_keys" RENAME TO "hidden_keys"');
+      // Every 500 is logged with the database error, which contains the query parameters.
+      await executeSql('ALTER TABLE "categories" RENAME TO "hidden"');
+      for (const key of [bootstrap, valid])
+        expect(await sendKeyEverywhere(url, key)).toContain(500);
+      await executeSql('ALTER TABLE "api_keys" RENAME TO "hidden_keys"');
       await delay(2_100);
-      expect(await sendEverything(url, bootstrap)).toContain(500);
+      expect(await sendKeyEverywhere(url, bootstrap)).toContain(500);
 
-      // One that waits for a PostgreSQL server, whose address has a password.
-      const away = await start({
-        ...common,
+      // A service whose PostgreSQL server, with a password in its URL, is unreachable.
+      const disconnected = await start({
+        ...env,
         DATABASE_URL: `postgres://admin:${password}@127.0.0.1:1/petstore`,
       });
-      expect(await sendEverything(await away.waitUntilListening(), bootstrap)).toContain(503);
+      expect(await sendKeyEverywhere(await disconnected.waitUntilListening(), bootstrap)).toContain(
+        503,
+      );
       await waitFor(
-        () => away.output,
-        (output) => output.includes('trying again'),
+        () => disconnected.output,
+        (output) => output.includes('retrying in'),
         10_000,
       );
       await Promise.all(services.map((each) => each.stop()));
 
-      expect(service.output).toContain('POST createCategory failed');
+      expect(service.output).toContain('Request failed');
       for (const { output } of services) {
         expect(output.length).toBeGreaterThan(1_000);
         expect(output).toContain('401');
-        // A part of a key helps to guess the rest.
+        // Checks for a part of the key, because a partial key also helps to guess it.
         const leaked = [...secrets, password].filter((key) => output.includes(key.slice(4, 24)));
         expect(leaked).toEqual([]);
       }
     },
   );
 
-  it('has at debug a line for each answer, under the id that the client got', async () => {
-    const key = `bootstrap-${secret()}`;
+  it('has a line with the request id for each response at debug level', async () => {
+    const key = `bootstrap-${randomSecret()}`;
     const service = await start({
       NODE_ENV: 'production',
       LOG_LEVEL: 'debug',
@@ -188,7 +189,7 @@ describe('The log', () => {
         { method: 'POST', headers: jsonHeaders(key), body: '{"name":"dog"}' },
       ],
       ['/v1/categories', 'GET listCategories 401', {}],
-      ['/v1/pets/7', `GET getPet ${NO_PET}`, { headers: jsonHeaders(key) }],
+      ['/v1/pets/7', `GET getPet ${MISSING_PET_STATUS}`, { headers: jsonHeaders(key) }],
       ['/readyz', 'GET /readyz 200', {}],
       ['/nowhere', 'GET unmatched 404', {}],
       ['/docs/swagger-ui.css', 'GET other 200', {}],
@@ -198,14 +199,14 @@ describe('The log', () => {
       const { headers } = await sendRequest(url + path, options);
       expected.push([headers['x-request-id'] as string, line]);
     }
-    const [refusal] = await (await RawConnection.open(url)).send('NO HTTP\r\n\r\n').closed();
-    expected.push([refusal!.headers['x-request-id']!, '- other 400']);
+    const [rejection] = await (await RawConnection.open(url)).send('NO HTTP\r\n\r\n').closed();
+    expected.push([rejection!.headers['x-request-id']!, '- other 400']);
     await service.stop();
 
-    const lines = linesOf(service);
+    const lines = parseLog(service);
     for (const [id, line] of expected) {
-      const about = lines.filter(({ requestId }) => requestId === id);
-      expect(about).toEqual([
+      const matches = lines.filter(({ requestId }) => requestId === id);
+      expect(matches).toEqual([
         expect.objectContaining({
           level: 'debug',
           message: expect.stringMatching(new RegExp(`^${line}( \\d+\\.\\d ms)?$`)) as string,
@@ -214,21 +215,21 @@ describe('The log', () => {
     }
   });
 
-  it('has at info the start, migrations, changes of keys and the stop, and 5xx with their cause; no line for other answers', async () => {
-    const key = `bootstrap-${secret()}`;
+  it('has only startup, migration, key change, 5xx and graceful shutdown lines at info level', async () => {
+    const key = `bootstrap-${randomSecret()}`;
     const service = await start({ NODE_ENV: 'production', BOOTSTRAP_API_KEY: key });
     const url = await service.waitUntilListening();
     const other = await createKey();
     for (const used of [key, other, 'wrong'])
       await sendRequest(`${url}/v1/categories`, { headers: jsonHeaders(used) });
-    const run = { env: { DATABASE_URL: database.url }, cwd: directory };
-    await runKeys(['revoke', '2'], run);
+    const options = { env: { DATABASE_URL: database.url }, cwd: directory };
+    await runKeys(['revoke', '2'], options);
     await waitFor(
       () => sendRequest(`${url}/v1/categories`, { headers: jsonHeaders(other) }),
       ({ status }) => status === 401,
       10_000,
     );
-    await changeDatabase('ALTER TABLE "categories" RENAME TO "hidden"');
+    await executeSql('ALTER TABLE "categories" RENAME TO "hidden"');
     const failed = await sendRequest(`${url}/v1/categories`, {
       method: 'POST',
       headers: jsonHeaders(key),
@@ -237,28 +238,32 @@ describe('The log', () => {
     expect(failed.status).toBe(500);
     await service.stop();
 
-    const lines = linesOf(service);
-    const said = (level: string): string[] =>
+    const lines = parseLog(service);
+    const messages = (level: string): string[] =>
       lines.filter((line) => line.level === level).map(({ message }) => message);
-    const { migrations } = databaseOptions(database.config);
-    const migrated = (migrations as { name: string }[]).map(({ name }) => `Migrated: ${name}`);
-    expect(migrated).toContainEqual(expect.stringMatching(/^Migrated: CreateCategories/));
-    expect(said('log')).toEqual([
-      ...migrated,
+    const { migrations } = SCHEMA;
+    const applied = (migrations as { name: string }[]).map(
+      ({ name }) => `Applied migration ${name}`,
+    );
+    expect(applied).toContainEqual(expect.stringMatching(/^Applied migration CreateCategories/));
+    expect(messages('log')).toEqual([
+      ...applied,
       'Created API key 1 (bootstrap)',
       expect.stringMatching(/^Listening on http/),
-      'API key 2 (test0) was revoked: it lets nobody in',
-      'SIGTERM: stopping',
-      'Stopped',
+      'API key 2 (test0) is revoked, rejecting request',
+      'Received SIGTERM, shutting down',
+      'Shutdown complete',
     ]);
-    expect(said('error')).toEqual(['POST createCategory failed']);
+    expect(messages('error')).toEqual(['Request failed']);
     expect(lines.find(({ level }) => level === 'error')).toMatchObject({
+      method: 'POST',
+      route: 'createCategory',
       requestId: failed.headers['x-request-id'],
       error: {
         message: expect.stringMatching(/categories/) as string,
         stack: expect.stringContaining('\n') as string,
       },
     });
-    expect(said('debug')).toEqual([]);
+    expect(messages('debug')).toEqual([]);
   });
 });

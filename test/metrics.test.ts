@@ -15,7 +15,7 @@ declare const TEST_DATABASE: 'sqlite' | 'postgres';
 const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
 
 let app: TestApp;
-/** Creates that are to come together need connections that are open already. */
+/** Keeps connections open, so that concurrent create requests arrive together. */
 const agent = new Agent({ keepAlive: true });
 beforeAll(async () => {
   app = await startAppWithModule(StubsModule);
@@ -25,8 +25,8 @@ afterAll(async () => {
   await app.stop();
 });
 
-/** A scrape: the value of every series, by its name and labels as they are written. */
-type Figures = ReadonlyMap<string, number>;
+/** The value of every series of a scrape, by name and labels. */
+type MetricValues = ReadonlyMap<string, number>;
 
 async function scrapeText(): Promise<string> {
   const { status, body } = await sendRequest(`${app.url}/metrics`, {
@@ -36,7 +36,7 @@ async function scrapeText(): Promise<string> {
   return body.toString();
 }
 
-async function scrape(): Promise<Figures> {
+async function scrape(): Promise<MetricValues> {
   const lines = (await scrapeText()).split('\n').filter((line) => /^[^#]/.test(line));
   return new Map(
     lines.map((line) => [
@@ -46,15 +46,15 @@ async function scrape(): Promise<Figures> {
   );
 }
 
-/** What a series grew by while something was done. */
-async function growth(work: () => Promise<unknown>): Promise<(series: string) => number> {
+/** Returns a function that returns the increase of a series during the action. */
+async function metricDelta(action: () => Promise<unknown>): Promise<(series: string) => number> {
   const before = await scrape();
-  await work();
+  await action();
   const after = await scrape();
   return (series) => (after.get(series) ?? 0) - (before.get(series) ?? 0);
 }
 
-const answers = (operation: string, status: number): string =>
+const responses = (operation: string, status: number): string =>
   `petstore_http_requests_total{operation="${operation}",status="${status}"}`;
 const latency = (part: string, operation: string): string =>
   `petstore_http_request_duration_seconds_${part}{operation="${operation}"}`;
@@ -67,28 +67,30 @@ const size = (part: string): string => `petstore_create_group_size_${part}{table
 
 async function list(count = 1): Promise<void> {
   for (let turn = 0; turn < count; turn++) {
-    const answer = await sendRequest(`${app.url}/v1/categories`, { headers: jsonHeaders(app.key) });
-    expect(answer.status).toBe(200);
+    const response = await sendRequest(`${app.url}/v1/categories`, {
+      headers: jsonHeaders(app.key),
+    });
+    expect(response.status).toBe(200);
   }
 }
 
-/** Creates at the same moment; gives the statuses. */
+/** Sends concurrent create requests and returns their statuses. */
 function create(count: number): Promise<number[]> {
   return Promise.all(
     Array.from({ length: count }, async (_, index) => {
-      const answer = await sendRequest(`${app.url}/v1/categories`, {
+      const response = await sendRequest(`${app.url}/v1/categories`, {
         method: 'POST',
         headers: jsonHeaders(app.key),
         body: JSON.stringify({ name: `n${index}` }),
         agent,
       });
-      return answer.status;
+      return response.status;
     }),
   );
 }
 
 describe('GET /metrics', () => {
-  it('needs a key, in the Authorization header', async () => {
+  it('requires a key in the Authorization header', async () => {
     expect(await app.http().get('/metrics')).toBeError('UNAUTHORIZED');
     expect(await app.http().get('/metrics').auth('wrong', { type: 'bearer' })).toBeError(
       'UNAUTHORIZED',
@@ -99,7 +101,7 @@ describe('GET /metrics', () => {
     );
   });
 
-  it('is the text format of Prometheus: each family is described once, before its series', async () => {
+  it('returns the Prometheus text format with one description per family, before its series', async () => {
     await list();
     const response = await app.http().get('/metrics').auth(app.key, { type: 'bearer' });
     expect(response.headers).toMatchObject({
@@ -122,11 +124,9 @@ describe('GET /metrics', () => {
     expect(problems).toEqual([]);
     expect(described.size).toBeGreaterThan(30);
   });
-});
 
-describe('The figures', () => {
-  it('count each answer by operation and status', async () => {
-    const grown = await growth(async () => {
+  it('counts responses by operation and status', async () => {
+    const delta = await metricDelta(async () => {
       await list(3);
       expect(await create(2)).toEqual([201, 201]);
       const call = (path: string, method = 'GET', key = app.key): Promise<unknown> =>
@@ -139,7 +139,7 @@ describe('The figures', () => {
       await call('/v1/categories?a=b', 'GET', 'wrong');
       await call('/v1/categories', 'HEAD');
       await call('/v1/categories', 'DELETE');
-      await call('/v1/stubs/ending/1');
+      await call('/v1/stubs/deprecated/1');
       await call('/livez');
       await call('/nowhere');
       await sendRequest(`${app.url}/docs/swagger-ui.css`);
@@ -153,7 +153,7 @@ describe('The figures', () => {
       ['listCategories', 401, 1],
       ['createCategory', 201, 2],
       ['createCategory', 400, 1],
-      ['getEnding', 501, 1],
+      ['getDeprecated', 501, 1],
       ['unmatched', 404, 1],
       ['unmatched', 405, 1],
       ['/livez', 200, 1],
@@ -161,18 +161,18 @@ describe('The figures', () => {
       ['other', 200, 1],
       ['other', 400, 2],
     ];
-    expect(expected.map(([name, status]) => [name, status, grown(answers(name, status))])).toEqual(
-      expected,
-    );
+    expect(
+      expected.map(([name, status]) => [name, status, delta(responses(name, status))]),
+    ).toEqual(expected);
   });
 
-  it('time each answer', async () => {
+  it('measures response latency', async () => {
     const begin = performance.now();
-    const grown = await growth(() => list(20));
+    const delta = await metricDelta(() => list(20));
     const seconds = (performance.now() - begin) / 1000;
-    expect(grown(latency('count', 'listCategories'))).toBe(20);
-    expect(grown(latency('sum', 'listCategories'))).toBeGreaterThan(0);
-    expect(grown(latency('sum', 'listCategories'))).toBeLessThan(seconds);
+    expect(delta(latency('count', 'listCategories'))).toBe(20);
+    expect(delta(latency('sum', 'listCategories'))).toBeGreaterThan(0);
+    expect(delta(latency('sum', 'listCategories'))).toBeLessThan(seconds);
     const buckets = [...(await scrape())].filter(([series]) =>
       /_duration_seconds_bucket\{operation="listCategories",le=/.test(series),
     );
@@ -183,8 +183,8 @@ describe('The figures', () => {
     expect(counts.at(-1)).toBe((await scrape()).get(latency('count', 'listCategories')));
   });
 
-  it('put an answer into the bucket of its time, as one that waits for its body shows', async () => {
-    const grown = await growth(async () => {
+  it('includes the time spent waiting for the request body in the latency bucket', async () => {
+    const delta = await metricDelta(async () => {
       const body = '{"name":"slow"}';
       const request = rawRequest({
         method: 'POST',
@@ -200,11 +200,11 @@ describe('The figures', () => {
       await delay(300);
       expect((await slow.send(request.subarray(-5)).closed())[0]?.status).toBe(201);
     });
-    expect([grown(bucket('0.25')), grown(bucket('10'))]).toEqual([0, 1]);
-    expect(grown(latency('sum', 'createCategory'))).toBeGreaterThan(0.25);
+    expect([delta(bucket('0.25')), delta(bucket('10'))]).toEqual([0, 1]);
+    expect(delta(latency('sum', 'createCategory'))).toBeGreaterThan(0.25);
   });
 
-  it('say how many requests are in flight, also when their clients have gone', async () => {
+  it('tracks requests in flight, including those aborted by the client', async () => {
     expect(await inFlight()).toBe(1);
     const half = rawRequest({
       method: 'POST',
@@ -222,60 +222,60 @@ describe('The figures', () => {
     await waitFor(inFlight, (count) => count === 1, 5_000);
   });
 
-  it('tell lists that the snapshot served from those that made it anew', async () => {
+  it('counts list cache hits and rebuilds', async () => {
     await list();
     const hits = 'petstore_snapshot_hits_total{snapshot="categories"}';
     const rebuilds = 'petstore_snapshot_rebuilds_total{snapshot="categories"}';
-    const grown = await growth(async () => {
+    const delta = await metricDelta(async () => {
       await create(1);
       await list(20);
     });
-    // On SQLite the last use of the key, which is written once a minute, counts as a change too.
-    expect([1, 2]).toContain(grown(rebuilds));
-    expect(grown(hits) + grown(rebuilds)).toBe(20);
+    // On SQLite writing the last-used timestamp of the key, once a minute, also invalidates the cache.
+    expect([1, 2]).toContain(delta(rebuilds));
+    expect(delta(hits) + delta(rebuilds)).toBe(20);
   });
 
-  it('show how many creates share a statement', async () => {
+  it('records the batch size of inserts', async () => {
     await create(40);
-    const grown = await growth(() => create(40));
-    expect(grown(size('sum'))).toBe(40);
-    expect(grown(size('count'))).toBeGreaterThan(0);
-    expect(grown(size('count'))).toBeLessThan(40);
+    const delta = await metricDelta(() => create(40));
+    expect(delta(size('sum'))).toBe(40);
+    expect(delta(size('count'))).toBeGreaterThan(0);
+    expect(delta(size('count'))).toBeLessThan(40);
   });
 
-  it('count what fails in the database by its code, and what many requests share once', async () => {
+  it('counts database errors by code, once per failed batch', async () => {
     const code = TEST_DATABASE === 'sqlite' ? 'SQLITE_ERROR' : '42P01';
     await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
     let statuses: number[] = [];
-    const grown = await growth(async () => {
+    const delta = await metricDelta(async () => {
       statuses = await create(30);
     });
     await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
     expect(new Set(statuses)).toEqual(new Set([500]));
-    const errors = grown(`petstore_database_errors_total{code="${code}"}`);
-    expect(errors).toBe(grown('petstore_create_group_size_count{table="categories"}'));
+    const errors = delta(`petstore_database_errors_total{code="${code}"}`);
+    expect(errors).toBe(delta('petstore_create_group_size_count{table="categories"}'));
     expect(errors).toBeGreaterThan(0);
     await list();
   });
 
-  it('show how long the event loop was blocked, and what the process takes', async () => {
+  it('includes event loop lag and process resource usage', async () => {
     await scrape();
     await delay(50);
     const end = performance.now() + 300;
     while (performance.now() < end);
     await delay(50);
-    const figures = await scrape();
-    expect(figures.get('nodejs_eventloop_lag_max_seconds')).toBeGreaterThan(0.2);
-    expect(figures.get('process_resident_memory_bytes')).toBeGreaterThan(50e6);
-    expect(figures.get('process_cpu_seconds_total')).toBeGreaterThan(0.1);
-    expect(figures.get('process_open_fds')).toBeGreaterThan(10);
+    const values = await scrape();
+    expect(values.get('nodejs_eventloop_lag_max_seconds')).toBeGreaterThan(0.2);
+    expect(values.get('process_resident_memory_bytes')).toBeGreaterThan(50e6);
+    expect(values.get('process_cpu_seconds_total')).toBeGreaterThan(0.1);
+    expect(values.get('process_open_fds')).toBeGreaterThan(10);
   });
 
-  it('have no series, and no word, for what a client may choose', async () => {
+  it('contains no series or label for client-controlled input', async () => {
     const before = new Set((await scrape()).keys());
     for (let turn = 0; turn < 20; turn++) {
       await sendRequest(`${app.url}/v1/chosen-${turn}?chosen=${turn}`, { method: 'PROPFIND' });
-      await sendRequest(`${app.url}/v1/stubs/ending/chosen-${turn}`, {
+      await sendRequest(`${app.url}/v1/stubs/deprecated/chosen-${turn}`, {
         headers: jsonHeaders(app.key),
       });
     }
@@ -283,13 +283,15 @@ describe('The figures', () => {
     expect(text).not.toContain('chosen');
     expect(text).not.toContain(app.key);
     const added = [...(await scrape()).keys()].filter((series) => !before.has(series));
-    expect(added.filter((series) => !/operation="(getEnding|unmatched)"/.test(series))).toEqual([]);
+    expect(added.filter((series) => !/operation="(getDeprecated|unmatched)"/.test(series))).toEqual(
+      [],
+    );
   });
 });
 
-describeOnPostgres('On PostgreSQL the figures', () => {
-  it('show the connections', async () => {
-    // The pool holds ten connections: twelve sleeps leave two waiting.
+describeOnPostgres('GET /metrics on PostgreSQL', () => {
+  it('reports the connection pool', async () => {
+    // The pool has ten connections, so two of the twelve queries wait.
     const sleeps = Array.from({ length: 12 }, () => app.dataSource.query('SELECT pg_sleep(1.5)'));
     const busy = await waitFor(scrape, (now) => now.get('petstore_database_waiting') === 2, 5_000);
     expect(busy.get('petstore_database_connections{state="busy"}')).toBe(10);

@@ -11,7 +11,7 @@ let file: string;
 let app: TestApp;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-sqlite-'));
-  file = join(directory, 'a', 'new folder', 'pets.sqlite');
+  file = join(directory, 'missing', 'nested folder', 'pets.sqlite');
   app = await startApp({ config: { database: { type: 'sqlite', file } } });
 });
 afterAll(async () => {
@@ -19,47 +19,51 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-it.each([
-  ['journal_mode', 'wal'],
-  // 2 is FULL (https://sqlite.org/pragma.html#pragma_synchronous).
-  ['synchronous', 2],
-  ['foreign_keys', 1],
-])('The connection to SQLite has %s = %s', async (pragma, value) => {
-  expect(await app.dataSource.query(`PRAGMA ${pragma}`)).toEqual([{ [pragma]: value }]);
+describe('SQLite database', () => {
+  it.each([
+    ['journal_mode', 'wal'],
+    // 2 is FULL (https://sqlite.org/pragma.html#pragma_synchronous).
+    ['synchronous', 2],
+    ['foreign_keys', 1],
+  ])('is opened with %s = %s', async (pragma, value) => {
+    expect(await app.dataSource.query(`PRAGMA ${pragma}`)).toEqual([{ [pragma]: value }]);
+  });
+
+  it('is created together with its parent directories', () => {
+    const database = new Database(file, { readonly: true, fileMustExist: true });
+    expect(database.prepare('SELECT count(*) FROM "migrations"').pluck().get()).toBeGreaterThan(0);
+    database.close();
+  });
+
+  it('uses AUTOINCREMENT, so that ids are never reused', async () => {
+    const tables = await app.dataSource.query<{ name: string; sql: string }[]>(
+      `SELECT "name", "sql" FROM "sqlite_master" WHERE "name" IN ('categories', 'api_keys') ORDER BY 1`,
+    );
+    expect(tables.map(({ name }) => name)).toEqual(['api_keys', 'categories']);
+    for (const { sql } of tables) expect(sql).toMatch(/"id" integer PRIMARY KEY AUTOINCREMENT/i);
+  });
 });
 
-it('The folder of the database is made', () => {
-  const database = new Database(file, { readonly: true, fileMustExist: true });
-  expect(database.prepare('SELECT count(*) FROM "migrations"').pluck().get()).toBeGreaterThan(0);
-  database.close();
-});
-
-it('Ids are counted by AUTOINCREMENT, so that none is given twice', async () => {
-  const tables = await app.dataSource.query<{ name: string; sql: string }[]>(
-    `SELECT "name", "sql" FROM "sqlite_master" WHERE "name" IN ('categories', 'api_keys') ORDER BY 1`,
-  );
-  expect(tables.map(({ name }) => name)).toEqual(['api_keys', 'categories']);
-  for (const { sql } of tables) expect(sql).toMatch(/"id" integer PRIMARY KEY AUTOINCREMENT/i);
-});
-
-it('A create waits while another process writes', async () => {
-  const write = `
+describe('POST /v1/categories', () => {
+  it('waits while another process is writing to the database', async () => {
+    const write = `
     const Database = require('better-sqlite3');
     const database = new Database(process.argv[1]);
     database.exec('BEGIN IMMEDIATE');
     database.exec('INSERT INTO "categories" ("name") VALUES (\\'theirs\\')');
     process.stdout.write('writing');
     setTimeout(() => { database.exec('COMMIT'); database.close(); }, 300);`;
-  const other = spawn(process.execPath, ['--input-type=commonjs', '-e', write, file]);
-  const exit = once(other, 'exit');
-  await once(other.stdout, 'data');
-  const response = await app
-    .http()
-    .post('/v1/categories')
-    .auth(app.key, { type: 'bearer' })
-    .send({ name: 'ours' });
-  expect(response.status).toBe(201);
-  expect(await exit).toEqual([0, null]);
-  const { body } = await app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
-  expect((body as { name: string }[]).map(({ name }) => name)).toEqual(['theirs', 'ours']);
+    const writer = spawn(process.execPath, ['--input-type=commonjs', '-e', write, file]);
+    const exit = once(writer, 'exit');
+    await once(writer.stdout, 'data');
+    const response = await app
+      .http()
+      .post('/v1/categories')
+      .auth(app.key, { type: 'bearer' })
+      .send({ name: 'ours' });
+    expect(response.status).toBe(201);
+    expect(await exit).toEqual([0, null]);
+    const { body } = await app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
+    expect((body as { name: string }[]).map(({ name }) => name)).toEqual(['theirs', 'ours']);
+  });
 });

@@ -7,7 +7,7 @@ import { buildOnce } from './support/build.js';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/* oxlint-disable-next-line typescript/no-explicit-any -- any part of a document may be changed */
+/* oxlint-disable-next-line typescript/no-explicit-any -- the tests change arbitrary parts of a document */
 type Document = any;
 
 let published: Document;
@@ -18,41 +18,50 @@ beforeAll(async () => {
 const schemas = (document: Document): Document => document.components.schemas;
 const responses = (document: Document): Document => document.paths['/categories'].post.responses;
 
-/** What the check says of a change: the kinds of all differences that it finds. */
-function kindsOf(change: (document: Document) => void, before = published): string[] {
+/** Returns the distinct kinds of all differences that a change causes. */
+function getDiffKinds(change: (document: Document) => void, before = published): string[] {
   const after = structuredClone(before);
   change(after);
   return [...new Set(compare(before, after).map(({ kind }) => kind))];
 }
 
-/** What the check says where an operation is removed that has these marks. */
-function kindsOfRemoval(marks: object): string[] {
+/** Returns the kinds of differences when an operation with these properties is removed. */
+function getRemovalKinds(properties: object): string[] {
   const before = structuredClone(published);
-  before.paths['/colours'] = { get: { ...before.paths['/categories'].get, ...marks } };
-  return kindsOf((d) => delete d.paths['/colours'], before);
+  before.paths['/colours'] = { get: { ...before.paths['/categories'].get, ...properties } };
+  return getDiffKinds((d) => delete d.paths['/colours'], before);
 }
 
-describe('A change of the document', () => {
+describe('compare', () => {
   it.each<[string, (document: Document) => void]>([
     ['removes an operation', (d) => delete d.paths['/categories'].post],
-    ['removes a property of an answer', (d) => delete schemas(d).Category.properties.description],
-    ['removes a property of a body', (d) => delete schemas(d).NewCategory.properties.description],
-    ['may leave a property out', (d) => schemas(d).Category.required.pop()],
-    ['asks for a property', (d) => schemas(d).NewCategory.required.push('description')],
+    ['removes a response property', (d) => delete schemas(d).Category.properties.description],
+    ['removes a request property', (d) => delete schemas(d).NewCategory.properties.description],
+    ['makes a response property optional', (d) => schemas(d).Category.required.pop()],
     [
-      'asks for a parameter',
+      'requires another request property',
+      (d) => schemas(d).NewCategory.required.push('description'),
+    ],
+    [
+      'requires a parameter',
       (d) =>
         (d.paths['/categories'].get.parameters = [
           { name: 'page', in: 'query', required: true, schema: { type: 'integer' } },
         ]),
     ],
-    ['narrows a limit', (d) => (schemas(d).NewCategory.properties.name.maxLength = 50)],
+    ['lowers a maximum length', (d) => (schemas(d).NewCategory.properties.name.maxLength = 50)],
     ['narrows a pattern', (d) => (schemas(d).NewCategory.properties.name.pattern = '^[a-z]+$')],
-    ['lists the values', (d) => (schemas(d).NewCategory.properties.name.enum = ['dog'])],
-    ['changes the type of an answer', (d) => (schemas(d).Category.properties.id.type = 'string')],
-    ['changes the type of a body', (d) => (schemas(d).NewCategory.properties.name.type = 'number')],
+    ['adds an enum', (d) => (schemas(d).NewCategory.properties.name.enum = ['dog'])],
     [
-      'changes a status',
+      'changes the type of a response property',
+      (d) => (schemas(d).Category.properties.id.type = 'string'),
+    ],
+    [
+      'changes the type of a request property',
+      (d) => (schemas(d).NewCategory.properties.name.type = 'number'),
+    ],
+    [
+      'changes a response status',
       (d) => {
         responses(d)['200'] = responses(d)['201'];
         delete responses(d)['201'];
@@ -67,48 +76,54 @@ describe('A change of the document', () => {
       },
     ],
     ['renames an operation', (d) => (d.paths['/categories'].get.operationId = 'getCategories')],
-    ['wants another kind of key', (d) => (d.components.securitySchemes.apiKey.scheme = 'basic')],
-    ['changes who may call', (d) => (d.security = [{ other: [] }])],
-  ])('breaks clients where it %s', (_what, change) => {
-    expect(kindsOf(change)).toContain('breaking');
+    [
+      'changes the authentication scheme',
+      (d) => (d.components.securitySchemes.apiKey.scheme = 'basic'),
+    ],
+    ['changes the security requirement', (d) => (d.security = [{ other: [] }])],
+  ])('treats a change as breaking if it %s', (_label, change) => {
+    expect(getDiffKinds(change)).toContain('breaking');
   });
 
   it.each<[string, (document: Document) => void]>([
     ['adds an operation', (d) => (d.paths['/colours'] = { get: d.paths['/store/orders'].get })],
-    ['adds a property', (d) => (schemas(d).Category.properties.colour = { type: 'string' })],
     [
-      'adds a property called type',
+      'adds a response property',
+      (d) => (schemas(d).Category.properties.colour = { type: 'string' }),
+    ],
+    [
+      'adds a property named type',
       (d) => (schemas(d).Category.properties.type = { type: 'string' }),
     ],
     [
-      'takes a property more',
+      'adds an optional request property',
       (d) => (schemas(d).NewCategory.properties.colour = { type: 'string' }),
     ],
-    ['widens a limit', (d) => (schemas(d).NewCategory.properties.name.maxLength = 200)],
-    ['adds an answer', (d) => (responses(d)['409'] = { description: 'It is there already.' })],
-    ['says it in other words', (d) => (d.info.description = 'Pets.')],
+    ['raises a maximum length', (d) => (schemas(d).NewCategory.properties.name.maxLength = 200)],
+    ['adds a response status', (d) => (responses(d)['409'] = { description: 'Already exists.' })],
+    ['changes the description', (d) => (d.info.description = 'Pets.')],
     [
-      'describes the key in other words',
+      'changes the description of the security scheme',
       (d) => (d.components.securitySchemes.apiKey.description = 'A key.'),
     ],
     ['deprecates an operation', (d) => (d.paths['/categories'].get.deprecated = true)],
-  ])('is named, and breaks nobody, where it %s', (_what, change) => {
-    expect(kindsOf(change)).toEqual(['other']);
+  ])('treats a change as compatible if it %s', (_label, change) => {
+    expect(getDiffKinds(change)).toEqual(['other']);
   });
 
-  it('may break an operation that says it may still change, or whose sunset has passed', () => {
-    expect(kindsOfRemoval({ 'x-stability': 'experimental' })).toEqual(['allowed']);
+  it('allows breaking changes of experimental operations and after the sunset date', () => {
+    expect(getRemovalKinds({ 'x-stability': 'experimental' })).toEqual(['allowed']);
     const deprecated = { deprecated: true, 'x-deprecated-since': '2026-11-01' };
-    expect(kindsOfRemoval({ ...deprecated, 'x-sunset': '2999-11-01' })).toEqual(['breaking']);
-    expect(kindsOfRemoval({ ...deprecated, 'x-sunset': '2026-11-02' })).toEqual(['allowed']);
+    expect(getRemovalKinds({ ...deprecated, 'x-sunset': '2999-11-01' })).toEqual(['breaking']);
+    expect(getRemovalKinds({ ...deprecated, 'x-sunset': '2026-11-02' })).toEqual(['allowed']);
   });
 
-  it('is nothing where nothing has changed', () => {
+  it('reports nothing for identical documents', () => {
     expect(compare(published, structuredClone(published))).toEqual([]);
   });
 });
 
-describe('The command', () => {
+describe('npm run openapi:check', () => {
   let directory: string;
   beforeAll(async () => {
     await buildOnce();
@@ -116,8 +131,10 @@ describe('The command', () => {
   }, 120_000);
   afterAll(() => rm(directory, { recursive: true }));
 
-  /** Compares openapi.json with an older document. */
-  async function check(change: (older: Document) => void): Promise<{ code: number; out: string }> {
+  /** Runs the command against a modified copy of openapi.json, used as the older document. */
+  async function compareWithOlder(
+    change: (older: Document) => void,
+  ): Promise<{ code: number; out: string }> {
     const script = join(await buildOnce(), 'conformance/openapi-check.js');
     const file = join(directory, 'older.json');
     const older = structuredClone(published);
@@ -130,8 +147,8 @@ describe('The command', () => {
     });
   }
 
-  it('names what breaks clients, and fails', async () => {
-    const { code, out } = await check(
+  it('lists breaking changes and exits with 1', async () => {
+    const { code, out } = await compareWithOlder(
       (older) => (schemas(older).Category.properties.id.type = 'string'),
     );
     expect(code).toBe(1);
@@ -140,8 +157,8 @@ describe('The command', () => {
     );
   });
 
-  it('lets a new major version break', async () => {
-    const { code, out } = await check((older) => {
+  it('allows breaking changes in a new major version', async () => {
+    const { code, out } = await compareWithOlder((older) => {
       older.info.version = '0.9.0';
       schemas(older).Category.properties.id.type = 'string';
     });
@@ -149,8 +166,8 @@ describe('The command', () => {
     expect(code).toBe(0);
   });
 
-  it('passes what breaks nobody', async () => {
-    const { code, out } = await check((older) => delete older.paths['/store/orders']);
+  it('exits with 0 for compatible changes', async () => {
+    const { code, out } = await compareWithOlder((older) => delete older.paths['/store/orders']);
     expect(out).toContain('paths > /store/orders > get was added');
     expect(code).toBe(0);
   });

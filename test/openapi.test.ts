@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-/** Every operation of the document: its method and path, and what it says. */
+/** Returns every operation of the OpenAPI document as pairs of `method path` and operation. */
 function operations(): [string, Operation][] {
   const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'] as const;
   return Object.entries(document.paths).flatMap(([path, item]) =>
@@ -39,20 +39,20 @@ function operations(): [string, Operation][] {
   );
 }
 
-describe('The document', () => {
-  it('has the version of the interface and of OpenAPI', () => {
+describe('OpenAPI document', () => {
+  it('declares the OpenAPI version and the API version', () => {
     expect(document.openapi).toBe('3.0.3');
     expect(document.info).toMatchObject({ title: 'Petstore', version: '1.0.0' });
   });
 
-  it('lists every error code in its description', () => {
+  it('lists every error code in the description', () => {
     const codes = Object.entries(ERROR_CODES);
     expect(codes.length).toBeGreaterThan(10);
     for (const [code, { status, description }] of codes)
       expect(document.info.description).toContain(`| \`${code}\` | ${status} | ${description} |`);
   });
 
-  it('has the operations of the interface, with the paths as the interface writes them', () => {
+  it('contains the specified operations and paths', () => {
     expect(
       Object.fromEntries(operations().map(([key, { operationId }]) => [key, operationId])),
     ).toMatchObject({
@@ -63,14 +63,14 @@ describe('The document', () => {
     });
   });
 
-  it('takes its servers from the configuration', () => {
+  it('lists the configured servers', () => {
     expect(document.servers).toEqual([
       { url: PRODUCTION, description: 'Production' },
       { url: STAGING, description: 'Staging' },
     ]);
   });
 
-  it('has one server where no staging deployment is configured', async () => {
+  it('lists one server when no staging deployment is configured', async () => {
     const local = await startApp();
     try {
       const { body } = await local.http().get('/openapi.json');
@@ -82,7 +82,7 @@ describe('The document', () => {
     }
   });
 
-  it('has an operation of another version under its own path, with servers that end before it', async () => {
+  it('lists an operation of another version under its versioned path, with unversioned servers', async () => {
     @Controller('categories')
     class NextController {
       @Get()
@@ -106,27 +106,27 @@ describe('The document', () => {
         ['/v2/categories', []],
         ['/v1/categories', []],
       ] as const) {
-        const answer = await next.http().get(path).auth(next.key, { type: 'bearer' });
-        expect([path, answer.status, answer.body]).toEqual([path, 200, body]);
+        const response = await next.http().get(path).auth(next.key, { type: 'bearer' });
+        expect([path, response.status, response.body]).toEqual([path, 200, body]);
       }
     } finally {
       await next.stop();
     }
   });
 
-  it('asks every operation for an API key as a bearer token', () => {
+  it('requires an API key as bearer token for every operation', () => {
     const schemes = document.components!.securitySchemes!;
     const [name, ...others] = Object.keys(schemes);
     expect(others).toEqual([]);
     expect(schemes[name!]).toMatchObject({ type: 'http', scheme: 'bearer' });
-    // A key is no JSON Web Token, which is what Nest would say of it.
+    // Nest defaults to `bearerFormat: 'JWT'`; API keys are not JSON Web Tokens.
     expect(schemes[name!]).not.toMatchObject({ bearerFormat: 'JWT' });
     expect(document.security).toEqual([{ [name!]: [] }]);
     for (const [, { security }] of operations())
       expect(security ?? document.security).toEqual(document.security);
   });
 
-  it('declares the errors of every operation, with the Error body', () => {
+  it('declares the error responses of every operation with the Error schema', () => {
     expect(operations().length).toBeGreaterThanOrEqual(4);
     for (const [key, { responses }] of operations()) {
       for (const status of ['401', 'default', ...(key.startsWith('post') ? ['400'] : [])]) {
@@ -151,7 +151,7 @@ describe('The document', () => {
     ).toEqual([]);
   });
 
-  it('says what listing answers', () => {
+  it('describes the response of listCategories', () => {
     const { responses, requestBody, parameters } = document.paths['/categories']!.get!;
     expect(responses['200']).toMatchObject({
       description: 'All categories available.',
@@ -165,7 +165,7 @@ describe('The document', () => {
     expect(parameters ?? []).toEqual([]);
   });
 
-  it('says what creating takes and answers', () => {
+  it('describes the request body and responses of createCategory', () => {
     const { responses, requestBody, parameters } = document.paths['/categories']!.post!;
     expect(requestBody).toMatchObject({
       required: true,
@@ -194,7 +194,7 @@ describe('The document', () => {
     example: expect.any(String),
   };
 
-  it('has the schemas of the interface, exactly', () => {
+  it('defines exactly the specified schemas', () => {
     const { Category, NewCategory, Error } = document.components!.schemas!;
     expect({ Category, NewCategory, Error }).toEqual({
       Category: {
@@ -238,7 +238,7 @@ describe('The document', () => {
     });
   });
 
-  it('gives a pattern that takes the names which the service takes', async () => {
+  it('declares a name pattern that matches exactly the accepted names', async () => {
     const schema = document.components!.schemas!['NewCategory']!;
     const property = 'properties' in schema ? schema.properties!['name']! : {};
     const pattern = new RegExp('pattern' in property ? property.pattern! : 'missing', 'u');
@@ -253,7 +253,7 @@ describe('The document', () => {
     }
   });
 
-  it('raises no error under the recommended rules of Redocly', async () => {
+  it("passes Redocly's recommended rules", async () => {
     const directory = await mkdtemp(join(tmpdir(), 'petstore-openapi-'));
     try {
       const file = join(directory, 'openapi.json');
@@ -261,7 +261,7 @@ describe('The document', () => {
       const { totals, problems } = await lint(file);
       expect(problems.filter(({ severity }) => severity === 'error')).toEqual([]);
       expect(totals).toMatchObject({ errors: 0, ignored: 0 });
-      // Had nothing been looked at, nothing would be wrong.
+      // Proves that the linter reports errors at all.
       await writeFile(file, JSON.stringify({ ...document, paths: undefined }));
       expect((await lint(file)).totals.errors).toBeGreaterThan(0);
     } finally {
@@ -275,7 +275,7 @@ interface LintReport {
   readonly problems: readonly { readonly severity: string; readonly message: string }[];
 }
 
-/** Checks an OpenAPI document with Redocly's recommended rules, offline. */
+/** Lints an OpenAPI document with Redocly's recommended rules, offline. */
 function lint(file: string): Promise<LintReport> {
   const cli = join(ROOT, 'node_modules/@redocly/cli/bin/cli.js');
   const env = { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' };
@@ -284,20 +284,20 @@ function lint(file: string): Promise<LintReport> {
       process.execPath,
       [cli, 'lint', '--extends=recommended', '--format=json', file],
       { env, timeout: 60_000 },
-      // The process fails where it finds errors; they are in its report.
+      // The exit code is non-zero if there are lint errors; the report contains them.
       (_error, stdout, stderr) => {
         try {
           resolve(JSON.parse(stdout) as LintReport);
         } catch {
-          reject(new Error(`Redocly gave no report: ${stderr}`));
+          reject(new Error(`Redocly produced no report: ${stderr}`));
         }
       },
     );
   });
 }
 
-describe('The addresses of the document', () => {
-  it('are public, and give the same as JSON and as YAML', async () => {
+describe('GET /openapi.json and /openapi.yaml', () => {
+  it('returns the same document as JSON and as YAML without a key', async () => {
     const json = await app.http().get('/openapi.json');
     expect(json.status).toBe(200);
     expect(json.type).toBe('application/json');
@@ -309,20 +309,20 @@ describe('The addresses of the document', () => {
     expect(parseYaml(text)).toEqual(json.body);
   });
 
-  it('take no version', async () => {
+  it('returns 404 for versioned paths', async () => {
     for (const path of ['/v1/openapi.json', '/v1/openapi.yaml', '/v1/docs'])
       expect((await app.http().get(path)).status).toBe(404);
   });
 });
 
-/** A document without the addresses of its deployments, which paths of another version have too. */
+/** Removes the server URLs from a document and its paths. */
 function withoutServers({ servers: _servers, paths, ...rest }: OpenAPIObject): object {
   const items = Object.entries(paths).map(([path, { servers: _own, ...item }]) => [path, item]);
   return { ...rest, paths: Object.fromEntries(items) as object };
 }
 
-describe('The committed openapi.json', () => {
-  it('is what the code says; `npm run openapi` writes it', async () => {
+describe('Committed openapi.json', () => {
+  it('matches the output of `npm run openapi`', async () => {
     const committed = await readFile(join(ROOT, 'openapi.json'), 'utf8');
     expect(committed).toBe(await renderDocument());
     expect(committed.endsWith('}\n')).toBe(true);
@@ -333,7 +333,7 @@ describe('The committed openapi.json', () => {
     expect(withoutServers(parsed)).toEqual(withoutServers(document));
   });
 
-  it('is sorted', async () => {
+  it('has sorted keys', async () => {
     const committed: unknown = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8'));
     const objects: object[] = [];
     const collect = (value: unknown): void => {
@@ -343,14 +343,14 @@ describe('The committed openapi.json', () => {
     };
     collect(committed);
     expect(objects.length).toBeGreaterThan(50);
-    // Names that are whole numbers come first in every object, ascending.
+    // JavaScript orders integer keys (the statuses) first, ascending, like `toSorted` does.
     for (const object of objects)
       expect(Object.keys(object)).toEqual(Object.keys(object).toSorted());
   });
 });
 
 describe('Swagger UI', () => {
-  it('is public, and shows the document', async () => {
+  it('serves the OpenAPI document without a key', async () => {
     const page = await app.http().get('/docs').redirects(1);
     expect(page.status).toBe(200);
     expect(page.type).toBe('text/html');
@@ -362,12 +362,12 @@ describe('Swagger UI', () => {
     expect(init.text).toContain(PRODUCTION);
   });
 
-  it('keeps a key that was entered over a reload', async () => {
+  it('persists the entered key across reloads', async () => {
     const { text } = await app.http().get('/docs/swagger-ui-init.js');
     expect(text).toMatch(/"persistAuthorization": true/);
   });
 
-  it('finds every file that its page names', async () => {
+  it('serves every file that the page references', async () => {
     const { text } = await app.http().get('/docs').redirects(1);
     const files = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => file!);
     expect(files.length).toBeGreaterThan(3);

@@ -2,8 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
-import { databaseOptions } from '../src/platform/database/data-source-options.js';
+import type { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
+import { createDataSource } from '../src/data-source.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import {
   type HttpResponse,
@@ -16,13 +16,13 @@ import { ServiceProcess } from './support/service-process.js';
 import { waitFor } from './support/wait.js';
 
 const BOOTSTRAP_KEY = 'bootstrap-0123456789-abcdefghijklmnop';
-/** What the issue allows a stop. */
-const STOP_LIMIT = 10_000;
+/** The maximum duration of a graceful shutdown. */
+const SHUTDOWN_TIMEOUT_MS = 10_000;
 
 let database: TestDatabase;
 let directory: string;
 let services: ServiceProcess[];
-/** Every key that a test has used: none may be seen in any output. */
+/** API keys used by a test; none of them may appear in any output. */
 let keys: Set<string>;
 beforeEach(async () => {
   database = await createDatabase();
@@ -36,9 +36,9 @@ afterEach(async () => {
   await database.drop();
   await rm(directory, { recursive: true, force: true });
   for (const { output } of services) {
-    const log = output.replace(firstKeyOffer(output)?.text ?? '', '');
+    const log = output.replace(parseInitialKeyBanner(output)?.text ?? '', '');
     const leaked = [...keys].filter((key) => log.includes(key));
-    if (leaked.length > 0) throw new Error(`The output shows the keys ${leaked.join(', ')}`);
+    if (leaked.length > 0) throw new Error(`The output contains the keys ${leaked.join(', ')}`);
   }
 });
 
@@ -48,7 +48,7 @@ async function start(env: NodeJS.ProcessEnv = {}): Promise<ServiceProcess> {
   return service;
 }
 
-/** Starts the service with a key, and waits until it listens. */
+/** Starts the service with an API key and waits until it listens. */
 async function serve(
   env: NodeJS.ProcessEnv = {},
 ): Promise<{ service: ServiceProcess; url: string }> {
@@ -56,18 +56,18 @@ async function serve(
   return { service, url: await service.waitUntilListening() };
 }
 
-/** What a first start prints: the key, and the line to try it with. */
-function firstKeyOffer(
+/** Parses the API key and the curl command that the first start prints. */
+function parseInitialKeyBanner(
   output: string,
 ): { text: string; key: string; authorization: string; address: string } | undefined {
-  const offer =
-    /Your API key, shown only this once: +(?<key>\S+)\s+curl -H 'Authorization: (?<authorization>[^']+)' (?<address>\S+)/.exec(
+  const banner =
+    /API key \(shown only once\): +(?<key>\S+)\s+curl -H 'Authorization: (?<authorization>[^']+)' (?<address>\S+)/.exec(
       output,
     );
-  const { key, authorization, address } = offer?.groups ?? {};
-  return offer === null
+  const { key, authorization, address } = banner?.groups ?? {};
+  return banner === null
     ? undefined
-    : { text: offer[0], key: key!, authorization: authorization!, address: address! };
+    : { text: banner[0], key: key!, authorization: authorization!, address: address! };
 }
 
 const list = (
@@ -92,7 +92,7 @@ interface Created {
 
 const byId = (a: Created, b: Created): number => a.id - b.id;
 
-/** Sends a signal, and waits until the service has ended. */
+/** Sends a signal and waits until the service exits. */
 async function stopWith(
   signal: NodeJS.Signals,
   service: ServiceProcess,
@@ -105,7 +105,7 @@ async function stopWith(
 async function connectToDatabase<T>(
   use: (dataSource: PetstoreDataSource) => Promise<T>,
 ): Promise<T> {
-  const dataSource = new PetstoreDataSource(databaseOptions(database.config));
+  const dataSource = createDataSource(database.config);
   await dataSource.initialize();
   try {
     return await use(dataSource);
@@ -114,8 +114,8 @@ async function connectToDatabase<T>(
   }
 }
 
-describe('The first start', () => {
-  it('makes one key and prints it once, with a line to try it and the addresses', async () => {
+describe('first startup', () => {
+  it('creates one API key and prints it once with a curl command and the URLs', async () => {
     const first = await start();
     const url = await first.waitUntilListening();
     await waitFor(
@@ -123,17 +123,17 @@ describe('The first start', () => {
       (output) => output.includes('/docs'),
       10_000,
     );
-    const offer = firstKeyOffer(first.stdout)!;
-    expect(offer.key).toMatch(/^pet_[\w-]{43}$/);
-    expect(first.output.split(offer.key)).toHaveLength(3);
-    expect(offer.address).toBe(`${url}/v1/categories`);
-    keys.add(offer.key);
+    const banner = parseInitialKeyBanner(first.stdout)!;
+    expect(banner.key).toMatch(/^pet_[\w-]{43}$/);
+    expect(first.output.split(banner.key)).toHaveLength(3);
+    expect(banner.address).toBe(`${url}/v1/categories`);
+    keys.add(banner.key);
 
-    const answer = await sendRequest(offer.address, {
-      headers: { authorization: offer.authorization },
+    const response = await sendRequest(banner.address, {
+      headers: { authorization: banner.authorization },
     });
-    expect(answer.status).toBe(200);
-    expect(parse(answer)).toEqual([]);
+    expect(response.status).toBe(200);
+    expect(parse(response)).toEqual([]);
 
     const addresses = first.stdout.match(/http:\/\/\S+/g)!;
     expect(addresses).toContain(`${url}/v1`);
@@ -143,19 +143,19 @@ describe('The first start', () => {
 
     const second = await start();
     const again = await second.waitUntilListening();
-    expect((await list(again, offer.key)).status).toBe(200);
+    expect((await list(again, banner.key)).status).toBe(200);
     await second.stop();
     expect(second.output).not.toMatch(/pet_|curl|shown only/);
   });
 
-  it('takes the key of BOOTSTRAP_API_KEY and prints none', async () => {
+  it('accepts BOOTSTRAP_API_KEY and prints no key', async () => {
     const { service, url } = await serve();
     expect((await list(url)).status).toBe(200);
     await service.stop();
     expect(service.output).not.toMatch(/pet_|curl|shown only/);
   });
 
-  it('prints no key in production, and says how to make one', async () => {
+  it('prints no key in production but logs how to create one', async () => {
     const service = await start({ NODE_ENV: 'production' });
     const url = await service.waitUntilListening();
     const output = await waitFor(
@@ -169,21 +169,21 @@ describe('The first start', () => {
       .map((line) => JSON.parse(line) as { level: string; message: string })
       .filter(({ level }) => level === 'warn');
     expect(warnings.map(({ message }) => message)).toEqual([
-      expect.stringMatching(/no API key.*keys(\.js)? .*create/i),
+      expect.stringMatching(/^No API keys exist\. Create one with: .*keys(\.js)? .*create/),
     ]);
     expect((await list(url)).status).toBe(401);
     await service.stop();
     expect(service.output).not.toMatch(/pet_|curl|shown only/);
   });
 
-  it('in production takes the key of BOOTSTRAP_API_KEY and warns of nothing', async () => {
+  it('accepts BOOTSTRAP_API_KEY in production without warnings', async () => {
     const { service, url } = await serve({ NODE_ENV: 'production' });
     expect((await list(url)).status).toBe(200);
     await service.stop();
     expect(service.output).not.toContain('"warn"');
   });
 
-  it('of two at the same moment on the same empty database succeeds for both', async () => {
+  it('succeeds for two instances starting simultaneously on one empty database', async () => {
     const both = await Promise.all([serve(), serve()]);
     const [first, second] = both.map(({ url }) => url);
     expect((await create(first!, 'dog')).status).toBe(201);
@@ -191,8 +191,8 @@ describe('The first start', () => {
   });
 });
 
-describe('A restart', () => {
-  it('keeps the categories and the keys', async () => {
+describe('restart', () => {
+  it('keeps the categories and API keys', async () => {
     const before = await serve();
     expect((await create(before.url, 'dog')).status).toBe(201);
     expect((await create(before.url, 'cat')).status).toBe(201);
@@ -203,8 +203,10 @@ describe('A restart', () => {
     const after = await serve({ BOOTSTRAP_API_KEY: '' });
     expect(parse(await list(after.url))).toEqual(categories);
   });
+});
 
-  it('after a kill keeps every create that was answered', async () => {
+describe('durability', () => {
+  it('keeps every acknowledged create after SIGKILL', async () => {
     const before = await serve();
     const created = await Promise.all(
       Array.from({ length: 20 }, (_, index) => create(before.url, `category ${index}`)),
@@ -214,13 +216,13 @@ describe('A restart', () => {
     expect(await before.service.exited).toMatchObject({ signal: 'SIGKILL' });
     const after = await serve();
     expect(parse(await list(after.url))).toEqual(
-      created.map((answer) => parse(answer) as Created).toSorted(byId),
+      created.map((response) => parse(response) as Created).toSorted(byId),
     );
   });
 });
 
-describe('The configuration', () => {
-  it('that is not usable ends the start with every problem by name, and no value', async () => {
+describe('configuration', () => {
+  it('ends startup by reporting every invalid variable by name, never its value', async () => {
     const service = await start({
       PORT: 'SECRET1',
       BOOTSTRAP_API_KEY: 'SECRET2',
@@ -233,11 +235,11 @@ describe('The configuration', () => {
     for (const name of ['PORT', 'BOOTSTRAP_API_KEY', 'LOG_LEVEL', 'DATABASE_URL'])
       expect(service.stderr).toContain(`${name} must `);
     expect(service.output).not.toContain('SECRET');
-    // It is the operator's to mend: a stack would be of no help.
+    // A stack trace would not help the operator to fix the configuration.
     expect(service.output).not.toMatch(/^\s+at /m);
   });
 
-  it('is read from a .env file too, which the environment outdoes', async () => {
+  it('reads a .env file, which the environment overrides', async () => {
     await writeFile(
       join(directory, '.env'),
       `BOOTSTRAP_API_KEY=${BOOTSTRAP_KEY}\nPUBLIC_BASE_URL=https://file.example/v1\nSTAGING_BASE_URL=https://staging.example/v1\n`,
@@ -254,7 +256,7 @@ describe('The configuration', () => {
     ]);
   });
 
-  it('with a port that is in use ends the start with a message that says so', async () => {
+  it('ends startup with a clear message if the port is in use', async () => {
     const { url } = await serve();
     const { port } = new URL(url);
     const second = await start({ PORT: port, BOOTSTRAP_API_KEY: BOOTSTRAP_KEY });
@@ -265,12 +267,12 @@ describe('The configuration', () => {
   });
 });
 
-describe('The logs', () => {
-  it('are lines of JSON in production, with the request id of what failed and without any key', async () => {
+describe('log output', () => {
+  it('contains one JSON object per line in production, with the ids of failed requests and no API keys', async () => {
     const { service, url } = await serve({ NODE_ENV: 'production', LOG_LEVEL: 'verbose' });
-    const wrongKey = `pet_${'B'.repeat(43)}`;
-    keys.add(wrongKey);
-    expect((await list(url, wrongKey)).status).toBe(401);
+    const invalidKey = `pet_${'B'.repeat(43)}`;
+    keys.add(invalidKey);
+    expect((await list(url, invalidKey)).status).toBe(401);
     expect((await sendRequest(`${url}/v1/categories?key=${BOOTSTRAP_KEY}`)).status).toBe(401);
     await connectToDatabase((dataSource) =>
       dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"'),
@@ -294,12 +296,12 @@ describe('The logs', () => {
     }
     const errors = entries.filter(({ level }) => level === 'error');
     expect(JSON.stringify(errors)).toContain('request-4711');
-    // The cause is for the operator alone.
+    // Only the logs reveal the cause.
     expect(JSON.stringify(errors)).toMatch(/categories/);
     expect(failed.body.toString()).not.toMatch(/categories/);
   });
 
-  it('are text that a person reads otherwise', async () => {
+  it('is plain text outside production', async () => {
     const { service } = await serve();
     await service.stop();
     const lines = service.output.trim().split('\n');
@@ -308,52 +310,52 @@ describe('The logs', () => {
   });
 });
 
-describe('The health routes', () => {
-  it('say that the process lives and that it is ready', async () => {
+describe('GET /livez and GET /readyz', () => {
+  it('returns 200 when the service is live and ready', async () => {
     const { url } = await serve();
     for (const path of ['/livez', '/readyz']) {
-      const answer = await sendRequest(url + path);
-      expect(answer.status).toBe(200);
-      expect(parse(answer)).toEqual({ status: 'ok' });
+      const response = await sendRequest(url + path);
+      expect(response.status).toBe(200);
+      expect(parse(response)).toEqual({ status: 'ok' });
     }
   });
 });
 
-describe('A stop', () => {
+describe('graceful shutdown', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
-    'with %s ends well within 10 seconds, whatever idle clients hold open',
+    'exits with code 0 within 10 seconds of %s despite idle connections',
     async (signal) => {
       const { service, url } = await serve();
       const agent = new Agent({ keepAlive: true });
       const idle = await Promise.all([1, 2, 3].map(() => list(url, BOOTSTRAP_KEY, { agent })));
       expect(idle.map(({ status }) => status)).toEqual([200, 200, 200]);
       const silent = await RawConnection.open(url);
-      const half = (await RawConnection.open(url)).send('GET /livez HTTP/1.1\r\nHost: pets');
+      const partial = (await RawConnection.open(url)).send('GET /livez HTTP/1.1\r\nHost: pets');
       const { milliseconds, ...exit } = await stopWith(signal, service);
       agent.destroy();
       silent.close();
-      half.close();
+      partial.close();
       expect(exit).toEqual({ code: 0, signal: null });
-      expect(milliseconds).toBeLessThan(STOP_LIMIT);
+      expect(milliseconds).toBeLessThan(SHUTDOWN_TIMEOUT_MS);
     },
   );
 
-  it('says on /readyz that no more requests are wanted, and answers those that come', async () => {
+  it('responds with 503 on /readyz while it still serves other requests', async () => {
     const { service, url } = await serve({ SHUTDOWN_DELAY_MS: '3000' });
     const agent = new Agent({ keepAlive: true });
     service.kill('SIGTERM');
-    const answer = await waitFor(
+    const response = await waitFor(
       () => sendRequest(`${url}/readyz`),
       ({ status }) => status !== 200,
       10_000,
     );
-    expect(answer.status).toBe(503);
-    expect(parse(answer)).toEqual({
+    expect(response.status).toBe(503);
+    expect(parse(response)).toEqual({
       code: 'SERVICE_UNAVAILABLE',
       message: expect.any(String),
       status: 503,
     });
-    expect(answer.headers['retry-after']).toBeDefined();
+    expect(response.headers['retry-after']).toBeDefined();
     expect((await sendRequest(`${url}/livez`)).status).toBe(200);
     expect((await create(url, 'dog', agent)).status).toBe(201);
     const last = await list(url, BOOTSTRAP_KEY, { agent });
@@ -362,7 +364,7 @@ describe('A stop', () => {
     expect(await service.exited).toEqual({ code: 0, signal: null });
   });
 
-  it('waits for a request whose body is still on the way', async () => {
+  it('waits for a request whose body is incomplete', async () => {
     const { service, url } = await serve();
     const body = '{"name":"late"}';
     const request = rawRequest({
@@ -375,22 +377,22 @@ describe('A stop', () => {
       body,
     });
     const connection = await RawConnection.open(url);
-    // Once it is answered, the service has taken the connection.
+    // A response proves that the service has accepted the connection.
     await connection.send(rawRequest({ target: '/livez' })).nextResponse();
     connection.send(request.subarray(0, -5));
     service.kill('SIGTERM');
     await waitFor(
       () =>
         sendRequest(`${url}/livez`).then(
-          () => 'taken',
+          () => 'accepted',
           () => 'refused',
         ),
       (state) => state === 'refused',
-      STOP_LIMIT,
+      SHUTDOWN_TIMEOUT_MS,
     );
     connection.send(request.subarray(-5));
-    const [, answer] = await connection.closed();
-    expect(answer).toMatchObject({ status: 201, headers: { connection: 'close' } });
+    const [, response] = await connection.closed();
+    expect(response).toMatchObject({ status: 201, headers: { connection: 'close' } });
     expect(await service.exited).toEqual({ code: 0, signal: null });
     const rows = await connectToDatabase((dataSource) =>
       dataSource.query('SELECT "name" FROM "categories"'),
@@ -399,48 +401,49 @@ describe('A stop', () => {
   });
 
   it.each(['0', '1000'])(
-    'under load cuts no request, and loses no create that was answered, after a delay of %s ms',
+    'completes every request under load and keeps every acknowledged create with SHUTDOWN_DELAY_MS=%s',
     async (delay) => {
       const CLIENTS = 64;
       const { service, url } = await serve({ SHUTDOWN_DELAY_MS: delay });
       const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
       const created: Created[] = [];
-      const outcomes = { answered: 0, refused: 0, wrong: [] as unknown[] };
+      const outcomes = { responses: 0, refused: 0, unexpected: [] as unknown[] };
 
-      const work = async (client: number): Promise<void> => {
+      const runClient = async (client: number): Promise<void> => {
         for (let turn = 0; ; turn++) {
           const writes = turn % 2 === client % 2;
           const name = `${client}-${turn}`;
           try {
-            const answer = writes
+            const response = writes
               ? await create(url, name, agent)
               : await list(url, BOOTSTRAP_KEY, { agent });
-            const body = parse(answer);
-            outcomes.answered++;
-            if (answer.status === 201) created.push(body as Created);
-            else if (answer.status !== 200 || !Array.isArray(body)) outcomes.wrong.push(body);
+            const body = parse(response);
+            outcomes.responses++;
+            if (response.status === 201) created.push(body as Created);
+            else if (response.status !== 200 || !Array.isArray(body))
+              outcomes.unexpected.push(body);
           } catch (error) {
             const { code, message } = error as NodeJS.ErrnoException;
             if (code === 'ECONNREFUSED') outcomes.refused++;
-            else outcomes.wrong.push({ client, turn, writes, code, message });
+            else outcomes.unexpected.push({ client, turn, writes, code, message });
             return;
           }
         }
       };
-      const clients = Array.from({ length: CLIENTS }, (_, client) => work(client));
+      const clients = Array.from({ length: CLIENTS }, (_, client) => runClient(client));
       await waitFor(
-        () => outcomes.answered,
-        (answered) => answered > 20 * CLIENTS,
+        () => outcomes.responses,
+        (responses) => responses > 20 * CLIENTS,
         30_000,
       );
       const { milliseconds, ...exit } = await stopWith('SIGTERM', service);
       await Promise.all(clients);
       agent.destroy();
 
-      expect(outcomes.wrong).toEqual([]);
+      expect(outcomes.unexpected).toEqual([]);
       expect(outcomes.refused).toBe(CLIENTS);
       expect(exit).toEqual({ code: 0, signal: null });
-      expect(milliseconds).toBeLessThan(STOP_LIMIT);
+      expect(milliseconds).toBeLessThan(SHUTDOWN_TIMEOUT_MS);
       expect(created.length).toBeGreaterThan(CLIENTS);
       const rows = await connectToDatabase((dataSource) =>
         dataSource.query<{ id: number | string; name: string }[]>(

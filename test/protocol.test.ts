@@ -24,52 +24,53 @@ beforeAll(async () => {
 });
 afterAll(() => app.stop());
 
-// Whatever was sent, the next client is served.
+// The service must keep serving other clients after every test.
 afterEach(async () => {
   const response = await app.http().get('/v1/categories').set('Authorization', `Bearer ${app.key}`);
-  if (response.status !== 200) throw new Error(`The service is not well: ${response.text}`);
+  if (response.status !== 200) throw new Error(`The service is unhealthy: ${response.text}`);
 });
 
-/** A request for the list, with the key. */
+/** Builds a list request with the key. */
 const list = (request: RawRequest = {}): Buffer =>
   rawRequest({ ...request, headers: [key, ...(request.headers ?? [])] });
 
-/** A request that creates a category, with the key; its length is for the caller to say. */
+/** Builds a create request with the key; the caller adds the header that delimits the body. */
 const create = (headers: string[], body: string = CATEGORY): Buffer =>
   rawRequest({ method: 'POST', headers: [key, JSON_TYPE, ...headers], body });
 
-const sized = `Content-Length: ${CATEGORY.length}`;
+const contentLength = `Content-Length: ${CATEGORY.length}`;
 const chunked = 'Transfer-Encoding: chunked';
 const chunks = `e\r\n${CATEGORY}\r\n0\r\n\r\n`;
-/** As short as headers can be, so that very many fit into the 16 KiB. */
+/** Builds the shortest possible headers, so that as many as possible fit into 16 KiB. */
 const emptyHeaders = (count: number): string[] => Array.from({ length: count }, () => 'A:');
-/** Not HTTP, and not the beginning of it. */
-const GARBAGE = '\x16\x03\x01 no HTTP\r\n\r\n';
+/** Bytes that cannot start an HTTP request. */
+const GARBAGE = '\x16\x03\x01 not HTTP\r\n\r\n';
 
 async function countCategories(): Promise<number> {
   const { body } = await app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
   return (body as unknown[]).length;
 }
 
-const statuses = (answers: readonly RawResponse[]): number[] => answers.map(({ status }) => status);
+const statuses = (responses: readonly RawResponse[]): number[] =>
+  responses.map(({ status }) => status);
 
-describe('a request that is not valid HTTP gets the Error body, and its connection ends', () => {
+describe('HTTP parsing', () => {
   const CASES: [string, ErrorCode, () => string | Buffer][] = [
-    ['words', 'BAD_REQUEST', () => 'hello\r\n\r\n'],
-    ['TLS', 'BAD_REQUEST', () => Buffer.from('160301007a010000760303', 'hex')],
-    ['the preface of HTTP/2', 'BAD_REQUEST', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['plain text', 'BAD_REQUEST', () => 'hello\r\n\r\n'],
+    ['a TLS handshake', 'BAD_REQUEST', () => Buffer.from('160301007a010000760303', 'hex')],
+    ['the HTTP/2 preface', 'BAD_REQUEST', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['an unknown method', 'BAD_REQUEST', () => list({ method: 'FETCH' })],
-    ['a method in lower case', 'BAD_REQUEST', () => list({ method: 'get' })],
-    ['no target', 'BAD_REQUEST', () => list({ target: '' })],
-    ['a target that is no path', 'BAD_REQUEST', () => list({ target: 'v1/categories' })],
+    ['a lower-case method', 'BAD_REQUEST', () => list({ method: 'get' })],
+    ['a missing target', 'BAD_REQUEST', () => list({ target: '' })],
+    ['a relative target', 'BAD_REQUEST', () => list({ target: 'v1/categories' })],
     ['a target with a space', 'BAD_REQUEST', () => list({ target: '/v1/ categories' })],
     ['a target with a control character', 'BAD_REQUEST', () => list({ target: '/v1/\x01' })],
-    ['a target that is not ASCII', 'BAD_REQUEST', () => list({ target: '/v1/\xff' })],
-    ['no version', 'BAD_REQUEST', () => 'GET /v1/categories\r\n\r\n'],
+    ['a non-ASCII target', 'BAD_REQUEST', () => list({ target: '/v1/\xff' })],
+    ['a missing version', 'BAD_REQUEST', () => 'GET /v1/categories\r\n\r\n'],
     ['HTTP/0.9', 'BAD_REQUEST', () => list({ version: 'HTTP/0.9' })],
     ['HTTP/1.2', 'BAD_REQUEST', () => list({ version: 'HTTP/1.2' })],
     ['HTTP/2.0', 'BAD_REQUEST', () => list({ version: 'HTTP/2.0' })],
-    ['another protocol', 'BAD_REQUEST', () => list({ version: 'ICY/1.1' })],
+    ['another protocol name', 'BAD_REQUEST', () => list({ version: 'ICY/1.1' })],
     ['bare line feeds', 'BAD_REQUEST', () => list().toString().replaceAll('\r\n', '\n')],
     [
       'a bare line feed after a header',
@@ -83,7 +84,7 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
     ['a NUL in a header', 'BAD_REQUEST', () => list({ headers: ['A: 1\x002'] })],
     ['a space before a colon', 'BAD_REQUEST', () => list({ headers: ['A : 1'] })],
     ['a space in a header name', 'BAD_REQUEST', () => list({ headers: ['A B: 1'] })],
-    ['a header without a name', 'BAD_REQUEST', () => list({ headers: [': 1'] })],
+    ['an empty header name', 'BAD_REQUEST', () => list({ headers: [': 1'] })],
     ['a header without a colon', 'BAD_REQUEST', () => list({ headers: ['A'] })],
     ['a folded header', 'BAD_REQUEST', () => list({ headers: ['A: 1\r\n 2'] })],
     ['a long header', 'HEADERS_TOO_LARGE', () => list({ headers: [`A: ${'a'.repeat(20_000)}`] })],
@@ -93,73 +94,113 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
       () => list({ target: `/v1/categories?${'a'.repeat(20_000)}` }),
     ],
     [
-      'a flood of headers',
+      '3,000 headers',
       'HEADERS_TOO_LARGE',
       () => list({ headers: Array.from({ length: 3_000 }, (_, index) => `A-${index}: 1`) }),
     ],
-    ['a hundred and one headers', 'HEADERS_TOO_LARGE', () => list({ headers: emptyHeaders(99) })],
+    ['101 headers', 'HEADERS_TOO_LARGE', () => list({ headers: emptyHeaders(99) })],
     [
-      'more headers than Node keeps, and the key behind them',
+      'more headers than Node keeps, followed by the key',
       'HEADERS_TOO_LARGE',
       () => rawRequest({ headers: [...emptyHeaders(2_000), key] }),
     ],
     [
-      'more headers than Node keeps, and the Host behind them',
+      'more headers than Node keeps, followed by Host',
       'HEADERS_TOO_LARGE',
       () => list({ host: false, headers: [...emptyHeaders(2_000), 'Host: petstore'] }),
     ],
     [
-      'more headers than Node keeps, and the length behind them',
+      'more headers than Node keeps, followed by Content-Length',
       'HEADERS_TOO_LARGE',
-      () => create([...emptyHeaders(2_000), sized]),
+      () => create([...emptyHeaders(2_000), contentLength]),
     ],
     ['a Host with a space', 'BAD_REQUEST', () => list({ host: false, headers: ['Host: a b'] })],
     ['a Host with a path', 'BAD_REQUEST', () => list({ host: false, headers: ['Host: a/b'] })],
-    ['a Host with a user', 'BAD_REQUEST', () => list({ host: false, headers: ['Host: a@b'] })],
-    ['a Host not in ASCII', 'BAD_REQUEST', () => list({ host: false, headers: ['Host: \xe4'] })],
-    ['a length that is no number', 'BAD_REQUEST', () => create(['Content-Length: x'])],
-    ['a negative length', 'BAD_REQUEST', () => create(['Content-Length: -1'])],
-    ['a length with a sign', 'BAD_REQUEST', () => create([`Content-Length: +${CATEGORY.length}`])],
-    ['a length beyond 64 bits', 'BAD_REQUEST', () => create([`Content-Length: ${'9'.repeat(30)}`])],
-    ['a length in hex', 'BAD_REQUEST', () => create(['Content-Length: 0xe'])],
-    ['a length with a fraction', 'BAD_REQUEST', () => create([`${sized}.0`])],
-    ['a length with an exponent', 'BAD_REQUEST', () => create(['Content-Length: 1e1'])],
-    ['a length with a space before it ends', 'BAD_REQUEST', () => create(['Content-Length: 1 4'])],
     [
-      'a space between the length and its colon',
+      'a Host with user information',
+      'BAD_REQUEST',
+      () => list({ host: false, headers: ['Host: a@b'] }),
+    ],
+    ['a non-ASCII Host', 'BAD_REQUEST', () => list({ host: false, headers: ['Host: \xe4'] })],
+    ['a Content-Length that is not a number', 'BAD_REQUEST', () => create(['Content-Length: x'])],
+    ['a negative Content-Length', 'BAD_REQUEST', () => create(['Content-Length: -1'])],
+    [
+      'a Content-Length with a sign',
+      'BAD_REQUEST',
+      () => create([`Content-Length: +${CATEGORY.length}`]),
+    ],
+    [
+      'a Content-Length above 64 bits',
+      'BAD_REQUEST',
+      () => create([`Content-Length: ${'9'.repeat(30)}`]),
+    ],
+    ['a hexadecimal Content-Length', 'BAD_REQUEST', () => create(['Content-Length: 0xe'])],
+    ['a fractional Content-Length', 'BAD_REQUEST', () => create([`${contentLength}.0`])],
+    ['a Content-Length with an exponent', 'BAD_REQUEST', () => create(['Content-Length: 1e1'])],
+    [
+      'a Content-Length with a space between its digits',
+      'BAD_REQUEST',
+      () => create(['Content-Length: 1 4']),
+    ],
+    [
+      'a space before the colon of Content-Length',
       'BAD_REQUEST',
       () => create([`Content-Length : ${CATEGORY.length}`]),
     ],
-    ['an empty length', 'BAD_REQUEST', () => create(['Content-Length: '])],
-    ['two equal lengths', 'BAD_REQUEST', () => create([sized, sized])],
-    ['two different lengths', 'BAD_REQUEST', () => create([sized, 'Content-Length: 2'])],
-    ['two lengths in one header', 'BAD_REQUEST', () => create([`${sized}, ${CATEGORY.length}`])],
-    ['a length, then chunks', 'BAD_REQUEST', () => create([sized, chunked], chunks)],
-    ['chunks, then a length', 'BAD_REQUEST', () => create([chunked, sized], chunks)],
-    ['chunks that are not last', 'BAD_REQUEST', () => create([`${chunked}, identity`], chunks)],
-    ['chunks twice', 'BAD_REQUEST', () => create([`${chunked}, chunked`], chunks)],
-    ['chunks twice, in two headers', 'BAD_REQUEST', () => create([chunked, chunked], chunks)],
+    ['an empty Content-Length', 'BAD_REQUEST', () => create(['Content-Length: '])],
     [
-      'a transfer coding before the chunks',
+      'two equal Content-Length headers',
+      'BAD_REQUEST',
+      () => create([contentLength, contentLength]),
+    ],
+    [
+      'two different Content-Length headers',
+      'BAD_REQUEST',
+      () => create([contentLength, 'Content-Length: 2']),
+    ],
+    [
+      'two lengths in one Content-Length header',
+      'BAD_REQUEST',
+      () => create([`${contentLength}, ${CATEGORY.length}`]),
+    ],
+    [
+      'Content-Length before Transfer-Encoding',
+      'BAD_REQUEST',
+      () => create([contentLength, chunked], chunks),
+    ],
+    [
+      'Transfer-Encoding before Content-Length',
+      'BAD_REQUEST',
+      () => create([chunked, contentLength], chunks),
+    ],
+    [
+      'a transfer coding after chunked',
+      'BAD_REQUEST',
+      () => create([`${chunked}, identity`], chunks),
+    ],
+    ['chunked twice in one header', 'BAD_REQUEST', () => create([`${chunked}, chunked`], chunks)],
+    ['chunked twice in two headers', 'BAD_REQUEST', () => create([chunked, chunked], chunks)],
+    [
+      'a transfer coding before chunked',
       'NOT_IMPLEMENTED',
       () => create(['Transfer-Encoding: gzip, chunked'], chunks),
     ],
     [
-      'a transfer coding before the chunks, in two headers',
+      'a transfer coding before chunked in another header',
       'NOT_IMPLEMENTED',
       () => create(['Transfer-Encoding: gzip', chunked], chunks),
     ],
     [
-      'a transfer coding before the chunks of a GET',
+      'a transfer coding before chunked on a GET request',
       'NOT_IMPLEMENTED',
       () => list({ headers: ['Transfer-Encoding: identity, chunked'], body: '0\r\n\r\n' }),
     ],
     [
-      'an empty transfer coding before the chunks',
+      'an empty transfer coding before chunked',
       'NOT_IMPLEMENTED',
       () => create(['Transfer-Encoding: , chunked'], chunks),
     ],
-    ['chunks with a parameter', 'BAD_REQUEST', () => create([`${chunked};a=b`], chunks)],
+    ['chunked with a parameter', 'BAD_REQUEST', () => create([`${chunked};a=b`], chunks)],
     [
       'a quoted transfer coding',
       'BAD_REQUEST',
@@ -167,12 +208,12 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
     ],
     ['an empty transfer coding', 'BAD_REQUEST', () => create(['Transfer-Encoding: '], chunks)],
     [
-      'a space between the transfer coding and its colon',
+      'a space before the colon of Transfer-Encoding',
       'BAD_REQUEST',
       () => create(['Transfer-Encoding : chunked'], chunks),
     ],
     [
-      'chunks in HTTP/1.0',
+      'chunked in HTTP/1.0',
       'BAD_REQUEST',
       () =>
         rawRequest({
@@ -184,7 +225,7 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
     ],
     ['an unknown transfer coding', 'BAD_REQUEST', () => create(['Transfer-Encoding: x'], chunks)],
     [
-      'a transfer coding in disguise',
+      'a transfer coding that ends in chunked',
       'BAD_REQUEST',
       () => create(['Transfer-Encoding: xchunked'], chunks),
     ],
@@ -194,64 +235,64 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
       () => create(['Transfer-Encoding: \x0bchunked'], chunks),
     ],
     [
-      'a chunk whose size is no number',
+      'a chunk size that is not a number',
       'BAD_REQUEST',
       () => create([chunked], `zz\r\n${CATEGORY}`),
     ],
     ...['0xe', '+e', '-e', ' e', 'e ', ''].map((size): [string, ErrorCode, () => Buffer] => [
-      `a chunk of the size "${size}"`,
+      `the chunk size "${size}"`,
       'BAD_REQUEST',
       () => create([chunked], `${size}\r\n${CATEGORY}\r\n0\r\n\r\n`),
     ]),
     [
-      'a last chunk that a bare line feed ends',
+      'a bare line feed after the last chunk',
       'BAD_REQUEST',
       () => create([chunked], `e\r\n${CATEGORY}\r\n0\n\n`),
     ],
     [
-      'a chunk that a bare carriage return ends',
+      'a bare carriage return after a chunk size',
       'BAD_REQUEST',
       () => create([chunked], `e\r${CATEGORY}\r\n0\r\n\r\n`),
     ],
     [
-      'a flood of trailers',
+      '3,000 trailers',
       'HEADERS_TOO_LARGE',
       () => create([chunked], `e\r\n${CATEGORY}\r\n0\r\n${'A: 1234567\r\n'.repeat(3_000)}\r\n`),
     ],
     [
-      'a chunk longer than its size',
+      'a chunk that exceeds its size',
       'BAD_REQUEST',
       () => create([chunked], `2\r\n${CATEGORY}\r\n0\r\n\r\n`),
     ],
     [
-      'a chunk size beyond 64 bits',
+      'a chunk size above 64 bits',
       'BAD_REQUEST',
       () => create([chunked], `${'f'.repeat(17)}\r\n${CATEGORY}\r\n0\r\n\r\n`),
     ],
     [
-      'chunks with bare line feeds',
+      'bare line feeds between chunks',
       'BAD_REQUEST',
       () => create([chunked], chunks.replaceAll('\r\n', '\n')),
     ],
     [
-      'a chunk with a huge extension',
+      'a huge chunk extension',
       'PAYLOAD_TOO_LARGE',
       () => create([chunked], `e;${'x'.repeat(20_000)}\r\n${CATEGORY}\r\n0\r\n\r\n`),
     ],
   ];
 
-  it.each(CASES)('%s: %s', async (_name, code, bytes) => {
+  it.each(CASES)('rejects %s with %s and closes the connection', async (_name, code, bytes) => {
     const before = await countCategories();
-    const answers = await sendRaw(app.url, bytes());
-    expect(statuses(answers)).toHaveLength(1);
-    expect(answers[0]).toBeError(code);
-    expect(answers[0]?.headers).toMatchObject({ connection: 'close' });
-    // Nothing of Node's parser shows.
-    expect(answers[0]?.text).not.toMatch(/HPE_|ERR_|Parse Error/);
+    const responses = await sendRaw(app.url, bytes());
+    expect(statuses(responses)).toHaveLength(1);
+    expect(responses[0]).toBeError(code);
+    expect(responses[0]?.headers).toMatchObject({ connection: 'close' });
+    // Node's parser errors must not leak.
+    expect(responses[0]?.text).not.toMatch(/HPE_|ERR_|Parse Error/);
     expect(await countCategories()).toBe(before);
   });
 
-  it('also where much more of it is on its way', async () => {
+  it('responds with HEADERS_TOO_LARGE while the client keeps sending headers', async () => {
     const connection = await RawConnection.open(app.url);
     connection.send('GET / HTTP/1.1\r\n');
     for (let index = 0; index < 2_000; index++)
@@ -264,117 +305,130 @@ describe('a request that is not valid HTTP gets the Error body, and its connecti
 describe('the Host header', () => {
   it.each([
     ['missing', { host: false }],
-    ['given twice', { headers: ['Host: petstore'] }],
-    ['given twice, in another case', { headers: ['hOST: other'] }],
-    ['given twice in HTTP/1.0', { version: 'HTTP/1.0', headers: ['Host: other'] }],
-    ['missing where the target names one', { host: false, target: 'http://petstore/livez' }],
-  ])('is an error where it is %s', async (_name, request) => {
+    ['duplicated', { headers: ['Host: petstore'] }],
+    ['duplicated in another case', { headers: ['hOST: other'] }],
+    ['duplicated in HTTP/1.0', { version: 'HTTP/1.0', headers: ['Host: other'] }],
+    ['missing with an absolute target', { host: false, target: 'http://petstore/livez' }],
+  ])('is rejected with 400 if it is %s', async (_name, request) => {
     const connection = await RawConnection.open(app.url);
-    const answer = await connection.send(list(request)).nextResponse();
+    const response = await connection.send(list(request)).nextResponse();
     connection.close();
-    expect(answer).toBeError('BAD_REQUEST', /Host/);
+    expect(response).toBeError('BAD_REQUEST', /Host/);
   });
 
-  it('is looked at before everything else', async () => {
-    const [answer] = await sendRaw(
+  it('is checked before the API key', async () => {
+    const [response] = await sendRaw(
       app.url,
       rawRequest({ host: false, headers: ['Connection: close', 'X-Request-Id: mine'] }),
     );
-    expect(answer).toBeError('BAD_REQUEST', /Host/);
-    expect(answer?.headers).toMatchObject({ 'x-request-id': 'mine' });
+    expect(response).toBeError('BAD_REQUEST', /Host/);
+    expect(response?.headers).toMatchObject({ 'x-request-id': 'mine' });
+  });
+
+  it.each(['', 'petstore', 'pet_store.example:8080', '127.0.0.1', '[::1]:80', '%70et'])(
+    'is accepted if it is "%s"',
+    async (host) => {
+      const responses = await sendRaw(
+        app.url,
+        list({ host: false, headers: [`Host: ${host}`, 'Connection: close'] }),
+      );
+      expect(statuses(responses)).toEqual([200]);
+    },
+  );
+});
+
+describe('a request', () => {
+  it('is accepted with 100 headers', async () => {
+    const responses = await sendRaw(
+      app.url,
+      list({ headers: [...emptyHeaders(97), 'Connection: close'] }),
+    );
+    expect(statuses(responses)).toEqual([200]);
   });
 });
 
-it.each(['', 'petstore', 'pet_store.example:8080', '127.0.0.1', '[::1]:80', '%70et'])(
-  'a Host may be "%s"',
-  async (host) => {
-    const answers = await sendRaw(
-      app.url,
-      list({ host: false, headers: [`Host: ${host}`, 'Connection: close'] }),
-    );
-    expect(statuses(answers)).toEqual([200]);
-  },
-);
-
-it('a hundred headers are taken', async () => {
-  const answers = await sendRaw(
-    app.url,
-    list({ headers: [...emptyHeaders(97), 'Connection: close'] }),
-  );
-  expect(statuses(answers)).toEqual([200]);
-});
-
-describe('HTTP/1.0', () => {
+describe('an HTTP/1.0 request', () => {
   it.each([
     ['without a Host', false],
     ['with a Host', true],
-  ])('is answered %s, and its connection ends', async (_name, host) => {
-    const answers = await sendRaw(app.url, list({ version: 'HTTP/1.0', host }));
-    expect(statuses(answers)).toEqual([200]);
-    expect(answers[0]?.headers).toMatchObject({ connection: 'close' });
+  ])('gets a response and a closed connection %s', async (_name, host) => {
+    const responses = await sendRaw(app.url, list({ version: 'HTTP/1.0', host }));
+    expect(statuses(responses)).toEqual([200]);
+    expect(responses[0]?.headers).toMatchObject({ connection: 'close' });
   });
 
   it.each(['100-continue', 'tea'])(
-    'knows no Expect, and its clients no interim answer: %s',
+    'ignores Expect: %s, because HTTP/1.0 has no interim responses',
     async (expectation) => {
-      const answers = await sendRaw(
+      const responses = await sendRaw(
         app.url,
         rawRequest({
           method: 'POST',
           version: 'HTTP/1.0',
-          headers: [key, JSON_TYPE, sized, `Expect: ${expectation}`],
+          headers: [key, JSON_TYPE, contentLength, `Expect: ${expectation}`],
           body: CATEGORY,
         }),
       );
-      expect(statuses(answers)).toEqual([201]);
+      expect(statuses(responses)).toEqual([201]);
     },
   );
 });
 
 describe('the Expect header', () => {
   it.each(['tea', '200-ok', '100-continued'])(
-    'is refused where it asks for %s',
+    'is rejected with 417 if it is %s',
     async (expectation) => {
       const before = await countCategories();
-      const [answer] = await sendRaw(
+      const [response] = await sendRaw(
         app.url,
-        create([sized, `Expect: ${expectation}`, 'Connection: close', 'X-Request-Id: mine']),
+        create([
+          contentLength,
+          `Expect: ${expectation}`,
+          'Connection: close',
+          'X-Request-Id: mine',
+        ]),
       );
-      expect(answer).toBeError('EXPECTATION_FAILED');
-      expect(answer?.headers).toMatchObject({ 'x-request-id': 'mine' });
+      expect(response).toBeError('EXPECTATION_FAILED');
+      expect(response?.headers).toMatchObject({ 'x-request-id': 'mine' });
       expect(await countCategories()).toBe(before);
     },
   );
 
-  it.each(['100-continue', '100-Continue'])('may ask for %s', async (expectation) => {
-    const connection = await RawConnection.open(app.url);
-    connection.send(create([sized, `Expect: ${expectation}`, 'Connection: close'], ''));
-    expect(await connection.nextResponse(1)).toMatchObject({ status: 100 });
-    expect(statuses(await connection.send(CATEGORY).closed())).toEqual([100, 201]);
-  });
+  it.each(['100-continue', '100-Continue'])(
+    'gets a 100 response if it is %s',
+    async (expectation) => {
+      const connection = await RawConnection.open(app.url);
+      connection.send(create([contentLength, `Expect: ${expectation}`, 'Connection: close'], ''));
+      expect(await connection.nextResponse(1)).toMatchObject({ status: 100 });
+      expect(statuses(await connection.send(CATEGORY).closed())).toEqual([100, 201]);
+    },
+  );
 });
 
 const connect = (...headers: string[]): Buffer =>
   rawRequest({ method: 'CONNECT', target: 'example.com:443', headers });
 
-describe('CONNECT', () => {
-  it('is not served', async () => {
-    const answers = await sendRaw(app.url, connect('X-Request-Id: mine'));
-    expect(answers).toHaveLength(1);
-    expect(answers[0]).toBeError('METHOD_NOT_ALLOWED');
-    expect(answers[0]?.headers).toMatchObject({
+describe('a CONNECT request', () => {
+  it('is rejected with 405', async () => {
+    const responses = await sendRaw(app.url, connect('X-Request-Id: mine'));
+    expect(responses).toHaveLength(1);
+    expect(responses[0]).toBeError('METHOD_NOT_ALLOWED');
+    expect(responses[0]?.headers).toMatchObject({
       allow: expect.stringContaining('GET') as string,
       connection: 'close',
       'x-request-id': 'mine',
     });
   });
 
-  it('comes after the answers to the requests before it', async () => {
-    const answers = await sendRaw(app.url, Buffer.concat([list(), create([sized]), connect()]));
-    expect(statuses(answers)).toEqual([200, 201, 405]);
+  it('is rejected after the responses to earlier requests', async () => {
+    const responses = await sendRaw(
+      app.url,
+      Buffer.concat([list(), create([contentLength]), connect()]),
+    );
+    expect(statuses(responses)).toEqual([200, 201, 405]);
   });
 
-  it('of a client that is gone at once does the service no harm', async () => {
+  it('leaves the service healthy if the client disconnects immediately', async () => {
     for (let round = 0; round < 10; round++) {
       const connection = await RawConnection.open(app.url);
       connection.send(Buffer.concat([connect(), Buffer.alloc(10_000 * round, 'x')]));
@@ -385,14 +439,14 @@ describe('CONNECT', () => {
   });
 });
 
-describe('a client that is gone', () => {
+describe('a client that resets its connection', () => {
   it.each([
-    ['after nonsense', () => Buffer.from(GARBAGE.repeat(1_000))],
+    ['after garbage', () => Buffer.from(GARBAGE.repeat(1_000))],
     ['after a request', () => list()],
-    ['in the middle of its headers', () => list().subarray(0, 30)],
-    ['in the middle of its body', () => create(['Content-Length: 1000'])],
-    ['in the middle of its chunks', () => create([chunked], `e\r\n${CATEGORY}`)],
-  ])('%s does the service no harm', async (_name, bytes) => {
+    ['while it sends headers', () => list().subarray(0, 30)],
+    ['while it sends a body', () => create(['Content-Length: 1000'])],
+    ['while it sends chunks', () => create([chunked], `e\r\n${CATEGORY}`)],
+  ])('leaves the service healthy %s', async (_name, bytes) => {
     for (let round = 0; round < 5; round++) {
       const connection = await RawConnection.open(app.url);
       await connection.send(bytes()).flushed();
@@ -402,104 +456,112 @@ describe('a client that is gone', () => {
   });
 });
 
-describe('a client that ends its side after the request', () => {
+describe('a client that half-closes its connection', () => {
   it.each([
-    ['list', () => [list()], [200]],
-    ['create', () => [create([sized])], [201]],
-    ['create in chunks', () => [create([chunked], chunks)], [201]],
-    ['request without a key', () => [rawRequest({})], [401]],
-    ['several requests', () => [create([sized]), list(), create([sized])], [201, 200, 201]],
-    ['list, and half of the next', () => [list(), list().subarray(0, 30)], [200, 400]],
-  ])('gets its answer: %s', async (_name, requests, expected) => {
+    ['a list request', () => [list()], [200]],
+    ['a create request', () => [create([contentLength])], [201]],
+    ['a chunked create request', () => [create([chunked], chunks)], [201]],
+    ['a request without a key', () => [rawRequest({})], [401]],
+    [
+      'several requests',
+      () => [create([contentLength]), list(), create([contentLength])],
+      [201, 200, 201],
+    ],
+    ['a list request and half of another', () => [list(), list().subarray(0, 30)], [200, 400]],
+  ])('receives the response to %s', async (_name, requests, expected) => {
     const connection = await RawConnection.open(app.url);
-    const answers = await connection.send(Buffer.concat(requests())).endWrites().closed();
-    expect(statuses(answers)).toEqual(expected);
+    const responses = await connection.send(Buffer.concat(requests())).endWrites().closed();
+    expect(statuses(responses)).toEqual(expected);
   });
 });
 
-describe('requests in a row on one connection', () => {
-  it('are 10,000 at most: the last answer says so, and what follows is not looked at', async () => {
+describe('request pipelining', () => {
+  it('closes a connection with the response to its 10,000th request', async () => {
     const before = await countCategories();
     const connection = await RawConnection.open(app.url);
     const requests = rawRequest({ target: '/livez' }).toString().repeat(9_999);
-    const answers = await connection
-      .send(requests + create([sized]).toString() + create([sized]).toString())
+    const responses = await connection
+      .send(requests + create([contentLength]).toString() + create([contentLength]).toString())
       .closed(15_000);
-    expect(answers).toHaveLength(10_000);
-    expect(answers.slice(0, -1).every(({ status }) => status === 200)).toBe(true);
-    expect(answers.at(-2)?.headers).toMatchObject({ connection: 'keep-alive' });
-    expect(answers.at(-1)).toMatchObject({ status: 201, headers: { connection: 'close' } });
+    expect(responses).toHaveLength(10_000);
+    expect(responses.slice(0, -1).every(({ status }) => status === 200)).toBe(true);
+    expect(responses.at(-2)?.headers).toMatchObject({ connection: 'keep-alive' });
+    expect(responses.at(-1)).toMatchObject({ status: 201, headers: { connection: 'close' } });
     expect(await countCategories()).toBe(before + 1);
   });
 
-  it('are answered in their order', async () => {
+  it('sends responses in the order of the requests', async () => {
     const requests = [
-      create([sized]),
+      create([contentLength]),
       list(),
       rawRequest({ target: '/livez' }),
       rawRequest({ target: '/v1/nope' }),
       rawRequest({}),
       list({ headers: ['Connection: close'] }),
     ];
-    const answers = await sendRaw(app.url, Buffer.concat(requests));
-    expect(statuses(answers)).toEqual([201, 200, 200, 404, 401, 200]);
+    const responses = await sendRaw(app.url, Buffer.concat(requests));
+    expect(statuses(responses)).toEqual([201, 200, 200, 404, 401, 200]);
   });
 
   it.each([
-    ['a list', () => [list()], [200]],
-    ['a create', () => [create([sized])], [201]],
-    ['a create in chunks', () => [create([chunked], chunks)], [201]],
+    ['a list request', () => [list()], [200]],
+    ['a create request', () => [create([contentLength])], [201]],
+    ['a chunked create request', () => [create([chunked], chunks)], [201]],
     ['a request without a key', () => [rawRequest({})], [401]],
-    ['several', () => [list(), create([sized]), rawRequest({ target: '/livez' })], [200, 201, 200]],
-  ])('with nonsense at the end: %s is answered first', async (_name, requests, expected) => {
-    const answers = await sendRaw(app.url, Buffer.concat([...requests(), Buffer.from(GARBAGE)]));
-    expect(statuses(answers)).toEqual([...expected, 400]);
-    expect(answers.at(-1)).toBeError('BAD_REQUEST');
+    [
+      'several requests',
+      () => [list(), create([contentLength]), rawRequest({ target: '/livez' })],
+      [200, 201, 200],
+    ],
+  ])('responds to %s before it rejects trailing garbage', async (_name, requests, expected) => {
+    const responses = await sendRaw(app.url, Buffer.concat([...requests(), Buffer.from(GARBAGE)]));
+    expect(statuses(responses)).toEqual([...expected, 400]);
+    expect(responses.at(-1)).toBeError('BAD_REQUEST');
   });
 
-  it('with nonsense in the body of the last: those before it are answered first', async () => {
+  it('responds to earlier requests before it rejects a malformed chunk', async () => {
     const before = await countCategories();
     const broken = create([chunked], 'zz\r\n');
-    const answers = await sendRaw(
+    const responses = await sendRaw(
       app.url,
-      Buffer.concat([create([sized]), list(), create([sized]), broken]),
+      Buffer.concat([create([contentLength]), list(), create([contentLength]), broken]),
     );
-    expect(statuses(answers)).toEqual([201, 200, 201, 400]);
+    expect(statuses(responses)).toEqual([201, 200, 201, 400]);
     expect(await countCategories()).toBe(before + 2);
   });
 
-  it('with nonsense that comes later', async () => {
+  it('rejects garbage that arrives after a response', async () => {
     const connection = await RawConnection.open(app.url);
     expect((await connection.send(list()).nextResponse()).status).toBe(200);
     expect(statuses(await connection.send(GARBAGE).closed())).toEqual([200, 400]);
   });
 
-  it('end with one that is refused: what follows is not done', async () => {
+  it('discards requests that follow a rejected one', async () => {
     const before = await countCategories();
-    const answers = await sendRaw(
+    const responses = await sendRaw(
       app.url,
-      Buffer.concat([list({ headers: ['Host: petstore'] }), create([sized])]),
+      Buffer.concat([list({ headers: ['Host: petstore'] }), create([contentLength])]),
     );
-    expect(statuses(answers)).toEqual([400]);
+    expect(statuses(responses)).toEqual([400]);
     expect(await countCategories()).toBe(before);
   });
 
-  it('end without a word about nonsense after the last one', async () => {
+  it('ignores garbage that follows a request with Connection: close', async () => {
     const last = rawRequest({ headers: ['Connection: close'] });
-    const answers = await sendRaw(app.url, Buffer.concat([last, Buffer.from(GARBAGE)]));
-    expect(statuses(answers)).toEqual([401]);
+    const responses = await sendRaw(app.url, Buffer.concat([last, Buffer.from(GARBAGE)]));
+    expect(statuses(responses)).toEqual([401]);
   });
 
-  it('end where a client asks for the end', async () => {
-    const answers = await sendRaw(
+  it('discards requests that follow a request with Connection: close', async () => {
+    const responses = await sendRaw(
       app.url,
       Buffer.concat([list({ headers: ['Connection: close'] }), list()]),
     );
-    expect(statuses(answers)).toEqual([200]);
+    expect(statuses(responses)).toEqual([200]);
   });
 
-  it('may have empty lines between them', async () => {
-    const answers = await sendRaw(
+  it('ignores empty lines between requests', async () => {
+    const responses = await sendRaw(
       app.url,
       Buffer.concat([
         Buffer.from('\r\n'),
@@ -508,63 +570,63 @@ describe('requests in a row on one connection', () => {
         list({ headers: ['Connection: close'] }),
       ]),
     );
-    expect(statuses(answers)).toEqual([200, 200]);
+    expect(statuses(responses)).toEqual([200, 200]);
   });
 });
 
-describe('a body and its length', () => {
-  it('that differ, the body being longer: the rest is another request, and no HTTP', async () => {
+describe('a request body', () => {
+  it('ends at its Content-Length, and the rest is parsed as another request', async () => {
     const before = await countCategories();
-    const answers = await sendRaw(app.url, create([sized], `${CATEGORY}{"name":"cat"}`));
-    expect(statuses(answers)).toEqual([201, 400]);
+    const responses = await sendRaw(app.url, create([contentLength], `${CATEGORY}{"name":"cat"}`));
+    expect(statuses(responses)).toEqual([201, 400]);
     expect(await countCategories()).toBe(before + 1);
   });
 
-  it('that differ, the body being shorter: nothing is stored', async () => {
+  it('stores nothing if it is shorter than its Content-Length', async () => {
     const before = await countCategories();
     const connection = await RawConnection.open(app.url);
-    const answers = await connection
+    const responses = await connection
       .send(create(['Content-Length: 100']))
       .endWrites()
       .closed();
-    expect(answers).toHaveLength(1);
-    expect(answers[0]).toBeError('BAD_REQUEST');
+    expect(responses).toHaveLength(1);
+    expect(responses[0]).toBeError('BAD_REQUEST');
     expect(await countCategories()).toBe(before);
   });
 
-  it('that swallow the next request: it is the body, and no request', async () => {
+  it('contains a request smuggled within its Content-Length, which is not executed', async () => {
     const smuggled = list().toString();
-    const answers = await sendRaw(
+    const responses = await sendRaw(
       app.url,
       Buffer.concat([
         create([`Content-Length: ${CATEGORY.length + smuggled.length}`], CATEGORY + smuggled),
         rawRequest({ target: '/livez', headers: ['Connection: close'] }),
       ]),
     );
-    expect(statuses(answers)).toEqual([400, 200]);
-    expect(answers[0]).toBeError('MALFORMED_JSON');
+    expect(statuses(responses)).toEqual([400, 200]);
+    expect(responses[0]).toBeError('MALFORMED_JSON');
   });
 
-  it('of a GET are taken, and not looked at', async () => {
-    const answers = await sendRaw(
+  it('is ignored on a GET request', async () => {
+    const responses = await sendRaw(
       app.url,
       Buffer.concat([
         list({ headers: ['Content-Length: 8', 'Content-Type: text/plain'], body: '{"name":' }),
         list({ headers: ['Connection: close'] }),
       ]),
     );
-    expect(statuses(answers)).toEqual([200, 200]);
+    expect(statuses(responses)).toEqual([200, 200]);
   });
 
-  it('in chunks, with extensions and trailers, are taken', async () => {
+  it('is accepted with chunk extensions and trailers', async () => {
     const body = `7;a=b\r\n{"name"\r\n7;c\r\n:"dog"}\r\n0\r\nX-Trailer: 1\r\n\r\n`;
-    const answers = await sendRaw(app.url, create([chunked, 'Connection: close'], body));
-    expect(statuses(answers)).toEqual([201]);
+    const responses = await sendRaw(app.url, create([chunked, 'Connection: close'], body));
+    expect(statuses(responses)).toEqual([201]);
   });
 
-  it('in chunks give nothing to the head of the request by their trailers', async () => {
+  it('cannot provide the key in a trailer', async () => {
     const trailers = `e\r\n${CATEGORY}\r\n0\r\n${key}\r\n\r\n`;
-    const answers = await sendRaw(
+    const responses = await sendRaw(
       app.url,
       rawRequest({
         method: 'POST',
@@ -572,34 +634,34 @@ describe('a body and its length', () => {
         body: trailers,
       }),
     );
-    expect(statuses(answers)).toEqual([401]);
+    expect(statuses(responses)).toEqual([401]);
   });
 
   it.each([
     ['ends', (connection: RawConnection) => connection.endWrites()],
-    ['goes on as nonsense', (connection: RawConnection) => connection.send('zz\r\nzz\r\n')],
-  ])('get one answer where the key is missing, also where the body then %s', async (_name, go) => {
+    ['continues with garbage', (connection: RawConnection) => connection.send('zz\r\nzz\r\n')],
+  ])('gets a single 401 without a key if it then %s', async (_name, proceed) => {
     const connection = await RawConnection.open(app.url);
     connection.send(rawRequest({ method: 'POST', headers: [JSON_TYPE, chunked] }));
     expect(await connection.nextResponse()).toBeError('UNAUTHORIZED');
-    expect(statuses(await go(connection).closed())).toEqual([401]);
+    expect(statuses(await proceed(connection).closed())).toEqual([401]);
   });
 
-  it('keep the request id of the client where the body is no HTTP', async () => {
+  it('keeps the X-Request-Id of the client in a 400 for a malformed chunk', async () => {
     const connection = await RawConnection.open(app.url);
     connection.send(create([chunked, 'X-Request-Id: mine'], '2\r\n{"'));
-    const answers = await connection.send('\r\nzz\r\n').closed();
-    expect(answers).toHaveLength(1);
-    expect(answers[0]).toBeError('BAD_REQUEST');
-    expect(answers[0]?.headers).toMatchObject({ 'x-request-id': 'mine' });
+    const responses = await connection.send('\r\nzz\r\n').closed();
+    expect(responses).toHaveLength(1);
+    expect(responses[0]).toBeError('BAD_REQUEST');
+    expect(responses[0]?.headers).toMatchObject({ 'x-request-id': 'mine' });
   });
 });
 
-describe('the target of a request', () => {
+describe('the request target', () => {
   const closing = { headers: ['Connection: close'] };
 
   it.each(['http://petstore/v1/categories', 'http://other:8080/v1/categories?x=1'])(
-    'may be absolute: %s',
+    'is accepted if it is the absolute URL %s',
     async (target) => {
       expect(statuses(await sendRaw(app.url, list({ target, ...closing })))).toEqual([200]);
     },
@@ -618,35 +680,35 @@ describe('the target of a request', () => {
     '/#x',
     '/;x',
     '*',
-  ])('may be nonsense: %s', async (target) => {
-    const answers = await sendRaw(app.url, list({ target, ...closing }));
-    expect(answers).toHaveLength(1);
-    expect([400, 404]).toContain(answers[0]?.status);
-    expect(answers[0]).toBeError(answers[0]?.status === 400 ? 'BAD_REQUEST' : 'NOT_FOUND');
+  ])('is rejected with 400 or 404 if it is %s', async (target) => {
+    const responses = await sendRaw(app.url, list({ target, ...closing }));
+    expect(responses).toHaveLength(1);
+    expect([400, 404]).toContain(responses[0]?.status);
+    expect(responses[0]).toBeError(responses[0]?.status === 400 ? 'BAD_REQUEST' : 'NOT_FOUND');
   });
 
-  it('may be * for OPTIONS, and is nothing that is served', async () => {
-    const answers = await sendRaw(
+  it('is rejected with 404 if it is * with OPTIONS', async () => {
+    const responses = await sendRaw(
       app.url,
       rawRequest({ method: 'OPTIONS', target: '*', ...closing }),
     );
-    expect(answers[0]).toBeError('NOT_FOUND');
+    expect(responses[0]).toBeError('NOT_FOUND');
   });
 });
 
-describe('a method', () => {
+describe('an unsupported method', () => {
   it.each(['OPTIONS', 'TRACE', 'PUT', 'PROPFIND'])(
-    '%s is not served, and says nothing of the request',
+    'is rejected with 405 without echoing the request: %s',
     async (method) => {
-      const answers = await sendRaw(
+      const responses = await sendRaw(
         app.url,
         list({ method, headers: ['X-Secret: swordfish', 'Connection: close'] }),
       );
-      expect(answers).toHaveLength(1);
-      expect(answers[0]).toBeError('METHOD_NOT_ALLOWED');
-      expect(answers[0]?.headers).toMatchObject({ allow: 'GET, HEAD, POST' });
-      expect(answers[0]?.text).not.toContain('swordfish');
-      expect(answers[0]?.text).not.toContain(app.key);
+      expect(responses).toHaveLength(1);
+      expect(responses[0]).toBeError('METHOD_NOT_ALLOWED');
+      expect(responses[0]?.headers).toMatchObject({ allow: 'GET, HEAD, POST' });
+      expect(responses[0]?.text).not.toContain('swordfish');
+      expect(responses[0]?.text).not.toContain(app.key);
     },
   );
 });
@@ -656,7 +718,7 @@ describe('the Upgrade header', () => {
     ['websocket', ['Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==', 'Sec-WebSocket-Version: 13']],
     ['h2c', ['HTTP2-Settings: AAMAAABkAAQAAP__']],
     ['TLS/1.3', []],
-  ])('is ignored: %s', async (protocol, headers) => {
+  ])('is ignored if it is %s', async (protocol, headers) => {
     const connection = await RawConnection.open(app.url);
     const request = list({
       headers: [`Upgrade: ${protocol}`, 'Connection: Upgrade', ...headers],
@@ -667,150 +729,160 @@ describe('the Upgrade header', () => {
     connection.close();
   });
 
-  it('is no way around the key', async () => {
-    const [answer] = await sendRaw(
+  it('does not bypass authentication', async () => {
+    const [response] = await sendRaw(
       app.url,
       rawRequest({ headers: ['Upgrade: websocket', 'Connection: Upgrade, close'] }),
     );
-    expect(answer).toBeError('UNAUTHORIZED');
+    expect(response).toBeError('UNAUTHORIZED');
   });
 });
 
 describe('a client that is too slow', () => {
-  /** Milliseconds in which the service must have given up, with room for a busy machine. */
-  const HEADERS = 5_000 + 3_000;
-  const BODY = 10_000 + 3_000;
+  // The timeouts of the service, plus 3 seconds for a busy machine.
+  const HEADERS_TIMEOUT_MS = 5_000 + 3_000;
+  const BODY_TIMEOUT_MS = 10_000 + 3_000;
 
   const CASES: {
     name: string;
     bytes: () => string | Buffer;
-    /** Sent again and again, so that the connection is never quiet. */
+    /** Sent repeatedly so that the connection is never idle. */
     drip?: string;
-    within: number;
-    answers: number[];
+    timeout: number;
+    expected: number[];
   }[] = [
-    { name: 'sends nothing', bytes: () => '', within: HEADERS, answers: [408] },
-    { name: 'sends half a line', bytes: () => 'GET /v1', within: HEADERS, answers: [408] },
+    { name: 'sends nothing', bytes: () => '', timeout: HEADERS_TIMEOUT_MS, expected: [408] },
     {
-      name: 'never ends its headers',
-      bytes: () => list().subarray(0, -2),
-      within: HEADERS,
-      answers: [408],
+      name: 'sends half a line',
+      bytes: () => 'GET /v1',
+      timeout: HEADERS_TIMEOUT_MS,
+      expected: [408],
     },
     {
-      name: 'sends a header at a time',
+      name: 'never completes its headers',
+      bytes: () => list().subarray(0, -2),
+      timeout: HEADERS_TIMEOUT_MS,
+      expected: [408],
+    },
+    {
+      name: 'sends its headers one at a time',
       bytes: () => list().subarray(0, -2),
       drip: 'A: 1\r\n',
-      within: HEADERS,
-      answers: [408],
+      timeout: HEADERS_TIMEOUT_MS,
+      expected: [408],
     },
     {
-      name: 'never ends its second request',
+      name: 'never completes its second request',
       bytes: () => Buffer.concat([list(), list().subarray(0, -2)]),
-      within: HEADERS,
-      answers: [200, 408],
+      timeout: HEADERS_TIMEOUT_MS,
+      expected: [200, 408],
     },
     {
       name: 'never sends its body',
       bytes: () => create(['Content-Length: 1000', 'X-Request-Id: slow'], ''),
-      within: BODY,
-      answers: [408],
+      timeout: BODY_TIMEOUT_MS,
+      expected: [408],
     },
     {
-      name: 'sends a byte of its body at a time',
+      name: 'sends its body one byte at a time',
       bytes: () => create(['Content-Length: 1000', 'X-Request-Id: slow'], '{'),
       drip: ' ',
-      within: BODY,
-      answers: [408],
+      timeout: BODY_TIMEOUT_MS,
+      expected: [408],
     },
     {
       name: 'never sends its last chunk',
       bytes: () => create([chunked, 'X-Request-Id: slow'], `e\r\n${CATEGORY}\r\n`),
-      within: BODY,
-      answers: [408],
+      timeout: BODY_TIMEOUT_MS,
+      expected: [408],
     },
     {
-      name: 'never sends the body that it was asked for',
+      name: 'never sends its body after a 100 response',
       bytes: () =>
         create(['Content-Length: 1000', 'Expect: 100-continue', 'X-Request-Id: slow'], ''),
-      within: BODY,
-      answers: [100, 408],
+      timeout: BODY_TIMEOUT_MS,
+      expected: [100, 408],
     },
-    // These have their answer already: a second one would be taken for that of the next request.
+    // These have their response: the client would take a second one for that of its next request.
     {
       name: 'never sends the body of a request without a key',
       bytes: () => rawRequest({ method: 'POST', headers: [JSON_TYPE, 'Content-Length: 1000'] }),
-      within: BODY,
-      answers: [401],
+      timeout: BODY_TIMEOUT_MS,
+      expected: [401],
     },
     {
       name: 'never sends the body of a GET',
       bytes: () => list({ headers: ['Content-Length: 1000'] }),
-      within: BODY,
-      answers: [200],
+      timeout: BODY_TIMEOUT_MS,
+      expected: [200],
     },
   ];
 
-  /** Connections of each case: 220 in all. */
-  const CONNECTIONS = 20;
+  const CONNECTIONS_PER_CASE = 20;
 
-  it('is told so, and the connection ends, while others are served', async () => {
+  it('gets a 408 and a closed connection, without blocking other clients', async () => {
     const before = await countCategories();
-    const clients = CASES.flatMap((kind) => Array.from({ length: CONNECTIONS }, () => kind));
-    const outcomes = clients.map(async ({ name, bytes, drip, within }) => {
+    const clients = CASES.flatMap((slow) =>
+      Array.from({ length: CONNECTIONS_PER_CASE }, () => slow),
+    );
+    const outcomes = clients.map(async ({ name, bytes, drip, timeout }) => {
       const connection = await RawConnection.open(app.url);
       connection.send(bytes());
       const timer = drip === undefined ? undefined : setInterval(() => connection.send(drip), 500);
-      const answers = await connection.closed(within).catch((error: unknown) => error);
+      const responses = await connection.closed(timeout).catch((error: unknown) => error);
       clearInterval(timer);
       connection.close();
-      return { name, answers };
+      return { name, responses };
     });
-    const over = new AbortController();
-    const ended = Promise.all(outcomes).finally(() => over.abort());
+    const finished = new AbortController();
+    const settled = Promise.all(outcomes).finally(() => finished.abort());
     const others: number[][] = [];
-    while (!over.signal.aborted) {
-      const request = [create([sized]), list({ headers: ['Connection: close'] })];
+    while (!finished.signal.aborted) {
+      const request = [create([contentLength]), list({ headers: ['Connection: close'] })];
       others.push(statuses(await sendRaw(app.url, Buffer.concat(request))));
       await delay(20);
     }
     expect(others.length).toBeGreaterThan(10);
-    for (const answered of others) expect(answered).toEqual([201, 200]);
-    const seen = (await ended).map(({ name, answers }) => ({
+    for (const received of others) expect(received).toEqual([201, 200]);
+    const results = (await settled).map(({ name, responses }) => ({
       name,
-      answers: Array.isArray(answers) ? statuses(answers as RawResponse[]) : answers,
-      last: Array.isArray(answers) ? (answers as RawResponse[]).at(-1) : undefined,
+      received: Array.isArray(responses) ? statuses(responses as RawResponse[]) : responses,
+      last: Array.isArray(responses) ? (responses as RawResponse[]).at(-1) : undefined,
     }));
-    expect(seen.map(({ name, answers }) => ({ name, answers }))).toEqual(
-      clients.map(({ name, answers }) => ({ name, answers })),
+    expect(results.map(({ name, received }) => ({ name, received }))).toEqual(
+      clients.map(({ name, expected }) => ({ name, received: expected })),
     );
-    for (const { last } of seen.filter(({ answers }) => (answers as number[]).at(-1) === 408)) {
+    for (const { last } of results.filter(
+      ({ received }) => (received as number[]).at(-1) === 408,
+    )) {
       expect(last).toBeError('REQUEST_TIMEOUT');
       expect(last?.headers).toMatchObject({ connection: 'close' });
     }
-    const ids = seen.flatMap(({ name, last }) =>
-      /body that|its body|chunk/.test(name) ? [last?.headers['x-request-id']] : [],
+    const ids = results.flatMap(({ name, last }) =>
+      /its body|chunk/.test(name) ? [last?.headers['x-request-id']] : [],
     );
-    expect(ids).toEqual(Array.from({ length: 4 * CONNECTIONS }, () => 'slow'));
+    expect(ids).toEqual(Array.from({ length: 4 * CONNECTIONS_PER_CASE }, () => 'slow'));
     expect(await countCategories()).toBe(before + others.length);
   });
 });
 
-it('a client that takes nothing of its answers is cut off', async () => {
-  expect(app.server.timeout).toBe(30_000);
-  // Less, so that the test is short.
-  app.server.timeout = 1_000;
-  const socket = connectTo(Number(new URL(app.url).port), '127.0.0.1').pause();
-  try {
-    // It is reset while it still sends.
-    socket.on('error', () => undefined);
-    const closed = new Promise((resolve) => socket.once('close', resolve));
-    // A path in the message of a 404 makes an answer long: more than the buffers of a connection hold.
-    const request = rawRequest({ target: `/${'a'.repeat(10_000)}` });
-    for (let index = 0; index < 3_000; index++) socket.write(request);
-    await closed;
-  } finally {
-    app.server.timeout = 30_000;
-    socket.destroy();
-  }
+describe('a client that reads no responses', () => {
+  it('is disconnected', async () => {
+    expect(app.server.timeout).toBe(30_000);
+    // Keeps the test short.
+    app.server.timeout = 1_000;
+    const socket = connectTo(Number(new URL(app.url).port), '127.0.0.1').pause();
+    try {
+      // The connection is reset while the client is still sending.
+      socket.on('error', () => undefined);
+      const closed = new Promise((resolve) => socket.once('close', resolve));
+      // A 404 message contains the path, so a long path soon fills the buffers of the connection.
+      const request = rawRequest({ target: `/${'a'.repeat(10_000)}` });
+      for (let index = 0; index < 3_000; index++) socket.write(request);
+      await closed;
+    } finally {
+      app.server.timeout = 30_000;
+      socket.destroy();
+    }
+  });
 });

@@ -4,58 +4,64 @@ import type { Response } from 'supertest';
 import { startApp, type TestApp } from './support/app.js';
 import { RawConnection, sendRaw, rawRequest } from './support/raw-connection.js';
 
-/** As in swagger-ui.sqlite.test.ts. */
+/** The same lookup as in swagger-ui.sqlite.test.ts. */
 const CHROMIUM =
   process.env['CHROME_PATH'] ??
   ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((path) =>
     existsSync(path),
   );
 
-const STRICT = {
+const API_HEADERS = {
   'x-content-type-options': 'nosniff',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
 };
-const PUBLIC = 'https://api.pets.example/shop/v1';
-const STAGING = 'https://staging.pets.example/v1';
+const PUBLIC_BASE_URL = 'https://api.pets.example/shop/v1';
+const STAGING_BASE_URL = 'https://staging.pets.example/v1';
 
 let app: TestApp;
 let secure: TestApp;
 beforeAll(async () => {
   app = await startApp();
-  secure = await startApp({ config: { publicBaseUrl: PUBLIC, stagingBaseUrl: STAGING } });
+  secure = await startApp({
+    config: { publicBaseUrl: PUBLIC_BASE_URL, stagingBaseUrl: STAGING_BASE_URL },
+  });
 });
 afterAll(async () => {
   await app.stop();
   await secure.stop();
 });
 
-/** What an answer says of the framework behind it, and of who may read it. */
-function banners({ headers }: Pick<Response, 'headers'>): string[] {
+/** Returns the names of headers that reveal the framework or allow cross-origin access. */
+function findDisclosures({ headers }: Pick<Response, 'headers'>): string[] {
   return Object.keys(headers).filter((name) =>
     /^(server|via|x-powered-by|x-aspnet.*|access-control-.*)$/.test(name),
   );
 }
 
-describe('Every answer', () => {
+describe('security headers', () => {
   it.each([
-    ['a list', 200, () => app.http().get('/v1/categories').auth(app.key, { type: 'bearer' })],
     [
-      'a create',
+      'a list request',
+      200,
+      () => app.http().get('/v1/categories').auth(app.key, { type: 'bearer' }),
+    ],
+    [
+      'a create request',
       201,
       () =>
         app.http().post('/v1/categories').auth(app.key, { type: 'bearer' }).send({ name: 'dog' }),
     ],
-    ['a refusal', 401, () => app.http().get('/v1/categories')],
+    ['a request without a key', 401, () => app.http().get('/v1/categories')],
     ['an unknown path', 404, () => app.http().get('/nothing')],
     [
-      'a body that is wrong',
+      'an invalid body',
       400,
       () => app.http().post('/v1/categories').auth(app.key, { type: 'bearer' }).send([]),
     ],
-    ['the health of the service', 200, () => app.http().get('/livez')],
-    ['the document', 200, () => app.http().get('/openapi.json')],
+    ['a health check', 200, () => app.http().get('/livez')],
+    ['the OpenAPI document', 200, () => app.http().get('/openapi.json')],
     [
-      'a preflight',
+      'a CORS preflight',
       401,
       () =>
         app
@@ -64,36 +70,42 @@ describe('Every answer', () => {
           .set('Origin', 'https://evil.example')
           .set('Access-Control-Request-Method', 'GET'),
     ],
-  ])('has them, and names no framework: %s', async (_name, status, send) => {
-    const response = await send();
-    expect(response.status).toBe(status);
-    expect(response.headers).toMatchObject(STRICT);
-    expect(banners(response)).toEqual([]);
-    // Over HTTP it is forbidden.
-    expect(response.headers).not.toHaveProperty('strict-transport-security');
-  });
+  ])(
+    'are sent, without revealing the framework, in the response to %s',
+    async (_name, status, send) => {
+      const response = await send();
+      expect(response.status).toBe(status);
+      expect(response.headers).toMatchObject(API_HEADERS);
+      expect(findDisclosures(response)).toEqual([]);
+      // RFC 6797, section 7.2, forbids it over HTTP.
+      expect(response.headers).not.toHaveProperty('strict-transport-security');
+    },
+  );
 
   it.each([
-    ['no HTTP at all', 'nonsense\r\n\r\n'],
+    ['garbage', 'garbage\r\n\r\n'],
     ['headers that are too large', rawRequest({ headers: [`X: ${'x'.repeat(20_000)}`] })],
-    ['a CONNECT', rawRequest({ method: 'CONNECT', target: 'petstore:80' })],
-    ['no Host', rawRequest({ host: false, headers: ['Connection: close'] })],
-    ['an odd Expect', rawRequest({ headers: ['Expect: cake', 'Connection: close'] })],
-  ])('has them where no route is reached: %s', async (_name, bytes) => {
-    const [answer] = await sendRaw(app.url, bytes);
-    expect(answer!.status).toBeGreaterThanOrEqual(400);
-    expect(answer!.headers).toMatchObject(STRICT);
-    expect(banners(answer!)).toEqual([]);
+    ['a CONNECT request', rawRequest({ method: 'CONNECT', target: 'petstore:80' })],
+    ['a request without a Host', rawRequest({ host: false, headers: ['Connection: close'] })],
+    [
+      'an unsupported Expect header',
+      rawRequest({ headers: ['Expect: cake', 'Connection: close'] }),
+    ],
+  ])('are sent in the error response to %s', async (_name, bytes) => {
+    const [response] = await sendRaw(app.url, bytes);
+    expect(response!.status).toBeGreaterThanOrEqual(400);
+    expect(response!.headers).toMatchObject(API_HEADERS);
+    expect(findDisclosures(response!)).toEqual([]);
   });
 
-  it('keeps browsers to HTTPS where the public address has it', async () => {
+  it('include Strict-Transport-Security if PUBLIC_BASE_URL uses HTTPS', async () => {
     for (const path of ['/v1/categories', '/livez', '/docs', '/docs/swagger-ui.css']) {
       const { headers } = await secure.http().get(path);
       expect([path, headers['strict-transport-security']]).toEqual([path, 'max-age=31536000']);
     }
   });
 
-  it('has each of them once', async () => {
+  it('are sent once each', async () => {
     const connection = await RawConnection.open(secure.url);
     try {
       connection.send(rawRequest({ target: '/docs' }));
@@ -110,29 +122,30 @@ describe('Every answer', () => {
   });
 });
 
-describe('A page of another origin', () => {
+describe('CORS', () => {
   const ORIGIN = 'https://app.example';
-  it('may read nothing unless configured', async () => {
+
+  it('is disabled by default', async () => {
     for (const path of ['/v1/categories', '/livez', '/openapi.json', '/docs']) {
       const response = await app.http().get(path).set('Origin', ORIGIN);
-      expect(banners(response)).toEqual([]);
+      expect(findDisclosures(response)).toEqual([]);
     }
   });
 
-  it('may read what CORS_ORIGINS allows, and no other may', async () => {
-    const open = await startApp({ config: { corsOrigins: [ORIGIN] } });
+  it('allows only the origins in CORS_ORIGINS', async () => {
+    const cors = await startApp({ config: { corsOrigins: [ORIGIN] } });
     try {
-      const list = async (origin: string): Promise<string | undefined> => {
-        const get = open.http().get('/v1/categories').auth(open.key, { type: 'bearer' });
+      const getAllowedOrigin = async (origin: string): Promise<string | undefined> => {
+        const get = cors.http().get('/v1/categories').auth(cors.key, { type: 'bearer' });
         const { headers } = await get.set('Origin', origin);
         expect(headers).not.toHaveProperty('access-control-allow-credentials');
         return headers['access-control-allow-origin'];
       };
-      expect(await list(ORIGIN)).toBe(ORIGIN);
+      expect(await getAllowedOrigin(ORIGIN)).toBe(ORIGIN);
       for (const origin of ['https://evil.example', `${ORIGIN}.evil.example`, 'null'])
-        expect([origin, await list(origin)]).toEqual([origin, undefined]);
+        expect([origin, await getAllowedOrigin(origin)]).toEqual([origin, undefined]);
     } finally {
-      await open.stop();
+      await cors.stop();
     }
   });
 });
@@ -144,7 +157,7 @@ describe('Swagger UI', () => {
     '/docs/index.html',
     '/docs/swagger-ui-init.js',
     '/docs/swagger-ui.css',
-  ])('has a policy of its own, which lets no foreign or inline script run: %s', async (path) => {
+  ])('has a Content-Security-Policy that blocks external and inline scripts: %s', async (path) => {
     const { headers, status } = await secure.http().get(path);
     expect(status).toBe(200);
     const policy = Object.fromEntries(
@@ -159,7 +172,7 @@ describe('Swagger UI', () => {
       'base-uri': ["'none'"],
       'form-action': ["'none'"],
       'frame-ancestors': ["'none'"],
-      'connect-src': ["'self'", new URL(PUBLIC).origin, new URL(STAGING).origin],
+      'connect-src': ["'self'", new URL(PUBLIC_BASE_URL).origin, new URL(STAGING_BASE_URL).origin],
     });
     expect(headers).toMatchObject({
       'x-content-type-options': 'nosniff',
@@ -175,8 +188,8 @@ describe('Swagger UI', () => {
   inChromium('in Chromium', () => {
     let browser: Browser;
     let page: Page;
-    const problems: string[] = [];
-    const foreign: string[] = [];
+    const browserErrors: string[] = [];
+    const externalRequests: string[] = [];
     beforeAll(async () => {
       browser = await chromium.launch({
         executablePath: CHROMIUM!,
@@ -185,18 +198,18 @@ describe('Swagger UI', () => {
       page = await browser.newPage();
       page
         .on('console', (message) => {
-          if (['error', 'warning'].includes(message.type())) problems.push(message.text());
+          if (['error', 'warning'].includes(message.type())) browserErrors.push(message.text());
         })
-        .on('pageerror', (error) => problems.push(String(error)))
-        .on('requestfailed', (request) => problems.push(`${request.url()} failed`))
+        .on('pageerror', (error) => browserErrors.push(String(error)))
+        .on('requestfailed', (request) => browserErrors.push(`${request.url()} failed`))
         .on('request', (request) => {
           if (!request.url().startsWith(app.url) && !request.url().startsWith('data:'))
-            foreign.push(request.url());
+            externalRequests.push(request.url());
         });
     }, 60_000);
     afterAll(() => browser?.close());
 
-    it('shows the operations, takes a key and sends a request, and nothing is refused', async () => {
+    it('sends a request with a key without violating the Content-Security-Policy', async () => {
       await page.goto(`${app.url}/docs`);
       await page.getByRole('button', { name: 'Authorize' }).click();
       const dialog = page.locator('.modal-ux');
@@ -213,28 +226,30 @@ describe('Swagger UI', () => {
       await operation.getByRole('button', { name: 'Try it out' }).click();
       await operation.locator('textarea.body-param__text').fill('{"name":"from the browser"}');
       await operation.getByRole('button', { name: 'Execute' }).click();
-      const answer = operation.locator('.live-responses-table .response').first();
-      await answer.waitFor();
-      expect(await answer.locator('.response-col_status').first().innerText()).toMatch(/^201/);
-      expect(await answer.innerText()).toContain('from the browser');
+      const liveResponse = operation.locator('.live-responses-table .response').first();
+      await liveResponse.waitFor();
+      expect(await liveResponse.locator('.response-col_status').first().innerText()).toMatch(
+        /^201/,
+      );
+      expect(await liveResponse.innerText()).toContain('from the browser');
 
       const { body } = await app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
       expect(body).toContainEqual(expect.objectContaining({ name: 'from the browser' }));
-      expect(problems).toEqual([]);
-      expect(foreign).toEqual([]);
+      expect(browserErrors).toEqual([]);
+      expect(externalRequests).toEqual([]);
     }, 60_000);
 
-    it('would be told of what the policy refuses', async () => {
-      // As texts, which run in the page: nothing here knows its globals.
+    it('logs violations of the Content-Security-Policy to the console', async () => {
+      // Strings, because TypeScript does not know the globals of the page.
       await page.evaluate(
         `document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = 1' }))`,
       );
       expect(await page.evaluate(`'ran' in window`)).toBe(false);
-      expect(problems.join()).toMatch(/inline script/);
+      expect(browserErrors.join()).toMatch(/inline script/);
       expect(
-        await page.evaluate(`fetch('https://evil.example/').then(() => 'sent', () => 'refused')`),
-      ).toBe('refused');
-      expect(problems.join()).toMatch(/connect-src/);
+        await page.evaluate(`fetch('https://evil.example/').then(() => 'sent', () => 'blocked')`),
+      ).toBe('blocked');
+      expect(browserErrors.join()).toMatch(/connect-src/);
     }, 60_000);
   });
 });

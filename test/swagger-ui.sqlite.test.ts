@@ -13,20 +13,20 @@ import {
 } from 'playwright-core';
 import { startApp, type TestApp } from './support/app.js';
 
-/** Where the run leaves the picture that the README shows as `docs/swagger-ui.png`. */
+/** The directory for the screenshot, which the README shows as `docs/swagger-ui.png`. */
 const RESULTS = join(import.meta.dirname, '..', 'test-results');
 const DESKTOP = { viewport: { width: 1280, height: 720 } };
-const TELEPHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
-const WRONG_KEY = 'pet_wrongwrongwrongwrongwrongwrongwrongwrong';
-const CHROMES = [
+const MOBILE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+const INVALID_KEY = 'pet_wrongwrongwrongwrongwrongwrongwrongwrong';
+const CHROME_PATHS = [
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome',
   '/opt/google/chrome/chrome',
   '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
 ];
-/** A CHROME_PATH that names nothing is a mistake to be told, not a reason to skip. */
-const chrome = process.env['CHROME_PATH'] ?? CHROMES.find((path) => existsSync(path));
+/** An invalid CHROME_PATH fails the tests instead of skipping them. */
+const chrome = process.env['CHROME_PATH'] ?? CHROME_PATHS.find((path) => existsSync(path));
 
 async function authorize(page: Page, key: string): Promise<void> {
   await page.getByRole('button', { name: 'Authorize' }).click();
@@ -40,28 +40,28 @@ async function authorize(page: Page, key: string): Promise<void> {
 const operation = (page: Page, tag: string, id: string): Locator =>
   page.locator(`#operations-${tag}-${id}`);
 
-/** Expands an operation, and makes ready to try it. */
-async function prepare(page: Page, id: string): Promise<Locator> {
+/** Expands an operation and enables "Try it out". */
+async function tryOut(page: Page, id: string): Promise<Locator> {
   const block = operation(page, 'categories', id);
   await block.locator('.opblock-summary-control').click();
   await block.getByRole('button', { name: 'Try it out' }).click();
   return block;
 }
 
-/** Sends the request of an operation, and gives what the page shows of the answer. */
+/** Executes an operation and returns the response that the page shows. */
 async function execute(block: Locator): Promise<{ status: string; body: unknown }> {
   await block.getByRole('button', { name: 'Execute' }).click();
-  const answer = block.locator('.live-responses-table .response');
-  await answer.waitFor();
-  const [body] = await answer.locator('.highlight-code code').allInnerTexts();
+  const response = block.locator('.live-responses-table .response');
+  await response.waitFor();
+  const [body] = await response.locator('.highlight-code code').allInnerTexts();
   return {
-    status: (await answer.locator('.response-col_status').innerText()).trim(),
+    status: (await response.locator('.response-col_status').innerText()).trim(),
     body: JSON.parse(body!),
   };
 }
 
-/** What is seriously wrong for people with a disability, by rule and element. */
-async function barriers(page: Page): Promise<string[]> {
+/** Returns the serious and critical accessibility violations as `rule: element`. */
+async function findAccessibilityViolations(page: Page): Promise<string[]> {
   const { violations, passes } = await new AxeBuilder({ page }).analyze();
   expect(passes.length).toBeGreaterThan(15);
   return violations
@@ -69,19 +69,19 @@ async function barriers(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ target }) => `${id}: ${target.join(' ')}`));
 }
 
-// A browser takes its time where many tests run at once.
+// The browser is slow while other tests run in parallel.
 import.meta.jest.setTimeout(60_000);
 
-const suite = chrome === undefined ? describe.skip : describe;
+const describeIfChrome = chrome === undefined ? describe.skip : describe;
 if (chrome === undefined) {
-  process.stderr.write('Skipped: Swagger UI in Chromium. Set CHROME_PATH, or install chromium.\n');
+  process.stderr.write('Skipped: Swagger UI in Chromium. Install Chromium or set CHROME_PATH.\n');
 }
 
-suite('Swagger UI in Chromium', () => {
+describeIfChrome('Swagger UI in Chromium', () => {
   let app: TestApp;
   let browser: Browser;
   let context: BrowserContext | undefined;
-  /** What no page may do: console errors, exceptions, breaches of its policy, requests elsewhere. */
+  /** Console errors and warnings, exceptions, CSP violations and requests to other origins. */
   let problems: string[];
   beforeAll(async () => {
     app = await startApp();
@@ -98,17 +98,17 @@ suite('Swagger UI in Chromium', () => {
   afterEach(async () => {
     await context?.close();
     context = undefined;
-    if (problems.length > 0) throw new Error(`The page caused:\n${problems.join('\n')}`);
+    if (problems.length > 0) throw new Error(`The page reported:\n${problems.join('\n')}`);
   });
 
-  /** Opens the page, and waits until operations stand on it. */
+  /** Opens the page and waits until it shows operations. */
   async function open(options: BrowserContextOptions = DESKTOP): Promise<Page> {
     context = await browser.newContext(options);
     context.setDefaultTimeout(10_000);
     const page = await context.newPage();
-    await page.exposeFunction('breach', (text: string) => problems.push(text));
+    await page.exposeFunction('reportViolation', (text: string) => problems.push(text));
     await page.addInitScript(`document.addEventListener('securitypolicyviolation', (event) =>
-      breach('policy: ' + event.effectiveDirective + ' ' + event.blockedURI));`);
+      reportViolation('policy: ' + event.effectiveDirective + ' ' + event.blockedURI));`);
     page.on('pageerror', (error) => problems.push(`exception: ${error.message}`));
     page.on('console', (message) => {
       if (['error', 'warning'].includes(message.type())) problems.push(message.text());
@@ -122,7 +122,7 @@ suite('Swagger UI in Chromium', () => {
     return page;
   }
 
-  it('shows the name of the service, how to get a key, and every operation below its tag', async () => {
+  it('shows the name of the service, how to get a key, and every operation under its tag', async () => {
     const page = await open();
     expect(await page.title()).toBe('Petstore API');
     const information = page.locator('.information-container');
@@ -139,7 +139,7 @@ suite('Swagger UI in Chromium', () => {
             ['-method', '-path, .opblock-summary-path__deprecated', '-description']
               .map((part) => block.querySelector(`.opblock-summary${part}`)?.textContent)
               .join(' ')
-              // Where a long path may be broken.
+              // Zero-width spaces mark line break opportunities in long paths.
               .replaceAll('\u200B', ''),
           ),
         ),
@@ -155,7 +155,7 @@ suite('Swagger UI in Chromium', () => {
         tag: name,
         operations: Object.entries(paths).flatMap(([path, item]) =>
           Object.entries(item as Record<string, { summary: string; tags: string[] }>)
-            .filter(([, described]) => described.tags.includes(name))
+            .filter(([, operationObject]) => operationObject.tags.includes(name))
             .map(([method, { summary }]) => `${method.toUpperCase()} ${path} ${summary}`),
         ),
       })),
@@ -164,15 +164,15 @@ suite('Swagger UI in Chromium', () => {
     await page.screenshot({ path: join(RESULTS, 'swagger-ui.png') });
   });
 
-  it('strikes the deprecated operation through, and shows its sunset and the stability marker', async () => {
+  it('strikes through the deprecated operation and shows sunset date and stability', async () => {
     const page = await open();
     const pet = operation(page, 'pets', 'getPet');
-    const struck = (): Promise<unknown> =>
+    const findStruckThrough = (): Promise<unknown> =>
       page.evaluate(`[...document.querySelectorAll('.opblock')]
         .filter((block) => [...block.querySelectorAll('.opblock-summary *')]
           .some((part) => getComputedStyle(part).textDecorationLine === 'line-through'))
         .map(({ id }) => id)`);
-    expect(await struck()).toEqual(['operations-pets-getPet']);
+    expect(await findStruckThrough()).toEqual(['operations-pets-getPet']);
     await pet.locator('.opblock-summary-control').click();
     await pet.getByText('Sunset on 2027-11-01').waitFor();
     const orders = operation(page, 'store', 'listOrders');
@@ -180,10 +180,10 @@ suite('Swagger UI in Chromium', () => {
     await orders.getByText('Stability: experimental.').waitFor();
   });
 
-  it('creates and lists with a key, and keeps the key over a reload', async () => {
+  it('creates and lists categories with a key, and keeps the key across reloads', async () => {
     const page = await open();
     await authorize(page, app.key);
-    const create = await prepare(page, 'createCategory');
+    const create = await tryOut(page, 'createCategory');
     await create
       .getByRole('textbox', { name: 'Request body' })
       .fill('{"name": "from the browser"}');
@@ -193,33 +193,33 @@ suite('Swagger UI in Chromium', () => {
       body: { id: expect.any(Number), name: 'from the browser' },
     });
     await page.reload();
-    const list = await prepare(page, 'listCategories');
+    const list = await tryOut(page, 'listCategories');
     const listed = await execute(list);
     expect(listed.status).toBe('200');
     expect(listed.body).toContainEqual(created.body);
   });
 
   it.each([
-    ['a wrong key', WRONG_KEY],
+    ['an invalid key', INVALID_KEY],
     ['no key', undefined],
-  ])('shows the Error body to %s', async (_what, key) => {
+  ])('shows the Error body of a request with %s', async (_case, key) => {
     const page = await open();
     if (key !== undefined) await authorize(page, key);
-    expect(await execute(await prepare(page, 'listCategories'))).toEqual({
+    expect(await execute(await tryOut(page, 'listCategories'))).toEqual({
       status: '401',
       body: { code: 'UNAUTHORIZED', message: expect.stringMatching(/API key/), status: 401 },
     });
-    // The browser itself reports every answer that is an error.
+    // The browser logs every error response to the console.
     expect(problems.splice(0)).toEqual([expect.stringContaining('status of 401')]);
   });
 
-  it('works on a telephone of 390 pixels', async () => {
-    const page = await open(TELEPHONE);
+  it('works on a mobile screen 390 pixels wide', async () => {
+    const page = await open(MOBILE);
     const width = (): Promise<unknown> =>
       page.evaluate('Math.max(document.documentElement.scrollWidth, innerWidth)');
     expect(await width()).toBe(390);
     await authorize(page, app.key);
-    const list = await prepare(page, 'listCategories');
+    const list = await tryOut(page, 'listCategories');
     expect((await execute(list)).status).toBe('200');
     for (const id of ['pets-getPet', 'store-listOrders', 'categories-createCategory']) {
       await page.locator(`#operations-${id} .opblock-summary-control`).click();
@@ -233,21 +233,21 @@ suite('Swagger UI in Chromium', () => {
       expect(box.x).toBeGreaterThanOrEqual(0);
       expect(box.x + box.width).toBeLessThanOrEqual(390);
     }
-    expect(await barriers(page)).toEqual([]);
+    expect(await findAccessibilityViolations(page)).toEqual([]);
   });
 
-  it('has no serious barrier for people with a disability', async () => {
+  it('has no serious accessibility violations', async () => {
     const page = await open();
-    expect(await barriers(page)).toEqual([]);
+    expect(await findAccessibilityViolations(page)).toEqual([]);
     await page.getByRole('button', { name: 'Authorize' }).click();
     await page.locator('.dialog-ux').getByRole('textbox').fill(app.key);
     await page.getByRole('button', { name: 'Apply credentials' }).click();
-    expect(await barriers(page)).toEqual([]);
+    expect(await findAccessibilityViolations(page)).toEqual([]);
     await page.locator('.dialog-ux').getByRole('button', { name: 'Close' }).last().click();
     for (const id of ['pets-getPet', 'store-listOrders', 'categories-createCategory']) {
       await page.locator(`#operations-${id} .opblock-summary-control`).click();
     }
-    await execute(await prepare(page, 'listCategories'));
-    expect(await barriers(page)).toEqual([]);
+    await execute(await tryOut(page, 'listCategories'));
+    expect(await findAccessibilityViolations(page)).toEqual([]);
   });
 });

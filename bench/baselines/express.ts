@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http';
 import Database from 'better-sqlite3';
 import express, { type NextFunction, type Request, type Response } from 'express';
 
-// Express as its users write it: middleware, a check of the body by hand, prepared statements.
+// Idiomatic Express with better-sqlite3: middleware, manual body validation, prepared statements.
 
 interface CategoryRow {
   id: number;
@@ -48,7 +48,7 @@ app.use(express.json());
 
 app.get('/v1/categories', (_request, response) => {
   const rows = selectAll.all();
-  // JSON.stringify leaves out what is undefined.
+  // JSON.stringify omits undefined properties.
   for (const row of rows) row.description ??= undefined;
   response.setHeader('Cache-Control', 'private, no-cache');
   response.setHeader('Vary', 'Accept-Encoding');
@@ -56,8 +56,8 @@ app.get('/v1/categories', (_request, response) => {
 });
 
 app.post('/v1/categories', (request, response) => {
-  const problem = findProblem(request.body);
-  if (problem !== undefined) return sendError(response, 400, problem);
+  const violation = validateBody(request.body);
+  if (violation !== undefined) return sendError(response, 400, violation);
   const { name, description } = request.body as { name: string; description?: string };
   const { lastInsertRowid } = insert.run(name, description ?? null);
   response.setHeader('Cache-Control', 'no-store');
@@ -81,19 +81,19 @@ function sendError(response: Response, status: number, message: string): void {
   response.status(status).json({ code, message, status });
 }
 
-function findProblem(body: unknown): string | undefined {
+function validateBody(body: unknown): string | undefined {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     return 'the body must be an object';
   }
-  const { name, description, ...others } = body as Record<string, unknown>;
+  const { name, description, ...rest } = body as Record<string, unknown>;
   if (typeof name !== 'string' || name.length > 100 || name.trim() === '') {
     return 'name must be a string of 1 to 100 characters';
   }
   if (description !== undefined && (typeof description !== 'string' || description.length > 1000)) {
     return 'description must be a string of at most 1000 characters';
   }
-  const [unknownName] = Object.keys(others);
-  return unknownName === undefined ? undefined : `property ${unknownName} should not exist`;
+  const [unknownProperty] = Object.keys(rest);
+  return unknownProperty === undefined ? undefined : `property ${unknownProperty} should not exist`;
 }
 
 app.listen(Number(PORT), '127.0.0.1');

@@ -2,8 +2,8 @@ import { hash, randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import Fastify, { type FastifyError, type FastifyReply, type RouteShorthandOptions } from 'fastify';
 
-// What the Fastify peers share: all but the database. As its users write it: JSON schemas for bodies
-// and answers, and hooks.
+// The code that the Fastify baselines share, which is everything except the database: idiomatic Fastify
+// with hooks and JSON schemas for bodies and responses.
 
 export interface NewCategory {
   name: string;
@@ -21,7 +21,7 @@ const keyHashes = new Set([hash('sha256', API_KEY)]);
 
 export const app = Fastify({
   genReqId: () => randomUUID(),
-  // A property that the interface does not name is an error; Fastify would drop it.
+  // Rejects unknown properties, which Fastify removes by default.
   ajv: { customOptions: { removeAdditional: false, coerceTypes: false } },
 });
 
@@ -45,10 +45,10 @@ app.addHook('onRequest', async (request, reply) => {
 app.setErrorHandler<FastifyError>((error, _request, reply) => {
   const status = error.statusCode ?? 500;
   const message = status < 500 ? error.message : 'Internal error';
-  void reply.code(status).send({ code: codeOf(status), message, status });
+  void reply.code(status).send({ code: toErrorCode(status), message, status });
 });
 
-function codeOf(status: number): string {
+function toErrorCode(status: number): string {
   return (STATUS_CODES[status] ?? 'Error').toUpperCase().replaceAll(' ', '_');
 }
 
@@ -72,10 +72,9 @@ const newCategory = {
   },
 };
 
-/** The options of the route that lists. */
-export const listing: RouteShorthandOptions = {
+export const listRouteOptions: RouteShorthandOptions = {
   schema: { response: { 200: { type: 'array', items: category }, 304: { type: 'null' } } },
-  // What @fastify/etag does.
+  // Equivalent to @fastify/etag.
   onSend: async (request, reply, payload) => {
     if (ETAG !== 'on') return payload;
     const etag = `"${hash('sha1', payload as string, 'base64')}"`;
@@ -86,8 +85,7 @@ export const listing: RouteShorthandOptions = {
   },
 };
 
-/** The options of the route that creates. */
-export const creating: RouteShorthandOptions = {
+export const createRouteOptions: RouteShorthandOptions = {
   schema: { body: newCategory, response: { 201: category } },
 };
 

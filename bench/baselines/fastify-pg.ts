@@ -3,19 +3,19 @@ import {
   type CategoryRow,
   type NewCategory,
   app,
-  creating,
+  createRouteOptions,
+  listRouteOptions,
   listen,
-  listing,
   sendCreated,
   sendList,
 } from './fastify-app.js';
 
-// Fastify with pg as its users write it: a pool of the default size, which is the service's as well,
-// and named queries, which each connection prepares once.
+// Idiomatic Fastify with pg: a pool of the default size, which is also that of the service, and named
+// queries, which each connection prepares once.
 
 const { DATABASE_URL } = process.env;
 
-// pg gives a bigint as text.
+// By default, pg returns bigint values as strings.
 types.setTypeParser(types.builtins.INT8, Number);
 
 const pool = new Pool({ connectionString: DATABASE_URL });
@@ -27,7 +27,7 @@ await pool.query(`
   )
 `);
 
-app.get('/v1/categories', listing, async (_request, reply) => {
+app.get('/v1/categories', listRouteOptions, async (_request, reply) => {
   const { rows } = await pool.query<CategoryRow>({
     name: 'list',
     text: 'SELECT id, name, description FROM categories ORDER BY id',
@@ -35,7 +35,7 @@ app.get('/v1/categories', listing, async (_request, reply) => {
   return sendList(reply, rows);
 });
 
-app.post<{ Body: NewCategory }>('/v1/categories', creating, async (request, reply) => {
+app.post<{ Body: NewCategory }>('/v1/categories', createRouteOptions, async (request, reply) => {
   const { name, description } = request.body;
   const { rows } = await pool.query<{ id: number }>({
     name: 'create',

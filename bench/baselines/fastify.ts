@@ -3,14 +3,14 @@ import {
   type CategoryRow,
   type NewCategory,
   app,
-  creating,
+  createRouteOptions,
+  listRouteOptions,
   listen,
-  listing,
   sendCreated,
   sendList,
 } from './fastify-app.js';
 
-// Fastify with better-sqlite3 as its users write it: prepared statements.
+// Idiomatic Fastify with better-sqlite3 and prepared statements.
 
 const { DATABASE_FILE = 'fastify.sqlite', SYNCHRONOUS = 'FULL' } = process.env;
 
@@ -31,9 +31,9 @@ const insert = database.prepare<[string, string | null]>(
   'INSERT INTO categories (name, description) VALUES (?, ?)',
 );
 
-app.get('/v1/categories', listing, (_request, reply) => sendList(reply, selectAll.all()));
+app.get('/v1/categories', listRouteOptions, (_request, reply) => sendList(reply, selectAll.all()));
 
-app.post<{ Body: NewCategory }>('/v1/categories', creating, (request, reply) => {
+app.post<{ Body: NewCategory }>('/v1/categories', createRouteOptions, (request, reply) => {
   const { name, description } = request.body;
   const { lastInsertRowid } = insert.run(name, description ?? null);
   return sendCreated(reply, { id: lastInsertRowid, name, description });

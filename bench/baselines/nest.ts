@@ -25,7 +25,7 @@ import { IsOptional, IsString, Length, Matches, MaxLength } from 'class-validato
 import type { NextFunction, Request, Response } from 'express';
 import { Column, Entity, PrimaryGeneratedColumn, Repository } from 'typeorm';
 
-// A stock NestJS starter: the default adapter, a guard, ValidationPipe, TypeORM's find and save.
+// Stock NestJS: the default adapter, a guard, ValidationPipe, and TypeORM's find and save.
 
 const { PORT = '3000', API_KEY = '', DATABASE_FILE = 'nest.sqlite' } = process.env;
 

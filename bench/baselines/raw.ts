@@ -1,10 +1,11 @@
 import { createHash, hash, randomUUID } from 'node:crypto';
 import { createServer } from 'node:http';
 
-// The limit: node:http alone, one route, and the whole answer in memory. POST is there to be seeded.
+// The upper bound: plain node:http, one route, and the complete response in memory. POST is only for
+// seeding.
 
 const { PORT = '3000', API_KEY = '' } = process.env;
-const FOR_BROWSERS = {
+const SECURITY_HEADERS = {
   'X-Content-Type-Options': 'nosniff',
   'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
 };
@@ -25,7 +26,7 @@ const server = createServer((request, response) => {
     });
     response.writeHead(401, {
       'X-Request-Id': requestId,
-      ...FOR_BROWSERS,
+      ...SECURITY_HEADERS,
       'WWW-Authenticate': 'Bearer realm="petstore"',
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(body),
@@ -44,7 +45,7 @@ const server = createServer((request, response) => {
       categories.push(category);
       stale = true;
       response.writeHead(201, {
-        ...FOR_BROWSERS,
+        ...SECURITY_HEADERS,
         'Content-Type': 'application/json; charset=utf-8',
       });
       response.end(JSON.stringify(category));
@@ -59,7 +60,7 @@ const server = createServer((request, response) => {
   if (request.headers['if-none-match'] === etag) {
     response.writeHead(304, {
       'X-Request-Id': requestId,
-      ...FOR_BROWSERS,
+      ...SECURITY_HEADERS,
       'Cache-Control': 'private, no-cache',
       ETag: etag,
       Vary: 'Accept-Encoding',
@@ -69,7 +70,7 @@ const server = createServer((request, response) => {
   }
   response.writeHead(200, {
     'X-Request-Id': requestId,
-    ...FOR_BROWSERS,
+    ...SECURITY_HEADERS,
     'Cache-Control': 'private, no-cache',
     ETag: etag,
     Vary: 'Accept-Encoding',

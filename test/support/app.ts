@@ -12,10 +12,10 @@ import { type AppOptions, createApp } from '../../src/app.js';
 import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
 
-/** A database of its own for a test, not migrated yet. */
+/** An isolated database for a test, not migrated yet. */
 export interface TestDatabase {
   readonly config: DatabaseConfig;
-  /** The value of `DATABASE_URL` for a process that is to use it. */
+  /** The `DATABASE_URL` for a process that uses this database. */
   readonly url: string;
   drop(): Promise<void>;
 }
@@ -32,11 +32,11 @@ export interface TestApp {
   readonly dataSource: DataSource;
   /** A supertest client without a key. */
   http(): ReturnType<typeof request>;
-  /** Stops the application, and drops its database where the application made it. */
+  /** Stops the application, and drops the database if `startApp` created it. */
   stop(): Promise<void>;
 }
 
-/** Which database this run is about; the Jest project says it. */
+/** The database under test, set by the Jest project. */
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
 export function createDatabase(): Promise<TestDatabase> {
@@ -75,8 +75,8 @@ async function queryPostgres(url: string, sql: string): Promise<void> {
 /**
  * Starts the application.
  *
- * @param options.database one that outlives the application; otherwise it gets its own
- * @param options.config what differs from the default configuration
+ * @param options.database a database that outlives the application; by default a new one is created
+ * @param options.config overrides of the default configuration
  */
 export async function startApp(
   options: { database?: TestDatabase; config?: Partial<Config> } & AppOptions = {},

@@ -1,27 +1,27 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-/** Below node_modules, so that the built files find the dependencies. */
+/** Inside node_modules, so that the built files can resolve the dependencies. */
 const CACHE = join(ROOT, 'node_modules', '.cache', 'petstore-test');
 const LOCK = join(CACHE, 'lock');
-/** Milliseconds after which a lock was left behind by a process that was killed. */
-const LOCK_EXPIRES = 120_000;
-/** Milliseconds that the build of older sources is kept, for a test run that still uses it. */
-const KEEP = 3_600_000;
+/** Age in milliseconds after which a lock is stale, left behind by a killed process. */
+const LOCK_TIMEOUT_MS = 120_000;
+/** Milliseconds that older builds are kept, because another test run may still use them. */
+const BUILD_TTL_MS = 3_600_000;
 
 let built: Promise<string> | undefined;
 
 /**
- * Compiles the sources as `npm run build` does, where no earlier call, of this process or of
- * another, has compiled the same sources.
+ * Compiles the sources as `npm run build` does, unless a build of the same sources, by this or
+ * another process, is cached.
  *
- * @returns the directory of the build; `src/main.js` is in it
+ * @returns the directory of the build, which contains `src/main.js`
  * @throws {Error} with the compiler's messages
  */
 export function buildOnce(): Promise<string> {
@@ -32,9 +32,9 @@ export function buildOnce(): Promise<string> {
 async function build(): Promise<string> {
   const output = join(CACHE, await hashSources());
   await mkdir(CACHE, { recursive: true });
-  // The lock only spares a second compilation: a build appears whole, by its renaming.
+  // The lock only avoids duplicate work; renaming makes a build appear atomically.
   while (!existsSync(output)) {
-    if (await takeLock()) {
+    if (await acquireLock()) {
       try {
         if (!existsSync(output)) await compile(output);
         await removeOldBuilds();
@@ -58,8 +58,8 @@ async function hashSources(): Promise<string> {
     .filter((entry) => entry.isFile())
     .map(({ parentPath, name }) => join(parentPath, name))
     .toSorted();
-  const others = ['ormconfig.ts', 'tsconfig.json', 'tsconfig.build.json', 'package-lock.json'];
-  for (const file of [...sources, ...others.map((name) => join(ROOT, name))]) {
+  const buildFiles = ['ormconfig.ts', 'tsconfig.json', 'tsconfig.tools.json', 'package-lock.json'];
+  for (const file of [...sources, ...buildFiles.map((name) => join(ROOT, name))]) {
     hash.update(`${file}\0`).update(await readFile(file));
   }
   return hash.digest('hex').slice(0, 16);
@@ -72,15 +72,18 @@ async function compile(output: string): Promise<void> {
   try {
     await promisify(execFile)(
       process.execPath,
-      [compiler, '-p', 'tsconfig.build.json', ...options],
+      [compiler, '-p', 'tsconfig.tools.json', ...options],
       { cwd: ROOT },
     );
   } catch (error) {
-    throw new Error(`The build failed:\n${(error as { stdout?: string }).stdout}`, {
+    throw new Error(`Build failed:\n${(error as { stdout?: string }).stdout}`, {
       cause: error,
     });
   }
-  // What lies below node_modules does not see the package.json of the project.
+  // As the assets of nest-cli.json.
+  const styles = 'src/platform/openapi/swagger-ui.css';
+  await copyFile(join(ROOT, styles), join(draft, styles));
+  // Inside node_modules, the project's package.json does not apply.
   await writeFile(join(draft, 'package.json'), '{ "type": "module" }\n');
   await rename(draft, output).catch(async (error: unknown) => {
     if (!existsSync(output)) throw error;
@@ -88,12 +91,12 @@ async function compile(output: string): Promise<void> {
   });
 }
 
-async function takeLock(): Promise<boolean> {
+async function acquireLock(): Promise<boolean> {
   try {
     await mkdir(LOCK);
     return true;
   } catch {
-    if (await isOlderThan(LOCK, LOCK_EXPIRES)) await rm(LOCK, { recursive: true, force: true });
+    if (await isOlderThan(LOCK, LOCK_TIMEOUT_MS)) await rm(LOCK, { recursive: true, force: true });
     return false;
   }
 }
@@ -101,7 +104,7 @@ async function takeLock(): Promise<boolean> {
 async function removeOldBuilds(): Promise<void> {
   for (const name of await readdir(CACHE)) {
     const directory = join(CACHE, name);
-    if (directory !== LOCK && (await isOlderThan(directory, KEEP))) {
+    if (directory !== LOCK && (await isOlderThan(directory, BUILD_TTL_MS))) {
       await rm(directory, { recursive: true, force: true });
     }
   }

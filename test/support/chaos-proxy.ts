@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** Stands between a client and a server, and can play a network that is slow or loses connections. */
+/** A TCP proxy that simulates a slow network or one that silently drops packets. */
 export class ChaosProxy {
-  private readonly open = new Set<Socket>();
-  private forwarding: (() => void)[] = [];
+  private readonly sockets = new Set<Socket>();
+  private stopForwarding: (() => void)[] = [];
 
   private constructor(
     private readonly server: Server,
@@ -14,8 +14,8 @@ export class ChaosProxy {
   /**
    * Listens on a free port of the loopback interface.
    *
-   * @param url the address of the server
-   * @param latency milliseconds by which whatever the server sends comes later
+   * @param url the address of the upstream server
+   * @param latency milliseconds by which data from the upstream server is delayed
    */
   static async listen(url: string, latency = 0): Promise<ChaosProxy> {
     const { hostname: host, port } = new URL(url);
@@ -29,39 +29,39 @@ export class ChaosProxy {
     return proxy;
   }
 
-  /** The address of the server by way of the proxy. */
+  /** Replaces the host and port of a URL with those of the proxy. */
   proxiedUrl(url: string): string {
     const { port } = this.server.address() as AddressInfo;
     return Object.assign(new URL(url), { hostname: '127.0.0.1', port: String(port) }).href;
   }
 
-  /** From now on, nothing comes through the connections that are open, nor do they end. New ones work. */
+  /** Drops all further data on the open connections without closing them. New connections work. */
   blackhole(): void {
-    for (const end of this.forwarding) end();
-    this.forwarding = [];
+    for (const stop of this.stopForwarding) stop();
+    this.stopForwarding = [];
   }
 
   async close(): Promise<void> {
     this.server.close();
-    for (const socket of this.open) socket.destroy();
+    for (const socket of this.sockets) socket.destroy();
     await once(this.server, 'close');
   }
 
   private forward(client: Socket, upstream: Socket): void {
     client.setNoDelay();
-    this.forwardTo(upstream, client, 0);
-    this.forwardTo(client, upstream, this.latency);
+    this.pipe(client, upstream, 0);
+    this.pipe(upstream, client, this.latency);
   }
 
-  private forwardTo(to: Socket, from: Socket, latency: number): void {
-    let hangs = false;
-    const pass = (act: () => void): void => {
-      if (hangs) return;
-      if (latency === 0) act();
-      else setTimeout(act, latency);
+  private pipe(from: Socket, to: Socket, latency: number): void {
+    let stopped = false;
+    const pass = (action: () => void): void => {
+      if (stopped) return;
+      if (latency === 0) action();
+      else setTimeout(action, latency);
     };
-    this.open.add(from);
-    this.forwarding.push(() => (hangs = true));
+    this.sockets.add(from);
+    this.stopForwarding.push(() => (stopped = true));
     from
       .on('error', () => undefined)
       .on('data', (chunk) => pass(() => to.write(chunk)))

@@ -2,44 +2,41 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { buildOnce } from './build.js';
 
-/** What a process left behind. */
+/** The exit code and output of a process. */
 export interface ProcessResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** How a command runs: its whole environment, and where it looks for a `.env` file. */
+/** The complete environment of a command and its working directory, where it looks for `.env`. */
 interface SpawnOptions {
   readonly env: Record<string, string>;
   readonly cwd: string;
 }
 
-/** Runs the built key commands in a process of their own. */
-export function runKeys(
-  args: readonly string[],
-  surroundings: SpawnOptions,
-): Promise<ProcessResult> {
-  return run('keys', args, surroundings);
+/** Runs the built `keys` command in a child process. */
+export function runKeys(args: readonly string[], options: SpawnOptions): Promise<ProcessResult> {
+  return run('keys', args, options);
 }
 
 /**
- * Runs the built backup command in a process of its own.
+ * Runs the built `backup` command in a child process.
  *
- * @param blocks how large a file it may write, in blocks of 512 bytes
+ * @param blocks the maximum size of a file that it may write, in blocks of 512 bytes
  */
 export function runBackup(
   file: string,
-  surroundings: SpawnOptions,
+  options: SpawnOptions,
   blocks: number | 'unlimited' = 'unlimited',
 ): Promise<ProcessResult> {
-  return run('backup', [file], surroundings, `ulimit -f ${blocks} && `);
+  return run('backup', [file], options, `ulimit -f ${blocks} && `);
 }
 
 async function run(
   name: string,
   args: readonly string[],
-  surroundings: SpawnOptions,
+  options: SpawnOptions,
   before = '',
 ): Promise<ProcessResult> {
   const script = join(await buildOnce(), 'src', 'cli', `${name}.js`);
@@ -48,7 +45,7 @@ async function run(
     const child = spawn(
       '/bin/sh',
       ['-c', command, 'sh', process.execPath, script, ...args],
-      surroundings,
+      options,
     );
     let stdout = '';
     let stderr = '';

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { buildOnce } from './build.js';
 import type { ProcessResult } from './cli.js';
 
-/** A copy that runs as a process of its own. */
+/** A running `db:copy` process. */
 export class DbCopy {
-  /** Resolves when the process has ended and its output was read. */
-  readonly outcome: Promise<ProcessResult>;
+  /** Resolves once the process has exited and its output has been read. */
+  readonly result: Promise<ProcessResult>;
   private readonly child: ChildProcess;
 
   private constructor(script: string, args: readonly string[], cwd: string) {
@@ -22,7 +22,7 @@ export class DbCopy {
     child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
     this.child = child;
-    this.outcome = once(child, 'close').then(([code]) => ({
+    this.result = once(child, 'close').then(([code]) => ({
       code: code as number | null,
       stdout,
       stderr,
@@ -32,13 +32,12 @@ export class DbCopy {
   /**
    * Starts the built command.
    *
-   * @param cwd where it looks for a `.env` file
+   * @param cwd the working directory, from which `.env` is read
    */
   static async start(args: readonly string[], cwd: string): Promise<DbCopy> {
     return new DbCopy(join(await buildOnce(), 'src', 'cli', 'db-copy.js'), args, cwd);
   }
 
-  /** Sends a signal. */
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal);
   }

@@ -1,17 +1,21 @@
 import type { DataSource } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 
-/** Inserts a row with something valid in every column that must have a value, and the rows it refers to; gives its id. */
+/**
+ * Inserts a row with a valid value in every required column, and the rows it references.
+ *
+ * @returns the id of the row
+ */
 export async function insertRow(dataSource: DataSource, table: string): Promise<number> {
   const { target, columns, foreignKeys } = dataSource.getMetadata(table);
   const row: Record<string, unknown> = {};
   for (const column of columns) {
     if (column.isGenerated || column.isNullable) continue;
-    const key = foreignKeys.find((candidate) => candidate.columns[0] === column);
+    const foreignKey = foreignKeys.find((candidate) => candidate.columns[0] === column);
     row[column.propertyName] =
-      key === undefined
+      foreignKey === undefined
         ? sampleValue(column)
-        : await insertRow(dataSource, key.referencedTablePath);
+        : await insertRow(dataSource, foreignKey.referencedTablePath);
   }
   const { identifiers } = await dataSource.getRepository(target).insert(row);
   return Number(identifiers[0]!['id']);

@@ -1,6 +1,6 @@
 import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
 
-/** An answer as it came over the wire: nothing is decompressed, parsed or followed. */
+/** A response as received: not decompressed or parsed, redirects not followed. */
 export interface HttpResponse {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
@@ -11,11 +11,11 @@ export interface RequestOptions {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
-  /** Keeps connections open; without one each exchange has its own. */
+  /** Reuses connections; without an agent each request opens its own. */
   readonly agent?: Agent;
 }
 
-/** Sends one request and reads the whole answer. */
+/** Sends a request and reads the complete response. */
 export function sendRequest(
   url: string,
   { method = 'GET', headers = {}, body, agent }: RequestOptions = {},
@@ -39,7 +39,7 @@ export function sendRequest(
   });
 }
 
-/** The headers of a request with a key, and with a JSON body. */
+/** Returns the headers of an authenticated request with a JSON body. */
 export function jsonHeaders(key: string): Record<string, string> {
   return { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
 }

@@ -3,16 +3,18 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type HttpResponse, sendRequest, jsonHeaders } from './http-client.js';
 import { waitFor } from './wait.js';
 
-/** A category as these clients create it. */
+/** A category as created by the clients. */
 export interface Row {
   readonly id: number;
   readonly name: string;
 }
 
-/** One answer, and how long it took. */
-interface Timed {
+type ClientKind = 'create' | 'list';
+
+/** The status of a response and the time until it was received. */
+interface TimedResponse {
   readonly url: string;
-  readonly kind: 'create' | 'read';
+  readonly kind: ClientKind;
   readonly status: number;
   readonly milliseconds: number;
 }
@@ -20,41 +22,40 @@ interface Timed {
 interface LoadClient {
   readonly url: string;
   readonly pause: number;
-  readonly kind: 'create' | 'read';
+  readonly kind: ClientKind;
   succeeded: number;
-  refused: number;
+  unavailable: number;
 }
 
-/** Milliseconds that a client waits after a 503: enough to keep what it sends bounded. */
-const PAUSE_AFTER_503 = 50;
+/** Milliseconds that a client waits after a 503, which bounds the number of requests. */
+const RETRY_DELAY_MS = 50;
 
 /**
- * Clients that create and list categories, each one request after the other, on one or more
- * instances of the service with one empty store. Every answer is checked against everything that
- * all clients knew when its request was sent:
+ * Runs clients that create and list categories sequentially on one or more instances of the service
+ * sharing one initially empty database. Checks every response against everything that any client had
+ * observed when the request was sent:
  *
- * - a list shows each create that was answered, and each row that another list has shown, before;
- * - it is in id order, shows no row twice, and none that nobody sent;
- * - no id is given twice;
- * - an error is 503, where that is allowed, with `Retry-After` and the Error body.
+ * - a list contains every acknowledged create and every row that an earlier list contained;
+ * - a list is ordered by id, without duplicates and without rows that no client sent;
+ * - no id is assigned twice;
+ * - an error is a 503, if allowed, with `Retry-After` and the Error body.
  */
 export class LoadGenerator {
-  /** What was answered 201. */
+  /** Rows acknowledged with 201. */
   readonly created: Row[] = [];
-  /** What must not be. */
+  /** Broken guarantees. */
   readonly violations: string[] = [];
-  readonly answers: Timed[] = [];
+  readonly responses: TimedResponse[] = [];
   private readonly clients: LoadClient[] = [];
   private readonly loops: Promise<void>[] = [];
   private readonly agent = new Agent({ keepAlive: true });
   private readonly createdIds = new Set<number>();
-  /** Every name that was sent. */
-  private readonly sent = new Set<string>();
-  /** What is stored for sure, in the order in which the clients came to know of it. */
-  private readonly known: Row[] = [];
-  private readonly knownNames = new Map<number, string>();
-  /** Instances that may break off connections. */
-  private readonly doomed = new Set<string>();
+  private readonly sentNames = new Set<string>();
+  /** Rows that must be in the database, in the order in which clients observed them. */
+  private readonly observed: Row[] = [];
+  private readonly observedNames = new Map<number, string>();
+  /** Instances that may drop connections. */
+  private readonly mayDisconnect = new Set<string>();
   private stopping = false;
 
   constructor(
@@ -65,80 +66,81 @@ export class LoadGenerator {
   /**
    * Starts clients of an instance.
    *
-   * @param pause milliseconds that a client waits at most before each request: so many clients come
-   *   at many different moments, rather than together with those that were answered together
+   * @param pause maximum delay in milliseconds before each request, chosen at random; spreads requests
+   *   that would otherwise arrive in lockstep with the batched responses
    */
   start(
     url: string,
     { writers, readers, pause = 0 }: { writers: number; readers: number; pause?: number },
   ): void {
-    for (let index = 0; index < writers; index++) this.run(url, 'create', pause);
-    for (let index = 0; index < readers; index++) this.run(url, 'read', pause);
+    for (let index = 0; index < writers; index++) this.startClient(url, 'create', pause);
+    for (let index = 0; index < readers; index++) this.startClient(url, 'list', pause);
   }
 
-  /** From now on, this instance may break off connections, which ends their clients. */
+  /** Allows an instance to drop connections from now on, which ends its clients. */
   allowDisconnects(url: string): void {
-    this.doomed.add(url);
+    this.mayDisconnect.add(url);
   }
 
-  /** Ends every client after the answer that it waits for. */
+  /** Ends every client after its pending response. */
   async stop(): Promise<void> {
     this.stopping = true;
     await Promise.all(this.loops);
     this.agent.destroy();
   }
 
-  /** Waits until each client has got so many more answers of success. */
+  /** Waits until each client has received `count` more successful responses. */
   waitForSuccesses(count: number, timeout: number): Promise<void> {
-    return this.progress('succeeded', count, timeout, () => true);
+    return this.waitForProgress('succeeded', count, timeout, () => true);
   }
 
-  /** Waits until each client of a kind has got so many more 503. */
-  waitForUnavailable(count: number, timeout: number, kind?: 'create' | 'read'): Promise<void> {
-    return this.progress(
-      'refused',
+  /** Waits until each client, or each client of one kind, has received `count` more 503 responses. */
+  waitForUnavailable(count: number, timeout: number, kind?: ClientKind): Promise<void> {
+    return this.waitForProgress(
+      'unavailable',
       count,
       timeout,
       (client) => kind === undefined || client.kind === kind,
     );
   }
 
-  /** Checks that a list, read after the clients have stopped, shows exactly what it must and may. */
+  /** Checks a list that was read after the clients stopped. */
   verifyFinalState(rows: readonly Row[]): void {
-    this.check(rows, this.known.length);
+    this.checkList(rows, this.observed.length);
   }
 
-  private async progress(
-    count: 'succeeded' | 'refused',
-    more: number,
+  private async waitForProgress(
+    counter: 'succeeded' | 'unavailable',
+    count: number,
     timeout: number,
-    counts: (client: LoadClient) => boolean,
+    isIncluded: (client: LoadClient) => boolean,
   ): Promise<void> {
     const goals = this.clients
-      .filter((client) => counts(client) && !this.doomed.has(client.url))
-      .map((client) => ({ client, goal: client[count] + more }));
+      .filter((client) => isIncluded(client) && !this.mayDisconnect.has(client.url))
+      .map((client) => ({ client, goal: client[counter] + count }));
     await waitFor(
       () =>
         this.violations.length > 0
           ? []
           : goals
-              .filter(({ client, goal }) => client[count] < goal)
+              .filter(({ client, goal }) => client[counter] < goal)
               .map(
-                ({ client: { kind, [count]: reached }, goal }) => `${kind}: ${reached} of ${goal}`,
+                ({ client: { kind, [counter]: reached }, goal }) =>
+                  `${kind}: ${reached} of ${goal}`,
               ),
       (behind) => behind.length === 0,
       timeout,
     );
   }
 
-  private run(url: string, kind: 'create' | 'read', pause: number): void {
-    const client: LoadClient = { url, kind, pause, succeeded: 0, refused: 0 };
+  private startClient(url: string, kind: ClientKind, pause: number): void {
+    const client: LoadClient = { url, kind, pause, succeeded: 0, unavailable: 0 };
     this.clients.push(client);
-    this.loops.push(this.loop(client, this.clients.length));
+    this.loops.push(this.runClient(client, this.clients.length));
   }
 
-  private async loop(client: LoadClient, number: number): Promise<void> {
-    // Every second reader has the list of its last read, and asks whether it is still current.
+  private async runClient(client: LoadClient, number: number): Promise<void> {
+    // Every second client caches its last list and sends conditional requests.
     const cache = number % 2 === 0 ? { etag: '', rows: [] as readonly Row[] } : undefined;
     for (let turn = 0; !this.stopping; turn++) {
       if (client.pause > 0) await delay(Math.random() * client.pause);
@@ -146,16 +148,16 @@ export class LoadGenerator {
         const status =
           client.kind === 'create'
             ? await this.create(client, `${number}-${turn}`)
-            : await this.read(client, cache);
+            : await this.list(client, cache);
         if (status === 503) {
-          client.refused++;
-          await delay(PAUSE_AFTER_503);
+          client.unavailable++;
+          await delay(RETRY_DELAY_MS);
         } else {
           client.succeeded++;
         }
       } catch (error) {
-        if (!this.doomed.has(client.url)) {
-          this.violations.push(`A ${client.kind} was not answered: ${String(error)}`);
+        if (!this.mayDisconnect.has(client.url)) {
+          this.violations.push(`A ${client.kind} request got no response: ${String(error)}`);
         }
         return;
       }
@@ -163,74 +165,78 @@ export class LoadGenerator {
   }
 
   private async create(client: LoadClient, name: string): Promise<number> {
-    this.sent.add(name);
-    const answer = await this.exchange(client, JSON.stringify({ name }));
-    if (answer.status !== 201) return this.checkError(client, answer);
-    const row = JSON.parse(answer.body.toString()) as Row;
+    this.sentNames.add(name);
+    const response = await this.send(client, JSON.stringify({ name }));
+    if (response.status !== 201) return this.checkError(client, response);
+    const row = JSON.parse(response.body.toString()) as Row;
     if (!Number.isSafeInteger(row.id) || row.name !== name || Object.keys(row).length !== 2) {
-      this.violations.push(`The create of ${name} was answered with ${answer.body.toString()}`);
+      this.violations.push(`Creating ${name} returned ${response.body.toString()}`);
     }
-    if (this.createdIds.has(row.id)) this.violations.push(`The id ${row.id} was given twice`);
+    if (this.createdIds.has(row.id)) this.violations.push(`Id ${row.id} was assigned twice`);
     this.createdIds.add(row.id);
     this.created.push(row);
     this.recordObserved(row);
-    return answer.status;
+    return response.status;
   }
 
-  private async read(
+  private async list(
     client: LoadClient,
     cache: { etag: string; rows: readonly Row[] } | undefined,
   ): Promise<number> {
-    const knownBefore = this.known.length;
-    const answer = await this.exchange(client, undefined, cache?.etag);
-    if (answer.status !== 200 && answer.status !== 304) return this.checkError(client, answer);
+    const observedBefore = this.observed.length;
+    const response = await this.send(client, undefined, cache?.etag);
+    if (response.status !== 200 && response.status !== 304) {
+      return this.checkError(client, response);
+    }
     const rows =
-      answer.status === 304 ? cache!.rows : (JSON.parse(answer.body.toString()) as Row[]);
-    if (cache !== undefined) Object.assign(cache, { etag: answer.headers.etag, rows });
-    this.check(rows, knownBefore);
-    return answer.status;
+      response.status === 304 ? cache!.rows : (JSON.parse(response.body.toString()) as Row[]);
+    if (cache !== undefined) Object.assign(cache, { etag: response.headers.etag, rows });
+    this.checkList(rows, observedBefore);
+    return response.status;
   }
 
-  private async exchange(
+  private async send(
     { url, kind }: LoadClient,
     body: string | undefined,
     etag = '',
   ): Promise<HttpResponse> {
     const begin = performance.now();
-    const answer = await sendRequest(`${url}/v1/categories`, {
+    const response = await sendRequest(`${url}/v1/categories`, {
       agent: this.agent,
       headers: { ...jsonHeaders(this.key), ...(etag === '' ? {} : { 'if-none-match': etag }) },
       ...(body === undefined ? {} : { method: 'POST', body }),
     });
     const milliseconds = performance.now() - begin;
-    this.answers.push({ url, kind, status: answer.status, milliseconds });
-    return answer;
+    this.responses.push({ url, kind, status: response.status, milliseconds });
+    return response;
   }
 
-  private check(rows: readonly Row[], knownBefore: number): void {
+  private checkList(rows: readonly Row[], observedBefore: number): void {
     const names = new Map(rows.map(({ id, name }) => [id, name]));
     let last = 0;
     for (const { id, name } of rows) {
-      if (id <= last) this.violations.push(`A list shows ${id} after ${last}`);
-      if (!this.sent.has(name)) this.violations.push(`A list shows ${name}, which nobody has sent`);
+      if (id <= last) this.violations.push(`A list has id ${id} after ${last}`);
+      if (!this.sentNames.has(name)) {
+        this.violations.push(`A list contains ${name}, which no client sent`);
+      }
       last = id;
     }
     if (new Set(names.values()).size !== rows.length) {
-      this.violations.push('A list shows a create twice');
+      this.violations.push('A list contains a duplicate row');
     }
-    for (const { id, name } of this.known.slice(0, knownBefore)) {
+    for (const { id, name } of this.observed.slice(0, observedBefore)) {
       if (names.get(id) !== name) this.violations.push(`A list lacks ${id} (${name})`);
     }
     for (const row of rows) this.recordObserved(row);
   }
 
   private recordObserved(row: Row): void {
-    const name = this.knownNames.get(row.id);
+    const name = this.observedNames.get(row.id);
     if (name === undefined) {
-      this.knownNames.set(row.id, row.name);
-      this.known.push(row);
+      this.observedNames.set(row.id, row.name);
+      this.observed.push(row);
     } else if (name !== row.name) {
-      this.violations.push(`${row.id} is ${name} and ${row.name}`);
+      this.violations.push(`Id ${row.id} belongs to both ${name} and ${row.name}`);
     }
   }
 
@@ -242,7 +248,7 @@ export class LoadGenerator {
       /^\{"code":"SERVICE_UNAVAILABLE","message":"[^"]+","status":503\}$/.test(text);
     if (!isUnavailable || this.options.allow503 !== true) {
       this.violations.push(
-        `A ${kind} was answered ${status}, Retry-After ${headers['retry-after']}: ${text}`,
+        `A ${kind} request got ${status}, Retry-After ${headers['retry-after']}: ${text}`,
       );
     }
     return status;

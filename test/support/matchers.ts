@@ -1,32 +1,32 @@
 import { ERROR_CODES, type ErrorCode } from '../../src/platform/errors/error-codes.js';
 
-/** An answer, read by supertest or from a raw connection. */
-interface Answer {
+/** A response of supertest or of a raw connection. */
+interface ResponseLike {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text?: string;
 }
 
 declare global {
-  // oxlint-disable-next-line typescript/no-namespace -- Jest's matchers are declared in one
+  // oxlint-disable-next-line typescript/no-namespace -- Jest declares its matchers in a namespace
   namespace jest {
     interface Matchers<R> {
       /**
-       * The answer is the Error body with exactly its three properties, as JSON, with the status of
-       * its code, kept by no cache, and carries a request id.
+       * Checks that the response is an error response: the status of the code, a JSON body with
+       * exactly the three properties of Error, `Cache-Control: no-store` and a valid request id.
        *
-       * @param message the whole message, or what it must match; any text that is not blank unless told
+       * @param message the exact message or a pattern; by default any message that is not blank
        */
       toBeError(code: ErrorCode, message?: string | RegExp): R;
     }
   }
 }
 
-/** For `expect.extend`. */
+/** Custom matchers for `expect.extend`. */
 export const matchers = {
   toBeError(
     this: jest.MatcherContext,
-    answer: Answer,
+    response: ResponseLike,
     code: ErrorCode,
     message: string | RegExp = /\S/,
   ): jest.CustomMatcherResult {
@@ -43,15 +43,15 @@ export const matchers = {
       },
     };
     const actual = {
-      status: answer.status,
-      contentType: answer.headers['content-type'],
-      requestId: answer.headers['x-request-id'],
-      cacheControl: answer.headers['cache-control'],
-      body: parse(answer.text),
+      status: response.status,
+      contentType: response.headers['content-type'],
+      requestId: response.headers['x-request-id'],
+      cacheControl: response.headers['cache-control'],
+      body: parse(response.text),
     };
     return {
       pass: this.equals(actual, expected),
-      message: () => this.utils.diff(expected, actual) ?? 'The answer is that error.',
+      message: () => this.utils.diff(expected, actual) ?? `Expected the response not to be ${code}`,
     };
   },
 };

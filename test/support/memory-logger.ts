@@ -1,13 +1,13 @@
 import { inspect } from 'node:util';
 import type { LoggerService } from '@nestjs/common';
 
-/** One line of the log: its level, and everything that was given to the logger. */
+/** A log entry: its level and all arguments of the call. */
 export interface LogEntry {
   readonly level: 'log' | 'error' | 'warn' | 'debug' | 'verbose' | 'fatal';
   readonly values: readonly unknown[];
 }
 
-/** A logger that keeps what it is told, at every level. */
+/** A logger that records the entries of every level in memory. */
 export class MemoryLogger implements LoggerService {
   readonly entries: LogEntry[] = [];
 
@@ -18,12 +18,12 @@ export class MemoryLogger implements LoggerService {
   verbose = this.at('verbose');
   fatal = this.at('fatal');
 
-  /** Everything as one text, the inside of errors included. */
+  /** All entries as one text, including the properties and causes of errors. */
   get text(): string {
     return this.entries.map((entry) => inspect(entry, { depth: 10 })).join('\n');
   }
 
-  /** The entries that carry a request id. */
+  /** Returns the entries with this request id. */
   forRequest(requestId: string | undefined): LogEntry[] {
     return this.entries.filter(({ values }) =>
       values.some(

@@ -2,18 +2,17 @@ import { Client } from 'pg';
 import { isRunning, type PostgresServer } from './postgres.js';
 import { waitFor } from './wait.js';
 
-/** Milliseconds in which a killed process is gone, and a killed server is started again. */
-const DEATH_LIMIT = 20_000;
-const RESTART_LIMIT = 20_000;
+const KILL_TIMEOUT_MS = 20_000;
+const RESTART_TIMEOUT_MS = 20_000;
 
 /**
- * Stops every process of a server with SIGSTOP: its connections stay open, the kernel still takes
- * new ones, and nothing is answered.
+ * Suspends every process of a server with SIGSTOP. Its connections stay open and the kernel still
+ * accepts new ones, but the server does not respond.
  *
- * @returns what lets the server go on; calling it again does nothing
+ * @returns an idempotent function that resumes the server
  */
 export async function freeze(server: PostgresServer): Promise<() => Promise<void>> {
-  const { client, pids } = await stopProcesses(server);
+  const { client, pids } = await suspendProcesses(server);
   let frozen = true;
   return async () => {
     if (!frozen) return;
@@ -23,22 +22,22 @@ export async function freeze(server: PostgresServer): Promise<() => Promise<void
   };
 }
 
-/** Ends every process of a server with SIGKILL, as a machine does that fails. */
+/** Kills every process of a server with SIGKILL, simulating a machine failure. */
 export async function kill(server: PostgresServer): Promise<void> {
-  // Stopped first: so nobody starts, and nobody tidies up.
-  const { pids } = await stopProcesses(server);
+  // Suspended first, so that no process is started or cleans up in the meantime.
+  const { pids } = await suspendProcesses(server);
   for (const pid of pids) signal(pid, 'SIGKILL');
   const [postmaster] = pids;
   await waitFor(
     () => isRunning(postmaster!),
     (running) => !running,
-    DEATH_LIMIT,
+    KILL_TIMEOUT_MS,
   );
 }
 
-/** Starts a server again that was killed. */
+/** Restarts a server after `kill`. */
 export async function restart(server: PostgresServer): Promise<void> {
-  // It ends at once as long as a process of the killed server still holds its memory.
+  // Startup fails while a process of the killed server still holds its shared memory.
   await waitFor(
     () =>
       server.start().then(
@@ -46,16 +45,18 @@ export async function restart(server: PostgresServer): Promise<void> {
         () => false,
       ),
     Boolean,
-    RESTART_LIMIT,
+    RESTART_TIMEOUT_MS,
   );
 }
 
 /**
- * Stops the postmaster, which then starts no more processes, and after it all others.
+ * Suspends the postmaster, which starts all other processes, and then the others.
  *
- * @returns their process ids, the postmaster's first, and a connection that hangs like all others
+ * @returns the process ids, the postmaster's first, and a connection that hangs like all others
  */
-async function stopProcesses(server: PostgresServer): Promise<{ client: Client; pids: number[] }> {
+async function suspendProcesses(
+  server: PostgresServer,
+): Promise<{ client: Client; pids: number[] }> {
   const client = new Client({ connectionString: server.url });
   client.on('error', () => undefined);
   await client.connect();
@@ -74,7 +75,7 @@ async function stopProcesses(server: PostgresServer): Promise<{ client: Client; 
   return { client, pids: [postmaster, ...others] };
 }
 
-/** Sends a signal; a process that has ended since needs none. */
+/** Sends a signal to a process unless it has exited. */
 function signal(pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(pid, name);

@@ -1,4 +1,4 @@
-/** Jest's global teardown of the PostgreSQL project. */
+/** Jest's global teardown for the PostgreSQL project. */
 export default async function teardown(): Promise<void> {
   await globalThis.stopPostgres?.();
 }

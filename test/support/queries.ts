@@ -2,7 +2,7 @@ import type { DataSource } from 'typeorm';
 
 const { jest } = import.meta;
 
-/** Records the statements that the service sends through the DataSource and that match a pattern. */
+/** Records the statements matching the pattern that the service executes through the DataSource. */
 export function recordQueries(dataSource: DataSource, pattern: RegExp): string[] {
   const statements: string[] = [];
   const query = dataSource.query.bind(dataSource);
@@ -13,7 +13,7 @@ export function recordQueries(dataSource: DataSource, pattern: RegExp): string[]
   return statements;
 }
 
-/** The reading of the whole list. */
+/** Matches the query that reads the whole list. */
 export const LIST_QUERY = /^SELECT\b.*\bFROM "categories"/is;
-/** The writing of a group of categories. */
+/** Matches the statement that inserts a batch of categories. */
 export const INSERT_QUERY = /^INSERT INTO "categories"/i;

@@ -1,26 +1,27 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** One answer as it came over the wire; the names of its headers are in lower case. */
+/** A response as received; header names are in lower case. */
 export interface RawResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
 }
 
-/** What a client that speaks HTTP by hand writes. */
+/** The parts of a handwritten HTTP request. */
 export interface RawRequest {
   readonly method?: string;
   readonly target?: string;
-  /** `HTTP/1.1` unless told. */
+  /** `HTTP/1.1` by default. */
   readonly version?: string;
-  /** Lines such as `Host: petstore`, which stands there by itself unless `host` is false. */
+  /** Header lines such as `Accept: text/html`. */
   readonly headers?: readonly string[];
+  /** Whether to send `Host: petstore`; true by default. */
   readonly host?: boolean;
   readonly body?: string | Uint8Array;
 }
 
-/** The bytes of a request. Nothing is added that was not asked for, neither a length nor a type. */
+/** Serializes a request. Adds no headers except Host: no Content-Length, no Content-Type. */
 export function rawRequest({
   method = 'GET',
   target = '/v1/categories',
@@ -36,31 +37,31 @@ export function rawRequest({
   ]);
 }
 
-/** A TCP connection to the service, for what no HTTP client would send. */
+/** A TCP connection to the service, for requests that an HTTP client would not send. */
 export class RawConnection {
-  /** Whether the service has ended the connection. */
+  /** Whether the service has closed the connection. */
   ended = false;
   private readonly chunks: Buffer[] = [];
-  /** Called whenever something came. */
-  private changed: () => void = () => undefined;
+  /** Called on every chunk and when the connection closes. */
+  private onChange: () => void = () => undefined;
 
   private constructor(private readonly socket: Socket) {
-    const closed = (): void => {
+    const handleClose = (): void => {
       this.ended = true;
-      this.changed();
+      this.onChange();
     };
     socket
       .on('data', (chunk) => {
         this.chunks.push(chunk);
-        this.changed();
+        this.onChange();
       })
-      .on('end', closed)
-      .on('close', closed)
-      // A reset ends the connection too; what came before it was read.
-      .on('error', closed);
+      .on('end', handleClose)
+      .on('close', handleClose)
+      // A reset also closes the connection; the data received before it has been read.
+      .on('error', handleClose);
   }
 
-  /** @param url the address of the service */
+  /** @param url the base URL of the service */
   static async open(url: string): Promise<RawConnection> {
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
@@ -68,12 +69,12 @@ export class RawConnection {
     return new RawConnection(socket);
   }
 
-  /** Everything that came so far. */
+  /** Everything received so far. */
   get received(): string {
     return Buffer.concat(this.chunks).toString('latin1');
   }
 
-  /** Every whole answer that came so far, interim ones (1xx) included. */
+  /** All complete responses received so far, including interim (1xx) ones. */
   get responses(): RawResponse[] {
     return parse(this.received);
   }
@@ -83,39 +84,41 @@ export class RawConnection {
     return this;
   }
 
-  /** Waits until what was sent has left this process. */
+  /** Waits until all data has been handed to the operating system. */
   flushed(): Promise<void> {
     return new Promise((resolve) => {
       this.socket.write('', () => resolve());
     });
   }
 
-  /** Ends this side; the service can still answer. */
+  /** Half-closes the connection; the service can still respond. */
   endWrites(): this {
     this.socket.end();
     return this;
   }
 
-  /** Resets the connection, as a client that was killed does. */
+  /** Sends a TCP reset. */
   reset(): void {
     this.socket.resetAndDestroy();
   }
 
-  /** Waits for a number of answers, and gives the newest of them. */
+  /** Waits for `count` responses in total and returns the last of them. */
   async nextResponse(count = 1, timeout = 5_000): Promise<RawResponse> {
-    await this.until(
+    await this.waitUntil(
       () => this.responses.length >= count || this.ended,
       timeout,
-      `${count} answers`,
+      `${count} responses`,
     );
-    const nextResponse = this.responses[count - 1];
-    if (nextResponse === undefined) throw new Error(`The service ended with:\n${this.received}`);
-    return nextResponse;
+    const response = this.responses[count - 1];
+    if (response === undefined) {
+      throw new Error(`The service closed the connection after sending:\n${this.received}`);
+    }
+    return response;
   }
 
-  /** Waits until the service has ended the connection, and gives every answer that it sent. */
+  /** Waits until the service closes the connection and returns all responses. */
   async closed(timeout = 5_000): Promise<RawResponse[]> {
-    await this.until(() => this.ended, timeout, 'the end');
+    await this.waitUntil(() => this.ended, timeout, 'the connection to close');
     return this.responses;
   }
 
@@ -123,24 +126,25 @@ export class RawConnection {
     this.socket.destroy();
   }
 
-  /** Waits for a condition on what was received. */
-  private until(holds: () => boolean, timeout: number, what: string): Promise<void> {
+  /** Waits until the predicate is true; it is checked on every change. */
+  private waitUntil(predicate: () => boolean, timeout: number, description: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
-        () => reject(new Error(`Waited ${timeout} ms for ${what}; received:\n${this.received}`)),
+        () =>
+          reject(new Error(`Waited ${timeout} ms for ${description}; received:\n${this.received}`)),
         timeout,
       );
-      this.changed = () => {
-        if (!holds()) return;
+      this.onChange = () => {
+        if (!predicate()) return;
         clearTimeout(timer);
         resolve();
       };
-      this.changed();
+      this.onChange();
     });
   }
 }
 
-/** Opens a connection, sends the bytes, and gives every answer when the service has ended it. */
+/** Opens a connection, sends the bytes and returns all responses once the service closes it. */
 export async function sendRaw(url: string, bytes: string | Uint8Array): Promise<RawResponse[]> {
   const connection = await RawConnection.open(url);
   try {
@@ -150,7 +154,7 @@ export async function sendRaw(url: string, bytes: string | Uint8Array): Promise<
   }
 }
 
-/** The service says the length of every body, so this reads no chunks. */
+/** Parses complete responses. Ignores chunked encoding: the service always sends Content-Length. */
 function parse(text: string): RawResponse[] {
   const responses: RawResponse[] = [];
   for (let start = 0; ;) {
@@ -158,7 +162,7 @@ function parse(text: string): RawResponse[] {
     if (headEnd === -1) return responses;
     const [statusLine = '', ...lines] = text.slice(start, headEnd).split('\r\n');
     const [, status] = /^HTTP\/1\.1 (\d{3}) /.exec(statusLine) ?? [];
-    if (status === undefined) throw new Error(`This is no answer:\n${text.slice(start)}`);
+    if (status === undefined) throw new Error(`Invalid response:\n${text.slice(start)}`);
     const headers = Object.fromEntries(
       lines.map((line) => {
         const colon = line.indexOf(':');

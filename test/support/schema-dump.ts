@@ -3,7 +3,7 @@ import { isPostgres } from '../../src/platform/database/columns.js';
 
 const SQLITE = [`SELECT "type", "name", "tbl_name", "sql" FROM "sqlite_master" ORDER BY 1, 2`];
 
-// Without the position of a column, which also counts those that were dropped.
+// Omits ordinal_position, because dropped columns keep their numbers.
 const POSTGRES = [
   `SELECT "table_name", "column_name", "data_type", "character_maximum_length", "is_nullable", "column_default", "is_identity"
      FROM information_schema.columns WHERE "table_schema" = 'public' ORDER BY 1, "ordinal_position"`,
@@ -17,7 +17,7 @@ const POSTGRES = [
   `SELECT "typname" FROM pg_type WHERE "typnamespace" = 'public'::regnamespace ORDER BY 1`,
 ];
 
-/** Everything that the schema of a database consists of, one text for each thing. */
+/** Returns the database schema, one string per schema object. */
 export async function dumpSchema(dataSource: DataSource): Promise<string[]> {
   const queries = isPostgres(dataSource) ? POSTGRES : SQLITE;
   const dump: string[] = [];

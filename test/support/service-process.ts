@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { buildOnce } from './build.js';
 import { waitFor } from './wait.js';
 
-/** Generous: other tests run at the same time. */
+/** Generous because other tests run at the same time. */
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 30_000;
 
-/** The built service as a process of its own. */
+/** Runs the built service in a child process. */
 export class ServiceProcess {
   stdout = '';
   stderr = '';
-  /** Resolves when the process has ended and its output was read. */
+  /** Resolves once the process has exited and its output has been read. */
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   private readonly child: ChildProcess;
 
@@ -34,10 +34,10 @@ export class ServiceProcess {
   /**
    * Starts the service on a free port.
    *
-   * @param cwd its working directory
-   * @param env its environment; nothing but `PATH` is inherited
-   * @param execPrefix a command that runs the service in its own place, such as `prlimit`
-   * @param root the directory of the build
+   * @param cwd the working directory
+   * @param env the environment; only `PATH` is inherited
+   * @param execPrefix a command that execs the service, such as `strace -D`
+   * @param root the directory of the build; by default the sources are compiled
    */
   static async start(
     cwd: string,
@@ -54,28 +54,27 @@ export class ServiceProcess {
     return this.child.pid!;
   }
 
-  /** Everything that the process has written. */
+  /** Standard output followed by standard error. */
   get output(): string {
     return this.stdout + this.stderr;
   }
 
-  /** Waits until it listens, and gives `http://127.0.0.1:<port>`. */
+  /** Waits until the service listens and returns `http://127.0.0.1:<port>`. */
   async waitUntilListening(): Promise<string> {
     await waitFor(
       () => this.address ?? this.child.exitCode,
       (found) => found !== null,
       START_TIMEOUT_MS,
     );
-    if (this.address === undefined) throw new Error(`The service ended:\n${this.output}`);
+    if (this.address === undefined) throw new Error(`The service exited:\n${this.output}`);
     return this.address;
   }
 
-  /** Sends a signal. */
   kill(signal: NodeJS.Signals): void {
     this.child.kill(signal);
   }
 
-  /** Stops it, and checks nothing. */
+  /** Shuts the service down, by SIGKILL if SIGTERM takes too long, and ignores the exit code. */
   async stop(): Promise<void> {
     this.kill('SIGTERM');
     const timer = setTimeout(() => this.kill('SIGKILL'), STOP_TIMEOUT_MS);

@@ -4,16 +4,16 @@ import { startApp, type TestApp } from './app.js';
 
 const { jest } = import.meta;
 
-/** Starts the real application with one more module, whose routes come before all others. */
+/** Starts the real application with an additional module, whose routes are registered first. */
 export async function startAppWithModule(
   module: Type,
   options?: Parameters<typeof startApp>[0],
 ): Promise<TestApp> {
   class TestModule {}
   const forRoot = AppModule.forRoot.bind(AppModule);
-  const spy = jest.spyOn(AppModule, 'forRoot').mockImplementation(async (config) => ({
+  const spy = jest.spyOn(AppModule, 'forRoot').mockImplementation((config) => ({
     module: TestModule,
-    imports: [module, await forRoot(config)],
+    imports: [module, forRoot(config)],
   }));
   try {
     return await startApp(options);

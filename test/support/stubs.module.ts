@@ -3,26 +3,29 @@ import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Deprecated, Stability } from '../../src/platform/lifecycle/lifecycle.decorators.js';
 
-/** Operations as they are published before they are specified. Those of the service do not stay so. */
+/** Stub operations for tests, because those of the service are replaced as teams implement them. */
 @Controller('stubs')
 class StubsController {
-  @Get('ending/:id')
+  @Get('deprecated/:id')
   @Deprecated({ since: '2026-11-01', sunset: '2027-11-01' })
-  @ApiOperation({ operationId: 'getEnding' })
-  @ApiOkResponse({ description: 'Not specified yet.' })
-  getEnding(): never {
-    throw new ApiError('NOT_IMPLEMENTED', 'This is not specified yet.');
+  @ApiOperation({ operationId: 'getDeprecated' })
+  @ApiOkResponse({ description: 'Not implemented.' })
+  getDeprecated(): never {
+    throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }
 
-  @Get('new')
+  @Get('experimental')
   @Stability('experimental')
-  @ApiOperation({ operationId: 'listNew' })
-  @ApiOkResponse({ description: 'Not specified yet.' })
-  listNew(): never {
-    throw new ApiError('NOT_IMPLEMENTED', 'This is not specified yet.');
+  @ApiOperation({ operationId: 'listExperimental' })
+  @ApiOkResponse({ description: 'Not implemented.' })
+  listExperimental(): never {
+    throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }
 }
 
-/** For `startAppWith`: `/v1/stubs/ending/{id}` is deprecated, `/v1/stubs/new` experimental; both answer 501. */
+/**
+ * For `startAppWithModule`: adds the deprecated `/v1/stubs/deprecated/{id}` and the experimental
+ * `/v1/stubs/experimental`. Both return 501.
+ */
 @Module({ controllers: [StubsController] })
 export class StubsModule {}

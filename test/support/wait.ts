@@ -2,25 +2,26 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
 /**
- * Asks again and again until the answer is what is waited for.
+ * Polls `fn` every 50 ms until its result satisfies `predicate`.
  *
- * @param fn what to ask
- * @param predicate whether the answer will do
- * @param timeout milliseconds after which to give up
- * @returns the answer
+ * @param timeout milliseconds
+ * @returns the result that satisfies the predicate
+ * @throws {Error} with the last result after the timeout
  */
 export async function waitFor<T>(
   fn: () => T | Promise<T>,
-  predicate: (answer: T) => boolean,
+  predicate: (result: T) => boolean,
   timeout: number,
 ): Promise<T> {
-  // Not Date.now(): tests move that clock.
+  // Not Date.now(), which tests mock.
   const deadline = performance.now() + timeout;
   for (;;) {
-    const answer = await fn();
-    if (predicate(answer)) return answer;
+    const result = await fn();
+    if (predicate(result)) return result;
     if (performance.now() > deadline) {
-      throw new Error(`After ${timeout} ms it is still ${inspect(answer, { depth: 1 })}`);
+      throw new Error(
+        `Timed out after ${timeout} ms; the last result was ${inspect(result, { depth: 1 })}`,
+      );
     }
     await delay(50);
   }
