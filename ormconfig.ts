@@ -1,7 +1,6 @@
-/** What the TypeORM CLI uses: the service's DataSource, with the service's configuration. */
+/** The DataSource of TypeORM's CLI, with the configuration of the service. */
+import { createDataSource } from './src/data-source.js';
 import { loadConfig, loadEnvFile } from './src/platform/config/config.js';
-import { PetstoreDataSource } from './src/platform/database/petstore-data-source.js';
-import { databaseOptions } from './src/platform/database/data-source-options.js';
 
 loadEnvFile();
-export default new PetstoreDataSource(databaseOptions(loadConfig().database));
+export default createDataSource(loadConfig().database);

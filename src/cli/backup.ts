@@ -1,4 +1,4 @@
-/** `npm run backup -- <file>`: copies the SQLite store of a service that may be running. */
+/** `npm run backup -- <file>`: copies the SQLite database of a service that may be running. */
 import {
   closeSync,
   existsSync,
@@ -13,40 +13,35 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
-import { ConfigError, loadConfig, loadEnvFile } from '../platform/config/config.js';
+import { loadConfig } from '../platform/config/config.js';
+import { runCommand } from './command.js';
 
-/** Pages of 4 KiB that are copied between two turns of the progress. */
-const STEP = 2_000;
-/** Milliseconds that a lock of another process is waited for. */
-const BUSY_TIMEOUT = 10_000;
+/** The pages of 4 KiB copied between two updates of the progress bar. */
+const PAGES_PER_STEP = 2_000;
+/** How long to wait for the lock of another process, in milliseconds. */
+const BUSY_TIMEOUT_MS = 10_000;
 
-/** How many rows each table has, by its name. */
-type Counts = Readonly<Record<string, number>>;
+/** The number of rows of each table, by its name. */
+type RowCounts = Readonly<Record<string, number>>;
 
-loadEnvFile();
-await new Command('backup')
+const program = new Command('backup')
   .description(
-    'Copies the SQLite store of DATABASE_URL, also while the service writes to it, and verifies the copy.',
+    'Copy the SQLite database of DATABASE_URL, also while the service writes to it, and verify the copy',
   )
-  .argument('<file>', 'where the copy goes; a file that is there already is never overwritten')
-  .action(backup)
-  .parseAsync()
-  .catch((error: unknown) => {
-    const message =
-      error instanceof ConfigError ? error.message : `error: ${(error as Error).message}`;
-    process.stderr.write(`${message}\nNothing was backed up.\n`);
-    process.exitCode = 1;
-  });
+  .argument('<file>', 'Destination; an existing file is never overwritten')
+  .action(backup);
+
+await runCommand(program, 'Backup failed.');
 
 async function backup(file: string): Promise<void> {
   const { database } = loadConfig();
   if (database.type !== 'sqlite') {
     throw new Error(
-      'It copies SQLite stores. DATABASE_URL names a PostgreSQL server: use pg_dump.',
+      'Only SQLite databases are supported. DATABASE_URL is a PostgreSQL server: use pg_dump.',
     );
   }
-  if (!existsSync(database.file)) throw new Error(`The store ${database.file} does not exist.`);
-  if (existsSync(file)) throw new Error(`${file} exists already, and is left as it is.`);
+  if (!existsSync(database.file)) throw new Error(`The database ${database.file} does not exist.`);
+  if (existsSync(file)) throw new Error(`${file} already exists, refusing to overwrite.`);
   if (!existsSync(dirname(file))) throw new Error(`The directory ${dirname(file)} does not exist.`);
 
   const draft = `${file}.${process.pid}.part`;
@@ -74,26 +69,29 @@ async function backup(file: string): Promise<void> {
   }
 }
 
-/** @returns the rows of each table at the moment that the copy is of */
-async function copy(from: string, to: string): Promise<Counts> {
-  const source = new Database(from, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT });
+/** @returns the number of rows of each table at the moment of the copy */
+async function copy(from: string, to: string): Promise<RowCounts> {
+  const source = new Database(from, {
+    readonly: true,
+    fileMustExist: true,
+    timeout: BUSY_TIMEOUT_MS,
+  });
   const bar = new SingleBar({
     format: 'pages {bar} {value}/{total}',
     noTTYOutput: true,
     notTTYSchedule: 1_000,
   });
   try {
-    // One transaction, so that the copy is of one moment, and is the copy that the rows were counted
-    // in: SQLite begins a backup anew with every commit of another process, and would never end it
-    // while creates go on.
+    // One transaction, so that the copy and the row counts are of one moment. Without it SQLite would
+    // restart the backup with every commit of another process, and never finish under load.
     source.exec('BEGIN');
     const counts = countRows(source);
-    if (counts['categories'] === undefined) throw new Error(`${from} is no store of this service.`);
+    if (counts['categories'] === undefined) throw new Error(`${from} is not a petstore database.`);
     bar.start(Number(source.pragma('page_count', { simple: true })), 0);
     await source.backup(to, {
       progress: ({ totalPages, remainingPages }) => {
         bar.update(totalPages - remainingPages);
-        return STEP;
+        return PAGES_PER_STEP;
       },
     });
     bar.update(bar.getTotal());
@@ -105,24 +103,24 @@ async function copy(from: string, to: string): Promise<Counts> {
   }
 }
 
-/** @throws {Error} where the copy is damaged, or has other rows than its source */
-function verify(draft: string, expected: Counts): void {
+/** @throws {Error} if the copy is damaged, or its rows differ from those of the source */
+function verify(draft: string, expected: RowCounts): void {
   const copied = new Database(draft, { fileMustExist: true });
   try {
-    // A single file: the store itself is in WAL mode, and the service puts a restored one into it again.
+    // A single file. The database itself is in WAL mode, to which the service returns a restored copy.
     copied.pragma('journal_mode = DELETE');
     const problems = copied.pragma('integrity_check', { simple: true });
-    if (problems !== 'ok') throw new Error(`The store is damaged: ${String(problems)}`);
+    if (problems !== 'ok') throw new Error(`The database is damaged: ${String(problems)}`);
     const counts = countRows(copied);
     if (JSON.stringify(counts) !== JSON.stringify(expected)) {
-      throw new Error('The copy has other rows than the store.');
+      throw new Error('The rows of the copy differ from those of the database.');
     }
   } finally {
     copied.close();
   }
 }
 
-function countRows(database: Database.Database): Counts {
+function countRows(database: Database.Database): RowCounts {
   const tables = database
     .prepare<[], string>(
       `SELECT "name" FROM sqlite_master WHERE "type" = 'table' AND "name" NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY "name"`,
@@ -137,20 +135,20 @@ function countRows(database: Database.Database): Counts {
   );
 }
 
-/** Gives the draft its name, unless something else has got that name meanwhile. */
+/** Renames the draft, unless a file of that name was created meanwhile. */
 function publish(draft: string, file: string): void {
   try {
-    // Unlike a rename it never overwrites.
+    // Unlike a rename, it never overwrites.
     linkSync(draft, file);
   } catch (error) {
     if (existsSync(file))
-      throw new Error(`${file} exists already, and is left as it is.`, { cause: error });
-    // A file system without hard links.
+      throw new Error(`${file} already exists, refusing to overwrite.`, { cause: error });
+    // The file system has no hard links.
     renameSync(draft, file);
   }
 }
 
-/** Waits until a file, or the names in a directory, are on the disk. */
+/** Flushes a file, or the entries of a directory, to the disk. */
 function sync(path: string): void {
   const descriptor = openSync(path, 'r');
   try {

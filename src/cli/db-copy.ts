@@ -1,68 +1,47 @@
-/** `npm run db:copy -- --from sqlite:<file> --to postgres://…`: moves a store into an empty database. */
+/** `npm run db:copy -- --from sqlite:<file> --to postgres://…`: copies a database to an empty one. */
 import { existsSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral } from 'typeorm';
-import { loadConfig, loadEnvFile } from '../platform/config/config.js';
-import { PetstoreDataSource } from '../platform/database/petstore-data-source.js';
-import { databaseOptions } from '../platform/database/data-source-options.js';
+import { createDataSource } from '../data-source.js';
+import { loadConfig } from '../platform/config/config.js';
+import { runCommand } from './command.js';
 
-const BATCH = 1_000;
+const BATCH_SIZE = 1_000;
 
-interface Options {
-  readonly from: string;
-  readonly to: string;
-}
-
-loadEnvFile();
-await new Command('db:copy')
-  .description(
-    'Copies every row, ids and API keys and all, in one transaction, and compares the copy with its source.',
-  )
+const program = new Command('db:copy')
+  .description('Copy all data (including ids and API keys) in one transaction and verify the copy')
   .requiredOption('--from <url>', 'sqlite:<file>; stop the service that uses it first')
   .requiredOption(
     '--to <url>',
-    'postgres://<user>:<password>@<host>:<port>/<database>, with no data in it',
+    'postgres://<user>:<password>@<host>:<port>/<database>, which must be empty',
   )
-  .action(copy)
-  .parseAsync()
-  .catch((error: unknown) => {
-    process.stderr.write(`error: ${(error as Error).message}\nNothing was copied.\n`);
-    process.exitCode = 1;
-  });
+  .action(copy);
 
-async function copy({ from, to }: Options): Promise<void> {
+await runCommand(program, 'Copy failed.');
+
+async function copy({ from, to }: { from: string; to: string }): Promise<void> {
   if (!from.startsWith('sqlite:') || !/^postgres(ql)?:/.test(to)) {
-    throw new Error('It copies from sqlite:<file> to postgres://…');
+    throw new Error('Only sqlite → postgres is supported.');
   }
-  // TypeORM would make its folder.
   const { database } = loadConfig({ DATABASE_URL: from });
+  // TypeORM would create the file and its folder.
   if (database.type === 'sqlite' && !existsSync(database.file))
     throw new Error(`The source ${database.file} does not exist.`);
-  const source = dataSource(from, { fileMustExist: true });
-  const target = dataSource(to);
+  const source = createDataSource(database);
+  const target = createDataSource(loadConfig({ DATABASE_URL: to }).database);
   try {
     await source.initialize();
-    // `showMigrations` would make their table.
-    const [known] = await source.query(
-      `SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'migrations'`,
-    );
-    if (known === undefined || (await source.showMigrations())) {
-      throw new Error('The source has an older schema: start the service on it once, then copy.');
-    }
-    await target.open();
-    // One view of the source, should somebody write to it after all.
+    await source.requireCurrentSchema();
+    await target.initialize();
+    await target.migrate();
+    // One view of the source, even if another process writes to it.
     await source.query('BEGIN');
     await target.transaction((manager) => copyAll(source, manager));
   } finally {
     for (const opened of [source, target]) if (opened.isInitialized) await opened.destroy();
   }
-}
-
-function dataSource(url: string, extra: { fileMustExist?: true } = {}): PetstoreDataSource {
-  const { database } = loadConfig({ DATABASE_URL: url });
-  return new PetstoreDataSource({ ...databaseOptions(database), ...extra });
 }
 
 async function copyAll(source: DataSource, target: EntityManager): Promise<void> {
@@ -84,7 +63,7 @@ async function copyAll(source: DataSource, target: EntityManager): Promise<void>
         await target
           .createQueryBuilder()
           .insert()
-          // Named, the generated id is among them; otherwise TypeORM leaves it to PostgreSQL.
+          // Unless the columns are named, TypeORM leaves the generated id to PostgreSQL.
           .into(
             metadata.target,
             metadata.columns.map(({ propertyName }) => propertyName),
@@ -100,11 +79,11 @@ async function copyAll(source: DataSource, target: EntityManager): Promise<void>
     }
     await continueIds(source, target, metadata);
     await compare(source.manager, target, metadata);
-    process.stdout.write(`${metadata.tableName}: ${count} rows copied and compared\n`);
+    process.stdout.write(`${metadata.tableName}: ${count} rows copied and verified\n`);
   }
 }
 
-/** All rows of an entity, in id order. */
+/** Yields all rows of an entity in id order. */
 async function* batches(
   manager: EntityManager,
   { target }: EntityMetadata,
@@ -114,7 +93,7 @@ async function* batches(
       .createQueryBuilder(target, 'row')
       .where('row.id > :last', { last })
       .orderBy('row.id')
-      .limit(BATCH)
+      .limit(BATCH_SIZE)
       .getMany();
     if (rows.length === 0) return;
     yield rows;
@@ -122,7 +101,7 @@ async function* batches(
   }
 }
 
-/** The next id is the one that the source would have given: an id of a row that is gone is not given again. */
+/** Continues the ids where the source left off, so that the ids of deleted rows are not reused. */
 async function continueIds(
   source: DataSource,
   target: EntityManager,
@@ -158,7 +137,7 @@ async function compare(
     throw new Error(`The copy of ${metadata.tableName} has more rows.`);
 }
 
-/** Without the class of the rows. */
+/** Removes the class of the rows. */
 function plain(rows: ObjectLiteral[]): ObjectLiteral[] {
   return rows.map((row) => ({ ...row }));
 }

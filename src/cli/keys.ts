@@ -1,26 +1,28 @@
 /** `npm run keys -- create | list | revoke`: manages the API keys of the configured database. */
+import { existsSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
 import { Command, InvalidArgumentError } from 'commander';
+import { createDataSource } from '../data-source.js';
 import { ApiKey } from '../platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../platform/auth/api-keys.service.js';
-import { ConfigError, loadConfig, loadEnvFile } from '../platform/config/config.js';
-import { PetstoreDataSource } from '../platform/database/petstore-data-source.js';
-import { databaseOptions } from '../platform/database/data-source-options.js';
+import { loadConfig } from '../platform/config/config.js';
+import { runCommand } from './command.js';
 
-const MILLISECONDS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
+/** The units of a duration, in milliseconds. */
+const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
 
-// Standard output is for what a script reads.
+// Standard output is for scripts.
 Logger.overrideLogger(['fatal', 'error', 'warn']);
 
-const program = new Command('keys').description('Manages the API keys.');
+const program = new Command('keys').description('Manage API keys');
 
 program
   .command('create')
-  .description('creates a key and prints it, once, alone on standard output')
-  .argument('<name>', 'who or what uses the key', parseName)
-  .option('--expires-in <duration>', 'such as 30m, 12h, 90d, 4w or 1y', parseDuration)
+  .description('Create an API key and print it to stdout (shown only once)')
+  .argument('<name>', 'Name of the client', parseName)
+  .option('--expires-in <duration>', 'Lifetime, such as 30m, 12h, 90d, 4w or 1y', parseDuration)
   .action(async (name: string, { expiresIn }: { expiresIn?: number }) => {
-    await withKeys(async (keys) => {
+    await withKeys('migrate', async (keys) => {
       const expiresAt = expiresIn === undefined ? null : new Date(Date.now() + expiresIn);
       const { key } = await keys.create(name, expiresAt);
       process.stdout.write(`${key}\n`);
@@ -29,49 +31,59 @@ program
 
 program
   .command('list')
-  .description('shows every key, without the keys themselves')
+  .description('List API keys (metadata only)')
   .action(async () => {
-    await withKeys(async (keys) => {
+    await withKeys('require-current-schema', async (keys) => {
       const rows = (await keys.list()).map(
         ({ id, name, createdAt, expiresAt, revokedAt, lastUsedAt }) => [
           id,
           {
             name,
-            created: minute(createdAt),
-            expires: minute(expiresAt),
-            revoked: minute(revokedAt),
-            'last used': minute(lastUsedAt),
+            created: formatMinute(createdAt),
+            expires: formatMinute(expiresAt),
+            revoked: formatMinute(revokedAt),
+            'last used': formatMinute(lastUsedAt),
           },
         ],
       );
-      if (rows.length === 0) process.stdout.write('There is no key.\n');
+      if (rows.length === 0) process.stdout.write('No API keys found.\n');
       else console.table(Object.fromEntries(rows));
     });
   });
 
 program
   .command('revoke')
-  .description('revokes a key: within 2 seconds it lets nobody in')
-  .argument('<id>', 'the id that list shows', parseId)
+  .description('Revoke an API key (effective within 2 seconds)')
+  .argument('<id>', 'Id of the key, as shown by list', parseId)
   .action(async (id: number) => {
-    await withKeys(async (keys) => {
-      if (!(await keys.revoke(id))) throw new Error(`There is no key ${id} that could be revoked.`);
-      process.stdout.write(`Key ${id} is revoked.\n`);
+    await withKeys('require-current-schema', async (keys) => {
+      if (!(await keys.revoke(id))) throw new Error(`API key ${id} not found or already revoked.`);
+      process.stdout.write(`API key ${id} revoked.\n`);
     });
   });
 
-loadEnvFile();
-await program.parseAsync().catch((error: unknown) => {
-  process.stderr.write(
-    `${error instanceof ConfigError ? error.message : `error: ${(error as Error).message}`}\n`,
-  );
-  process.exitCode = 1;
-});
+await runCommand(program);
 
-async function withKeys(action: (keys: ApiKeysService) => Promise<void>): Promise<void> {
-  const dataSource = new PetstoreDataSource(databaseOptions(loadConfig().database));
-  await dataSource.open();
+/**
+ * Runs an action on the keys of the configured database.
+ *
+ * @param schema whether to migrate an outdated schema, which only `create` does, and only with
+ *   `MIGRATIONS=auto`
+ */
+async function withKeys(
+  schema: 'migrate' | 'require-current-schema',
+  action: (keys: ApiKeysService) => Promise<void>,
+): Promise<void> {
+  const { database, migrations } = loadConfig();
+  const mayMigrate = schema === 'migrate' && migrations === 'auto';
+  // better-sqlite3 would create the file.
+  if (!mayMigrate && database.type === 'sqlite' && !existsSync(database.file))
+    throw new Error(`The database ${database.file} does not exist.`);
+  const dataSource = createDataSource(database);
+  await dataSource.initialize();
   try {
+    if (mayMigrate) await dataSource.migrate();
+    else await dataSource.requireCurrentSchema();
     await action(new ApiKeysService(dataSource.getRepository(ApiKey)));
   } finally {
     await dataSource.destroy();
@@ -80,27 +92,27 @@ async function withKeys(action: (keys: ApiKeysService) => Promise<void>): Promis
 
 function parseName(name: string): string {
   if (name.trim() === '' || name.length > 100)
-    throw new InvalidArgumentError('It must have 1 to 100 characters.');
+    throw new InvalidArgumentError('must be 1 to 100 characters long.');
   return name;
 }
 
+/** Converts a duration such as `90d` to milliseconds. */
 function parseDuration(duration: string): number {
   const [, amount, unit] = /^([1-9]\d{0,5})([mhdwy])$/.exec(duration) ?? [];
   if (amount === undefined)
-    throw new InvalidArgumentError('It must be a number and m, h, d, w or y, such as 90d.');
-  const milliseconds = Number(amount) * MILLISECONDS[unit as keyof typeof MILLISECONDS];
-  if (milliseconds > 100 * MILLISECONDS.y)
-    throw new InvalidArgumentError('It must be at most 100 years.');
+    throw new InvalidArgumentError('must be a number and m, h, d, w or y, such as 90d.');
+  const milliseconds = Number(amount) * UNITS[unit as keyof typeof UNITS];
+  if (milliseconds > 100 * UNITS.y) throw new InvalidArgumentError('must be at most 100 years.');
   return milliseconds;
 }
 
 function parseId(id: string): number {
   if (!/^[1-9]\d*$/.test(id) || !Number.isSafeInteger(Number(id)))
-    throw new InvalidArgumentError('It must be a whole number.');
+    throw new InvalidArgumentError('must be an integer.');
   return Number(id);
 }
 
-/** A point in time in UTC, to the minute. */
-function minute(date: Date | null): string {
+/** Formats a time in UTC, to the minute. */
+function formatMinute(date: Date | null): string {
   return date?.toISOString().slice(0, 16).replace('T', ' ') ?? '';
 }

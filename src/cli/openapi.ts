@@ -1,15 +1,18 @@
-/** `npm run openapi`: writes `openapi.json`, the published document as the code says it. */
+/** `npm run openapi`: writes `openapi.json`, the OpenAPI document of the code. */
 import { writeFile } from 'node:fs/promises';
 import { pathToFileURL } from 'node:url';
 import { createApp } from '../app.js';
+import { FEATURES } from '../features.js';
 import { loadConfig } from '../platform/config/config.js';
+import { getFeature } from '../platform/feature.decorator.js';
 import { createDocument } from '../platform/openapi/openapi-document.js';
 
-/** The document of the default configuration, its keys sorted, so that a change is a small difference. */
+/** Renders the document of the default configuration, with sorted keys, so that diffs are small. */
 export async function renderDocument(): Promise<string> {
   const config = loadConfig({});
   const app = await createApp(config, { logger: false });
-  return `${JSON.stringify(sortKeys(createDocument(app, config)), null, 2)}\n`;
+  const tags = FEATURES.map((feature) => getFeature(feature).tag);
+  return `${JSON.stringify(sortKeys(createDocument(app, config, tags)), null, 2)}\n`;
 }
 
 function sortKeys(value: unknown): unknown {

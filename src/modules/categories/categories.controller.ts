@@ -8,7 +8,8 @@ import {
   ApiTags,
 } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { ApiError, ErrorBody } from '../../platform/errors/api-error.js';
+import { ApiError } from '../../platform/errors/api-error.js';
+import { ErrorBody } from '../../platform/http/responses/error-body.dto.js';
 import { Category, NewCategory } from './category.dto.js';
 import { CategoriesService } from './categories.service.js';
 
@@ -22,7 +23,7 @@ export class CategoriesController {
     operationId: 'listCategories',
     summary: 'List categories',
     description:
-      'All categories, in id order. The answer carries an ETag: send it in If-None-Match, and an unchanged list is 304 without a body.',
+      'Returns all categories in id order. The response has an ETag: send it in If-None-Match to get 304 without a body while the list is unchanged.',
   })
   @ApiOkResponse({
     type: [Category],
@@ -35,11 +36,11 @@ export class CategoriesController {
           maxLength: 100,
           example: '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"',
         },
-        description: 'Names this state of the list.',
+        description: 'Identifies this version of the list.',
       },
     },
   })
-  @ApiNotModifiedResponse({ description: 'The list is the one that If-None-Match names.' })
+  @ApiNotModifiedResponse({ description: 'Not modified: the list still matches If-None-Match.' })
   async listCategories(@Req() request: Request, @Res() response: Response): Promise<void> {
     const list = await this.categories.list();
     await list.send(request, response);
@@ -49,7 +50,8 @@ export class CategoriesController {
   @ApiOperation({
     operationId: 'createCategory',
     summary: 'Create a category',
-    description: 'Stores a category; it is on disk when it is answered. Names need not be unique.',
+    description:
+      'Creates a category. A 201 means it has been durably stored. Names need not be unique.',
   })
   @ApiCreatedResponse({ type: Category, description: 'The created category.' })
   @ApiBadRequestResponse({

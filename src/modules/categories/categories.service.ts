@@ -1,36 +1,37 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
-import { BatchInserter } from '../../platform/database/batch-inserter.js';
-import { CachedList } from '../../platform/database/cached-list.js';
-import { TableRevisionTracker } from '../../platform/database/table-revision-tracker.js';
-import type { CachedJsonResponse } from '../../platform/http/responses/cached-json-response.js';
-import { MetricsRegistry } from '../../platform/metrics/metrics-registry.js';
-import type { Category, NewCategory } from './category.dto.js';
-import { CategoryEntity, type CategoryRow, toCategory } from './category.entity.js';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import type { BatchInserter } from '../../platform/database/batch-inserter.js';
+import type { CachedList } from '../../platform/database/cached-list.js';
+import { HotPaths } from '../../platform/database/hot-paths.js';
+import { CachedJsonResponse } from '../../platform/http/responses/cached-json-response.js';
+import { type Category, type NewCategory, toCategory } from './category.dto.js';
+import { CategoryEntity } from './category.entity.js';
 
 /** Lists and creates categories. */
 @Injectable()
 export class CategoriesService {
-  private readonly all: CachedList<CategoryRow>;
-  private readonly creates: BatchInserter<CategoryRow, Category>;
+  private readonly cachedList: CachedList<CategoryEntity, CachedJsonResponse>;
+  private readonly inserter: BatchInserter<CategoryEntity>;
 
   constructor(
-    @InjectDataSource() dataSource: DataSource,
-    revision: TableRevisionTracker,
-    metrics: MetricsRegistry,
+    @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,
+    hotPaths: HotPaths,
   ) {
-    this.all = new CachedList(CategoryEntity, toCategory, dataSource, revision, metrics);
-    this.creates = new BatchInserter(CategoryEntity, toCategory, dataSource, metrics);
+    this.cachedList = hotPaths.cachedList(
+      categories,
+      (rows) => new CachedJsonResponse(rows.map(toCategory)),
+    );
+    this.inserter = hotPaths.batchInserter(categories);
   }
 
-  /** All categories in id order; every create that was answered before is among them. */
+  /** Returns all categories in id order, including every create acknowledged before the call. */
   list(): CachedJsonResponse | Promise<CachedJsonResponse> {
-    return this.all.get();
+    return this.cachedList.get();
   }
 
-  /** Stores a category. It is on disk when the promise resolves. */
-  create(category: NewCategory): Promise<Category> {
-    return this.creates.insert(category);
+  /** Creates a category. It is durable when the promise resolves. */
+  async create(category: NewCategory): Promise<Category> {
+    return toCategory(await this.inserter.insert(category));
   }
 }

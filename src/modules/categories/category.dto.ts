@@ -1,8 +1,8 @@
 import { OmitType } from '@nestjs/swagger';
 import { StringProperty } from '../../platform/http/validation/string-property.decorator.js';
 import { IdProperty } from '../../platform/http/validation/value-property.decorators.js';
+import type { CategoryEntity } from './category.entity.js';
 
-/** A category as clients see it. */
 export class Category {
   @IdProperty({ description: 'Assigned by the service on creation.' })
   id!: number;
@@ -25,5 +25,10 @@ export class Category {
   description?: string;
 }
 
-/** The body of a creation. */
+/** The body of a create request. */
 export class NewCategory extends OmitType(Category, ['id']) {}
+
+/** Converts a row to the representation that clients see: a description that was not given is omitted. */
+export function toCategory({ id, name, description }: CategoryEntity): Category {
+  return { id, name, description: description ?? undefined };
+}

@@ -11,10 +11,10 @@ export class PetsController {
   @ApiOperation({
     operationId: 'getPet',
     summary: 'Get a pet',
-    description: 'Published, but its payload is not specified yet: it answers 501.',
+    description: 'Not implemented yet: returns 501.',
   })
-  @ApiOkResponse({ description: 'Not specified yet: the operation answers 501.' })
+  @ApiOkResponse({ description: 'Not implemented yet: the operation returns 501.' })
   getPet(@Param('petId') _petId: string): never {
-    throw new ApiError('NOT_IMPLEMENTED', 'Pets are not specified yet.');
+    throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }
 }

@@ -1,5 +1,8 @@
-import { Module } from '@nestjs/common';
+import { Feature } from '../../platform/feature.decorator.js';
 import { PetsController } from './pets.controller.js';
 
-@Module({ controllers: [PetsController] })
+@Feature({
+  tag: { name: 'pets', description: 'Placeholders: always 501 for now' },
+  controllers: [PetsController],
+})
 export class PetsModule {}

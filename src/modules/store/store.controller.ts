@@ -11,10 +11,10 @@ export class StoreController {
   @ApiOperation({
     operationId: 'listOrders',
     summary: 'List store orders',
-    description: 'Published, but its payload is not specified yet: it answers 501.',
+    description: 'Not implemented yet: returns 501.',
   })
-  @ApiOkResponse({ description: 'Not specified yet: the operation answers 501.' })
+  @ApiOkResponse({ description: 'Not implemented yet: the operation returns 501.' })
   listOrders(): never {
-    throw new ApiError('NOT_IMPLEMENTED', 'Store orders are not specified yet.');
+    throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }
 }

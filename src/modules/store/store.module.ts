@@ -1,5 +1,8 @@
-import { Module } from '@nestjs/common';
+import { Feature } from '../../platform/feature.decorator.js';
 import { StoreController } from './store.controller.js';
 
-@Module({ controllers: [StoreController] })
+@Feature({
+  tag: { name: 'store', description: 'Placeholders: always 501 for now' },
+  controllers: [StoreController],
+})
 export class StoreModule {}

@@ -1,48 +1,39 @@
 import { createHash } from 'node:crypto';
-import { type DynamicModule, type ExecutionContext, Injectable } from '@nestjs/common';
-import { ThrottlerGuard, type ThrottlerLimitDetail, ThrottlerModule } from '@nestjs/throttler';
-import type { Request } from 'express';
-import type { Config } from '../config/config.js';
-import { ApiError } from '../errors/api-error.js';
+import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { CONFIG, type Config } from '../config/config.js';
 import { extractBearerToken } from './api-key.guard.js';
 import { isPublic } from './public.decorator.js';
-
-/** Counts in this process; instances that are to count together need a `storage` that they share. */
-export function createThrottlerModule({
-  keyRequestsPerMinute: limit,
-}: Pick<Config, 'keyRequestsPerMinute'>): DynamicModule {
-  // Without a block a key has its next request as soon as the oldest of the last minute is a minute old.
-  return ThrottlerModule.forRoot([{ ttl: 60_000, limit, blockDuration: 0 }]);
-}
+import { RateLimiter } from './rate-limiter.js';
 
 /**
- * Limits how many requests a key may send in a minute, over all operations. It stands behind the
- * `ApiKeyGuard`, so that nothing is counted for a key that is not valid, and only where
- * `KEY_REQUESTS_PER_MINUTE` asks for it.
+ * Limits the requests per minute of each API key, over all operations. It runs after `ApiKeyGuard`, so
+ * that invalid keys are not counted. `KEY_REQUESTS_PER_MINUTE` sets the limit; by default there is none.
  *
  * @throws {ApiError} TOO_MANY_REQUESTS
  */
 @Injectable()
-export class ApiKeyRateLimitGuard extends ThrottlerGuard {
-  protected override shouldSkip(context: ExecutionContext): Promise<boolean> {
-    return Promise.resolve(isPublic(context.getHandler()));
+export class ApiKeyRateLimitGuard implements CanActivate {
+  private readonly limiter: RateLimiter | undefined;
+
+  constructor(@Inject(CONFIG) { keyRequestsPerMinute: limit }: Config) {
+    if (limit === 0) return;
+    const message = `Rate limit exceeded (${limit} requests per minute).`;
+    this.limiter = new RateLimiter('api-key', limit, message);
   }
 
-  protected override getTracker(request: Request): Promise<string> {
-    return Promise.resolve(extractBearerToken(request)!);
+  canActivate(context: ExecutionContext): true | Promise<true> {
+    if (this.limiter === undefined || isPublic(context.getHandler())) return true;
+    return this.consume(this.limiter, context);
   }
 
-  /** By default each operation would have a limit of its own. No storage gets to see the key. */
-  protected override generateKey(_context: ExecutionContext, key: string): string {
-    return createHash('sha256').update(key).digest('hex');
-  }
-
-  protected override throwThrottlingException(
-    _context: ExecutionContext,
-    { limit, timeToBlockExpire }: ThrottlerLimitDetail,
-  ): Promise<void> {
-    throw new ApiError('TOO_MANY_REQUESTS', `This API key may send ${limit} requests a minute.`, {
-      'Retry-After': String(Math.max(1, timeToBlockExpire)),
-    });
+  private async consume(limiter: RateLimiter, context: ExecutionContext): Promise<true> {
+    const http = context.switchToHttp();
+    const key = extractBearerToken(http.getRequest<Request>())!;
+    // The limiter stores a hash: the key itself stays in the key cache only.
+    const headers = await limiter.consume(createHash('sha256').update(key).digest('hex'));
+    const response = http.getResponse<Response>();
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    return true;
   }
 }

@@ -1,85 +1,65 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { setTimeout as delay } from 'node:timers/promises';
-import { type BeforeApplicationShutdown, Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { In, IsNull, MoreThan, Repository } from 'typeorm';
+import { In, IsNull, Repository } from 'typeorm';
 import { isDataOrConstraintError } from '../database/driver-errors.js';
-import { coalesce } from '../database/coalesce.js';
 import { ApiKey } from './api-key.entity.js';
 
-/** Milliseconds after which a key that was found valid is looked up again: a revoked one stops within them. */
+/** How long a valid key is cached, in milliseconds: a revocation takes effect within this time. */
 const KEY_CACHE_TTL_MS = 2_000;
-/** How many recently used keys are remembered. */
 const KEY_CACHE_SIZE = 1_000;
-const MINUTE = 60_000;
-/** Milliseconds between two readings of the whole table (see `isListed`). */
-const LISTING_PAUSE = 100;
-/** Milliseconds in which the last uses of several keys are gathered into one write. */
+/** How long the last-used times of keys are collected before they are written together, in milliseconds. */
 const LAST_USED_FLUSH_DELAY_MS = 1_000;
+const MINUTE_MS = 60_000;
 
 interface CachedKey {
   readonly key: ApiKey;
   readonly checkedAt: number;
 }
 
-/** Creates, checks, lists and revokes API keys. */
+/** Creates, verifies, lists and revokes API keys. */
 @Injectable()
-export class ApiKeysService implements BeforeApplicationShutdown {
+export class ApiKeysService implements OnApplicationShutdown {
   private readonly logger = new Logger(ApiKeysService.name);
   /**
-   * Keys found valid a moment ago, by the key itself, so that a busy client costs neither a hash
-   * (3 us) nor a query a request. The oldest entry goes first.
+   * Recently used valid keys, by the key itself: a request with one needs neither a hash (3 us) nor a
+   * query. The oldest entry is evicted first.
    */
   private readonly keyCache = new Map<string, CachedKey>();
-  /** The hashes of the keys that were valid when the table was last read. */
-  private listed = new Set<string>();
-  private listingPause: Promise<unknown> = Promise.resolve();
-  private readonly readListed = coalesce(async () => {
-    await this.listingPause;
-    const valid = { revokedAt: IsNull() };
-    const records = await this.keys.find({
-      select: { hash: true },
-      where: [
-        { ...valid, expiresAt: IsNull() },
-        { ...valid, expiresAt: MoreThan(new Date()) },
-      ],
-    });
-    this.listed = new Set(records.map(({ hash }) => hash));
-    this.listingPause = delay(LISTING_PAUSE, undefined, { ref: false });
-  });
-  /** The ids of the keys used, by the minute of their use. */
+  /** The ids of the keys that were used, by the minute of their use. */
   private readonly pendingLastUsed = new Map<number, number[]>();
   private flushTimer: NodeJS.Timeout | undefined;
 
   constructor(@InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>) {}
 
   /**
-   * Tells without a query whether a key is valid that was found so a moment ago; false where that
-   * must be looked up. A revoked key stays valid for `RECHECK_AFTER` milliseconds at most, an
-   * expired one not at all.
+   * Checks a key without a query.
+   *
+   * @returns false if it must be looked up. A revoked key is accepted for `KEY_CACHE_TTL_MS` at most, an
+   *   expired one never.
    */
   isCachedAndValid(key: string): boolean {
     const now = Date.now();
-    const keyCache = this.keyCache.get(key);
-    if (keyCache === undefined || Math.abs(now - keyCache.checkedAt) >= KEY_CACHE_TTL_MS)
-      return false;
-    return this.checkExpiryAndTouch(keyCache.key, now);
+    const cached = this.keyCache.get(key);
+    if (cached === undefined || Math.abs(now - cached.checkedAt) >= KEY_CACHE_TTL_MS) return false;
+    return this.checkExpiryAndTouch(cached.key, now);
   }
 
-  /** Looks a key up, with one query, and tells whether it is valid now. A new key is valid at once. */
+  /** Whether a key was valid when it was last used. */
+  isCached(key: string): boolean {
+    return this.keyCache.has(key);
+  }
+
+  /** Looks up whether a key is valid. A new key is valid immediately. */
   async isValid(key: string): Promise<boolean> {
     const now = Date.now();
-    const hash = hashKey(key);
-    const record = await this.keys.findOneBy({ hash, revokedAt: IsNull() });
-    const before = this.keyCache.get(key)?.key;
+    const record = await this.keys.findOneBy({ hash: hashKey(key), revokedAt: IsNull() });
+    const cached = this.keyCache.get(key)?.key;
     this.keyCache.delete(key);
-    if (record === null && before !== undefined) {
-      this.logger.log(`API key ${before.id} (${before.name}) was revoked: it lets nobody in`);
+    if (record === null && cached !== undefined) {
+      this.logger.log(`API key ${cached.id} (${cached.name}) is revoked, rejecting request`);
     }
-    if (record === null || !this.checkExpiryAndTouch(record, now)) {
-      this.listed.delete(hash);
-      return false;
-    }
+    if (record === null || !this.checkExpiryAndTouch(record, now)) return false;
     this.keyCache.set(key, { key: record, checkedAt: now });
     if (this.keyCache.size > KEY_CACHE_SIZE)
       this.keyCache.delete(this.keyCache.keys().next().value!);
@@ -87,20 +67,9 @@ export class ApiKeysService implements BeforeApplicationShutdown {
   }
 
   /**
-   * Tells as `isValid`, but costs a query of its own only where the key is valid, or was until
-   * lately. For any number of unknown keys the table is read at most once in `LISTING_PAUSE`
-   * milliseconds, all together; a key that was created before it is asked for is found.
-   */
-  async isListedAndValid(key: string): Promise<boolean> {
-    const hash = hashKey(key);
-    if (!this.listed.has(hash)) await this.readListed();
-    return this.listed.has(hash) && this.isValid(key);
-  }
-
-  /**
    * Creates a key.
    *
-   * @returns the key, which is to be had only here, and its record
+   * @returns the key, which is not stored and cannot be retrieved later, and its record
    */
   async create(
     name: string,
@@ -110,19 +79,19 @@ export class ApiKeysService implements BeforeApplicationShutdown {
     return { key, record: await this.insert(key, name, expiresAt) };
   }
 
-  /** Makes sure that a key from the configuration exists. One that was revoked stays revoked. */
+  /** Creates a key from the configuration unless it exists. A revoked key stays revoked. */
   async ensureKey(key: string, name: string): Promise<void> {
     const record = await this.keys.findOneBy({ hash: hashKey(key) });
     if (record === null) {
       await this.insert(key, name, null).catch((error: unknown) => {
-        // Another process that starts at the same moment was faster.
+        // Another process that starts at the same time has created it.
         if (!isDataOrConstraintError(error)) throw error;
       });
     } else if (record.revokedAt !== null)
-      this.logger.warn(`The ${name} key is revoked: it lets nobody in`);
+      this.logger.warn('BOOTSTRAP_API_KEY is revoked and will be rejected');
   }
 
-  /** Every key, in the order of creation. */
+  /** Returns all keys in the order of their creation. */
   list(): Promise<ApiKey[]> {
     return this.keys.find({ order: { id: 'ASC' } });
   }
@@ -134,7 +103,7 @@ export class ApiKeysService implements BeforeApplicationShutdown {
   /**
    * Revokes a key.
    *
-   * @returns false where there is no such key, or it was revoked before
+   * @returns false if the key does not exist or was revoked before
    */
   async revoke(id: number): Promise<boolean> {
     const { affected } = await this.keys.update(
@@ -145,7 +114,8 @@ export class ApiKeysService implements BeforeApplicationShutdown {
     return affected === 1;
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
+  /** Runs after the server has drained, so that the last requests count, too. */
+  async onApplicationShutdown(): Promise<void> {
     clearTimeout(this.flushTimer);
     await this.flushLastUsed();
   }
@@ -163,8 +133,8 @@ export class ApiKeysService implements BeforeApplicationShutdown {
 
   private checkExpiryAndTouch(record: ApiKey, now: number): boolean {
     if (record.expiresAt !== null && record.expiresAt.getTime() <= now) return false;
-    if (now - (record.lastUsedAt?.getTime() ?? 0) >= MINUTE) {
-      const minute = now - (now % MINUTE);
+    if (now - (record.lastUsedAt?.getTime() ?? 0) >= MINUTE_MS) {
+      const minute = now - (now % MINUTE_MS);
       record.lastUsedAt = new Date(minute);
       this.pendingLastUsed.set(minute, [...(this.pendingLastUsed.get(minute) ?? []), record.id]);
       this.flushTimer ??= setTimeout(
@@ -175,17 +145,17 @@ export class ApiKeysService implements BeforeApplicationShutdown {
     return true;
   }
 
-  /** A use that cannot be written is no reason to refuse it, nor to fail: it is logged. */
+  /** A failure is only logged: it must not affect requests. */
   private async flushLastUsed(): Promise<void> {
     this.flushTimer = undefined;
-    const uses = [...this.pendingLastUsed];
+    const pending = [...this.pendingLastUsed];
     this.pendingLastUsed.clear();
     try {
-      for (const [minute, ids] of uses) {
+      for (const [minute, ids] of pending) {
         await this.keys.update({ id: In(ids) }, { lastUsedAt: new Date(minute) });
       }
     } catch (error) {
-      this.logger.warn('The last use of some API keys was not written', error);
+      this.logger.warn('Failed to persist API key last-used timestamps', error);
     }
   }
 }

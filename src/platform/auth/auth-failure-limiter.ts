@@ -1,69 +1,53 @@
 import { Inject, Injectable } from '@nestjs/common';
 import ipaddr from 'ipaddr.js';
 import { CONFIG, type Config } from '../config/config.js';
+import { RateLimiter } from './rate-limiter.js';
 
-const MINUTE = 60_000;
-/** How many addresses are kept apart; about 1 MB. The one that was quiet the longest goes first. */
-const MAX_TRACKED_CLIENTS = 10_000;
-/** All addresses together fail at most as often as this many of them, so that many addresses help nobody. */
+/** The limit of all clients together, as a multiple of the limit of one; it also bounds the memory. */
 const GLOBAL_LIMIT_FACTOR = 20;
+const ALL_CLIENTS = 'all';
+const MESSAGE = 'Too many failed authentication attempts.';
 
-/**
- * Counts the look-ups of keys that fail, by client address, as leaky buckets: an address may fail as
- * often as the limit says at once, and again as its failures run out, evenly over the minute. Each
- * bucket is one number, the time at which it will be empty (the generic cell rate algorithm, ITU-T
- * I.371, annex A).
- */
+/** Limits the failed authentication attempts of each client address, and of all addresses together. */
 @Injectable()
 export class AuthFailureLimiter {
-  private readonly emptyAt = new Map<string, number>();
-  private allEmptyAt = 0;
-  /** Milliseconds in which one failure runs out, of one address and of all; 0 where nothing is counted. */
-  private readonly cost: number;
-  private readonly sharedCost: number;
+  private readonly perClient: RateLimiter | undefined;
+  private readonly global: RateLimiter | undefined;
 
-  constructor(@Inject(CONFIG) { authFailuresPerMinute }: Pick<Config, 'authFailuresPerMinute'>) {
-    this.cost = authFailuresPerMinute === 0 ? 0 : MINUTE / authFailuresPerMinute;
-    this.sharedCost = this.cost / GLOBAL_LIMIT_FACTOR;
+  constructor(
+    @Inject(CONFIG) { authFailuresPerMinute: limit }: Pick<Config, 'authFailuresPerMinute'>,
+  ) {
+    if (limit === 0) return;
+    this.perClient = new RateLimiter('auth-failures', limit, MESSAGE);
+    this.global = new RateLimiter('auth-failures-global', limit * GLOBAL_LIMIT_FACTOR, MESSAGE);
   }
 
   /**
-   * Counts a failure before it is known to be one, so that requests at the same moment count too.
-   * Give it back where it was none.
+   * Counts a failure before the attempt, so that concurrent attempts count too. Refund it if the attempt
+   * did not fail.
    *
-   * @returns 0 where it was counted, else the milliseconds after which one will be
+   * @throws {ApiError} TOO_MANY_REQUESTS
    */
-  consume(address: string | undefined): number {
-    const client = normalizeClientIp(address);
-    const now = performance.now();
-    const emptyAt = Math.max(now, this.emptyAt.get(client) ?? 0);
-    const allEmptyAt = Math.max(now, this.allEmptyAt);
-    const wait = Math.max(emptyAt + this.cost, allEmptyAt + this.sharedCost) - now - MINUTE;
-    // Less than a microsecond is what the sums above are off by.
-    if (wait > 0.001) return wait;
-    this.set(client, emptyAt + this.cost);
-    this.allEmptyAt = allEmptyAt + this.sharedCost;
-    return 0;
+  async consume(clientIp: string | undefined): Promise<void> {
+    await this.global?.consume(ALL_CLIENTS);
+    try {
+      await this.perClient?.consume(normalizeClientIp(clientIp));
+    } catch (error) {
+      // One client must not use up the limit of all.
+      await this.global?.refund(ALL_CLIENTS);
+      throw error;
+    }
   }
 
-  refund(address: string | undefined): void {
-    const client = normalizeClientIp(address);
-    const emptyAt = this.emptyAt.get(client);
-    if (emptyAt !== undefined) this.set(client, emptyAt - this.cost);
-    this.allEmptyAt -= this.sharedCost;
-  }
-
-  private set(client: string, emptyAt: number): void {
-    this.emptyAt.delete(client);
-    if (emptyAt > performance.now()) this.emptyAt.set(client, emptyAt);
-    if (this.emptyAt.size > MAX_TRACKED_CLIENTS)
-      this.emptyAt.delete(this.emptyAt.keys().next().value!);
+  async refund(clientIp: string | undefined): Promise<void> {
+    await this.global?.refund(ALL_CLIENTS);
+    await this.perClient?.refund(normalizeClientIp(clientIp));
   }
 }
 
 /**
- * Whom an address stands for: an IPv6 client has a whole /64 to choose from (RFC 4291, section
- * 2.5.4), so all of it is one. What is no address, because a proxy wrote something else, is one too.
+ * Returns the client that an address belongs to. An IPv6 client has a whole /64 (RFC 4291, section
+ * 2.5.4), so all of it counts as one. All invalid addresses, which a proxy may send, count as one, too.
  */
 function normalizeClientIp(address: string | undefined): string {
   if (address === undefined || !ipaddr.isValid(address)) return '';

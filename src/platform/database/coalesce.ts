@@ -1,8 +1,9 @@
 /**
- * Makes a task shared: all who call while it runs share the next run, never the one under way, so
- * that each caller gets a result that was begun after it asked. At most one run is under way.
+ * Lets concurrent callers share one run of a task. Calls made while it runs share the next run, never
+ * the one in progress, so each caller gets a result that started after its call. At most one run is in
+ * progress.
  *
- * @param task its error reaches those who share the run
+ * @param task its error is thrown to all callers that share the run
  */
 export function coalesce<T>(task: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve();

@@ -3,105 +3,129 @@ import {
   Inject,
   Injectable,
   Logger,
-  type OnApplicationShutdown,
   type OnApplicationBootstrap,
+  type OnApplicationShutdown,
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
 import { CONFIG, type Config } from '../config/config.js';
-import { PetstoreDataSource } from './petstore-data-source.js';
-import { isBusyError, isUnavailable } from './driver-errors.js';
-import { DatabaseMetrics } from './database-metrics.js';
 import { databaseOptions } from './data-source-options.js';
+import { DatabaseMetrics } from './database-metrics.js';
+import { DatabaseUnavailableError, getDriverError, isBusyError } from './driver-errors.js';
+import { PetstoreDataSource, SchemaOutdatedError } from './petstore-data-source.js';
 
-/** Milliseconds between two tries to reach a database that is away: the first, and the longest. */
+/** The delays between two attempts to connect, in milliseconds: the first and the longest. */
 const INITIAL_RETRY_DELAY_MS = 500;
 const MAX_RETRY_DELAY_MS = 15_000;
 
 /**
- * Opens the database at the start. A PostgreSQL server that is away, or a SQLite file that is locked,
- * is waited for, while the application runs and answers 503.
+ * Connects to the database at startup. While a PostgreSQL server is unavailable, a SQLite file is locked
+ * or, with `MIGRATIONS=off`, the schema is outdated, the application runs and responds 503.
  */
 @Injectable()
 export class DatabaseConnection implements OnApplicationBootstrap, OnApplicationShutdown {
-  /** The schema is up to date and queries may be sent. */
+  /** Whether the schema is up to date and queries may be sent. */
   isReady = false;
-  /** Resolves when `isOpen` becomes true; rejects where the database cannot be used at all. */
+  /** Resolves when the database is ready or the application shuts down; rejects if it cannot be used at all. */
   ready: Promise<void> = Promise.resolve();
   private readonly logger = new Logger(DatabaseConnection.name);
   private readonly readyHooks: (() => Promise<void>)[] = [];
-  private readonly stop = new AbortController();
+  private readonly shutdown = new AbortController();
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
-    @InjectDataSource() private readonly dataSource: DataSource,
+    @InjectDataSource() private readonly dataSource: PetstoreDataSource,
     private readonly metrics: DatabaseMetrics,
   ) {}
 
   /**
-   * Runs a task once the database is open, before any request is let through to it. To be called
-   * before the application is initialised, as in `onModuleInit`.
+   * Registers a hook that runs once the database is reachable, before any request uses it. Call it before
+   * the application is initialized, as in `onModuleInit`.
    */
-  onReady(task: () => Promise<void>): void {
-    this.readyHooks.push(task);
+  onReady(hook: () => Promise<void>): void {
+    this.readyHooks.push(hook);
   }
 
-  /** @throws where the database cannot be used, and waiting would not help */
+  /** @throws {Error} if the database cannot be used and retrying would not help */
   async onApplicationBootstrap(): Promise<void> {
     try {
       await this.open();
     } catch (error) {
-      const mayRecover =
-        this.config.database.type === 'sqlite' ? isBusyError(error) : isUnavailable(error);
-      if (!mayRecover) throw this.toStartupError(error as Error);
-      this.ready = this.retryConnect(error as Error);
+      const isTemporary =
+        this.config.database.type === 'sqlite'
+          ? isBusyError(error) || error instanceof SchemaOutdatedError
+          : isRetryable(error);
+      if (!isTemporary) throw this.toStartupError(error);
+      this.ready = this.retryConnect(error);
     }
   }
 
   onApplicationShutdown(): void {
-    this.stop.abort();
+    this.shutdown.abort();
   }
 
-  private async retryConnect(firstError: Error): Promise<void> {
+  private async retryConnect(firstError: unknown): Promise<void> {
+    const { signal } = this.shutdown;
     let error = firstError;
     for (
       let retryDelay = INITIAL_RETRY_DELAY_MS;
-      !this.stop.signal.aborted;
+      !signal.aborted;
       retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS)
     ) {
-      this.metrics.recordError(error);
       this.logger.warn(
-        `The database does not answer (${error.message}); trying again in ${retryDelay} ms`,
+        error instanceof SchemaOutdatedError
+          ? `${error.message} Checking again in ${retryDelay} ms`
+          : `Database connection failed (${getMessage(error)}), retrying in ${retryDelay} ms`,
       );
-      await delay(retryDelay, undefined, { signal: this.stop.signal }).catch(() => undefined);
+      await delay(retryDelay, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
       try {
         return await this.open();
       } catch (reason) {
-        if (!isUnavailable(reason)) throw this.toStartupError(reason as Error);
-        error = reason as Error;
+        if (!isRetryable(reason)) throw this.toStartupError(reason);
+        error = reason;
       }
     }
   }
 
   private async open(): Promise<void> {
-    // On a connection of its own, which the service's limits for a query do not hold for.
-    const migrator = new PetstoreDataSource(databaseOptions(this.config.database));
-    try {
-      for (const { name } of await migrator.open()) this.logger.log(`Migrated: ${name}`);
-    } finally {
-      if (migrator.isInitialized) await migrator.destroy();
-    }
-    // It is after a try whose tasks failed.
+    await this.migrate();
+    // After an attempt whose hooks failed it is initialized already.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
-    await (this.dataSource as PetstoreDataSource).waitWithoutBlocking();
-    for (const task of this.readyHooks) await task();
+    await this.dataSource.waitForLocksAsynchronously();
+    for (const hook of this.readyHooks) await hook();
     this.isReady = true;
   }
 
-  /** The address of a server holds a password, and is not told. */
-  private toStartupError(error: Error): Error {
-    const { database } = this.config;
-    const name = database.type === 'sqlite' ? `The database ${database.file}` : 'The database';
-    return new Error(`${name} cannot be used: ${error.message}`, { cause: error });
+  /** Uses a connection of its own, to which the query timeout of the service does not apply. */
+  private async migrate(): Promise<void> {
+    const { entities, migrations } = this.dataSource.options;
+    const migrator = new PetstoreDataSource(
+      databaseOptions(this.config.database, { entities: entities!, migrations: migrations! }),
+    );
+    migrator.onDriverError = (error) => this.metrics.recordError(error);
+    try {
+      await migrator.initialize();
+      if (this.config.migrations === 'off') await migrator.requireCurrentSchema();
+      else
+        for (const { name } of await migrator.migrate())
+          this.logger.log(`Applied migration ${name}`);
+    } finally {
+      if (migrator.isInitialized) await migrator.destroy();
+    }
   }
+
+  /** The message does not contain the URL of a server, which contains a password. */
+  private toStartupError(error: unknown): Error {
+    const { database } = this.config;
+    const name = database.type === 'sqlite' ? ` ${database.file}` : '';
+    return new Error(`Failed to open database${name}: ${getMessage(error)}`, { cause: error });
+  }
+}
+
+function isRetryable(error: unknown): boolean {
+  return error instanceof DatabaseUnavailableError || error instanceof SchemaOutdatedError;
+}
+
+function getMessage(error: unknown): string {
+  return (getDriverError(error) as Error).message;
 }

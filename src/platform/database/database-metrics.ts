@@ -1,57 +1,92 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Pool } from 'pg';
-import { DataSource, QueryFailedError } from 'typeorm';
-import { type Counter, MetricsRegistry } from '../metrics/metrics-registry.js';
-import { getDriverErrorCode, isUnavailable } from './driver-errors.js';
+import { Counter, Gauge, Histogram } from 'prom-client';
+import type { DataSource } from 'typeorm';
+import { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { isPostgres } from './columns.js';
+import { getDriverErrorCode, isDataOrConstraintError } from './driver-errors.js';
+import { PetstoreDataSource } from './petstore-data-source.js';
 
-/** The figures of the database: what failed, and the connections to PostgreSQL. */
+/** The metrics of the cached list of one table. */
+export interface ListCacheMetrics {
+  readonly hits: Counter.Internal;
+  readonly misses: Counter.Internal;
+}
+
+/** The metrics of the database: errors, the list cache, batches, and the connections to PostgreSQL. */
 @Injectable()
 export class DatabaseMetrics {
-  private readonly errors = new Map<string, Counter>();
-  private readonly recorded = new WeakSet<object>();
+  /** The sizes of the batches of inserted rows, by table. */
+  readonly batchSizes: Histogram<'table'>;
+  private readonly errors: Counter<'code'>;
+  private readonly hits: Counter<'table'>;
+  private readonly misses: Counter<'table'>;
 
-  constructor(
-    private readonly metrics: MetricsRegistry,
-    @InjectDataSource() dataSource: DataSource,
-  ) {
-    if (!isPostgres(dataSource)) return;
-    // There is none before the database was reached for the first time.
-    const pool = (): Partial<Pool> => (dataSource.driver as { master?: Pool }).master ?? {};
-    const connections = {
-      idle: () => pool().idleCount ?? 0,
-      busy: () => (pool().totalCount ?? 0) - (pool().idleCount ?? 0),
-    };
-    for (const [state, read] of Object.entries(connections)) {
-      const help = 'Connections to PostgreSQL, by what they do.';
-      metrics.gauge('petstore_database_connections', help, read, { state });
-    }
-    metrics.gauge(
-      'petstore_database_waiting',
-      'Queries that wait for a connection to PostgreSQL.',
-      () => pool().waitingCount ?? 0,
-    );
+  constructor(registry: MetricsRegistry, @InjectDataSource() dataSource: PetstoreDataSource) {
+    const registers = [registry];
+    this.errors = new Counter({
+      name: 'petstore_database_errors_total',
+      help: 'Failed database operations, by the code of the driver.',
+      labelNames: ['code'],
+      registers,
+    });
+    this.hits = new Counter({
+      name: 'petstore_list_cache_hits_total',
+      help: 'List requests served from the cache.',
+      labelNames: ['table'],
+      registers,
+    });
+    this.misses = new Counter({
+      name: 'petstore_list_cache_misses_total',
+      help: 'Rebuilds of a cached list because its table may have changed.',
+      labelNames: ['table'],
+      registers,
+    });
+    this.batchSizes = new Histogram({
+      name: 'petstore_insert_batch_size',
+      help: 'Rows per INSERT statement.',
+      labelNames: ['table'],
+      buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500],
+      registers,
+    });
+    if (isPostgres(dataSource)) observePool(dataSource, registry);
+    dataSource.onDriverError = (error) => this.recordError(error);
   }
 
-  /**
-   * Counts an error by the driver's code, if it is one of the database. One that many requests share,
-   * as a group of creates does, is one.
-   */
+  /** Counts an error of the driver, unless the data of a request caused it. */
   recordError(error: unknown): void {
-    if (!(error instanceof QueryFailedError) && !isUnavailable(error)) return;
-    const cause: unknown = error instanceof QueryFailedError ? error.driverError : error;
-    if (typeof cause === 'object' && cause !== null) {
-      if (this.recorded.has(cause)) return;
-      this.recorded.add(cause);
-    }
-    const code = getDriverErrorCode(error) || 'none';
-    const counter =
-      this.errors.get(code) ??
-      this.metrics.counter('petstore_database_errors_total', 'Times that the database failed.', {
-        code,
-      });
-    this.errors.set(code, counter);
-    counter.value++;
+    if (!isDataOrConstraintError(error))
+      this.errors.inc({ code: getDriverErrorCode(error) || 'none' });
   }
+
+  /** Returns the metrics of the cached list of a table. */
+  forListCache(table: string): ListCacheMetrics {
+    return { hits: this.hits.labels(table), misses: this.misses.labels(table) };
+  }
+}
+
+function observePool({ driver }: DataSource, registry: MetricsRegistry): void {
+  // The pool exists once the database has been reached.
+  const getPool = (): Partial<Pool> => (driver as { master?: Pool }).master ?? {};
+  const registers = [registry];
+  new Gauge({
+    name: 'db_client_connection_count',
+    help: 'Connections to PostgreSQL, by state.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const { totalCount = 0, idleCount = 0 } = getPool();
+      this.set({ state: 'idle' }, idleCount);
+      this.set({ state: 'used' }, totalCount - idleCount);
+    },
+  });
+  new Gauge({
+    name: 'db_client_connection_pending_requests',
+    help: 'Requests waiting for a connection to PostgreSQL.',
+    registers,
+    collect() {
+      this.set(getPool().waitingCount ?? 0);
+    },
+  });
 }

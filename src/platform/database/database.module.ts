@@ -1,26 +1,34 @@
-import { Global, Module } from '@nestjs/common';
+import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
+import { databaseOptions, type Schema } from './data-source-options.js';
 import { DatabaseConnection } from './database-connection.js';
-import { PetstoreDataSource } from './petstore-data-source.js';
 import { DatabaseMetrics } from './database-metrics.js';
-import { databaseOptions } from './data-source-options.js';
+import { HotPaths } from './hot-paths.js';
+import { PetstoreDataSource } from './petstore-data-source.js';
 import { TableRevisionTracker } from './table-revision-tracker.js';
 
 @Global()
 @Module({
-  imports: [
-    TypeOrmModule.forRootAsync({
-      inject: [CONFIG],
-      useFactory: ({ database, queryTimeout }: Config) => ({
-        ...databaseOptions(database, { queryTimeout }),
-        // DatabaseConnection does it.
-        manualInitialization: true,
-      }),
-      dataSourceFactory: async (options) => new PetstoreDataSource(options!),
-    }),
-  ],
-  providers: [DatabaseConnection, DatabaseMetrics, TableRevisionTracker],
-  exports: [DatabaseConnection, DatabaseMetrics, TableRevisionTracker],
+  providers: [DatabaseConnection, DatabaseMetrics, HotPaths, TableRevisionTracker],
+  exports: [DatabaseConnection, HotPaths],
 })
-export class DatabaseModule {}
+export class DatabaseModule {
+  /** @param schema the entities and migrations of all features */
+  static forRoot(schema: Schema): DynamicModule {
+    return {
+      module: DatabaseModule,
+      imports: [
+        TypeOrmModule.forRootAsync({
+          inject: [CONFIG],
+          useFactory: ({ database, queryTimeout }: Config) => ({
+            ...databaseOptions(database, schema, { queryTimeout }),
+            // DatabaseConnection does it.
+            manualInitialization: true,
+          }),
+          dataSourceFactory: async (options) => new PetstoreDataSource(options!),
+        }),
+      ],
+    };
+  }
+}

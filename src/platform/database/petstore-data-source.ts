@@ -1,58 +1,95 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { DataSource, type Migration, type QueryRunner } from 'typeorm';
-import { isBusyError } from './driver-errors.js';
-import { SQLITE_BUSY_TIMEOUT } from './data-source-options.js';
-import { idType, isPostgres, bigintTransformer } from './columns.js';
+import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { isPostgres } from './columns.js';
+import { SQLITE_BUSY_TIMEOUT_MS } from './data-source-options.js';
+import { translateDriverError } from './driver-errors.js';
+import { PgQueryRunner, SqliteQueryRunner } from './query-runners.js';
 
-/** Milliseconds between two tries to get SQLite's write lock, at most. */
-const MAX_RETRY_DELAY_MS = 50;
-
-/** Names the advisory lock of the migrations, among the locks of all that share a PostgreSQL database. */
+/** The key of the advisory lock of the migrations, among all locks in a PostgreSQL database. */
 const MIGRATION_LOCK = 7_738_378_831;
 
-/** The DataSource of the service, of its commands and of TypeORM's CLI. */
+/** The schema is older than the code. */
+export class SchemaOutdatedError extends Error {
+  override readonly name = 'SchemaOutdatedError';
+
+  constructor() {
+    super(
+      'The database schema is outdated. Migrate it with: npm run migration:run (in production: node dist/cli/migrations.js run).',
+    );
+  }
+}
+
+/**
+ * A TypeORM DataSource that throws a `DatabaseUnavailableError` when the database is unavailable, and
+ * migrates safely when several processes start at once.
+ */
 export class PetstoreDataSource extends DataSource {
-  private patientRunner: QueryRunner | undefined;
+  /** Is called with every error of the driver. */
+  onDriverError: (error: unknown) => void = () => undefined;
+
+  /** @throws {DatabaseUnavailableError} if the database cannot be reached */
+  override async initialize(): Promise<this> {
+    return super.initialize().catch((error: unknown) => {
+      throw this.translateError(error);
+    });
+  }
+
+  override createQueryRunner(mode: 'master' | 'slave' = 'master'): QueryRunner {
+    const queryRunner = isPostgres(this)
+      ? new PgQueryRunner(this.driver as PostgresDriver, mode, this.translateError)
+      : this.getSqliteQueryRunner();
+    return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
+  }
 
   /**
-   * Connects and brings the schema up to date. Of several processes that do so at the same moment one
-   * migrates, and the others wait for it.
+   * Runs the pending migrations. If several processes do so at once, one migrates and the others wait.
    *
-   * @returns the migrations that it took
+   * @returns the migrations that were applied
    */
-  async open(): Promise<Migration[]> {
-    await this.initialize();
+  async migrate(): Promise<Migration[]> {
     return isPostgres(this) ? this.migratePostgres() : this.migrateSqlite();
   }
 
   /**
-   * From now on a statement that meets another process's write lock waits for it between tries, and
-   * the event loop goes on. SQLite's own wait, which holds everything up, is for what serves nobody.
+   * Checks that no migration is pending, and changes nothing.
+   *
+   * @throws {SchemaOutdatedError}
    */
-  async waitWithoutBlocking(): Promise<void> {
-    if (isPostgres(this)) return;
-    await this.query('PRAGMA busy_timeout = 0');
-    // TypeORM has one query runner for SQLite, through which every statement goes.
-    const runner = this.createQueryRunner();
-    if (runner === this.patientRunner) return;
-    this.patientRunner = runner;
-    const query = runner.query.bind(runner) as (...all: unknown[]) => Promise<any>;
-    runner.query = async (...all: unknown[]): Promise<any> => {
-      const deadline = performance.now() + SQLITE_BUSY_TIMEOUT;
-      for (let retryDelay = 1; ; retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS)) {
-        try {
-          return await query(...all);
-        } catch (error) {
-          // Others must not come between the statements of a transaction.
-          const mayWait = isBusyError(error) && !runner.isTransactionActive;
-          if (!mayWait || performance.now() > deadline) throw error;
-        }
-        await delay(retryDelay);
-      }
-    };
+  async requireCurrentSchema(): Promise<void> {
+    const queryRunner = this.createQueryRunner();
+    // `showMigrations` would create the table.
+    const hasMigrations = await queryRunner
+      .hasTable('migrations')
+      .finally(() => queryRunner.release());
+    if (!hasMigrations || (await this.showMigrations())) throw new SchemaOutdatedError();
   }
 
-  /** In one transaction that takes the write lock before it looks at what is left to do. */
+  /**
+   * Lets statements wait for the write lock of another process without blocking the event loop, which
+   * SQLite's own `busy_timeout` does. The service calls it before it serves requests.
+   */
+  async waitForLocksAsynchronously(): Promise<void> {
+    if (isPostgres(this)) return;
+    await this.query('PRAGMA busy_timeout = 0');
+    this.getSqliteQueryRunner().lockTimeout = SQLITE_BUSY_TIMEOUT_MS;
+  }
+
+  private readonly translateError = (error: unknown): unknown => {
+    this.onDriverError(error);
+    return translateDriverError(error);
+  };
+
+  /** SQLite has one connection, and the driver one query runner for it. */
+  private getSqliteQueryRunner(): SqliteQueryRunner {
+    const driver = this.driver as BetterSqlite3Driver;
+    return (driver.queryRunner ??= new SqliteQueryRunner(
+      driver,
+      this.translateError,
+    )) as SqliteQueryRunner;
+  }
+
+  /** Takes the write lock before it checks which migrations are pending. */
   private async migrateSqlite(): Promise<Migration[]> {
     // As TypeORM does around a migration; within a transaction it would have no effect.
     await this.query('PRAGMA foreign_keys = OFF');
@@ -75,22 +112,9 @@ export class PetstoreDataSource extends DataSource {
       await lockRunner.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
       return await this.runMigrations();
     } finally {
-      // Before the connection goes back to the pool: the lock belongs to the connection.
+      // The lock belongs to the connection, which goes back to the pool.
       await lockRunner.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]);
       await lockRunner.release();
-    }
-  }
-
-  /**
-   * Entities declare their id as `bigint`, which it is. SQLite knows the same 64 bits by another
-   * name, and PostgreSQL's driver gives them as text.
-   */
-  protected override async buildMetadatas(): Promise<void> {
-    await super.buildMetadatas();
-    for (const column of this.entityMetadatas.flatMap((entity) => entity.columns)) {
-      if (column.generationStrategy !== 'increment') continue;
-      column.type = idType(this);
-      column.transformer = bigintTransformer;
     }
   }
 }

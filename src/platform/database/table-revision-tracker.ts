@@ -2,19 +2,18 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
 import { DataSource } from 'typeorm';
-import { isPostgres } from './columns.js';
 import { coalesce } from './coalesce.js';
+import { isPostgres } from './columns.js';
 
 /**
- * Tells whether a table has changed: while its revision stays the same, what was read from it after
- * that revision was first seen is still true. Every commit counts, of this process and of any other.
+ * Detects changes of a table. While its revision stays the same, what was read from it after that
+ * revision was first seen is current. Every commit counts, of this process and of any other.
  */
 @Injectable()
 export class TableRevisionTracker implements OnApplicationShutdown {
   private watcher: Database.Database | undefined;
   private dataVersionStatement: Database.Statement<[], number> | undefined;
-  /** Requests that wait at the same moment share one query. */
-  private readonly revisions = coalesce(async () => {
+  private readonly readRevisions = coalesce(async () => {
     const rows: { name: string; value: string }[] = await this.dataSource.query(
       'SELECT "name", "value" FROM "revisions"',
     );
@@ -24,13 +23,13 @@ export class TableRevisionTracker implements OnApplicationShutdown {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   /**
-   * The revision of a table at a moment after the call.
+   * Returns the revision of a table at a moment after the call.
    *
-   * @throws {QueryFailedError} where the database does not answer
+   * @throws {DatabaseUnavailableError}
    */
   read(table: string): number | Promise<number> {
     if (isPostgres(this.dataSource)) {
-      return this.revisions().then((revisions) => revisions.get(table)!);
+      return this.readRevisions().then((revisions) => revisions.get(table)!);
     }
     this.dataVersionStatement ??= this.openWatcher();
     return this.dataVersionStatement.get()!;
@@ -41,10 +40,9 @@ export class TableRevisionTracker implements OnApplicationShutdown {
   }
 
   /**
-   * SQLite's `data_version` changes with every commit of *another* connection, to any table. So it is
-   * asked on one that writes nothing, and sees the commits of this process, of other processes and of
-   * somebody with the `sqlite3` shell alike (https://sqlite.org/pragma.html#pragma_data_version;
-   * measured: 2 us).
+   * SQLite's `data_version` changes with every commit of *another* connection, to any table. A
+   * connection that writes nothing therefore sees the commits of this process, of other processes and
+   * of the `sqlite3` shell alike (https://sqlite.org/pragma.html#pragma_data_version; measured: 2 us).
    */
   private openWatcher(): Database.Statement<[], number> {
     this.watcher = new Database(this.dataSource.options.database as string, { readonly: true });

@@ -1,7 +1,7 @@
 /**
- * Every error that the service gives: its code, its HTTP status, and when it is given. The README
- * and the OpenAPI document show this table. The first row of a status is the code that an
- * exception without a code of its own gets (see `toErrorAnswer`).
+ * Every error code of the API, with its HTTP status and its meaning. docs/errors.md and the OpenAPI
+ * document show this table. The first row of a status is the code of every error with that status
+ * that has no code of its own.
  */
 export const ERROR_CODES = {
   BAD_REQUEST: {
@@ -16,11 +16,12 @@ export const ERROR_CODES = {
   UNAUTHORIZED: { status: 401, description: 'the API key is missing, unknown, expired or revoked' },
   NOT_FOUND: {
     status: 404,
-    description: 'nothing is served at the path, or it has no such resource',
+    description: 'no route matches the path, or the resource does not exist',
   },
   METHOD_NOT_ALLOWED: {
     status: 405,
-    description: 'the path is served, but not with this method; Allow lists those that are',
+    description:
+      'the path does not support the method; the `Allow` header lists the supported methods',
   },
   REQUEST_TIMEOUT: { status: 408, description: 'the request did not arrive in time' },
   RESOURCE_IN_USE: {
@@ -28,42 +29,36 @@ export const ERROR_CODES = {
     description: 'the resource cannot be deleted while another one refers to it',
   },
   GONE: { status: 410, description: 'the sunset date of the operation has passed' },
-  PRECONDITION_FAILED: {
-    status: 412,
-    description:
-      'a file of Swagger UI is not the one that If-Match or If-Unmodified-Since asks for',
-  },
-  PAYLOAD_TOO_LARGE: { status: 413, description: 'the body is larger than the limit' },
+  PAYLOAD_TOO_LARGE: { status: 413, description: 'the body exceeds the size limit' },
   UNSUPPORTED_MEDIA_TYPE: {
     status: 415,
-    description: 'the body has a type, charset or encoding other than JSON in UTF-8',
+    description: 'the media type, charset or content encoding of the body is not supported',
   },
-  RANGE_NOT_SATISFIABLE: { status: 416, description: 'a file of Swagger UI has no such range' },
   EXPECTATION_FAILED: {
     status: 417,
-    description: 'the Expect header asks for something other than 100-continue',
+    description: 'the `Expect` header is something other than `100-continue`',
   },
   TOO_MANY_REQUESTS: {
     status: 429,
     description:
-      'the address sent too many invalid API keys, or the key too many requests; try again after Retry-After',
+      'too many failed authentication attempts, or too many requests with the key; retry after `Retry-After`',
   },
   HEADERS_TOO_LARGE: {
     status: 431,
-    description: 'the request headers are larger than 16 KiB, or more than 100',
+    description: 'the request headers exceed 16 KiB, or there are more than 100',
   },
   INTERNAL_ERROR: {
     status: 500,
-    description: 'the service failed; its log has the cause under the X-Request-Id',
+    description: 'an unexpected error; the log has its cause under the `X-Request-Id`',
   },
   NOT_IMPLEMENTED: {
     status: 501,
-    description:
-      'the operation is published, but not specified yet; or the request has a transfer coding other than chunked',
+    description: 'the operation is not implemented yet, or the Transfer-Encoding is not supported',
   },
   SERVICE_UNAVAILABLE: {
     status: 503,
-    description: 'the database does not answer, or the service stops; try again after Retry-After',
+    description:
+      'the database is unavailable, or the service is shutting down; retry after `Retry-After`',
   },
 } as const satisfies Record<string, { status: number; description: string }>;
 

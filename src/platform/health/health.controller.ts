@@ -1,40 +1,46 @@
-import { Controller, Get, VERSION_NEUTRAL } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
+import { Controller, Get, type OnModuleDestroy, VERSION_NEUTRAL } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { Public } from '../auth/public.decorator.js';
 import { DatabaseConnection } from '../database/database-connection.js';
-import { databaseUnavailable } from '../database/driver-errors.js';
+import { DatabaseUnavailableError } from '../database/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
-import type { HttpAdapter } from '../http/server/http.adapter.js';
 
-/** What a load balancer or an orchestrator asks. Not part of the published interface. */
+/** The probes of load balancers and orchestrators. They are not part of the API. */
 @ApiExcludeController()
 @Controller({ version: VERSION_NEUTRAL })
-export class HealthController {
+export class HealthController implements OnModuleDestroy {
+  private isShuttingDown = false;
+
   constructor(
-    private readonly host: HttpAdapterHost<HttpAdapter>,
     private readonly database: DatabaseConnection,
     @InjectDataSource() private readonly dataSource: DataSource,
   ) {}
 
-  /** The process lives. */
+  /** Liveness: the process responds. */
   @Public()
   @Get('livez')
-  live(): { status: 'ok' } {
+  getLiveness(): { status: 'ok' } {
     return { status: 'ok' };
   }
 
-  /** Requests may be sent here: the service is not stopping, and its database answers. */
+  /** Readiness: the database responds, and the service is not shutting down. */
   @Public()
   @Get('readyz')
-  async ready(): Promise<{ status: 'ok' }> {
-    if (this.host.httpAdapter.stopping) {
-      throw new ApiError('SERVICE_UNAVAILABLE', 'The service is stopping.', { 'Retry-After': '1' });
+  async getReadiness(): Promise<{ status: 'ok' }> {
+    if (this.isShuttingDown) {
+      throw new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down.', {
+        'Retry-After': '1',
+      });
     }
-    if (!this.database.isReady) throw databaseUnavailable();
+    if (!this.database.isReady) throw new DatabaseUnavailableError();
     await this.dataSource.query('SELECT 1');
     return { status: 'ok' };
+  }
+
+  /** Nest calls it when the shutdown starts, before the server closes. */
+  onModuleDestroy(): void {
+    this.isShuttingDown = true;
   }
 }

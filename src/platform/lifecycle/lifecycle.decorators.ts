@@ -1,14 +1,14 @@
 import { applyDecorators, SetMetadata } from '@nestjs/common';
 import { ApiExtension } from '@nestjs/swagger';
 
-/** A day in UTC, as `YYYY-MM-DD`. */
+/** A date in UTC, as `YYYY-MM-DD`. */
 export type IsoDate = `${number}-${number}-${number}`;
 
-/** What clients are told of an operation that goes away. */
+/** The deprecation of an operation, in the form in which it is sent to clients. */
 export interface Deprecation {
   /** The value of the `Deprecation` header (RFC 9745): `@` and seconds since 1970. */
   readonly deprecation: string;
-  /** Milliseconds since 1970 at which the operation ends; Infinity where no date is set. */
+  /** The sunset in milliseconds since 1970; Infinity if there is no date. */
   readonly sunsetAt: number;
   /** The value of the `Sunset` header (RFC 8594): an HTTP date. */
   readonly sunset: string | undefined;
@@ -19,11 +19,11 @@ export type Stability = 'experimental' | 'beta';
 const DEPRECATION = 'petstore:deprecation';
 
 /**
- * Declares that an operation is deprecated since the start of a day, and, where it is known, that it
- * ends with the start of another: from then on it answers 410. The document, the `Deprecation` and
- * `Sunset` headers and the 410 follow from this one line.
+ * Marks an operation as deprecated since a date and, if it is known, as removed from another date,
+ * from which it responds with 410. It sets the OpenAPI document and the `Deprecation` and `Sunset`
+ * headers.
  *
- * @throws {RangeError} at start, where a date does not exist or the sunset is not after `since`
+ * @throws {RangeError} at startup, if a date does not exist or the sunset is not after `since`
  */
 export function Deprecated({
   since,
@@ -32,13 +32,13 @@ export function Deprecated({
   since: IsoDate;
   sunset?: IsoDate;
 }): MethodDecorator {
-  const startsAt = parseUtcDate(since);
+  const deprecatedAt = parseUtcDate(since);
   const sunsetAt = sunset === undefined ? Infinity : parseUtcDate(sunset);
-  if (sunsetAt <= startsAt) {
+  if (sunsetAt <= deprecatedAt) {
     throw new RangeError(`The sunset ${sunset} must be later than the deprecation ${since}`);
   }
   const deprecation: Deprecation = {
-    deprecation: `@${startsAt / 1000}`,
+    deprecation: `@${deprecatedAt / 1000}`,
     sunsetAt,
     sunset: sunset && new Date(sunsetAt).toUTCString(),
   };
@@ -49,20 +49,22 @@ export function Deprecated({
   );
 }
 
-/** Declares that an operation may still change: the document carries the marker. */
+/** Marks an operation as subject to change in the OpenAPI document. */
 export function Stability(stability: Stability): MethodDecorator {
   return applyDecorators(ApiExtension('x-stability', stability));
 }
 
+/** Returns the deprecation of an operation, if it is deprecated. */
 export function getDeprecation(handler: object): Deprecation | undefined {
   return Reflect.getMetadata(DEPRECATION, handler) as Deprecation | undefined;
 }
 
-function parseUtcDate(day: string): number {
-  const start = new Date(`${day}T00:00:00Z`);
-  // A Date rolls 30 February over to March.
-  if (Number.isNaN(start.getTime()) || start.toISOString().slice(0, 10) !== day) {
-    throw new RangeError(`${day} is not a day of the calendar`);
+/** Returns the start of a date in milliseconds since 1970. */
+function parseUtcDate(date: string): number {
+  const start = new Date(`${date}T00:00:00Z`);
+  // Date accepts 30 February and rolls over to March.
+  if (Number.isNaN(start.getTime()) || start.toISOString().slice(0, 10) !== date) {
+    throw new RangeError(`${date} is not a valid date`);
   }
   return start.getTime();
 }

@@ -4,10 +4,10 @@ import { ApiError } from '../errors/api-error.js';
 import { getDeprecation } from './lifecycle.decorators.js';
 
 /**
- * Tells the clients of a deprecated operation so, on errors too, and ends the operation at its
- * sunset. It stands between the key and the body, so that a body is not read for nothing.
+ * Sends the `Deprecation` and `Sunset` headers of a deprecated operation, also on errors, and rejects
+ * requests after its sunset. It runs after authentication and before the body is read.
  *
- * @throws {ApiError} GONE from the sunset date on
+ * @throws {ApiError} GONE from the sunset on
  */
 @Injectable()
 export class LifecycleGuard implements CanActivate {
@@ -18,6 +18,6 @@ export class LifecycleGuard implements CanActivate {
     response.setHeader('Deprecation', deprecation.deprecation);
     if (deprecation.sunset !== undefined) response.setHeader('Sunset', deprecation.sunset);
     if (Date.now() < deprecation.sunsetAt) return true;
-    throw new ApiError('GONE', `This operation ended on ${deprecation.sunset}.`);
+    throw new ApiError('GONE', `This operation was removed on ${deprecation.sunset}.`);
   }
 }

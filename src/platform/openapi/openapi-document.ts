@@ -1,50 +1,88 @@
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import type { Request } from 'express';
 import type { Config } from '../config/config.js';
-import { ApiError, ErrorBody } from '../errors/api-error.js';
 import { ERROR_CODES } from '../errors/error-codes.js';
-import { swaggerUiHeaders } from '../http/server/security-headers.js';
-import { swaggerUiOptions } from './swagger-ui.js';
+import { ApiError } from '../errors/api-error.js';
+import { ErrorBody } from '../http/responses/error-body.dto.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
-type Schema = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
+type SchemaOrReference = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
 
-/** The path segment that ends the base address, and that every operation stands below. */
-const API_PREFIX = '/v1';
+/** A tag of operations. */
+export interface Tag {
+  readonly name: string;
+  readonly description: string;
+}
 
-const DESCRIPTION = `A small HTTP and JSON interface for a pet store: list and create the categories that classify pets.
+/** The path prefix of the published operations, with which each base address ends. */
+export const API_PREFIX = '/v1';
 
-Every operation needs an API key, sent as \`Authorization: Bearer <API_KEY>\`. Whoever operates the service
-makes one with \`npm run keys -- create <name>\`. To try the operations in Swagger UI, press Authorize and
-enter the key; the browser keeps it until you press Logout.
+const DESCRIPTION = `A small JSON-over-HTTP API for listing and creating the categories of a pet store.
 
-Every error answer has the body \`{ code, message, status }\`, with one of these codes:
+Every operation requires an API key, sent as \`Authorization: Bearer <API_KEY>\`. Ask the operator of the
+service for a key. (Operators: \`npm run keys -- create <name>\`.) To try the operations in Swagger UI,
+press Authorize and enter the key; the browser stores it until you press Logout.
 
-| Code | Status | When |
+Every error response has the body \`{ code, message, status }\`, with one of these codes:
+
+| Code | Status | Meaning |
 |---|---|---|
 ${Object.entries(ERROR_CODES)
   .map(([code, { status, description }]) => `| \`${code}\` | ${status} | ${description} |`)
   .join('\n')}
 `;
 
-/** The OpenAPI document of everything that the application publishes. */
-export function createDocument(app: NestExpressApplication, config: Config): OpenAPIObject {
+/**
+ * Creates the OpenAPI document of the application.
+ *
+ * @param tags the tags of the features, in the order in which Swagger UI shows them
+ */
+export function createDocument(
+  app: NestExpressApplication,
+  config: Config,
+  tags: readonly Tag[],
+): OpenAPIObject {
+  const document = SwaggerModule.createDocument(app, createBase(config, tags));
+  // The path of each server ends in the version, so the paths of the document start after it. The paths
+  // of another version have servers of their own, which end before it.
+  const unversionedServers = (document.servers ?? []).map(({ url, description }) => ({
+    url: url.slice(0, -API_PREFIX.length),
+    description,
+  }));
+  document.paths = Object.fromEntries(
+    Object.entries(document.paths).map(([path, item]) =>
+      path.startsWith(`${API_PREFIX}/`)
+        ? [path.slice(API_PREFIX.length), item]
+        : [path, { ...item, servers: unversionedServers }],
+    ),
+  );
+  for (const { get, put, post, delete: remove, patch } of Object.values(document.paths)) {
+    for (const operation of [get, put, post, remove, patch]) {
+      if (operation === undefined) continue;
+      appendLifecycleNotes(operation);
+      disallowAdditionalProperties(operation, document);
+    }
+  }
+  return document;
+}
+
+/** The parts of the document that do not come from the controllers. */
+function createBase(
+  { publicBaseUrl, stagingBaseUrl }: Config,
+  tags: readonly Tag[],
+): Omit<OpenAPIObject, 'paths'> {
   const builder = new DocumentBuilder()
     .setOpenAPIVersion('3.0.3')
     .setTitle('Petstore')
     .setDescription(DESCRIPTION)
     .setVersion('1.0.0')
-    .addServer(config.publicBaseUrl, 'Production')
-    .addTag('categories', 'Categories classify pets: dog, cat, rabbit')
-    .addTag('pets', 'Pets: published, not specified yet')
-    .addTag('store', 'Store orders: published, not specified yet')
+    .addServer(publicBaseUrl, 'Production')
     .addBearerAuth(
       {
         type: 'http',
         scheme: 'bearer',
         bearerFormat: 'API key',
-        description: 'An API key of the service, as `npm run keys -- create <name>` prints it.',
+        description: 'An API key of the service. Operators: `npm run keys -- create <name>`.',
       },
       'apiKey',
     )
@@ -54,62 +92,19 @@ export function createDocument(app: NestExpressApplication, config: Config): Ope
       {
         status: 'default',
         type: ErrorBody,
-        description: 'Any other error; its `code` says which.',
+        description: 'Any other error, identified by `code`.',
         example: new ApiError(
           'SERVICE_UNAVAILABLE',
-          'The database does not answer. Try again later.',
+          'Service temporarily unavailable. Please retry later.',
         ).body,
       },
     );
-  if (config.stagingBaseUrl !== undefined) builder.addServer(config.stagingBaseUrl, 'Staging');
-
-  const document = SwaggerModule.createDocument(app, builder.build());
-  // The path of each server ends in the version, so the paths of the document begin after it. Another
-  // version has servers of its own, which end before it.
-  const unversioned = (document.servers ?? []).map(({ url, description }) => ({
-    url: url.slice(0, -API_PREFIX.length),
-    description,
-  }));
-  document.paths = Object.fromEntries(
-    Object.entries(document.paths).map(([path, item]) =>
-      path.startsWith(`${API_PREFIX}/`)
-        ? [path.slice(API_PREFIX.length), item]
-        : [path, { ...item, servers: unversioned }],
-    ),
-  );
-  for (const { get, put, post, delete: remove, patch } of Object.values(document.paths)) {
-    for (const operation of [get, put, post, remove, patch]) {
-      if (operation === undefined) continue;
-      appendLifecycleNotes(operation);
-      disallowAdditionalProperties(operation, document.components?.schemas ?? {});
-    }
-  }
-  return document;
+  for (const { name, description } of tags) builder.addTag(name, description);
+  if (stagingBaseUrl !== undefined) builder.addServer(stagingBaseUrl, 'Staging');
+  return builder.build();
 }
 
-/** Serves Swagger UI at `/docs`, and the document at `/openapi.json` and `/openapi.yaml`. */
-export function setupApiDocs(app: NestExpressApplication, config: Config): void {
-  app.use('/docs', swaggerUiHeaders(config));
-  SwaggerModule.setup('docs', app, () => createDocument(app, config), {
-    jsonDocumentUrl: 'openapi.json',
-    yamlDocumentUrl: 'openapi.yaml',
-    ...swaggerUiOptions,
-    // Swagger UI asks the deployment that it was opened on, whatever address it was opened at. Another
-    // origin, such as localhost where 127.0.0.1 was meant, would be refused by the browser.
-    patchDocumentOnRequest: (request, _response, document) =>
-      (request as Request).path.endsWith('.js')
-        ? {
-            ...document,
-            servers: [
-              { url: API_PREFIX, description: 'This deployment' },
-              ...(document.servers ?? []),
-            ],
-          }
-        : document,
-  });
-}
-
-/** Says in words, where Swagger UI shows it, what `@Deprecated` and `@Stability` declare. */
+/** Appends what `@Deprecated` and `@Stability` declare to the description, where Swagger UI shows it. */
 function appendLifecycleNotes(operation: Operation): void {
   const {
     'x-deprecated-since': since,
@@ -117,26 +112,35 @@ function appendLifecycleNotes(operation: Operation): void {
     'x-stability': stability,
   } = operation as Operation &
     Partial<Record<`x-${'deprecated-since' | 'sunset' | 'stability'}`, string>>;
-  const sentences = [operation.description];
+  const notes = [operation.description];
   if (since !== undefined) {
     operation.deprecated = true;
-    sentences.push(`**Deprecated** since ${since}.`);
+    notes.push(`**Deprecated** since ${since}.`);
   }
-  if (sunset !== undefined) sentences.push(`**Sunset** on ${sunset}: from then on it answers 410.`);
-  if (stability !== undefined) sentences.push(`**Stability: ${stability}.** It may still change.`);
-  operation.description = sentences.filter(Boolean).join('\n\n');
+  if (sunset !== undefined) notes.push(`**Sunset** on ${sunset}: from then on it returns 410.`);
+  if (stability !== undefined) notes.push(`**Stability: ${stability}.** It may still change.`);
+  operation.description = notes.filter(Boolean).join('\n\n');
 }
 
-/** A request body takes no property that it does not name; the validation refuses them. */
+/** Closes the schemas of a request body, at every depth, as the validation rejects unknown properties. */
 function disallowAdditionalProperties(
   { requestBody }: Operation,
-  schemas: Record<string, Schema>,
+  { components }: OpenAPIObject,
 ): void {
   if (requestBody === undefined || '$ref' in requestBody) return;
-  for (const { schema } of Object.values(requestBody.content)) {
-    const name =
-      schema !== undefined && '$ref' in schema ? schema.$ref.split('/').at(-1) : undefined;
-    const body = name === undefined ? undefined : schemas[name];
-    if (body !== undefined && !('$ref' in body)) body.additionalProperties = false;
-  }
+  const closed = new Set<SchemaOrReference>();
+  const close = (reference: SchemaOrReference | undefined): void => {
+    const schema =
+      reference !== undefined && '$ref' in reference
+        ? components?.schemas?.[reference.$ref.split('/').at(-1)!]
+        : reference;
+    if (schema === undefined || '$ref' in schema || closed.has(schema)) return;
+    closed.add(schema);
+    if (schema.properties !== undefined) schema.additionalProperties ??= false;
+    Object.values(schema.properties ?? {}).forEach(close);
+    // Several closed schemas would reject each other's properties.
+    if (schema.allOf?.length === 1) close(schema.allOf[0]);
+    close(schema.items);
+  };
+  for (const { schema } of Object.values(requestBody.content)) close(schema);
 }

@@ -1,9 +1,9 @@
 import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
+import { idColumn } from '../../../platform/database/columns.js';
 import {
-  idColumn,
   addRevisionTrigger,
   dropRevisionTrigger,
-} from '../../../platform/database/columns.js';
+} from '../../../platform/database/revision-trigger.js';
 
 export class CreateCategories1763600000002 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {

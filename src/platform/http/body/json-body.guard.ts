@@ -1,26 +1,24 @@
 import { isUtf8 } from 'node:buffer';
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import express, { type Request, type RequestHandler, type Response } from 'express';
-import { isPublic } from '../../auth/public.decorator.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import { MERGE_PATCH_CONTENT_TYPE } from './merge-patch.js';
 
-/** What a body may be; a change is a JSON merge patch, whichever of the two it is called. */
-const TYPES = ['application/json'];
-const PATCH_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...TYPES];
+const CONTENT_TYPES = ['application/json'];
+const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
 
-/** Levels of arrays and objects within each other. What walks through a body may then be recursive. */
+/** The maximum nesting of arrays and objects. Code that walks through a body may then be recursive. */
 const MAX_DEPTH = 32;
 
-/** What a client is told, by the `type` of body-parser's error or of those that `verify` throws. */
+/** The errors of body-parser, and those thrown by `verify`, by their `type`. */
 const PARSE_ERRORS: Record<string, (limit: number) => ApiError> = {
   'entity.parse.failed': () => new ApiError('MALFORMED_JSON', 'The body is not valid JSON.'),
   'body.not.utf8': () => new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.'),
   'entity.too.large': (limit) =>
     new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${limit} bytes.`),
   'depth.exceeded': () =>
-    new ApiError('VALIDATION_FAILED', `The body nests more than ${MAX_DEPTH} levels deep.`),
+    new ApiError('VALIDATION_FAILED', `JSON nesting depth exceeds ${MAX_DEPTH}.`),
   'encoding.unsupported': () =>
     new ApiError(
       'UNSUPPORTED_MEDIA_TYPE',
@@ -31,12 +29,12 @@ const PARSE_ERRORS: Record<string, (limit: number) => ApiError> = {
 };
 
 /**
- * Reads the JSON body of a request into `request.body`. A guard, because it must run after the
- * `ApiKeyGuard`: nothing of a body is read before the key is known, and Express middleware runs
+ * Parses the JSON body of a request into `request.body`. It is a guard because it must run after
+ * `ApiKeyGuard`: no byte of a body is read before the key is checked, and Express middleware runs
  * before all guards.
  *
  * @throws {ApiError} MALFORMED_JSON, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED
- *   where the body nests too deeply
+ *   if the body is nested too deeply
  */
 @Injectable()
 export class JsonBodyGuard implements CanActivate {
@@ -45,14 +43,14 @@ export class JsonBodyGuard implements CanActivate {
   constructor(@Inject(CONFIG) private readonly config: Config) {
     this.parse = express.json({
       limit: config.bodyLimit,
-      // `canActivate` has looked at the type.
+      // `canActivate` checks the type.
       type: () => true,
-      // Any JSON value is parsed; that it must be an object is for the validation to say.
+      // Any JSON value is parsed; the validation requires an object.
       strict: false,
       verify: (_request, _response, body, charset) => {
-        // body-parser takes any Unicode charset; JSON between systems is UTF-8 (RFC 8259, section 8.1).
+        // body-parser accepts any Unicode charset; JSON is exchanged in UTF-8 (RFC 8259, section 8.1).
         if (charset !== 'utf-8') throw parseError('charset.unsupported');
-        // It would also put U+FFFD in the place of bytes that are not UTF-8.
+        // It would also replace invalid bytes with U+FFFD.
         if (!isUtf8(body)) throw parseError('body.not.utf8');
       },
     });
@@ -61,9 +59,7 @@ export class JsonBodyGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
     if (request.method === 'GET' || request.method === 'HEAD' || !hasBody(request)) return true;
-    // No key was asked for: the path may need one all the same (see `UnmatchedController`).
-    if (isPublic(context.getHandler())) return true;
-    const types = request.method === 'PATCH' ? PATCH_TYPES : TYPES;
+    const types = request.method === 'PATCH' ? PATCH_CONTENT_TYPES : CONTENT_TYPES;
     if (!request.is(types)) {
       throw new ApiError(
         'UNSUPPORTED_MEDIA_TYPE',
@@ -72,7 +68,7 @@ export class JsonBodyGuard implements CanActivate {
         request.method === 'PATCH' ? { 'Accept-Patch': types.join(', ') } : {},
       );
     }
-    // A body that says it is too large is not even read.
+    // If the Content-Length is too large, the body is not read.
     if (Number(request.headers['content-length'] ?? 0) > this.config.bodyLimit) {
       throw this.toApiError(parseError('entity.too.large'), request);
     }
@@ -92,7 +88,7 @@ export class JsonBodyGuard implements CanActivate {
     });
   }
 
-  /** body-parser would tell of a body that is too large at its end only, which may never come. */
+  /** body-parser reports a chunked body that is too large only when it ends, which it may never do. */
   private enforceSizeLimit(request: Request, rejectWith: (error: unknown) => void): void {
     let received = 0;
     request.on('data', ({ length }: Buffer) => {
@@ -104,7 +100,7 @@ export class JsonBodyGuard implements CanActivate {
   private toApiError(error: unknown, { headers }: Request): unknown {
     const type = error instanceof Error && 'type' in error ? String(error.type) : '';
     const encoding = headers['content-encoding'];
-    // What zlib throws has no type.
+    // The errors of zlib have no type.
     if (type === '' && encoding !== undefined)
       return new ApiError('MALFORMED_JSON', `The body is not valid ${encoding}.`);
     return PARSE_ERRORS[type]?.(this.config.bodyLimit) ?? error;
@@ -115,7 +111,7 @@ function parseError(type: string): Error {
   return Object.assign(new Error(type), { type, status: 400 });
 }
 
-/** RFC 9112, section 6.3: a request has a body if it says how long it is. */
+/** RFC 9112, section 6.3: a request has a body if it declares its length. */
 function hasBody({ headers }: Request): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }

@@ -5,14 +5,14 @@ import { IsOptional } from 'class-validator';
 /** The media type of a JSON merge patch (RFC 7396, section 4). */
 export const MERGE_PATCH_CONTENT_TYPE = 'application/merge-patch+json';
 
-/** Every property may be left out, and those that can be cleared may be null. */
+/** Every property is optional, and those that can be cleared may be null. */
 type Patch<Body, Clearable extends keyof Body> = {
   [Name in keyof Body]?: Body[Name] | (Name extends Clearable ? null : never);
 };
 
 /**
- * Makes the class of a change from the class of a whole resource, as a JSON merge patch (RFC 7396): a
- * property that is left out stays as it is, and null takes an optional one away.
+ * Creates the DTO of a JSON merge patch (RFC 7396) from the DTO of a resource: an omitted property
+ * stays unchanged, and null removes an optional one.
  *
  * @param clearable the optional properties
  */

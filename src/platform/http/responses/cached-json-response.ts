@@ -5,27 +5,27 @@ import type { Request, Response } from 'express';
 
 const compress = promisify(gzip);
 
-/** Bytes from which on a gzip form is worth making. */
+/** The size, in bytes, from which a body is also offered with gzip. */
 const COMPRESSION_THRESHOLD = 1024;
 
-/** One form of the answer: its bytes, and the headers that describe them. */
+/** One representation of the response (RFC 9110, section 3.2): its bytes and the headers that describe them. */
 interface Representation {
   readonly body: Buffer;
   readonly etag: string;
   readonly encoding: string | undefined;
 }
 
-/** An answer in JSON that is made once and sent many times, plain or as gzip, with a strong ETag for either. */
+/** A JSON response that is serialized once and sent many times, plain or with gzip, each with a strong ETag. */
 export class CachedJsonResponse {
   private readonly plain: Representation;
   private gzipped: Promise<Representation> | undefined;
 
-  /** @param value what the body says; it is turned into JSON here, once */
+  /** @param value the body; it is serialized here, once */
   constructor(value: unknown) {
     this.plain = createRepresentation(Buffer.from(JSON.stringify(value)));
   }
 
-  /** Sends the form that the client accepts, or 304 where the client has it already. */
+  /** Sends the representation that the client accepts, or 304 if the client already has it. */
   send(request: Request, response: Response): void | Promise<void> {
     if (this.plain.body.length < COMPRESSION_THRESHOLD || !acceptsGzip(request))
       return send(this.plain, request, response);
@@ -38,7 +38,7 @@ function createRepresentation(body: Buffer, encoding?: string): Representation {
   return { body, encoding, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
 }
 
-/** `acceptsEncodings` weighs the q values; a client that does not name gzip is spared that. */
+/** Skips the parser of q values, `acceptsEncodings`, for clients that do not mention gzip. */
 function acceptsGzip(request: Request): boolean {
   const accepted = request.headers['accept-encoding'];
   return (
@@ -65,7 +65,7 @@ function send(
   response.end(body);
 }
 
-/** RFC 9110, section 13.1.2: a list of ETags, compared weakly, or `*`. */
+/** Evaluates If-None-Match (RFC 9110, section 13.1.2): a list of ETags, compared weakly, or `*`. */
 function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   return (

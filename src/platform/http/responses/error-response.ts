@@ -1,18 +1,21 @@
 import { STATUS_CODES, type ServerResponse } from 'node:http';
 import { HttpException } from '@nestjs/common';
-import { ApiError, type ErrorBody } from '../../errors/api-error.js';
+import { ApiError } from '../../errors/api-error.js';
 import { ERROR_CODES, type ErrorCode } from '../../errors/error-codes.js';
+import type { ErrorBody } from './error-body.dto.js';
 
-/** What an error looks like to the client. */
+/** The body and the headers of an error response. */
 export interface ErrorResponse {
   readonly body: ErrorBody;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-const INTERNAL_ERROR_MESSAGE =
-  'The service failed to answer; its log has the cause under the X-Request-Id of this answer.';
+const INTERNAL_ERROR_MESSAGE = 'Internal server error. Include the X-Request-Id when reporting it.';
 
-/** Turns anything that was thrown into the answer that the client gets; of a 5xx only what was written for it. */
+/**
+ * Converts anything that was thrown into an error response. The message of a 5xx is shown only if it
+ * was written for the client, in an {@link ApiError}.
+ */
 export function toErrorResponse(error: unknown): ErrorResponse {
   if (error instanceof ApiError) return { body: error.body, headers: error.headers };
   const status = getStatus(error);
@@ -20,12 +23,12 @@ export function toErrorResponse(error: unknown): ErrorResponse {
   return { body: { code: getErrorCode(status), message, status }, headers: {} };
 }
 
-/** Answers with the Error body; headers that stand already, such as X-Request-Id, stay. */
+/** Sends an error response. Headers that are already set, such as X-Request-Id, are kept. */
 export function sendError(response: ServerResponse, { body, headers }: ErrorResponse): void {
   const text = JSON.stringify(body);
   response.statusCode = body.status;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  // Left over where a handler failed after it had begun to describe its answer.
+  // Set by a handler that failed after it had begun to describe its response.
   for (const name of ['ETag', 'Content-Encoding', 'Vary']) response.removeHeader(name);
   response.setHeader('Cache-Control', 'no-store');
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
@@ -33,7 +36,7 @@ export function sendError(response: ServerResponse, { body, headers }: ErrorResp
   response.end(text);
 }
 
-/** Nest's exceptions and those of Express and its parsers carry their status; whatever else is thrown is a 500. */
+/** Nest's exceptions and the errors of Express and its parsers carry a status; anything else is a 500. */
 function getStatus(error: unknown): number {
   if (error instanceof HttpException) return error.getStatus();
   const status = error instanceof Error && 'status' in error ? error.status : undefined;
@@ -42,7 +45,7 @@ function getStatus(error: unknown): number {
     : 500;
 }
 
-/** The first code of the table with that status; a status that the table lacks is named by its reason phrase. */
+/** The first code of the table with a status; a status that is not in the table gets its reason phrase. */
 function getErrorCode(status: number): string {
   const codes = Object.keys(ERROR_CODES) as ErrorCode[];
   return (

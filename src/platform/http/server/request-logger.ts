@@ -1,17 +1,27 @@
 import { Logger } from '@nestjs/common';
 import type { HttpAdapter } from './http.adapter.js';
-import { getRouteLabel } from './route-label.js';
+import { getRouteLabel, type RequestInfo } from './route-label.js';
 
 /**
- * Logs a line for each answer. Called only where debugging is on, so that it costs nothing otherwise.
- * The line names the operation and not the path, in which a key may have been sent by mistake.
+ * Logs a line at `debug` for each response. The line has the route pattern, not the path, which may
+ * contain a key that was sent there by mistake.
  */
 export function registerRequestLogger(adapter: HttpAdapter): void {
   const logger = new Logger('Http');
   adapter.onResponse((request, status, milliseconds) => {
-    const time = milliseconds === undefined ? '' : ` ${milliseconds.toFixed(1)} ms`;
-    logger.debug(`${request.method ?? '-'} ${getRouteLabel(request)} ${status}${time}`, {
+    const duration = milliseconds === undefined ? '' : ` ${milliseconds.toFixed(1)} ms`;
+    const route = getRouteLabel(request, status);
+    logger.debug(`${request.method ?? '-'} ${route} ${status}${duration}`, {
       requestId: request.id,
     });
+  });
+}
+
+/** Logs an unexpected error with the request that caused it. */
+export function logFailedRequest(logger: Logger, request: RequestInfo, error: unknown): void {
+  logger.error('Request failed', error, {
+    method: request.method,
+    route: getRouteLabel(request),
+    requestId: request.id,
   });
 }

@@ -1,37 +1,20 @@
 import type { IncomingMessage } from 'node:http';
 
-/** The route that Express found for a request, as far as it is used here. */
-interface Route {
-  readonly path: string;
-  readonly stack: readonly { readonly handle: object }[];
-}
-
-/** What is known of a request, whole or not. */
+/** What is known of a request: only the method and the id if its head was not valid HTTP. */
 export type RequestInfo = Pick<IncomingMessage, 'id'> & {
   readonly method?: string | undefined;
-  readonly route?: Route;
+  /** The route that Express matched. */
+  readonly route?: { readonly path: string };
 };
 
-/** Where `@ApiOperation` keeps what it is given. */
-const API_OPERATION = 'swagger/apiOperation';
-
-const names = new WeakMap<Route, string>();
-
 /**
- * The name of what a request asked for, from a short list, and without anything that the client
- * wrote: the `operationId`, the path of a route without one such as `/livez`, `unmatched` where no
- * route took the request, `other` where none was tried: files of Swagger UI, preflights, what is not
- * valid HTTP.
+ * Returns the pattern of the route of a request, such as `/v1/categories`, for logs and metrics: a
+ * short list of values that contain nothing from the client.
+ *
+ * @param status the status of the response, if it is known
+ * @returns `not_found` if no route matched; `unknown` if none was tried, as for the files of Swagger UI,
+ *   CORS preflights and what is not valid HTTP
  */
-export function getRouteLabel({ route }: RequestInfo): string {
-  if (route === undefined) return 'other';
-  const known = names.get(route);
-  if (known !== undefined) return known;
-  const handler = route.stack[0]?.handle;
-  const { operationId } = ((handler && Reflect.getMetadata(API_OPERATION, handler)) ?? {}) as {
-    operationId?: string;
-  };
-  const name = operationId ?? (route.path === '/{*path}' ? 'unmatched' : route.path);
-  names.set(route, name);
-  return name;
+export function getRouteLabel({ route }: RequestInfo, status?: number): string {
+  return route?.path ?? (status === 404 || status === 405 ? 'not_found' : 'unknown');
 }

@@ -2,14 +2,13 @@ import type { RequestHandler } from 'express';
 import helmet from 'helmet';
 import type { Config } from '../../config/config.js';
 
-/** Seconds for which a browser asks by HTTPS only (RFC 6797): a year. */
+/** How long a browser uses HTTPS only (RFC 6797), in seconds: a year. */
 const HSTS_MAX_AGE = 31_536_000;
 
 /**
- * What every answer has, made once: helmet takes 7 us a request to say the same. JSON is no page: it
- * may load nothing, nothing may frame it, and no browser may take it for something else. HTTPS is for
- * the proxy to speak, and over HTTP its header is forbidden (RFC 6797, section 7.2), so the public
- * address decides.
+ * The security headers of every response, computed once: helmet takes 7 us per request to set the same.
+ * JSON is not a page, so it may load nothing, be framed by nothing and have no other type. HSTS is
+ * invalid over HTTP (RFC 6797, section 7.2), which the proxy terminates, so the public URL decides.
  */
 export function apiSecurityHeaders(
   config: Pick<Config, 'publicBaseUrl'>,
@@ -22,7 +21,7 @@ export function apiSecurityHeaders(
   return headers;
 }
 
-/** The headers of Swagger UI, which is a page: it loads its own files, and asks the deployments of the document. */
+/** The security headers of Swagger UI: it loads its own files and calls the servers of the OpenAPI document. */
 export function swaggerUiHeaders(config: Config): RequestHandler {
   const { publicBaseUrl, stagingBaseUrl = publicBaseUrl } = config;
   return helmet({
@@ -33,7 +32,7 @@ export function swaggerUiHeaders(config: Config): RequestHandler {
         scriptSrc: ["'self'"],
         // The page of @nestjs/swagger has two style elements and a style attribute.
         styleSrc: ["'self'", "'unsafe-inline'"],
-        // Swagger UI's style sheet has icons of its own as data.
+        // The style sheet of Swagger UI contains icons as data URLs.
         imgSrc: ["'self'", 'data:'],
         fontSrc: ["'self'", 'data:'],
         connectSrc: [
@@ -49,7 +48,7 @@ export function swaggerUiHeaders(config: Config): RequestHandler {
       maxAge: HSTS_MAX_AGE,
       includeSubDomains: false,
     },
-    // Browsers mind it over HTTPS only, and say so on the console otherwise.
+    // Over HTTP browsers ignore these two and warn on the console.
     crossOriginOpenerPolicy: isHttps(config),
     originAgentCluster: isHttps(config),
     referrerPolicy: { policy: 'no-referrer' },

@@ -1,23 +1,23 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import { ApiParam } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { MAX_ID } from '../../database/columns.js';
+import { MAX_ID } from '../../config/max-id.js';
 import { ApiError } from '../../errors/api-error.js';
 
-/** An id as the service writes it: no sign, no leading zero, no exponent. */
+/** The form in which the service writes an id: no sign, leading zero or exponent. */
 const ID = /^[1-9]\d{0,15}$/;
 
 const parseIdParam = createParamDecorator((name: string, context: ExecutionContext): number => {
   const text = String(context.switchToHttp().getRequest<Request>().params[name]);
   const id = ID.test(text) ? Number(text) : Infinity;
-  if (id > MAX_ID) throw new ApiError('NOT_FOUND', 'There is no resource with this id.');
+  if (id > MAX_ID) throw new ApiError('NOT_FOUND', 'Resource not found.');
   return id;
 });
 
 /**
- * Gives a handler the id in its path, as a number, and declares it in the OpenAPI document.
+ * Passes the id in the path to a handler, as a number, and declares it in the OpenAPI document.
  *
- * @throws {ApiError} NOT_FOUND for what can be no id
+ * @throws {ApiError} NOT_FOUND if the path segment cannot be an id
  */
 export function IdParam(name: string): ParameterDecorator {
   return (target, method, index) => {

@@ -2,9 +2,9 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { registerDecorator, ValidateIf } from 'class-validator';
 
-/** What the declaration of every property says. */
+/** The options that every property has. */
 export interface PropertyOptions {
-  /** The property may be left out; null is invalid all the same. */
+  /** The property may be omitted; null is still invalid. */
   readonly optional?: boolean;
   readonly description: string;
 }
@@ -12,19 +12,19 @@ export interface PropertyOptions {
 /**
  * Declares a property of a DTO once, for the validation and for the OpenAPI document.
  *
- * @param document the schema of the property
- * @param validate what is wrong with a value, as the end of a sentence that the name of the property
- *   begins; undefined where nothing is
+ * @param schema the OpenAPI schema of the property
+ * @param validate returns what is wrong with a value, as the end of a sentence that starts with the
+ *   name of the property; undefined if the value is valid
  */
 export function Property(
   { optional = false, description }: PropertyOptions,
-  document: ApiPropertyOptions,
+  schema: ApiPropertyOptions,
   validate: (value: unknown) => string | undefined,
 ): PropertyDecorator {
   const violation = (value: unknown): string | undefined =>
     value === undefined ? 'is missing' : validate(value);
   return applyDecorators(
-    ApiProperty({ required: !optional, description, ...document } as ApiPropertyOptions),
+    ApiProperty({ required: !optional, description, ...schema } as ApiPropertyOptions),
     ...(optional ? [ValidateIf((_object, value) => value !== undefined)] : []),
     (target: object, property: string | symbol) =>
       registerDecorator({

@@ -1,25 +1,25 @@
 import { Property, type PropertyOptions } from './property.decorator.js';
 
-/** A character that is not white space: JavaScript's class lacks one of Unicode's, the next line control. */
+/** A character that is not white space. JavaScript's class lacks one of Unicode's, NEXT LINE. */
 const NOT_BLANK = /[^\s\u0085]/;
 
-/** What a text property may be. Lengths are in characters, which are Unicode code points, as JSON Schema counts them. */
+/** Lengths are in Unicode code points, as in JSON Schema. */
 export interface StringPropertyOptions extends PropertyOptions {
   readonly minLength?: number;
   readonly maxLength: number;
-  /** The text must have a character that is not white space. */
+  /** The string must contain a character that is not white space. */
   readonly notBlank?: boolean;
   readonly example: string;
 }
 
 /**
- * A text property of a DTO. Whatever the limits, a text has no NUL, which PostgreSQL cannot store, and
- * no lone surrogate, which UTF-8 cannot carry.
+ * Declares a string property of a DTO. No string may contain NUL, which PostgreSQL cannot store, or a
+ * lone surrogate, which UTF-8 cannot encode.
  */
-export function StringProperty(rules: StringPropertyOptions): PropertyDecorator {
-  const { minLength, maxLength, notBlank = false, example } = rules;
+export function StringProperty(options: StringPropertyOptions): PropertyDecorator {
+  const { minLength, maxLength, notBlank = false, example } = options;
   return Property(
-    rules,
+    options,
     {
       type: 'string',
       ...(minLength === undefined ? {} : { minLength }),
@@ -27,11 +27,11 @@ export function StringProperty(rules: StringPropertyOptions): PropertyDecorator 
       ...(notBlank ? { pattern: NOT_BLANK.source } : {}),
       example,
     },
-    (value) => validate(value, rules),
+    (value) => validate(value, options),
   );
 }
 
-/** What is wrong with a value, or undefined where nothing is. */
+/** Returns what is wrong with a value, or undefined if it is valid. */
 function validate(
   value: unknown,
   { minLength = 0, maxLength, notBlank }: StringPropertyOptions,
@@ -39,7 +39,8 @@ function validate(
   if (typeof value !== 'string') return 'must be a string';
   if (value.includes('\0')) return 'must not contain a NUL character';
   if (!value.isWellFormed()) return 'must not contain a lone surrogate';
-  if (isShorter(value, minLength) || isLonger(value, maxLength)) {
+  const length = codePointLength(value);
+  if (length < minLength || length > maxLength) {
     return minLength === 0
       ? `must be at most ${maxLength} characters long`
       : `must be ${minLength} to ${maxLength} characters long`;
@@ -48,12 +49,11 @@ function validate(
   return undefined;
 }
 
-// A text has at most as many characters as UTF-16 units and at least half as many, so most need no counting.
-const isShorter = (text: string, limit: number): boolean =>
-  text.length < limit * 2 && codePointLength(text) < limit;
-const isLonger = (text: string, limit: number): boolean =>
-  text.length > limit && (text.length > limit * 2 || codePointLength(text) > limit);
-
 function codePointLength(text: string): number {
-  return Array.from(text).length;
+  let surrogatePairs = 0;
+  for (let index = 0; index < text.length; index++) {
+    // A low surrogate: the string is well-formed, so each ends a pair.
+    if ((text.charCodeAt(index) & 0xfc00) === 0xdc00) surrogatePairs++;
+  }
+  return text.length - surrogatePairs;
 }

@@ -11,10 +11,9 @@ const VALIDATOR_OPTIONS: ValidatorOptions = {
 };
 
 /**
- * Nest's validation, which takes exactly the properties that a DTO declares, and says of a body that
- * is no object what is wrong with it.
+ * Nest's validation pipe, which accepts only the properties that a DTO declares, at every depth.
  *
- * @throws {ApiError} VALIDATION_FAILED
+ * @throws {ApiError} VALIDATION_FAILED with every problem, each with the path of its property
  */
 @Injectable()
 export class StrictValidationPipe extends ValidationPipe {
@@ -29,23 +28,19 @@ export class StrictValidationPipe extends ValidationPipe {
 
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     if (metadata.type !== 'body') return super.transform(value, metadata);
-    if (value === undefined) throw validationFailed(['the body is missing: send a JSON object']);
+    if (value === undefined) throw validationFailed(['request body is required']);
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       throw validationFailed(['the body must be a JSON object']);
     }
-    // class-validator takes what every object inherits, such as constructor, for a known property.
-    const inherited = Object.keys(value).filter(
-      (key) => key in Object.prototype || key === 'prototype',
-    );
-    if (inherited.length > 0)
-      throw validationFailed(inherited.map((key) => `property ${key} should not exist`));
-    if (!this.toValidate(metadata)) return value;
-    return this.toDto(value, metadata.metatype!);
+    // class-validator treats what every object inherits, such as `constructor`, as a known property.
+    const inherited = [...findInheritedNames(value)];
+    if (inherited.length > 0) throw validationFailed(inherited.map(shouldNotExist));
+    return this.toValidate(metadata) ? this.toDto(value, metadata.metatype!) : value;
   }
 
   /**
-   * What Nest's pipe does with a body, less its care for values that JSON cannot hold: 2.6 us instead
-   * of 5.7.
+   * Does what Nest's pipe does with a body, without its checks for values that JSON cannot contain:
+   * 2.6 us instead of 5.7.
    */
   private async toDto(value: object, dto: Type): Promise<object> {
     const body: object = plainToInstance(dto, value);
@@ -55,13 +50,29 @@ export class StrictValidationPipe extends ValidationPipe {
   }
 }
 
-/** The messages of an error and of those inside it, which begin with the path of the property. */
-function flattenErrors({ property, constraints, children }: ValidationError, path = ''): string[] {
+/** Yields the paths of all properties whose name is a property of every object. */
+function* findInheritedNames(value: object, path = ''): Generator<string> {
+  for (const [name, inner] of Object.entries(value)) {
+    if (name in Object.prototype || name === 'prototype') yield path + name;
+    if (typeof inner === 'object' && inner !== null)
+      yield* findInheritedNames(inner as object, `${path}${name}.`);
+  }
+}
+
+/** The messages of an error and of the errors nested in it, which start with the path of the property. */
+function flattenErrors(
+  { property, constraints = {}, children = [] }: ValidationError,
+  path = '',
+): string[] {
   return [
-    ...Object.values(constraints ?? {}).map((message) => path + message),
-    ...(children ?? []).flatMap((child) => flattenErrors(child, `${path}${property}.`)),
+    ...Object.entries(constraints).map(([name, message]) =>
+      name === 'whitelistValidation' ? shouldNotExist(path + property) : path + message,
+    ),
+    ...children.flatMap((child) => flattenErrors(child, `${path}${property}.`)),
   ];
 }
+
+const shouldNotExist = (path: string): string => `property ${path} should not exist`;
 
 function validationFailed(messages: string[]): ApiError {
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`);

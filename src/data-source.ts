@@ -1,0 +1,25 @@
+import { FEATURES } from './features.js';
+import { ApiKey } from './platform/auth/api-key.entity.js';
+import { CreateApiKeys1763600000000 } from './platform/auth/migrations/1763600000000-create-api-keys.js';
+import type { DatabaseConfig } from './platform/config/config.js';
+import { databaseOptions, type Schema } from './platform/database/data-source-options.js';
+import { CreateRevisions1763600000001 } from './platform/database/migrations/1763600000001-create-revisions.js';
+import { PetstoreDataSource } from './platform/database/petstore-data-source.js';
+import { getFeature } from './platform/feature.decorator.js';
+
+const features = FEATURES.map(getFeature);
+
+/** The entities and migrations of the platform and of all features. */
+export const SCHEMA = {
+  entities: [ApiKey, ...features.flatMap(({ entities }) => entities)],
+  migrations: [
+    CreateApiKeys1763600000000,
+    CreateRevisions1763600000001,
+    ...features.flatMap(({ migrations }) => migrations),
+  ],
+} satisfies Schema;
+
+/** Creates the DataSource of a command, of TypeORM's CLI or of a test; the caller initializes it. */
+export function createDataSource(database: DatabaseConfig): PetstoreDataSource {
+  return new PetstoreDataSource(databaseOptions(database, SCHEMA));
+}

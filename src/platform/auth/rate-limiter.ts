@@ -1,0 +1,57 @@
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { ApiError } from '../errors/api-error.js';
+
+/** The window of every rate limit, in seconds. */
+const WINDOW = 60;
+
+/** A limit of requests per minute and key, counted in this process. The window starts with the first request. */
+export class RateLimiter {
+  private readonly limiter: RateLimiterMemory;
+
+  /**
+   * @param policy the name of the limit in the RateLimit fields
+   * @param limit requests per minute
+   * @param message the message of the error once the limit is exceeded
+   */
+  constructor(
+    private readonly policy: string,
+    private readonly limit: number,
+    private readonly message: string,
+  ) {
+    this.limiter = new RateLimiterMemory({ points: limit, duration: WINDOW });
+  }
+
+  /**
+   * Counts a request.
+   *
+   * @returns the response headers that describe the limit (draft-ietf-httpapi-ratelimit-headers-10)
+   * @throws {ApiError} TOO_MANY_REQUESTS with the same headers and Retry-After
+   */
+  async consume(key: string): Promise<Record<string, string>> {
+    try {
+      return this.getHeaders(await this.limiter.consume(key));
+    } catch (result) {
+      if (!(result instanceof RateLimiterRes)) throw result;
+      throw new ApiError('TOO_MANY_REQUESTS', this.message, {
+        ...this.getHeaders(result),
+        'Retry-After': String(toSeconds(result)),
+      });
+    }
+  }
+
+  /** Takes back a request that should not count. */
+  async refund(key: string): Promise<void> {
+    await this.limiter.reward(key);
+  }
+
+  private getHeaders(result: RateLimiterRes): Record<string, string> {
+    return {
+      'RateLimit-Policy': `"${this.policy}";q=${this.limit};w=${WINDOW}`,
+      RateLimit: `"${this.policy}";r=${result.remainingPoints};t=${toSeconds(result)}`,
+    };
+  }
+}
+
+function toSeconds({ msBeforeNext }: RateLimiterRes): number {
+  return Math.max(1, Math.ceil(msBeforeNext / 1000));
+}

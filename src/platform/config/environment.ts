@@ -1,0 +1,150 @@
+import { isIP } from 'node:net';
+import { IsIn, IsOptional, Matches, registerDecorator } from 'class-validator';
+
+/** The levels of `LOG_LEVEL`, from least to most verbose. */
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** A size: digits and an optional unit. */
+export const SIZE = /^([1-9]\d{0,8})(b|kb|mb)?$/i;
+/** A bearer token (RFC 6750, section 2.1). */
+const TOKEN = /^[A-Za-z0-9\-._~+/]+=*$/;
+
+/** Requires the text of a variable to pass a check; the message completes a sentence that starts with its name. */
+function Check(isValid: (value: string) => boolean, message: string): PropertyDecorator {
+  return (target, property) =>
+    registerDecorator({
+      target: target.constructor,
+      propertyName: property as string,
+      options: { message: `$property ${message}` },
+      validator: { validate: (value: unknown) => typeof value === 'string' && isValid(value) },
+    });
+}
+
+function IntegerInRange(min: number, max: number): PropertyDecorator {
+  return Check(
+    (text) => /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max,
+    `must be an integer from ${min} to ${max}`,
+  );
+}
+
+function isHttpUrl(text: string): boolean {
+  return URL.canParse(text) && ['http:', 'https:'].includes(new URL(text).protocol);
+}
+
+/** Whether a URL may be published: it ends in the version and contains no credentials. */
+function isBaseUrl(text: string): boolean {
+  if (!isHttpUrl(text)) return false;
+  const { pathname, search, hash, username, password } = new URL(text);
+  return pathname.endsWith('/v1') && search + hash + username + password === '';
+}
+
+/** Whether Express accepts the text for `trust proxy`: an address, a subnet or the name of a range. */
+function isProxy(text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
+  const [address = '', prefix = '0', ...rest] = text.split('/');
+  const bits = isIP(address) === 4 ? 32 : 128;
+  return (
+    isIP(address) !== 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits && rest.length === 0
+  );
+}
+
+/** Splits a comma-separated list, ignoring white space and empty items. */
+export function splitList(text: string | undefined): string[] {
+  return (text ?? '')
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean);
+}
+
+/** The environment variables as text, each with its validation rule. docs/configuration.md describes them. */
+export class Environment {
+  @IsOptional()
+  @Matches(/^\S+$/, { message: '$property must be an address or a host name' })
+  HOST?: string;
+
+  @IsOptional()
+  @IntegerInRange(0, 65535)
+  PORT?: string;
+
+  @IsOptional()
+  @IntegerInRange(0, 65535)
+  METRICS_PORT?: string;
+
+  @IsOptional()
+  @Check(
+    (url) => /^sqlite:(?!:memory:|\/\/(?!\/))./.test(url) || /^postgres(ql)?:\/\/./.test(url),
+    'must be sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>',
+  )
+  DATABASE_URL?: string;
+
+  @IsOptional()
+  @IntegerInRange(2, 1000)
+  DATABASE_POOL_SIZE?: string;
+
+  @IsOptional()
+  @IntegerInRange(100, 60_000)
+  DATABASE_CONNECT_TIMEOUT_MS?: string;
+
+  @IsOptional()
+  @IntegerInRange(100, 60_000)
+  DATABASE_QUERY_TIMEOUT_MS?: string;
+
+  @IsOptional()
+  @IsIn(['auto', 'off'])
+  MIGRATIONS?: 'auto' | 'off';
+
+  @IsOptional()
+  @Check(
+    (key) => key.length >= 32 && key.length <= 256 && TOKEN.test(key),
+    'must be 32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only',
+  )
+  BOOTSTRAP_API_KEY?: string;
+
+  @IsOptional()
+  @Check(isBaseUrl, 'must be an http or https URL whose path ends in /v1')
+  PUBLIC_BASE_URL?: string;
+
+  @IsOptional()
+  @Check(isBaseUrl, 'must be an http or https URL whose path ends in /v1')
+  STAGING_BASE_URL?: string;
+
+  @IsOptional()
+  @IsIn(LOG_LEVELS)
+  LOG_LEVEL?: LogLevel;
+
+  @IsOptional()
+  @Check(
+    (origins) =>
+      splitList(origins).every((origin) => isHttpUrl(origin) && new URL(origin).origin === origin),
+    'must be origins like https://app.example, separated by commas',
+  )
+  CORS_ORIGINS?: string;
+
+  @IsOptional()
+  @Check(
+    (hops) => /^\d{1,2}$/.test(hops) || splitList(hops).every(isProxy),
+    'must be a number of proxies, or addresses and subnets separated by commas',
+  )
+  TRUST_PROXY?: string;
+
+  @IsOptional()
+  @IntegerInRange(0, 1_000_000)
+  AUTH_FAILURES_PER_MINUTE?: string;
+
+  @IsOptional()
+  @IntegerInRange(0, 1_000_000)
+  KEY_REQUESTS_PER_MINUTE?: string;
+
+  @IsOptional()
+  @Matches(SIZE, { message: '$property must be a size like 100kb or 1mb' })
+  BODY_LIMIT?: string;
+
+  @IsOptional()
+  @IntegerInRange(1000, 3_600_000)
+  KEEP_ALIVE_TIMEOUT_MS?: string;
+
+  @IsOptional()
+  @IntegerInRange(0, 5_000)
+  SHUTDOWN_DELAY_MS?: string;
+}

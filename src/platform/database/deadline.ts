@@ -1,0 +1,21 @@
+import { DatabaseUnavailableError } from './driver-errors.js';
+
+/**
+ * How long a request waits for its key, and then for its other work in the database, in milliseconds:
+ * it gets a response within 5 seconds. The timeouts of the pool would add up: for a query that other
+ * requests share, for a connection and for a query of its own.
+ */
+const QUERY_DEADLINE_MS = 2_300;
+
+/**
+ * Waits for work in the database until the deadline of a request. The work itself is not cancelled.
+ *
+ * @throws {DatabaseUnavailableError} if the deadline passes
+ */
+export async function withDeadline<T>(work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const deadline = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new DatabaseUnavailableError()), QUERY_DEADLINE_MS);
+  });
+  return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
+}

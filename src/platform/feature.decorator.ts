@@ -1,0 +1,36 @@
+import { applyDecorators, Module, type ModuleMetadata, type Type } from '@nestjs/common';
+import { TypeOrmModule } from '@nestjs/typeorm';
+import type { MigrationInterface } from 'typeorm';
+
+/** What a feature declares besides an ordinary module. */
+export interface FeatureMetadata {
+  /** The tag of its operations in the OpenAPI document. */
+  readonly tag: { readonly name: string; readonly description: string };
+  /** Its entities, which its services inject with `@InjectRepository`. */
+  readonly entities?: readonly Type[];
+  /** Its migrations. All migrations run in the order of their timestamps. */
+  readonly migrations?: readonly Type<MigrationInterface>[];
+}
+
+const FEATURE = 'petstore:feature';
+
+/** Declares a feature: a module with its tag, entities and migrations. src/features.ts lists the features. */
+export function Feature({
+  tag,
+  entities = [],
+  migrations = [],
+  imports = [],
+  ...module
+}: FeatureMetadata & ModuleMetadata): ClassDecorator {
+  return applyDecorators(
+    Module({ ...module, imports: [...imports, TypeOrmModule.forFeature([...entities])] }),
+    (target: object) => Reflect.defineMetadata(FEATURE, { tag, entities, migrations }, target),
+  );
+}
+
+/** @throws {TypeError} if the class has no `@Feature` decorator */
+export function getFeature(module: Type): Required<FeatureMetadata> {
+  const feature = Reflect.getMetadata(FEATURE, module) as Required<FeatureMetadata> | undefined;
+  if (feature === undefined) throw new TypeError(`${module.name} must be declared with @Feature`);
+  return feature;
+}

@@ -1,0 +1,26 @@
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Config } from '../../config/config.js';
+
+/** The CORS options for pages of `CORS_ORIGINS`: the methods and headers that they may send and read. */
+export function corsOptions({
+  corsOrigins,
+}: Pick<Config, 'corsOrigins'>): NonNullable<Parameters<NestExpressApplication['enableCors']>[0]> {
+  return {
+    origin: [...corsOrigins],
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+    allowedHeaders: ['Authorization', 'Content-Type', 'If-None-Match', 'X-Request-Id'],
+    exposedHeaders: [
+      'ETag',
+      'Location',
+      'X-Request-Id',
+      'Deprecation',
+      'Sunset',
+      'RateLimit',
+      'RateLimit-Policy',
+      'Retry-After',
+      'WWW-Authenticate',
+    ],
+    // How long a browser caches a preflight response, in seconds.
+    maxAge: 600,
+  };
+}

@@ -1,0 +1,46 @@
+import type { IncomingMessage } from 'node:http';
+import { ApiError } from '../../errors/api-error.js';
+import { MAX_HEADERS } from './server-options.js';
+
+/** The characters of a host and a port (RFC 3986, section 3.2.2). */
+const HOST = /^[\w.~!$&'()*+,;=:%[\]-]*$/;
+
+/**
+ * Checks what Node's parser accepts but HTTP/1.1 does not, or what a proxy in front may read differently.
+ *
+ * @returns the error to respond with before authentication; undefined if the head is valid
+ */
+export function validateRequestHead(request: IncomingMessage): ApiError | undefined {
+  const { httpVersionMajor, httpVersionMinor, rawHeaders, headers } = request;
+  if (httpVersionMajor !== 1)
+    return new ApiError('BAD_REQUEST', 'The HTTP version must be 1.0 or 1.1.');
+  if (rawHeaders.length > MAX_HEADERS * 2)
+    return new ApiError('HEADERS_TOO_LARGE', `The request has more than ${MAX_HEADERS} headers.`);
+  if (!hasValidHostHeader(request))
+    return new ApiError('BAD_REQUEST', 'The request must have exactly one valid Host header.');
+  const transferEncoding = headers['transfer-encoding'];
+  if (transferEncoding === undefined) return undefined;
+  // RFC 9112, section 6.1: the end of such a request is a guess, and a proxy may guess differently.
+  if (httpVersionMinor === 0)
+    return new ApiError('BAD_REQUEST', 'Transfer-Encoding is not allowed in HTTP/1.0.');
+  const codings = transferEncoding
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim());
+  if (codings.at(-1) !== 'chunked')
+    return new ApiError('BAD_REQUEST', 'The last Transfer-Encoding must be chunked.');
+  if (codings.length > 1) return new ApiError('NOT_IMPLEMENTED', 'Unsupported Transfer-Encoding.');
+  return undefined;
+}
+
+/** RFC 9112, section 3.2: HTTP/1.1 requires one Host header, and any version forbids two or an invalid one. */
+function hasValidHostHeader({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]!;
+    if (name.length !== 4 || name.toLowerCase() !== 'host') continue;
+    hosts++;
+    if (!HOST.test(rawHeaders[index + 1]!)) return false;
+  }
+  return hosts === 1 || (hosts === 0 && httpVersionMinor === 0);
+}

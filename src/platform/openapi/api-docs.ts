@@ -1,0 +1,46 @@
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import type { Request } from 'express';
+import type { Config } from '../config/config.js';
+import { swaggerUiHeaders } from '../http/server/security-headers.js';
+import { API_PREFIX, createDocument, type Tag } from './openapi-document.js';
+import { swaggerUiOptions } from './swagger-ui.js';
+
+/**
+ * Serves Swagger UI at `/docs`, and the OpenAPI document at `/openapi.json` and `/openapi.yaml`.
+ *
+ * @param tags the tags of the features
+ */
+export function setupApiDocs(
+  app: NestExpressApplication,
+  config: Config,
+  tags: readonly Tag[],
+): void {
+  app.use('/docs', swaggerUiHeaders(config));
+  SwaggerModule.setup('docs', app, () => createDocument(app, config, tags), {
+    jsonDocumentUrl: 'openapi.json',
+    yamlDocumentUrl: 'openapi.yaml',
+    ...swaggerUiOptions,
+    patchDocumentOnRequest: (request, _response, document) =>
+      (request as Request).path.endsWith('.js') ? withThisDeployment(document) : document,
+  });
+}
+
+/**
+ * Adds the deployment that serves Swagger UI, as the first server, at whatever address it was opened:
+ * the browser blocks requests to another origin, such as localhost from a page of 127.0.0.1.
+ */
+function withThisDeployment(document: OpenAPIObject): OpenAPIObject {
+  const description = 'This deployment';
+  const paths = Object.entries(document.paths).map(([path, item]) => [
+    path,
+    item.servers === undefined
+      ? item
+      : { ...item, servers: [{ url: '/', description }, ...item.servers] },
+  ]);
+  return {
+    ...document,
+    servers: [{ url: API_PREFIX, description }, ...(document.servers ?? [])],
+    paths: Object.fromEntries(paths) as OpenAPIObject['paths'],
+  };
+}
