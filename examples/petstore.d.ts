@@ -13,13 +13,13 @@ export interface paths {
         };
         /**
          * List categories
-         * @description All categories, in id order. The answer carries an ETag: send it in If-None-Match, and an unchanged list is 304 without a body.
+         * @description Returns all categories in id order. The response has an ETag: send it in If-None-Match to get 304 without a body while the list is unchanged.
          */
         get: operations["listCategories"];
         put?: never;
         /**
          * Create a category
-         * @description Stores a category; it is on disk when it is answered. Names need not be unique.
+         * @description Creates a category. A 201 means it has been durably stored. Names need not be unique.
          */
         post: operations["createCategory"];
         delete?: never;
@@ -38,11 +38,11 @@ export interface paths {
         /**
          * Get a pet
          * @deprecated
-         * @description Published, but its payload is not specified yet: it answers 501.
+         * @description Not implemented yet: returns 501.
          *
          *     **Deprecated** since 2026-11-01.
          *
-         *     **Sunset** on 2027-11-01: from then on it answers 410.
+         *     **Sunset** on 2027-11-01: from then on it returns 410.
          */
         get: operations["getPet"];
         put?: never;
@@ -62,7 +62,7 @@ export interface paths {
         };
         /**
          * List store orders
-         * @description Published, but its payload is not specified yet: it answers 501.
+         * @description Not implemented yet: returns 501.
          *
          *     **Stability: experimental.** It may still change.
          */
@@ -148,7 +148,7 @@ export interface operations {
             /** @description All categories available. */
             200: {
                 headers: {
-                    /** @description Names this state of the list. */
+                    /** @description Identifies this version of the list. */
                     ETag?: string;
                     [name: string]: unknown;
                 };
@@ -156,7 +156,7 @@ export interface operations {
                     "application/json": components["schemas"]["Category"][];
                 };
             };
-            /** @description The list is the one that If-None-Match names. */
+            /** @description Not modified: the list still matches If-None-Match. */
             304: {
                 headers: {
                     [name: string]: unknown;
@@ -172,7 +172,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Any other error; its `code` says which. */
+            /** @description Any other error, identified by `code`. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -181,7 +181,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "SERVICE_UNAVAILABLE",
-                     *       "message": "The database does not answer. Try again later.",
+                     *       "message": "Service temporarily unavailable. Please retry later.",
                      *       "status": 503
                      *     }
                      */
@@ -237,7 +237,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Any other error; its `code` says which. */
+            /** @description Any other error, identified by `code`. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -246,7 +246,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "SERVICE_UNAVAILABLE",
-                     *       "message": "The database does not answer. Try again later.",
+                     *       "message": "Service temporarily unavailable. Please retry later.",
                      *       "status": 503
                      *     }
                      */
@@ -266,7 +266,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Not specified yet: the operation answers 501. */
+            /** @description Not implemented yet: the operation returns 501. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -282,7 +282,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Any other error; its `code` says which. */
+            /** @description Any other error, identified by `code`. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -291,7 +291,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "SERVICE_UNAVAILABLE",
-                     *       "message": "The database does not answer. Try again later.",
+                     *       "message": "Service temporarily unavailable. Please retry later.",
                      *       "status": 503
                      *     }
                      */
@@ -309,7 +309,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Not specified yet: the operation answers 501. */
+            /** @description Not implemented yet: the operation returns 501. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -325,7 +325,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /** @description Any other error; its `code` says which. */
+            /** @description Any other error, identified by `code`. */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -334,7 +334,7 @@ export interface operations {
                     /**
                      * @example {
                      *       "code": "SERVICE_UNAVAILABLE",
-                     *       "message": "The database does not answer. Try again later.",
+                     *       "message": "Service temporarily unavailable. Please retry later.",
                      *       "status": 503
                      *     }
                      */

@@ -1,7 +1,6 @@
-import { type DynamicModule, Module } from '@nestjs/common';
+import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core';
-import { SCHEMA } from './data-source.js';
-import { FEATURES } from './features.js';
+import { collectSchema } from './data-source.js';
 import { ApiKeyRateLimitGuard } from './platform/auth/api-key-rate-limit.guard.js';
 import { ApiKeyGuard } from './platform/auth/api-key.guard.js';
 import { AuthModule } from './platform/auth/auth.module.js';
@@ -17,17 +16,17 @@ import { MetricsModule } from './platform/metrics/metrics.module.js';
 
 @Module({})
 export class AppModule {
-  static forRoot(config: Config): DynamicModule {
+  static forRoot(config: Config, features: readonly Type[]): DynamicModule {
     return {
       module: AppModule,
       global: true,
       imports: [
         MetricsModule,
-        DatabaseModule.forRoot(SCHEMA),
+        DatabaseModule.forRoot(collectSchema(features)),
         AuthModule,
         HttpModule,
         HealthModule,
-        ...FEATURES,
+        ...features,
       ],
       providers: [
         { provide: CONFIG, useValue: config },

@@ -1,4 +1,4 @@
-import { type LoggerService, VersioningType } from '@nestjs/common';
+import { type LoggerService, type Type, VersioningType } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
@@ -13,6 +13,7 @@ import { setupApiDocs } from './platform/openapi/api-docs.js';
 
 /** The parts that a test replaces. */
 export interface AppOptions {
+  features?: readonly Type[];
   adapter?: HttpAdapter;
   logger?: LoggerService | false;
 }
@@ -23,26 +24,31 @@ export interface AppOptions {
  */
 export async function createApp(
   config: Config,
-  { adapter = new HttpAdapter(config), logger = createLogger(config) }: AppOptions = {},
+  {
+    features = FEATURES,
+    adapter = new HttpAdapter(config),
+    logger = createLogger(config),
+  }: AppOptions = {},
 ): Promise<NestExpressApplication> {
-  const app = await NestFactory.create<NestExpressApplication>(AppModule.forRoot(config), adapter, {
-    logger,
-    // JsonBodyGuard parses bodies, after the key was checked.
-    bodyParser: false,
-    // Errors are thrown to the caller; by default Nest ends the process.
-    abortOnError: false,
-    // Two features must not claim the same route.
-    routeConflictPolicy: { duplicate: 'error' },
-    // `/pets/photos` is matched before `/pets/:petId`, in whatever order they are declared.
-    routeResolutionStrategy: 'specificity',
-  });
+  const app = await NestFactory.create<NestExpressApplication>(
+    AppModule.forRoot(config, features),
+    adapter,
+    {
+      logger,
+      // JsonBodyGuard parses bodies, after the key was checked.
+      bodyParser: false,
+      // Errors are thrown to the caller; by default Nest ends the process.
+      abortOnError: false,
+      // Two features must not claim the same route.
+      routeConflictPolicy: { duplicate: 'error' },
+      // `/pets/photos` is matched before `/pets/:petId`, in whatever order they are declared.
+      routeResolutionStrategy: 'specificity',
+    },
+  );
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
-  setupApiDocs(
-    app,
-    config,
-    FEATURES.map((feature) => getFeature(feature).tag),
-  );
+  const tags = features.map((feature) => getFeature(feature).tag);
+  setupApiDocs(app, config, tags);
   if (isLogged(config, 'debug')) registerRequestLogger(adapter);
   return app;
 }

@@ -1,3 +1,4 @@
+import type { Type } from '@nestjs/common';
 import { FEATURES } from './features.js';
 import { ApiKey } from './platform/auth/api-key.entity.js';
 import { CreateApiKeys1763600000000 } from './platform/auth/migrations/1763600000000-create-api-keys.js';
@@ -7,19 +8,23 @@ import { CreateRevisions1763600000001 } from './platform/database/migrations/176
 import { PetstoreDataSource } from './platform/database/petstore-data-source.js';
 import { getFeature } from './platform/feature.decorator.js';
 
-const features = FEATURES.map(getFeature);
-
-/** The entities and migrations of the platform and of all features. */
-export const SCHEMA = {
-  entities: [ApiKey, ...features.flatMap(({ entities }) => entities)],
-  migrations: [
-    CreateApiKeys1763600000000,
-    CreateRevisions1763600000001,
-    ...features.flatMap(({ migrations }) => migrations),
-  ],
-} satisfies Schema;
+/** Collects the entities and migrations of the platform and of the features. */
+export function collectSchema(features: readonly Type[]) {
+  const declared = features.map(getFeature);
+  return {
+    entities: [ApiKey, ...declared.flatMap(({ entities }) => entities)],
+    migrations: [
+      CreateApiKeys1763600000000,
+      CreateRevisions1763600000001,
+      ...declared.flatMap(({ migrations }) => migrations),
+    ],
+  } satisfies Schema;
+}
 
 /** Creates the DataSource of a command, of TypeORM's CLI or of a test; the caller initializes it. */
-export function createDataSource(database: DatabaseConfig): PetstoreDataSource {
-  return new PetstoreDataSource(databaseOptions(database, SCHEMA));
+export function createDataSource(
+  database: DatabaseConfig,
+  features: readonly Type[] = FEATURES,
+): PetstoreDataSource {
+  return new PetstoreDataSource(databaseOptions(database, collectSchema(features)));
 }

@@ -2,12 +2,13 @@ import { createHash, randomBytes } from 'node:crypto';
 import { METHODS } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { Response } from 'supertest';
+import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { matchers } from './support/matchers.js';
 import { type RawResponse, RawConnection, sendRaw, rawRequest } from './support/raw-connection.js';
-import { startAppWithModule } from './support/start-app-with-module.js';
+import { getRoutes, toExamplePath } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
@@ -15,7 +16,7 @@ const { jest } = import.meta;
 expect.extend(matchers);
 
 const MISSING_MESSAGE = 'The API key is missing: send Authorization: Bearer <API_KEY>.';
-const INVALID_MESSAGE = 'The API key is not valid: it is unknown, expired or revoked.';
+const INVALID_MESSAGE = 'The API key is invalid: it is unknown, expired or revoked.';
 
 /** Summaries of the responses to a missing key and to an invalid one; see {@link summarize}. */
 const MISSING = unauthorized('Bearer realm="petstore"', MISSING_MESSAGE);
@@ -48,7 +49,10 @@ const logger = new MemoryLogger();
 let app: TestApp;
 let keys: ApiKeysService;
 beforeAll(async () => {
-  app = await startAppWithModule(StubsModule, { logger });
+  app = await startApp({
+    features: [StubsModule, ...FEATURES],
+    logger,
+  });
   keys = app.app.get(ApiKeysService);
 });
 afterEach(() => jest.restoreAllMocks());
@@ -289,9 +293,12 @@ describe('a protected operation', () => {
     },
   );
 
-  it.each(PATHS)('requires a key for every method: %s', async (path) => {
+  it.each(PATHS)('responds with 405 to methods that it does not support: %s', async (path) => {
+    const supported = getRoutes(app)
+      .filter((route) => toExamplePath(route.path) === path)
+      .map(({ method }) => method);
     // CONNECT requests have no path, and responses to HEAD have no body to compare.
-    const methods = METHODS.filter((method) => method !== 'CONNECT' && method !== 'HEAD');
+    const methods = METHODS.filter((name) => !['CONNECT', 'HEAD', ...supported].includes(name));
     expect(methods).toEqual(expect.arrayContaining(['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']));
     for (const method of methods) {
       const [response, ...others] = await sendRaw(
@@ -299,7 +306,8 @@ describe('a protected operation', () => {
         rawRequest({ method, target: path, headers: ['Connection: close'] }),
       );
       expect(others).toEqual([]);
-      expect(summarize(response!)).toEqual(MISSING);
+      expect(response).toBeError('METHOD_NOT_ALLOWED');
+      expect(response!.headers['allow']).toBe([...supported, 'HEAD'].toSorted().join(', '));
     }
   });
 
@@ -554,6 +562,29 @@ describe('the last-used timestamp of a key', () => {
         ),
       ).toBe(minute);
     }
+  });
+
+  it('is persisted for a request that arrives during a graceful shutdown', async () => {
+    const database = await createDatabase();
+    const other = await startApp({ database });
+    const { key } = await other.app.get(ApiKeysService).create('late');
+    const connection = await RawConnection.open(other.url);
+    connection.send(rawRequest({ target: '/livez' }));
+    await connection.nextResponse();
+    const stopped = other.stop();
+    await waitFor(
+      () => other.server.listening,
+      (listening) => !listening,
+      5_000,
+    );
+    connection.send(rawRequest({ headers: [`Authorization: Bearer ${key}`] }));
+    expect((await connection.nextResponse(2)).status).toBe(200);
+    await stopped;
+    const reopened = await startApp({ database });
+    const records = await reopened.app.get(ApiKeysService).list();
+    expect(records.find(({ name }) => name === 'late')!.lastUsedAt).not.toBeNull();
+    await reopened.stop();
+    await database.drop();
   });
 
   it('is not updated by a rejected request', async () => {

@@ -8,10 +8,12 @@ const SECRET = 'SECRET7f3a';
 const INVALID_ENV = {
   HOST: `two words ${SECRET}`,
   PORT: `3000${SECRET}`,
+  METRICS_PORT: SECRET,
   DATABASE_URL: `mysql://user:${SECRET}@host/db`,
   DATABASE_POOL_SIZE: SECRET,
   DATABASE_CONNECT_TIMEOUT_MS: SECRET,
   DATABASE_QUERY_TIMEOUT_MS: SECRET,
+  MIGRATIONS: SECRET,
   BOOTSTRAP_API_KEY: SECRET,
   PUBLIC_BASE_URL: SECRET,
   STAGING_BASE_URL: `https://host/${SECRET}`,
@@ -42,8 +44,10 @@ describe('loadConfig', () => {
       production: false,
       host: '127.0.0.1',
       port: 3000,
+      metricsPort: undefined,
       database: { type: 'sqlite', file: 'data/petstore.sqlite' },
       queryTimeout: 2_000,
+      migrations: 'auto',
       bootstrapApiKey: undefined,
       publicBaseUrl: 'http://localhost:3000/v1',
       stagingBaseUrl: undefined,
@@ -90,6 +94,8 @@ describe('loadConfig', () => {
     ['PORT', '8080', { port: 8080, publicBaseUrl: 'http://localhost:8080/v1' }],
     ['PORT', '0', { port: 0, publicBaseUrl: 'http://localhost:0/v1' }],
     ['PORT', '65535', { port: 65_535, publicBaseUrl: 'http://localhost:65535/v1' }],
+    ['METRICS_PORT', '9464', { metricsPort: 9_464 }],
+    ['METRICS_PORT', '0', { metricsPort: 0 }],
     ['DATABASE_URL', 'sqlite:pets.db', { database: { type: 'sqlite', file: 'pets.db' } }],
     ['DATABASE_URL', 'sqlite:./a/b.db', { database: { type: 'sqlite', file: './a/b.db' } }],
     ['DATABASE_URL', 'sqlite:/var/pets.db', { database: { type: 'sqlite', file: '/var/pets.db' } }],
@@ -101,6 +107,8 @@ describe('loadConfig', () => {
     ['DATABASE_URL', 'sqlite:a b%20.db', { database: { type: 'sqlite', file: 'a b%20.db' } }],
     ['DATABASE_QUERY_TIMEOUT_MS', '100', { queryTimeout: 100 }],
     ['DATABASE_QUERY_TIMEOUT_MS', '60000', { queryTimeout: 60_000 }],
+    ['MIGRATIONS', 'auto', { migrations: 'auto' }],
+    ['MIGRATIONS', 'off', { migrations: 'off' }],
     ['BOOTSTRAP_API_KEY', 'k'.repeat(32), { bootstrapApiKey: 'k'.repeat(32) }],
     ['BOOTSTRAP_API_KEY', 'k'.repeat(256), { bootstrapApiKey: 'k'.repeat(256) }],
     [
@@ -226,7 +234,7 @@ describe('loadConfig with an invalid environment', () => {
       ['two words', 'true', 'proxy.example', '300.1.1.1', '10.0.0.0/99', '10.0.0.1,nonsense', '-1'],
     ],
     ['AUTH_FAILURES_PER_MINUTE', [...numbers, '1000001']],
-    ['KEY_REQUESTS_PER_MINUTE', [...numbers, '10001']],
+    ['KEY_REQUESTS_PER_MINUTE', [...numbers, '1000001']],
     ['BODY_LIMIT', ['0', '-1', '1.5mb', '10gb', 'kb', 'large', '100 kb', '1e3']],
     ['KEEP_ALIVE_TIMEOUT_MS', [...numbers, '999', '3600001']],
     ['SHUTDOWN_DELAY_MS', [...numbers, '5001']],
@@ -270,7 +278,7 @@ describe('loadConfig with an invalid environment', () => {
 });
 
 describe('Configuration documentation', () => {
-  it.each(['.env.example', 'README.md'])('lists every variable in %s', async (file) => {
+  it.each(['.env.example', 'docs/configuration.md'])('lists every variable in %s', async (file) => {
     const text = await readFile(new URL(`../${file}`, import.meta.url), 'utf8');
     expect(NAMES.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([]);
   });

@@ -1,13 +1,14 @@
 import { type IncomingMessage, request as send, type ServerOptions } from 'node:http';
-import { Controller, Get, Header, Module, Post, Redirect, Req, Res } from '@nestjs/common';
+import { Controller, Get, Header, Post, Redirect, Req, Res } from '@nestjs/common';
 import type { Express, Request, Response } from 'express';
+import { Feature } from '../src/platform/feature.decorator.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { Public } from '../src/platform/auth/public.decorator.js';
+import { FEATURES } from '../src/features.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
-import type { TestApp } from './support/app.js';
+import { startApp, type TestApp } from './support/app.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
-import { startAppWithModule } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const KEY = 'api-key-shared-by-both-applications';
@@ -160,7 +161,11 @@ class ExpressController {
   }
 }
 
-@Module({ imports: [StubsModule], controllers: [ExpressController] })
+@Feature({
+  tag: { name: 'express', description: 'Operations of this test.' },
+  imports: [StubsModule],
+  controllers: [ExpressController],
+})
 class ExpressModule {}
 
 let handlerPrototypes: unknown[] = [];
@@ -168,8 +173,9 @@ let fast: TestApp;
 let plain: TestApp;
 beforeAll(async () => {
   const options = { config: { trustProxy: config.trustProxy } };
-  fast = await startAppWithModule(ExpressModule, options);
-  plain = await startAppWithModule(ExpressModule, {
+  fast = await startApp({ ...options, features: [ExpressModule, ...FEATURES] });
+  plain = await startApp({
+    features: [ExpressModule, ...FEATURES],
     ...options,
     adapter: new PlainAdapter(config),
   });

@@ -6,9 +6,9 @@ import {
   getDeprecation,
   Stability,
 } from '../src/platform/lifecycle/lifecycle.decorators.js';
-import type { TestApp } from './support/app.js';
+import { FEATURES } from '../src/features.js';
+import { startApp, type TestApp } from './support/app.js';
 import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
-import { startAppWithModule } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
@@ -20,7 +20,7 @@ const BEFORE_SUNSET = Date.UTC(2026, 11, 24);
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startAppWithModule(StubsModule);
+  app = await startApp({ features: [StubsModule, ...FEATURES] });
 });
 beforeEach(() => setSystemTime(BEFORE_SUNSET));
 afterEach(() => jest.restoreAllMocks());
@@ -235,20 +235,20 @@ describe('@Deprecated', () => {
   it.each<[string, IsoDate, IsoDate | undefined, RegExp]>([
     ['a sunset before the deprecation', '2026-11-02', '2026-11-01', /later than the deprecation/],
     ['a sunset on the day of the deprecation', '2026-11-01', '2026-11-01', /later than the/],
-    ['a deprecation on 30 February', '2026-02-30', '2027-01-01', /2026-02-30 is not a day/],
-    ['a sunset on 30 February', '2026-01-01', '2026-02-30', /2026-02-30 is not a day/],
-    ['29 February in a common year', '2027-02-29', undefined, /not a day/],
-    ['a 13th month', '2026-13-01', undefined, /not a day/],
-    ['the day 0', '2026-01-00', undefined, /not a day/],
-    ['a one-digit month', '2026-1-01', undefined, /not a day/],
-    ['a one-digit day', '2026-01-1', undefined, /not a day/],
-    ['a two-digit year', '26-01-01', undefined, /not a day/],
-    ['a fractional day', '2026-01-0.1', undefined, /not a day/],
-    ['garbage', 'soon' as IsoDate, undefined, /soon is not a day/],
-    ['an empty string', '' as IsoDate, undefined, /not a day/],
-    ['a date with a time', '2026-01-01T00:00:00Z' as IsoDate, undefined, /not a day/],
-    ['a garbage sunset', '2026-01-01', 'later' as IsoDate, /later is not a day/],
-    ['an empty sunset', '2026-01-01', '' as IsoDate, /not a day/],
+    ['a deprecation on 30 February', '2026-02-30', '2027-01-01', /2026-02-30 is not a valid date/],
+    ['a sunset on 30 February', '2026-01-01', '2026-02-30', /2026-02-30 is not a valid date/],
+    ['29 February in a common year', '2027-02-29', undefined, /not a valid date/],
+    ['a 13th month', '2026-13-01', undefined, /not a valid date/],
+    ['the day 0', '2026-01-00', undefined, /not a valid date/],
+    ['a one-digit month', '2026-1-01', undefined, /not a valid date/],
+    ['a one-digit day', '2026-01-1', undefined, /not a valid date/],
+    ['a two-digit year', '26-01-01', undefined, /not a valid date/],
+    ['a fractional day', '2026-01-0.1', undefined, /not a valid date/],
+    ['garbage', 'soon' as IsoDate, undefined, /soon is not a valid date/],
+    ['an empty string', '' as IsoDate, undefined, /not a valid date/],
+    ['a date with a time', '2026-01-01T00:00:00Z' as IsoDate, undefined, /not a valid date/],
+    ['a garbage sunset', '2026-01-01', 'later' as IsoDate, /later is not a valid date/],
+    ['an empty sunset', '2026-01-01', '' as IsoDate, /not a valid date/],
   ])('rejects %s at startup', (_name, since, sunset, message) => {
     const declare = (): unknown =>
       Deprecated({ since, ...(sunset === undefined ? {} : { sunset }) });

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { createDataSource, SCHEMA } from '../src/data-source.js';
+import { collectSchema, createDataSource } from '../src/data-source.js';
+import { FEATURES } from '../src/features.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import { sendRequest, jsonHeaders } from './support/http-client.js';
 import { runKeys } from './support/cli.js';
@@ -241,7 +242,7 @@ describe('service log', () => {
     const lines = parseLog(service);
     const messages = (level: string): string[] =>
       lines.filter((line) => line.level === level).map(({ message }) => message);
-    const { migrations } = SCHEMA;
+    const { migrations } = collectSchema(FEATURES);
     const applied = (migrations as { name: string }[]).map(
       ({ name }) => `Applied migration ${name}`,
     );

@@ -1,10 +1,12 @@
-import { Agent } from 'node:http';
+import { Agent, METHODS } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { TestApp } from './support/app.js';
+import { FEATURES } from '../src/features.js';
+import { DatabaseConnection } from '../src/platform/database/database-connection.js';
+import { MetricsServer } from '../src/platform/http/server/metrics-server.js';
+import { startApp, type TestApp } from './support/app.js';
 import { sendRequest, jsonHeaders } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
-import { startAppWithModule } from './support/start-app-with-module.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
@@ -15,10 +17,15 @@ declare const TEST_DATABASE: 'sqlite' | 'postgres';
 const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
 
 let app: TestApp;
+let url: string;
 /** Keeps connections open, so that concurrent create requests arrive together. */
 const agent = new Agent({ keepAlive: true });
 beforeAll(async () => {
-  app = await startAppWithModule(StubsModule);
+  app = await startApp({
+    features: [StubsModule, ...FEATURES],
+    config: { metricsPort: 0 },
+  });
+  url = app.app.get(MetricsServer).url!;
 });
 afterAll(async () => {
   agent.destroy();
@@ -29,9 +36,7 @@ afterAll(async () => {
 type MetricValues = ReadonlyMap<string, number>;
 
 async function scrapeText(): Promise<string> {
-  const { status, body } = await sendRequest(`${app.url}/metrics`, {
-    headers: jsonHeaders(app.key),
-  });
+  const { status, body } = await sendRequest(url);
   expect(status).toBe(200);
   return body.toString();
 }
@@ -54,16 +59,17 @@ async function metricDelta(action: () => Promise<unknown>): Promise<(series: str
   return (series) => (after.get(series) ?? 0) - (before.get(series) ?? 0);
 }
 
-const responses = (operation: string, status: number): string =>
-  `petstore_http_requests_total{operation="${operation}",status="${status}"}`;
-const latency = (part: string, operation: string): string =>
-  `petstore_http_request_duration_seconds_${part}{operation="${operation}"}`;
-
+const duration = (part: string, method: string, route: string, status: number): string =>
+  `http_server_request_duration_seconds_${part}{http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"}`;
+const responses = (method: string, route: string, status: number): string =>
+  duration('count', method, route, status);
+const CREATED = ['POST', '/v1/categories', 201] as const;
+const LISTED = ['GET', '/v1/categories', 200] as const;
 const bucket = (le: string): string =>
-  `petstore_http_request_duration_seconds_bucket{operation="createCategory",le="${le}"}`;
+  `http_server_request_duration_seconds_bucket{le="${le}",http_request_method="POST",http_route="/v1/categories",http_response_status_code="201"}`;
 const inFlight = async (): Promise<number> =>
   (await scrape()).get('petstore_http_requests_in_flight')!;
-const size = (part: string): string => `petstore_create_group_size_${part}{table="categories"}`;
+const size = (part: string): string => `petstore_insert_batch_size_${part}{table="categories"}`;
 
 async function list(count = 1): Promise<void> {
   for (let turn = 0; turn < count; turn++) {
@@ -90,29 +96,58 @@ function create(count: number): Promise<number[]> {
 }
 
 describe('GET /metrics', () => {
-  it('requires a key in the Authorization header', async () => {
-    expect(await app.http().get('/metrics')).toBeError('UNAUTHORIZED');
-    expect(await app.http().get('/metrics').auth('wrong', { type: 'bearer' })).toBeError(
-      'UNAUTHORIZED',
-    );
-    expect(await app.http().get(`/metrics?access_token=${app.key}`)).toBeError('UNAUTHORIZED');
-    expect(await app.http().get('/v1/metrics').auth(app.key, { type: 'bearer' })).toBeError(
-      'NOT_FOUND',
-    );
+  it('requires no key, on a port of its own', async () => {
+    expect((await sendRequest(url)).status).toBe(200);
+    expect(new URL(url).port).not.toBe(new URL(app.url).port);
+    expect(await app.http().get('/metrics')).toBeError('NOT_FOUND');
+  });
+
+  it('is not served unless METRICS_PORT is set', async () => {
+    const other = await startApp();
+    try {
+      expect(other.app.get(MetricsServer).url).toBeUndefined();
+    } finally {
+      await other.stop();
+    }
+  });
+
+  it.each([
+    ['GET', '/', 404, 'NOT_FOUND'],
+    ['POST', '/metrics', 405, 'METHOD_NOT_ALLOWED'],
+  ])('responds with the Error body to %s %s', async (method, path, status, code) => {
+    const response = await sendRequest(new URL(path, url).href, { method });
+    expect(response.status).toBe(status);
+    expect(JSON.parse(response.body.toString())).toMatchObject({ code, status });
+  });
+
+  it('responds with the Error body to what is not valid HTTP', async () => {
+    const [response] = await (await RawConnection.open(url)).send('NO HTTP\r\n\r\n').closed();
+    expect(JSON.parse(response!.text)).toMatchObject({ code: 'BAD_REQUEST', status: 400 });
+  });
+
+  it('is available while the database is not', async () => {
+    const database = app.app.get(DatabaseConnection);
+    database.isReady = false;
+    try {
+      expect(await app.http().get('/readyz')).toBeError('SERVICE_UNAVAILABLE');
+      expect((await sendRequest(url)).status).toBe(200);
+    } finally {
+      database.isReady = true;
+    }
   });
 
   it('returns the Prometheus text format with one description per family, before its series', async () => {
     await list();
-    const response = await app.http().get('/metrics').auth(app.key, { type: 'bearer' });
+    const response = await sendRequest(url);
     expect(response.headers).toMatchObject({
       'content-type': 'text/plain; version=0.0.4; charset=utf-8',
       'cache-control': 'no-store',
     });
     const described = new Map<string, string>();
     const problems: string[] = [];
-    for (const line of response.text.split('\n').filter(Boolean)) {
+    for (const line of response.body.toString().split('\n').filter(Boolean)) {
       const [, name, type] = /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(line) ?? [];
-      const series = /^(\w+)(\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\})? \S+$/.exec(line)?.[1];
+      const series = /^(\w+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? \S+$/.exec(line)?.[1];
       if (name !== undefined && !described.has(name)) described.set(name, type!);
       else if (series === undefined) problems.push(...(/^# HELP \S+ \S/.test(line) ? [] : [line]));
       else if (
@@ -125,7 +160,7 @@ describe('GET /metrics', () => {
     expect(described.size).toBeGreaterThan(30);
   });
 
-  it('counts responses by operation and status', async () => {
+  it('counts responses by method, route pattern and status', async () => {
     const delta = await metricDelta(async () => {
       await list(3);
       expect(await create(2)).toEqual([201, 201]);
@@ -148,21 +183,27 @@ describe('GET /metrics', () => {
       const twoHosts = rawRequest({ headers: ['Host: b', 'Connection: close'] });
       await (await RawConnection.open(app.url)).send(twoHosts).closed();
     });
-    const expected: [string, number, number][] = [
-      ['listCategories', 200, 4],
-      ['listCategories', 401, 1],
-      ['createCategory', 201, 2],
-      ['createCategory', 400, 1],
-      ['getDeprecated', 501, 1],
-      ['unmatched', 404, 1],
-      ['unmatched', 405, 1],
-      ['/livez', 200, 1],
-      ['/metrics', 200, 1],
-      ['other', 200, 1],
-      ['other', 400, 2],
+    const expected: [string, string, number, number][] = [
+      ['GET', '/v1/categories', 200, 3],
+      ['HEAD', '/v1/categories', 200, 1],
+      ['GET', '/v1/categories', 401, 1],
+      ['POST', '/v1/categories', 201, 2],
+      ['POST', '/v1/categories', 400, 1],
+      ['DELETE', '/v1/categories', 405, 1],
+      ['GET', '/v1/stubs/deprecated/:id', 501, 1],
+      ['GET', 'not_found', 404, 1],
+      ['GET', '/livez', 200, 1],
+      ['GET', 'unknown', 200, 1],
+      ['GET', 'unknown', 400, 1],
+      ['_OTHER', 'unknown', 400, 1],
     ];
     expect(
-      expected.map(([name, status]) => [name, status, delta(responses(name, status))]),
+      expected.map(([method, route, status]) => [
+        method,
+        route,
+        status,
+        delta(responses(method, route, status)),
+      ]),
     ).toEqual(expected);
   });
 
@@ -170,17 +211,9 @@ describe('GET /metrics', () => {
     const begin = performance.now();
     const delta = await metricDelta(() => list(20));
     const seconds = (performance.now() - begin) / 1000;
-    expect(delta(latency('count', 'listCategories'))).toBe(20);
-    expect(delta(latency('sum', 'listCategories'))).toBeGreaterThan(0);
-    expect(delta(latency('sum', 'listCategories'))).toBeLessThan(seconds);
-    const buckets = [...(await scrape())].filter(([series]) =>
-      /_duration_seconds_bucket\{operation="listCategories",le=/.test(series),
-    );
-    const counts = buckets.map(([, count]) => count);
-    expect(counts.length).toBeGreaterThan(10);
-    expect(counts).toEqual(counts.toSorted((a, b) => a - b));
-    expect(buckets.at(-1)![0]).toContain('le="+Inf"');
-    expect(counts.at(-1)).toBe((await scrape()).get(latency('count', 'listCategories')));
+    expect(delta(duration('count', ...LISTED))).toBe(20);
+    expect(delta(duration('sum', ...LISTED))).toBeGreaterThan(0);
+    expect(delta(duration('sum', ...LISTED))).toBeLessThan(seconds);
   });
 
   it('includes the time spent waiting for the request body in the latency bucket', async () => {
@@ -201,11 +234,11 @@ describe('GET /metrics', () => {
       expect((await slow.send(request.subarray(-5)).closed())[0]?.status).toBe(201);
     });
     expect([delta(bucket('0.25')), delta(bucket('10'))]).toEqual([0, 1]);
-    expect(delta(latency('sum', 'createCategory'))).toBeGreaterThan(0.25);
+    expect(delta(duration('sum', ...CREATED))).toBeGreaterThan(0.25);
   });
 
   it('tracks requests in flight, including those aborted by the client', async () => {
-    expect(await inFlight()).toBe(1);
+    expect(await inFlight()).toBe(0);
     const half = rawRequest({
       method: 'POST',
       headers: [
@@ -217,22 +250,22 @@ describe('GET /metrics', () => {
     });
     const waiting = await Promise.all([1, 2, 3].map(() => RawConnection.open(app.url)));
     for (const connection of waiting) connection.send(half);
-    await waitFor(inFlight, (count) => count === 4, 5_000);
+    await waitFor(inFlight, (count) => count === 3, 5_000);
     for (const connection of waiting) connection.reset();
-    await waitFor(inFlight, (count) => count === 1, 5_000);
+    await waitFor(inFlight, (count) => count === 0, 5_000);
   });
 
-  it('counts list cache hits and rebuilds', async () => {
+  it('counts list cache hits and misses', async () => {
     await list();
-    const hits = 'petstore_snapshot_hits_total{snapshot="categories"}';
-    const rebuilds = 'petstore_snapshot_rebuilds_total{snapshot="categories"}';
+    const hits = 'petstore_list_cache_hits_total{table="categories"}';
+    const misses = 'petstore_list_cache_misses_total{table="categories"}';
     const delta = await metricDelta(async () => {
       await create(1);
       await list(20);
     });
     // On SQLite writing the last-used timestamp of the key, once a minute, also invalidates the cache.
-    expect([1, 2]).toContain(delta(rebuilds));
-    expect(delta(hits) + delta(rebuilds)).toBe(20);
+    expect([1, 2]).toContain(delta(misses));
+    expect(delta(hits) + delta(misses)).toBe(20);
   });
 
   it('records the batch size of inserts', async () => {
@@ -253,7 +286,7 @@ describe('GET /metrics', () => {
     await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
     expect(new Set(statuses)).toEqual(new Set([500]));
     const errors = delta(`petstore_database_errors_total{code="${code}"}`);
-    expect(errors).toBe(delta('petstore_create_group_size_count{table="categories"}'));
+    expect(errors).toBe(delta('petstore_insert_batch_size_count{table="categories"}'));
     expect(errors).toBeGreaterThan(0);
     await list();
   });
@@ -274,7 +307,9 @@ describe('GET /metrics', () => {
   it('contains no series or label for client-controlled input', async () => {
     const before = new Set((await scrape()).keys());
     for (let turn = 0; turn < 20; turn++) {
-      await sendRequest(`${app.url}/v1/chosen-${turn}?chosen=${turn}`, { method: 'PROPFIND' });
+      const method = METHODS[turn]!;
+      if (method !== 'CONNECT')
+        await sendRequest(`${app.url}/v1/chosen-${turn}?chosen=${turn}`, { method });
       await sendRequest(`${app.url}/v1/stubs/deprecated/chosen-${turn}`, {
         headers: jsonHeaders(app.key),
       });
@@ -283,9 +318,9 @@ describe('GET /metrics', () => {
     expect(text).not.toContain('chosen');
     expect(text).not.toContain(app.key);
     const added = [...(await scrape()).keys()].filter((series) => !before.has(series));
-    expect(added.filter((series) => !/operation="(getDeprecated|unmatched)"/.test(series))).toEqual(
-      [],
-    );
+    const known =
+      /http_request_method="(DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|TRACE|_OTHER)",http_route="(not_found|\/v1\/stubs\/deprecated\/:id)"/;
+    expect(added.filter((series) => !known.test(series))).toEqual([]);
   });
 });
 
@@ -293,9 +328,13 @@ describeOnPostgres('GET /metrics on PostgreSQL', () => {
   it('reports the connection pool', async () => {
     // The pool has ten connections, so two of the twelve queries wait.
     const sleeps = Array.from({ length: 12 }, () => app.dataSource.query('SELECT pg_sleep(1.5)'));
-    const busy = await waitFor(scrape, (now) => now.get('petstore_database_waiting') === 2, 5_000);
-    expect(busy.get('petstore_database_connections{state="busy"}')).toBe(10);
+    const busy = await waitFor(
+      scrape,
+      (now) => now.get('db_client_connection_pending_requests') === 2,
+      5_000,
+    );
+    expect(busy.get('db_client_connection_count{state="used"}')).toBe(10);
     await Promise.all(sleeps);
-    expect((await scrape()).get('petstore_database_waiting')).toBe(0);
+    expect((await scrape()).get('db_client_connection_pending_requests')).toBe(0);
   });
 });

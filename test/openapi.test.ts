@@ -3,13 +3,14 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Controller, Get, Module, Version } from '@nestjs/common';
+import { Controller, Get, Version } from '@nestjs/common';
 import { ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
 import { parse as parseYaml } from 'yaml';
+import { FEATURES } from '../src/features.js';
 import { renderDocument } from '../src/cli/openapi.js';
+import { Feature } from '../src/platform/feature.decorator.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
-import { startAppWithModule } from './support/start-app-with-module.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 
@@ -92,9 +93,15 @@ describe('OpenAPI document', () => {
         return [];
       }
     }
-    @Module({ controllers: [NextController] })
+    @Feature({
+      tag: { name: 'next', description: 'Operations of this test.' },
+      controllers: [NextController],
+    })
     class NextModule {}
-    const next = await startAppWithModule(NextModule, { config: { publicBaseUrl: PRODUCTION } });
+    const next = await startApp({
+      features: [NextModule, ...FEATURES],
+      config: { publicBaseUrl: PRODUCTION },
+    });
     try {
       const { paths } = (await next.http().get('/openapi.json')).body as OpenAPIObject;
       expect(paths['/v2/categories']).toMatchObject({
@@ -102,6 +109,11 @@ describe('OpenAPI document', () => {
         get: { operationId: 'listCategoriesV2' },
       });
       expect(paths['/categories']).not.toHaveProperty('servers');
+      // Swagger UI can try it at whatever address the page was opened.
+      const page = (await next.http().get('/docs/swagger-ui-init.js')).text;
+      expect(page.replaceAll(/\s/g, '')).toContain(
+        '"servers":[{"url":"/","description":"Thisdeployment"},{"url":"https://api.pets.example/shop","description":"Production"}]',
+      );
       for (const [path, body] of [
         ['/v2/categories', []],
         ['/v1/categories', []],

@@ -20,6 +20,14 @@ export function runKeys(args: readonly string[], options: SpawnOptions): Promise
   return run('keys', args, options);
 }
 
+/** Runs the built `migrations` command in a child process. */
+export function runMigrations(
+  args: readonly string[],
+  options: SpawnOptions,
+): Promise<ProcessResult> {
+  return run('migrations', args, options);
+}
+
 /**
  * Runs the built `backup` command in a child process.
  *

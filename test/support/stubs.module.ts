@@ -1,6 +1,7 @@
-import { Controller, Get, Module } from '@nestjs/common';
+import { Controller, Get } from '@nestjs/common';
 import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
 import { ApiError } from '../../src/platform/errors/api-error.js';
+import { Feature } from '../../src/platform/feature.decorator.js';
 import { Deprecated, Stability } from '../../src/platform/lifecycle/lifecycle.decorators.js';
 
 /** Stub operations for tests, because those of the service are replaced as teams implement them. */
@@ -24,8 +25,11 @@ class StubsController {
 }
 
 /**
- * For `startAppWithModule`: adds the deprecated `/v1/stubs/deprecated/{id}` and the experimental
+ * A feature for `startApp`: it adds the deprecated `/v1/stubs/deprecated/{id}` and the experimental
  * `/v1/stubs/experimental`. Both return 501.
  */
-@Module({ controllers: [StubsController] })
+@Feature({
+  tag: { name: 'stubs', description: 'Operations that are not implemented.' },
+  controllers: [StubsController],
+})
 export class StubsModule {}

@@ -32,6 +32,8 @@ export class RateLimiter {
       return this.getHeaders(await this.limiter.consume(key));
     } catch (result) {
       if (!(result instanceof RateLimiterRes)) throw result;
+      // The library counts rejected requests, too.
+      await this.refund(key);
       throw new ApiError('TOO_MANY_REQUESTS', this.message, {
         ...this.getHeaders(result),
         'Retry-After': String(toSeconds(result)),

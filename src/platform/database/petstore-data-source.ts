@@ -58,11 +58,13 @@ export class PetstoreDataSource extends DataSource {
    */
   async requireCurrentSchema(): Promise<void> {
     const queryRunner = this.createQueryRunner();
-    // `showMigrations` would create the table.
-    const hasMigrations = await queryRunner
-      .hasTable('migrations')
-      .finally(() => queryRunner.release());
-    if (!hasMigrations || (await this.showMigrations())) throw new SchemaOutdatedError();
+    try {
+      // `showMigrations` would create the table.
+      const hasTable = await queryRunner.hasTable('migrations');
+      if (!hasTable || (await this.showMigrations())) throw new SchemaOutdatedError();
+    } finally {
+      await queryRunner.release();
+    }
   }
 
   /**

@@ -28,7 +28,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     parameters?: any[],
     useStructuredResult?: boolean,
   ): Promise<any> {
-    const run = (): Promise<any> => super.query(query, parameters, useStructuredResult as true);
+    const run = (): Promise<any> => super.query(query, parameters, useStructuredResult);
     try {
       // The statements of a transaction are not retried: others could come between them.
       return this.lockTimeout === 0 || this.isTransactionActive
@@ -61,7 +61,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
     useStructuredResult?: boolean,
   ): Promise<any> {
     try {
-      return await super.query(query, parameters, useStructuredResult as true);
+      return await super.query(query, parameters, useStructuredResult);
     } catch (error) {
       throw this.translate(error);
     }

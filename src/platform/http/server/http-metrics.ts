@@ -11,6 +11,19 @@ const LATENCY_BUCKETS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 
+/** The methods of RFC 9110 and RFC 5789; OpenTelemetry reports any other as `_OTHER`. */
+const KNOWN_METHODS = new Set([
+  'CONNECT',
+  'DELETE',
+  'GET',
+  'HEAD',
+  'OPTIONS',
+  'PATCH',
+  'POST',
+  'PUT',
+  'TRACE',
+]);
+
 /**
  * Measures every response, by method, route pattern and status, under the names of OpenTelemetry's
  * semantic conventions for HTTP. Without a metrics listener nothing is measured.
@@ -35,9 +48,10 @@ export class HttpMetrics implements OnModuleInit {
       registers,
     });
     httpAdapter.onResponse((request, status, milliseconds = 0) => {
+      const { method = '' } = request;
       duration.observe(
         {
-          http_request_method: request.method ?? '_OTHER',
+          http_request_method: KNOWN_METHODS.has(method) ? method : '_OTHER',
           http_route: getRouteLabel(request, status),
           http_response_status_code: status,
         },

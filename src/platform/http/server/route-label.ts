@@ -16,5 +16,5 @@ export type RequestInfo = Pick<IncomingMessage, 'id'> & {
  *   CORS preflights and what is not valid HTTP
  */
 export function getRouteLabel({ route }: RequestInfo, status?: number): string {
-  return route?.path ?? (status === 404 || status === 405 ? 'not_found' : 'unknown');
+  return route?.path ?? (status === 404 ? 'not_found' : 'unknown');
 }

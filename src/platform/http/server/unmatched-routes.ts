@@ -3,11 +3,11 @@ import { ApiError } from '../../errors/api-error.js';
 
 /**
  * Adds the responses for requests that match no operation, after all other routes: 405 with `Allow` if
- * the path supports other methods, otherwise 404. Neither requires a key, because the OpenAPI document
+ * the path supports other methods, otherwise 404, or 400 if the path cannot be decoded. Neither requires a key, because the OpenAPI document
  * lists the operations and is public.
  */
 export function handleUnmatchedRoutes(app: Express): void {
-  for (const [path, methods] of getRoutes(app)) app.all(path, methodNotAllowed(methods));
+  for (const [path, methods] of getRoutes(app)) app.route(path).all(methodNotAllowed(methods));
   app.use(routeNotFound);
 }
 
@@ -34,5 +34,15 @@ function methodNotAllowed(methods: ReadonlySet<string>): RequestHandler {
 }
 
 function routeNotFound({ method, path }: Request): never {
+  if (!isDecodable(path)) throw new ApiError('BAD_REQUEST', `Failed to decode the path ${path}.`);
   throw new ApiError('NOT_FOUND', `Route not found: ${method} ${path}.`);
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
 }

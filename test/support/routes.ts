@@ -1,0 +1,43 @@
+import type { Express } from 'express';
+import type { TestApp } from './app.js';
+
+/** A route of the running application; its path has Express's syntax for parameters. */
+export interface Route {
+  readonly method: string;
+  readonly path: string;
+}
+
+/** The routes of the platform that require no key. None of them belongs to the published API. */
+export const PUBLIC_PATHS: ReadonlySet<string> = new Set([
+  '/docs',
+  '/docs/',
+  '/docs/LICENSE',
+  '/docs/docs/swagger-ui-init.js',
+  '/docs/index.html',
+  '/docs/swagger-ui-init.js',
+  '/livez',
+  '/openapi.json',
+  '/openapi.yaml',
+  '/readyz',
+]);
+
+/** Returns every route of the application. */
+export function getRoutes({ app }: TestApp): Route[] {
+  const express: Express = app.getHttpAdapter().getInstance();
+  return express.router.stack.flatMap(({ route }) =>
+    (route?.stack ?? [])
+      // The handler that responds with 405 has no method.
+      .filter(({ method }) => method !== undefined)
+      .map(({ method }) => ({ method: method.toUpperCase(), path: route!.path })),
+  );
+}
+
+/** Returns the routes that require a key. */
+export function getProtectedRoutes(app: TestApp): Route[] {
+  return getRoutes(app).filter(({ path }) => !PUBLIC_PATHS.has(path));
+}
+
+/** Returns a path that matches a route. */
+export function toExamplePath(path: string): string {
+  return path.replaceAll(/:\w+|\{\w+\}/g, '1');
+}
