@@ -1,9 +1,9 @@
-/** `npm run generate -- resource <name> --fields "…"`: runs the generator, then writes `openapi.json` anew. */
+/** `npm run generate -- resource <name> --fields "…"`: runs the generator, then updates `openapi.json`. */
 import { execFileSync } from 'node:child_process';
 import { main } from '@angular-devkit/schematics-cli/bin/schematics.js';
 
 const [schematic = '', ...options] = process.argv.slice(2);
-// A collection that is named by its path would be run dry by default.
+// By default, a collection given as a path is debugged: it only does a dry run.
 const args = [`./schematics/collection.json:${schematic}`, '--no-debug', ...options];
 process.exitCode = await main({ args });
 

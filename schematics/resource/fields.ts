@@ -1,40 +1,47 @@
 import { SchematicsException, strings } from '@angular-devkit/schematics';
+import pluralize from 'pluralize';
+import ts from 'typescript';
 
-/** A property of a resource, with what each template says of it. */
+/** A field of a resource, with the code that the templates contain for it. */
 export interface Field {
   readonly name: string;
   readonly optional: boolean;
   /** The name of its column. */
   readonly column: string;
-  /** The table that it refers to. */
+  /** The table that it references. */
   readonly references?: string;
   readonly isDateTime: boolean;
   /** The values of an enum. */
   readonly values: readonly string[];
-  /** Its declaration in the DTO. */
+  /** The constant that lists the values of an enum. */
+  readonly valuesConstant: string;
+  /** The decorator of its property in the DTO. */
   readonly decorator: string;
+  /** The type of its property in the DTO. */
   readonly dtoType: string;
-  /** The arguments of `@Column`, its type in the entity, and in a row of a query. */
+  /** The arguments of `@Column`. */
   readonly columnArguments: string;
+  /** The type of its property in the entity. */
   readonly entityType: string;
-  readonly rowType: string;
-  /** The column of the migration. */
-  readonly migration: string;
-  /** An expression of what the client sees, from a row called `row`. */
-  readonly fromRow: string;
-  /** Expressions for the tests: a valid value, another one, and one that is refused. */
+  /** The column in the migration. */
+  readonly migrationColumn: string;
+  /** An expression that converts the property of an entity, appended to its name, to the DTO's. */
+  readonly toDto: string;
+  /** Expressions for the tests: a valid value, another valid value and an invalid one. */
   readonly sample: string;
   readonly otherSample: string;
   readonly invalid: string;
 }
 
-/** What a kind of field has of its own. */
+/** The part of a field that depends on its type. */
 interface FieldType {
   readonly decorator: string;
-  readonly rules: string;
+  /** The options of the decorator besides `optional` and `description`. */
+  readonly options: string;
   readonly dtoType: string;
   readonly columnType: string;
   readonly length?: number;
+  readonly transformer?: string;
   readonly entityType?: string;
   readonly references?: string;
   readonly values?: readonly string[];
@@ -43,156 +50,154 @@ interface FieldType {
   readonly invalid: string;
 }
 
+/** What the user wrote about a field, and what its type needs of the resource. */
+interface Definition {
+  readonly name: string;
+  readonly argument: string | undefined;
+  /** Creates an error about the field. */
+  readonly invalidField: (violation: string) => SchematicsException;
+  readonly enumType: string;
+  readonly valuesConstant: string;
+  /** The table of the resource. */
+  readonly table: string;
+}
+
 const SYNTAX = /^([a-z][A-Za-z0-9]*):([a-z-]+)(?:\((.*)\))?(\?)?$/;
-/** PostgreSQL cuts longer names off. */
+/** PostgreSQL truncates longer names. */
 const MAX_IDENTIFIER_LENGTH = 63;
-/** Characters of a `text`, and of an enum's value. */
+/** In characters. */
 const MAX_TEXT_LENGTH = 10_000;
 const MAX_ENUM_VALUE_LENGTH = 64;
 const FIELD_TYPES =
   'string(min..max), text, integer, integer(min..max), number, boolean, enum(a,b), date-time, ref(resource)';
 
 /**
- * Reads `name:kind(arguments)?`, separated by blanks.
+ * Parses fields in the form `name:type(arguments)?`, separated by spaces.
  *
- * @param owner the table of the resource
+ * @param table the table of the resource
  * @param item the class of the resource
- * @throws {SchematicsException} that says what is wrong with which field
+ * @throws {SchematicsException} with the field and what is wrong with it
  */
-export function parseFields(text: string, owner: string, item: string): Field[] {
+export function parseFields(text: string, table: string, item: string): Field[] {
   const definitions = text.match(/[^\s(]+(\([^)]*\))?\S*/g) ?? [];
-  if (definitions.length === 0) throw new SchematicsException('A resource needs a field at least.');
-  const fields = definitions.map((definition) => parseField(definition, owner, item));
+  if (definitions.length === 0) throw new SchematicsException('At least one field is required.');
+  const fields = definitions.map((definition) => parseField(definition, table, item));
   const names = fields.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) throw new SchematicsException(`The field ${twice} stands twice.`);
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index);
+  if (duplicate !== undefined) throw new SchematicsException(`duplicate field: ${duplicate}`);
   return fields;
 }
 
-function parseField(definition: string, owner: string, item: string): Field {
-  const problem = (what: string): SchematicsException =>
-    new SchematicsException(`The field ${definition} ${what}.`);
+function parseField(definition: string, table: string, item: string): Field {
+  const invalidField = (violation: string): SchematicsException =>
+    new SchematicsException(`Invalid field ${definition}: ${violation}.`);
   const [, name, typeName, argument, mark] = SYNTAX.exec(definition) ?? [];
   if (name === undefined || typeName === undefined)
-    throw problem('is not name:kind, as in age:integer?');
-  if (name === 'id') throw problem('is there already: the service assigns the id');
+    throw invalidField('expected name:type, such as age:integer?');
+  if (name === 'id') throw invalidField('the service assigns the id');
   if (name === 'prototype' || name in Object.prototype)
-    throw problem('has a name that JavaScript uses');
-  const make = fieldTypes[typeName];
-  if (make === undefined) throw problem(`has no kind that there is: ${FIELD_TYPES}`);
-  const words = strings.decamelize(name).replaceAll('_', ' ');
+    throw invalidField(`${name} is a reserved name`);
+  const createType = fieldTypes[typeName];
+  if (createType === undefined) throw invalidField(`unknown type, expected one of ${FIELD_TYPES}`);
   const enumType = `${item}${strings.classify(name)}`;
-  const kind = make({ argument: argument?.trim(), problem, enumType, owner });
+  const valuesConstant = strings.underscore(pluralize.plural(enumType)).toUpperCase();
+  const type = createType({
+    name,
+    argument: argument?.trim(),
+    invalidField,
+    enumType,
+    valuesConstant,
+    table,
+  });
   const optional = mark !== undefined;
   const column = strings.underscore(name);
-  const isDateTime = typeName === 'date-time';
-  for (const constraint of [`fk_${owner}_${column}`, `ix_${owner}_${column}`]) {
+  for (const constraint of [`fk_${table}_${column}`, `ix_${table}_${column}`]) {
     if (constraint.length > MAX_IDENTIFIER_LENGTH)
-      throw problem(`makes a name longer than ${MAX_IDENTIFIER_LENGTH}: ${constraint}`);
+      throw invalidField(`the name ${constraint} exceeds ${MAX_IDENTIFIER_LENGTH} characters`);
   }
-  const { columnType, length } = kind;
+  const { columnType, length, transformer } = type;
+  const isDateTime = typeName === 'date-time';
   const columnOptions = [
     ...(column === name ? [] : [`name: '${column}'`]),
     ...(length === undefined ? [] : [`length: ${length}`]),
     ...(optional ? ['nullable: true'] : []),
-    ...(columnType === 'bigint' ? ['transformer: wholeNumber'] : []),
+    ...(transformer === undefined ? [] : [`transformer: ${transformer}`]),
   ];
-  const orNull = optional ? ' | null' : '';
-  const entityType = kind.entityType ?? kind.dtoType;
-  const owners = strings.decamelize(item).replaceAll('_', ' ');
-  const description =
-    descriptions[typeName]?.(words) ?? `${strings.capitalize(words)} of the ${owners}.`;
+  const description = describeField(typeName, toWords(name), toWords(item));
   return {
     name,
     optional,
     column,
     isDateTime,
-    values: kind.values ?? [],
-    ...(kind.references === undefined ? {} : { references: kind.references }),
-    decorator: `@${kind.decorator}({ ${kind.rules} ${optional ? 'optional: true,' : ''} description: '${description}' })`,
-    dtoType: kind.dtoType,
+    values: type.values ?? [],
+    valuesConstant,
+    ...(type.references === undefined ? {} : { references: type.references }),
+    decorator: `@${type.decorator}({ ${type.options} ${optional ? 'optional: true,' : ''} description: '${description}' })`,
+    dtoType: type.dtoType,
     columnArguments: `'${columnType}'${columnOptions.length === 0 ? '' : `, { ${columnOptions.join(', ')} }`}`,
-    entityType: entityType + orNull,
-    rowType: (rowTypes[columnType] ?? entityType) + orNull,
-    migration: `{ name: '${column}', type: '${columnType}'${length === undefined ? '' : `, length: '${length}'`}${optional ? ', isNullable: true' : ''} }`,
-    fromRow: fromRow(`row.${name}`, columnType, isDateTime, optional),
-    sample: kind.sample,
-    otherSample: kind.otherSample,
-    invalid: kind.invalid,
+    entityType: `${type.entityType ?? type.dtoType}${optional ? ' | null' : ''}`,
+    migrationColumn: `{ name: '${column}', type: '${columnType}'${length === undefined ? '' : `, length: '${length}'`}${optional ? ', isNullable: true' : ''} }`,
+    toDto: isDateTime ? `${optional ? '?' : ''}.toISOString()` : optional ? ' ?? undefined' : '',
+    sample: type.sample,
+    otherSample: type.otherSample,
+    invalid: type.invalid,
   };
 }
 
-/** What the document says of a property, where "… of the pet." would read badly. */
-const descriptions: Record<string, (words: string) => string> = {
-  boolean: (words) => `Whether it is so: ${words}.`,
-  'date-time': (words) => `Point in time: ${words}.`,
-  ref: (words) => `${strings.capitalize(words.replace(/ id$/, ''))} that it refers to, by id.`,
-};
+const toWords = (name: string): string => strings.decamelize(name).replaceAll('_', ' ');
 
-/** What the databases give where it is not what the entity says: PostgreSQL's driver a bigint as text, SQLite a boolean as 0 or 1. */
-const rowTypes: Record<string, string> = { bigint: 'number | string', boolean: 'boolean | number' };
-
-function fromRow(
-  value: string,
-  columnType: string,
-  isDateTime: boolean,
-  optional: boolean,
-): string {
-  const converted = isDateTime
-    ? `new Date(Number(${value})).toISOString()`
-    : columnType === 'bigint'
-      ? `Number(${value})`
-      : columnType === 'boolean'
-        ? `Boolean(${value})`
-        : undefined;
-  if (!optional) return converted ?? value;
-  return converted === undefined
-    ? `${value} ?? undefined`
-    : `${value} === null ? undefined : ${converted}`;
-}
-
-interface Definition {
-  readonly argument: string | undefined;
-  readonly problem: (what: string) => SchematicsException;
-  readonly enumType: string;
-  readonly owner: string;
+/** Returns the description of a field in the OpenAPI document. */
+function describeField(typeName: string, words: string, noun: string): string {
+  switch (typeName) {
+    case 'boolean':
+      return `Whether the ${noun} ${/^(is|has|can|needs|was) /.test(words) ? '' : 'is '}${words}.`;
+    case 'date-time':
+      return `Date and time: ${words}.`;
+    case 'ref':
+      return `Id of the ${words.replace(/ id$/, '')}.`;
+    default:
+      return `${strings.capitalize(words)} of the ${noun}.`;
+  }
 }
 
 const quote = (text: string): string => `'${text}'`;
 
 const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
   string: (definition) => {
-    const [min, max] = range(definition) ?? [1, 255];
+    const [min, max] = parseRange(definition) ?? [1, 255];
     if (min < 0 || max < 1 || max > MAX_TEXT_LENGTH) {
-      throw definition.problem(
-        `must be 0..1 to ${MAX_TEXT_LENGTH} characters long, as in string(1..100)`,
+      throw definition.invalidField(
+        `expected a length from 0 to ${MAX_TEXT_LENGTH}, such as string(1..100)`,
       );
     }
-    return textKind('varchar', min, max);
+    return createTextType('varchar', min, max);
   },
-  text: ({ argument, problem }) => {
+  text: ({ argument, invalidField }) => {
     if (argument !== undefined)
-      throw problem('takes no argument: it is a string(min..max) where it is limited');
-    return textKind('text', 0, MAX_TEXT_LENGTH);
+      throw invalidField('takes no argument; use string(min..max) to limit the length');
+    return createTextType('text', 0, MAX_TEXT_LENGTH);
   },
   integer: (definition) => {
-    const [min, max] = range(definition) ?? [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
+    const [min, max] = parseRange(definition) ?? [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER];
     const sample = Math.min(Math.max(min, 1), max);
+    const fits32Bits = min >= -(2 ** 31) && max < 2 ** 31;
     return {
-      decorator: 'Integer',
-      rules: `minimum: ${min}, maximum: ${max}, example: ${sample},`,
+      decorator: 'IntegerProperty',
+      options: `minimum: ${min}, maximum: ${max}, example: ${sample},`,
       dtoType: 'number',
-      columnType: min >= -(2 ** 31) && max < 2 ** 31 ? 'integer' : 'bigint',
+      ...(fits32Bits
+        ? { columnType: 'integer' }
+        : { columnType: 'bigint', transformer: 'bigintTransformer' }),
       sample: `${sample}`,
       otherSample: `${max}`,
       invalid: '1.5',
     };
   },
   number: (definition) => {
-    refuseArgument(definition);
+    rejectArgument(definition);
     return {
-      decorator: 'Decimal',
-      rules: 'example: 1.5,',
+      decorator: 'NumberProperty',
+      options: 'example: 1.5,',
       dtoType: 'number',
       columnType: 'double precision',
       sample: '1.5',
@@ -201,10 +206,10 @@ const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
     };
   },
   boolean: (definition) => {
-    refuseArgument(definition);
+    rejectArgument(definition);
     return {
-      decorator: 'Flag',
-      rules: '',
+      decorator: 'BooleanProperty',
+      options: '',
       dtoType: 'boolean',
       columnType: 'boolean',
       sample: 'true',
@@ -212,20 +217,17 @@ const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
       invalid: '1',
     };
   },
-  enum: ({ argument, problem, enumType }) => {
+  enum: ({ argument, invalidField, enumType, valuesConstant }) => {
     const values = (argument ?? '').split(',').map((value) => value.trim());
-    if (
-      values.some(
-        (value) =>
-          !/^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(value) || value.length > MAX_ENUM_VALUE_LENGTH,
-      )
-    ) {
-      throw problem('needs its values, of letters, digits, _ and -, as in enum(on,off)');
+    const isValid = (value: string): boolean =>
+      /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(value) && value.length <= MAX_ENUM_VALUE_LENGTH;
+    if (!values.every(isValid)) {
+      throw invalidField('expected values of letters, digits, _ and -, such as enum(on,off)');
     }
-    if (new Set(values).size !== values.length) throw problem('has a value twice');
+    if (new Set(values).size !== values.length) throw invalidField('duplicate value');
     return {
-      decorator: 'Choice',
-      rules: `values: ${getEnumConstantName(enumType)},`,
+      decorator: 'EnumProperty',
+      options: `values: ${valuesConstant},`,
       dtoType: enumType,
       columnType: 'varchar',
       length: MAX_ENUM_VALUE_LENGTH,
@@ -236,43 +238,48 @@ const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
     };
   },
   'date-time': (definition) => {
-    refuseArgument(definition);
+    rejectArgument(definition);
+    // The service has a variable for each date and time.
+    if (isReservedWord(definition.name))
+      throw definition.invalidField(`${definition.name} is a reserved name`);
     return {
-      decorator: 'DateTime',
-      rules: '',
+      decorator: 'DateTimeProperty',
+      options: '',
       dtoType: 'string',
       columnType: 'bigint',
-      entityType: 'number',
+      transformer: 'epochMillisTransformer',
+      entityType: 'Date',
       sample: `'2026-11-01T12:00:00.000Z'`,
       otherSample: `'1969-07-20T20:17:40.000Z'`,
       invalid: `'2026-02-30T12:00:00Z'`,
     };
   },
-  ref: ({ argument, problem, owner }) => {
-    if (argument === undefined || !/^[a-z][a-z0-9-]*$/.test(argument)) {
-      throw problem('needs the resource that it refers to, as in ref(categories)');
-    }
+  ref: ({ argument, invalidField, table }) => {
+    if (argument === undefined || !/^[a-z][a-z0-9-]*$/.test(argument))
+      throw invalidField('expected the referenced resource, such as ref(categories)');
     const references = strings.underscore(argument);
-    // The copy to PostgreSQL moves the rows of a table in id order, not in the order of their references.
-    if (references === owner) throw problem('refers to its own resource, which is not supported');
+    // db:copy copies the rows of a table in id order, so a row could precede the one it references.
+    if (references === table)
+      throw invalidField('references to the same resource are not supported');
     return {
-      decorator: 'Id',
-      rules: '',
+      decorator: 'IdProperty',
+      options: '',
       dtoType: 'number',
       columnType: 'bigint',
+      transformer: 'bigintTransformer',
       references,
-      sample: `await givenRow(app.dataSource, '${references}')`,
-      otherSample: `await givenRow(app.dataSource, '${references}')`,
+      sample: `await insertRow(app.dataSource, '${references}')`,
+      otherSample: `await insertRow(app.dataSource, '${references}')`,
       invalid: '0',
     };
   },
 };
 
-function textKind(columnType: string, min: number, max: number): FieldType {
+function createTextType(columnType: string, min: number, max: number): FieldType {
   const sample = 'example'.padEnd(min, '.').slice(0, max);
   return {
-    decorator: 'Text',
-    rules: `${min > 0 ? `minLength: ${min}, ` : ''}maxLength: ${max},${min > 0 ? ' notBlank: true,' : ''} example: '${sample}',`,
+    decorator: 'StringProperty',
+    options: `${min > 0 ? `minLength: ${min}, ` : ''}maxLength: ${max},${min > 0 ? ' notBlank: true,' : ''} example: '${sample}',`,
     dtoType: 'string',
     columnType,
     ...(columnType === 'varchar' ? { length: max } : {}),
@@ -282,21 +289,22 @@ function textKind(columnType: string, min: number, max: number): FieldType {
   };
 }
 
-/** The name of the list of an enum's values, from that of its type. */
-export function getEnumConstantName(enumType: string): string {
-  return strings.underscore(enumType).toUpperCase();
+function rejectArgument({ argument, invalidField }: Definition): void {
+  if (argument !== undefined) throw invalidField('takes no argument');
 }
 
-function refuseArgument({ argument, problem }: Definition): void {
-  if (argument !== undefined) throw problem('takes no argument');
-}
-
-function range({ argument, problem }: Definition): [number, number] | undefined {
+function parseRange({ argument, invalidField }: Definition): [number, number] | undefined {
   if (argument === undefined) return undefined;
   const [, min, max] = /^(-?\d+)\.\.(-?\d+)$/.exec(argument) ?? [];
   const limits: [number, number] = [Number(min), Number(max)];
   if (!limits.every(Number.isSafeInteger) || limits[0] > limits[1]) {
-    throw problem('needs whole numbers from..to, as in (1..100)');
+    throw invalidField('expected integers min..max, such as (1..100)');
   }
   return limits;
+}
+
+/** Whether a name cannot be the name of a variable in a module. */
+function isReservedWord(name: string): boolean {
+  const token = ts.createScanner(ts.ScriptTarget.Latest, false, undefined, name).scan();
+  return token >= ts.SyntaxKind.FirstReservedWord && token <= ts.SyntaxKind.LastFutureReservedWord;
 }

@@ -12,16 +12,15 @@ import {
 } from '@angular-devkit/schematics';
 import pluralize from 'pluralize';
 import { format, type Options as PrettierOptions } from 'prettier';
-import { getEnumConstantName, type Field, parseFields } from './fields.js';
-import { RESERVED_FOLDERS } from './reserved-folders.js';
+import { parseFields } from './fields.js';
 import {
   addElement,
   addImport,
-  findArray,
-  parseControllers,
   organizeImports,
-  type StubOperation,
-  removeMembers,
+  parseControllers,
+  type ParsedOperation,
+  removeElement,
+  removeOperations,
 } from './source.js';
 
 /** The options of schema.json. */
@@ -34,6 +33,8 @@ interface Options {
 
 const OPERATIONS = ['list', 'create', 'read', 'update', 'delete'] as const;
 type Operation = (typeof OPERATIONS)[number];
+/** The operations that are generated. */
+type Operations = Readonly<Record<Operation, boolean>>;
 
 const METHODS: Record<Operation, string> = {
   list: 'GET',
@@ -43,18 +44,37 @@ const METHODS: Record<Operation, string> = {
   delete: 'DELETE',
 };
 
-/** Seen from dist, where this file is compiled to. */
-const FILES = '../../../schematics/resource/files';
-const SEGMENT = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
-const CONTROLLER = '.controller.ts';
+/** In the docstring of the service. */
+const VERBS: Record<Operation, string> = {
+  list: 'lists',
+  create: 'creates',
+  read: 'reads',
+  update: 'updates',
+  delete: 'deletes',
+};
 
-/** The names of a resource in all their forms. */
+/** Names whose tables, or whose schema in the OpenAPI document, the platform has. */
+const RESERVED_NAMES: ReadonlySet<string> = new Set([
+  'api-keys',
+  'errors',
+  'migrations',
+  'revisions',
+]);
+
+/** Relative to build/schematics/resource, the folder of the compiled file. */
+const TEMPLATES = '../../../schematics/resource/files';
+const SEGMENT = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
+const MAX_NAME_LENGTH = 40;
+const CONTROLLER = '.controller.ts';
+/** The description of a tag whose operations are stubs. */
+const STUB_TAG_DESCRIPTION = 'Placeholders: always 501 for now';
+
+/** The names of a resource, in all forms that the templates need. */
 type Names = ReturnType<typeof createNames>;
 
 /**
- * Writes a resource in the house style: a folder of `src`, a migration and a test, and the lines that
- * make them known. An operation of the same path that is published, but answers 501, is replaced; its
- * `@Deprecated` and `@Stability` stay.
+ * Generates a resource with migration and tests, and registers it. A stub operation at the same path,
+ * which returns 501, is replaced; its `@Deprecated` and `@Stability` decorators are kept.
  */
 export function resource(options: Options): Rule {
   return (tree) => {
@@ -63,106 +83,109 @@ export function resource(options: Options): Rule {
     const fields = parseFields(options.fields, names.table, names.Item);
     for (const { name, references } of fields) checkReference(tree, name, references);
     const timestamp = nextTimestamp(tree);
-    const migration = `Create${names.Items}${timestamp}`;
-    const published = replaceStubs(tree, names, has);
+    const { folderPath, name, itemName } = names;
+    const isNewFolder = !tree.exists(names.modulePath);
     const createdFiles = [
-      `/src/${names.folder}/${names.name}.entity.ts`,
-      `/src/${names.folder}/${names.name}.dto.ts`,
-      `/src/${names.folder}/${names.name}.service.ts`,
-      `/src/${names.folder}/${names.name}${CONTROLLER}`,
-      `/src/database/migrations/${timestamp}-create-${names.name}.ts`,
-      `/test/${names.name}.test.ts`,
+      `${folderPath}/${itemName}.entity.ts`,
+      `${folderPath}/${itemName}.dto.ts`,
+      `${folderPath}/${name}.service.ts`,
+      `${folderPath}/migrations/${timestamp}-create-${name}.ts`,
+      `/test/${name}.test.ts`,
+      ...(isNewFolder ? [names.modulePath] : []),
     ];
-    const isNewFolder = !tree.exists(moduleFile(names));
-    if (isNewFolder) createdFiles.push(moduleFile(names));
-    const taken = createdFiles.filter((path) => tree.exists(path));
-    if (taken.length > 0) {
-      throw new SchematicsException(
-        `Nothing is overwritten, and there is ${taken.join(' and ')} already.`,
-      );
-    }
-    const optionals = fields.filter(({ optional }) => optional);
-    const references = fields.filter(({ references }) => references !== undefined);
-    const dateTimes = fields.filter(({ isDateTime }) => isDateTime);
+    const existing = createdFiles.find((path) => tree.exists(path));
+    if (existing !== undefined) throw alreadyExists(existing);
+    const stubs = replaceStubs(tree, names, has);
+    createdFiles.push(`${folderPath}/${name}${CONTROLLER}`);
+    const references = fields.filter((field) => field.references !== undefined);
+    const migration = `Create${names.Items}${timestamp}`;
     const values = {
       ...names,
-      ...published,
+      ...stubs,
       has,
       fields,
-      optionals,
-      references,
-      dateTimes,
+      optionals: fields.filter(({ optional }) => optional),
       required: fields.filter(({ optional }) => !optional),
-      converted: fields.filter(({ rowType, entityType }) => rowType !== entityType),
-      explains: references.length > 0 && (has.create || has.update),
-      usesUnknown: has.read || has.update || (has.create && references.length > 0),
+      references,
+      dateTimes: fields.filter(({ isDateTime }) => isDateTime),
+      enums: fields.filter((field) => field.values.length > 0),
+      mapsForeignKeyErrors: references.length > 0 && (has.create || has.update),
+      usesMissingId: has.read || has.update || (has.create && references.length > 0),
+      injectsRepository:
+        has.read || has.update || has.delete || (has.create && references.length > 0),
+      summary: summarize(has),
+      tagDescription: describeTag([names.nouns]),
       migration,
       timestamp,
-      getEnumConstantName,
-      rowOf: (body: string, isWhole: boolean) => rowOf(body, fields, isWhole),
     };
     return chain([
       mergeWith(
-        apply(url(FILES), [
+        apply(url(TEMPLATES), [
           applyTemplates(values),
-          (files) => placeFiles(files, names, isNewFolder),
+          (files) => moveTemplates(files, names, isNewFolder),
           move('/'),
         ]),
       ),
-      (target) => registerModule(target, names, migration, timestamp, isNewFolder),
-      (target) => updateDocs(target, names, has),
+      (target) => {
+        if (isNewFolder) registerFeature(target, names);
+        else extendModule(target, names, migration, timestamp);
+        removeStubWorkflows(target, names, has);
+      },
       (target) => formatFiles(target, createdFiles),
     ]);
   };
 }
 
-function createNames({ name: given, singular: ownSingular }: Options) {
-  const segments = given.split('/');
+function createNames({ name: path, singular }: Options) {
+  const segments = path.split('/');
   const name = segments.at(-1)!;
   const folder = segments[0]!;
   if (segments.length > 2 || !segments.every((segment) => SEGMENT.test(segment))) {
-    throw new SchematicsException(`${given} is no name such as pets, pet-tags or store/orders.`);
-  }
-  if (RESERVED_FOLDERS.has(folder))
-    throw new SchematicsException(`src/${folder} is no folder of a feature.`);
-  const singular = ownSingular ?? pluralize.singular(name);
-  if (singular === name || !SEGMENT.test(singular)) {
     throw new SchematicsException(
-      `The singular of ${name} is not known, or the same: name the resource in the plural, or add --singular.`,
+      `Invalid name ${path}: expected a name such as pets, pet-tags or store/orders.`,
     );
   }
-  const table = strings.underscore(name);
-  if (table.length > 40) throw new SchematicsException(`${name} is longer than 40 characters.`);
-  const word = singular.replaceAll('-', ' ');
-  const article = /^[aeiou]/.test(word) ? 'an' : 'a';
+  if (RESERVED_NAMES.has(name)) throw new SchematicsException(`${name} is a reserved name.`);
+  if (name.length > MAX_NAME_LENGTH)
+    throw new SchematicsException(`The name ${name} exceeds ${MAX_NAME_LENGTH} characters.`);
+  const itemName = singular ?? pluralize.singular(name);
+  if (itemName === name || !SEGMENT.test(itemName)) {
+    throw new SchematicsException(
+      `Cannot derive the singular of ${name}: use a plural name, or add --singular.`,
+    );
+  }
+  const noun = itemName.replaceAll('-', ' ');
+  const folderPath = `/src/modules/${folder}`;
   return {
-    /** The stem of the files. */
+    /** The stem of the files about all items; {@link itemName} is the stem of those about one. */
     name,
+    itemName,
     folder,
-    path: given,
-    segment: name,
-    table,
-    words: name.replaceAll('-', ' '),
-    word,
-    aWord: `${article} ${word}`,
-    anItem: `${article} ${word}`,
-    AnItem: `${strings.capitalize(article)} ${word}`,
-    item: strings.camelize(singular),
-    Item: strings.classify(singular),
+    folderPath,
+    modulePath: `${folderPath}/${folder}.module.ts`,
+    /** The path of the operations, without the version. */
+    path,
+    table: strings.underscore(name),
+    noun,
+    Noun: strings.capitalize(noun),
+    nouns: name.replaceAll('-', ' '),
+    nounWithArticle: `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`,
+    item: strings.camelize(itemName),
+    Item: strings.classify(itemName),
     items: strings.camelize(name),
     Items: strings.classify(name),
     Folder: strings.classify(folder),
   };
 }
 
-function parseOperations(text: string): Record<Operation, boolean> {
+function parseOperations(text: string): Operations {
   const operations = text.split(',').map((operation) => operation.trim());
-  const strange = operations.find(
+  const unknownOperation = operations.find(
     (operation) => !(OPERATIONS as readonly string[]).includes(operation),
   );
-  if (strange !== undefined) {
+  if (unknownOperation !== undefined) {
     throw new SchematicsException(
-      `There is no operation ${strange || 'without a name'}: ${OPERATIONS.join(', ')}.`,
+      `Unknown operation "${unknownOperation}", expected one of ${OPERATIONS.join(', ')}.`,
     );
   }
   return Object.fromEntries(
@@ -170,103 +193,101 @@ function parseOperations(text: string): Record<Operation, boolean> {
   ) as Record<Operation, boolean>;
 }
 
+/** Returns the operations as a phrase, such as "Lists, creates and deletes". */
+function summarize(has: Operations): string {
+  const operations = OPERATIONS.filter((operation) => has[operation]);
+  return strings.capitalize(joinWords(operations.map((operation) => VERBS[operation])));
+}
+
+function describeTag(nouns: readonly string[]): string {
+  return `Operations on ${joinWords(nouns)}`;
+}
+
+/** Joins words as in "a, b and c". */
+function joinWords(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+}
+
+function alreadyExists(path: string): SchematicsException {
+  return new SchematicsException(`${path.replace(/^\//, '')} already exists.`);
+}
+
+/** @throws {SchematicsException} if no entity has the table */
 function checkReference(tree: Tree, field: string, table: string | undefined): void {
   if (table === undefined) return;
-  let isKnown = false;
-  tree.getDir('/src').visit((path) => {
-    const folder = path.split('/')[2]!;
-    if (path.endsWith('.entity.ts') && !RESERVED_FOLDERS.has(folder)) {
-      isKnown ||= tree.readText(path).includes(`@Entity('${table}')`);
-    }
+  let exists = false;
+  tree.getDir('/src/modules').visit((path) => {
+    if (path.endsWith('.entity.ts')) exists ||= tree.readText(path).includes(`@Entity('${table}')`);
   });
-  if (!isKnown)
-    throw new SchematicsException(`The field ${field} refers to ${table}, which is no resource.`);
+  if (!exists)
+    throw new SchematicsException(`Invalid field ${field}: ${table} is not an existing resource.`);
 }
 
-/** Later than every migration that there is. */
+/** Returns the timestamp of a migration that runs after all existing ones. */
 function nextTimestamp(tree: Tree): number {
-  const taken = tree
-    .getDir('/src/database/migrations')
-    .subfiles.map((file) => Number(/^\d{13}/.exec(file)?.[0] ?? 0));
-  return Math.max(Date.now(), ...taken.map((timestamp) => timestamp + 1));
-}
-
-/** What a body says, as the table keeps it: points in time as numbers. */
-function rowOf(body: string, fields: readonly Field[], isWhole: boolean): string {
-  if (!fields.some(({ isDateTime }) => isDateTime)) return body;
-  const properties = fields.map(({ name, isDateTime, optional }) => {
-    const value = `${body}.${name}`;
-    if (!isDateTime) return `${name}: ${value}`;
-    return isWhole && !optional
-      ? `${name}: Date.parse(${value})`
-      : `${name}: typeof ${value} === 'string' ? Date.parse(${value}) : ${value}`;
+  let timestamp = Date.now();
+  tree.getDir('/src').visit((path) => {
+    const existing = /\/migrations\/(\d{13})-[^/]*$/.exec(path)?.[1];
+    timestamp = Math.max(timestamp, Number(existing ?? 0) + 1);
   });
-  return `{ ${properties.join(', ')} }`;
+  return timestamp;
 }
 
-const moduleFile = ({ folder }: Names): string => `/src/${folder}/${folder}.module.ts`;
-
-/** Moves the rendered templates to where they belong. */
-function placeFiles(files: Tree, { folder, name }: Names, isNewFolder: boolean): void {
+/** Moves the rendered templates to their folders. */
+function moveTemplates(files: Tree, { folderPath, modulePath }: Names, isNewFolder: boolean): void {
   files.visit((path) => {
     const file = path.slice(1);
     if (file.endsWith('.test.ts')) files.rename(path, `/test/${file}`);
-    else if (/^\d{13}-/.test(file)) files.rename(path, `/src/database/migrations/${file}`);
-    else if (!file.endsWith('.module.ts')) files.rename(path, `/src/${folder}/${file}`);
-    else if (isNewFolder) files.rename(path, `/src/${folder}/${file.replace(name, folder)}`);
+    else if (/^\d{13}-/.test(file)) files.rename(path, `${folderPath}/migrations/${file}`);
+    else if (!file.endsWith('.module.ts')) files.rename(path, `${folderPath}/${file}`);
+    else if (isNewFolder) files.rename(path, modulePath);
     else files.delete(path);
   });
 }
 
 /**
- * Takes the operations that answer 501 out of the folder's controllers, where they are to be written.
+ * Removes the stub operations that the generated ones replace from the controllers of the folder.
  *
- * @returns the lifecycle that they declare, and what else the controller of the same name has
+ * @returns the lifecycle decorators of the removed stubs, and the remaining members of the controller
+ *   that is generated again
  */
 function replaceStubs(
   tree: Tree,
-  names: Names,
-  has: Record<Operation, boolean>,
+  { folderPath, modulePath, name, path: resourcePath }: Names,
+  has: Operations,
 ): { lifecycle: Record<Operation, string>; remainingMembers: string } {
   const lifecycle = { list: '', create: '', read: '', update: '', delete: '' };
-  const wanted = new Map<string, Operation>(
+  const generated = new Map<string, Operation>(
     OPERATIONS.filter((operation) => has[operation]).map((operation) => [
-      `${METHODS[operation]} ${names.path}${operation === 'list' || operation === 'create' ? '' : '/:'}`,
+      `${METHODS[operation]} ${resourcePath}${operation === 'list' || operation === 'create' ? '' : '/:'}`,
       operation,
     ]),
   );
   let remainingMembers = '';
-  for (const file of tree.getDir(`/src/${names.folder}`).subfiles) {
-    const path = `/src/${names.folder}/${file}`;
+  for (const file of tree.getDir(folderPath).subfiles) {
     if (!file.endsWith(CONTROLLER)) continue;
+    const path = `${folderPath}/${file}`;
     const text = tree.readText(path);
     for (const { name: className, operations } of parseControllers(text)) {
-      const replaced = operations.filter((operation) => wanted.has(getOperationKey(operation)));
-      const real = replaced.find(({ isStub }) => !isStub);
-      if (real !== undefined) {
-        throw new SchematicsException(
-          `Nothing is overwritten, and ${file} serves ${getOperationKey(real)} already.`,
-        );
-      }
+      const replaced = operations.filter((operation) => generated.has(getOperationKey(operation)));
+      const implemented = replaced.find(({ isStub }) => !isStub);
+      if (implemented !== undefined)
+        throw alreadyExists(`${implemented.method} /v1/${implemented.path}`);
       for (const operation of replaced)
-        lifecycle[wanted.get(getOperationKey(operation))!] = operation.lifecycle.join('\n');
-      const left = operations.filter((operation) => !replaced.includes(operation));
-      if (file === `${names.name}${CONTROLLER}`) {
-        if (left.some(({ isStub }) => !isStub)) {
-          throw new SchematicsException(
-            `Nothing is overwritten, and ${file} has operations already.`,
-          );
-        }
-        remainingMembers = left.map((operation) => operation.text).join('\n\n');
+        lifecycle[generated.get(getOperationKey(operation))!] = operation.lifecycle.join('\n');
+      const remaining = operations.filter((operation) => !replaced.includes(operation));
+      if (file === `${name}${CONTROLLER}`) {
+        if (remaining.some(({ isStub }) => !isStub)) throw alreadyExists(path);
+        remainingMembers = remaining.map((operation) => operation.text).join('\n\n');
         tree.delete(path);
-      } else if (replaced.length > 0 && left.length > 0) {
-        tree.overwrite(path, organizeImports(removeMembers(text, replaced)));
+      } else if (replaced.length > 0 && remaining.length > 0) {
+        tree.overwrite(path, organizeImports(removeOperations(text, replaced)));
       } else if (replaced.length > 0) {
         tree.delete(path);
-        const module = tree.readText(moduleFile(names));
+        const module = tree.readText(modulePath);
         tree.overwrite(
-          moduleFile(names),
-          organizeImports(module.replace(new RegExp(`\\b${className}\\b,?(?![^;]*from)`), '')),
+          modulePath,
+          organizeImports(removeElement(module, 'controllers', className)),
         );
       }
     }
@@ -274,106 +295,66 @@ function replaceStubs(
   return { lifecycle, remainingMembers };
 }
 
-/** The method and the path, with a bare colon for each parameter. */
-function getOperationKey({ method, path }: StubOperation): string {
+/** Returns the method and the path of an operation, with a bare colon for each parameter. */
+function getOperationKey({ method, path }: ParsedOperation): string {
   return `${method} ${path.replaceAll(/:\w+/g, ':')}`;
 }
 
-/** Makes the parts known: to the module, the application and the database. */
-function registerModule(
-  tree: Tree,
-  { folder, Folder, name, Item, Items }: Names,
-  migration: string,
-  timestamp: number,
-  isNewFolder: boolean,
-): void {
-  const edit = (path: string, change: (text: string) => string): void =>
-    tree.overwrite(path, change(tree.readText(path)));
-  edit(`/src/${folder}/${folder}.module.ts`, (text) => {
-    let module = text;
-    for (const [list, kind] of [
-      ['controllers', 'Controller'],
-      ['providers', 'Service'],
-    ] as const) {
-      module = addElement(module, findArray(module, list), `${Items}${kind}`);
-      module = addImport(module, `${Items}${kind}`, `./${name}.${kind.toLowerCase()}.js`);
-    }
-    return module;
-  });
-  if (isNewFolder) {
-    edit('/src/app.module.ts', (text) =>
-      addImport(
-        addElement(
-          text,
-          findArray(text, 'imports', 'AppModule'),
-          `${Folder}Module`,
-          'HealthModule',
-        ),
-        `${Folder}Module`,
-        `./${folder}/${folder}.module.js`,
-      ),
-    );
-  }
-  edit('/src/database/options.ts', (text) => {
-    let options = addElement(text, findArray(text, 'entities'), `${Item}Entity`);
-    options = addElement(options, findArray(options, 'migrations'), migration);
-    options = addImport(options, `${Item}Entity`, `../${folder}/${name}.entity.js`);
-    return addImport(options, migration, `./migrations/${timestamp}-create-${name}.js`);
-  });
-}
-
-/** Tells the readers: the tag of the document, the README's table of operations, and the conformance check. */
-function updateDocs(
-  tree: Tree,
-  { folder, path, words, aWord, item, Item, Items }: Names,
-  has: Record<Operation, boolean>,
-): void {
-  const openapi = tree.readText('/src/openapi.ts');
-  const tag = new RegExp(`(\\.addTag\\('${folder}', '[^']*?)(: published, not specified yet)?'`);
+/** Adds the module of a new folder to the features. */
+function registerFeature(tree: Tree, { folder, Folder }: Names): void {
+  const path = '/src/features.ts';
+  const features = addElement(tree.readText(path), 'FEATURES', `${Folder}Module`);
   tree.overwrite(
-    '/src/openapi.ts',
-    tag.test(openapi)
-      ? openapi.replace(tag, `$1'`)
-      : openapi.replace(
-          '.addBearerAuth(',
-          `.addTag('${folder}', '${strings.capitalize(words)}')\n    .addBearerAuth(`,
-        ),
+    path,
+    addImport(features, `${Folder}Module`, `./modules/${folder}/${folder}.module.js`),
   );
-  const one = `/v1/${path}/{${item}Id}`;
-  const rows: Record<Operation, [id: string, path: string, what: string]> = {
-    list: [`list${Items}`, `/v1/${path}`, `every ${aWord.replace(/^an? /, '')}`],
-    create: [`create${Item}`, `/v1/${path}`, aWord],
-    read: [`get${Item}`, one, aWord],
-    update: [`update${Item}`, one, 'a JSON merge patch'],
-    delete: [`delete${Item}`, one, aWord],
-  };
-  const conformance = '/conformance/read.arazzo.yaml';
-  let workflows = tree.readText(conformance);
-  for (const operation of OPERATIONS.filter((candidate) => has[candidate])) {
-    const start = `  - workflowId: unspecified-${rows[operation][0]}\n`;
-    workflows = workflows.replace(new RegExp(`^${start}((?!  - ).*\n)*`, 'm'), '');
-  }
-  if (workflows !== tree.readText(conformance)) tree.overwrite(conformance, workflows);
-  const lines = tree.readText('/README.md').split('\n');
-  const first = lines.findIndex((line) => line.startsWith('| Operation |'));
-  if (first === -1) return;
-  for (const operation of OPERATIONS.filter((candidate) => has[candidate])) {
-    const [id, address, what] = rows[operation];
-    const known = lines.findIndex((line) => line.startsWith(`| \`${id}\` |`));
-    const marker =
-      known === -1
-        ? ''
-        : /\| ((deprecated|experimental|beta); )?not specified/.exec(lines[known]!)?.[2];
-    const row = `| \`${id}\` | \`${METHODS[operation]} ${address}\` | ${[marker, what].filter(Boolean).join('; ')} |`;
-    let end = first;
-    while (lines[end]!.startsWith('|')) end++;
-    if (known === -1) lines.splice(end, 0, row);
-    else lines[known] = row;
-  }
-  tree.overwrite('/README.md', lines.join('\n'));
 }
 
-/** Leaves out the imports that are not used, and formats: the templates care for neither. */
+/** Adds the parts of the resource to the module of an existing folder. */
+function extendModule(tree: Tree, names: Names, migration: string, timestamp: number): void {
+  const { modulePath, name, itemName, Item, Items } = names;
+  let module = tree
+    .readText(modulePath)
+    .replace(/'Operations on ([^']*)'/, (_description, nouns: string) => {
+      return `'${describeTag([...nouns.split(/, | and /), names.nouns])}'`;
+    })
+    .replace(`'${STUB_TAG_DESCRIPTION}'`, `'${describeTag([names.nouns])}'`);
+  for (const [property, element, path] of [
+    ['entities', `${Item}Entity`, `./${itemName}.entity.js`],
+    ['migrations', migration, `./migrations/${timestamp}-create-${name}.js`],
+    ['controllers', `${Items}Controller`, `./${name}.controller.js`],
+    ['providers', `${Items}Service`, `./${name}.service.js`],
+  ] as const)
+    module = addImport(addElement(module, property, element), element, path);
+  tree.overwrite(modulePath, module);
+}
+
+/** Removes the conformance checks that expect 501 from the operations that are generated. */
+function removeStubWorkflows(tree: Tree, { folder, Item, Items }: Names, has: Operations): void {
+  const path = `/conformance/${folder}.read.arazzo.yaml`;
+  if (!tree.exists(path)) return;
+  const ids: Record<Operation, string> = {
+    list: `list${Items}`,
+    create: `create${Item}`,
+    read: `get${Item}`,
+    update: `update${Item}`,
+    delete: `delete${Item}`,
+  };
+  const text = tree.readText(path);
+  const remaining = OPERATIONS.filter((operation) => has[operation]).reduce(
+    (workflows, operation) =>
+      workflows.replace(
+        new RegExp(`^  - workflowId: not-implemented-${ids[operation]}\n((?!  - ).*\n)*`, 'm'),
+        '',
+      ),
+    text,
+  );
+  if (remaining === text) return;
+  if (remaining.includes('\n  - workflowId: ')) tree.overwrite(path, remaining);
+  else tree.delete(path);
+}
+
+/** Removes the unused imports of the templates, and formats all changed files. */
 async function formatFiles(tree: Tree, createdFiles: readonly string[]): Promise<void> {
   const options = JSON.parse(tree.readText('/.prettierrc.json')) as PrettierOptions;
   for (const { kind, path } of tree.actions) {

@@ -1,14 +1,14 @@
-/** Reads and changes TypeScript sources. */
+/** Reads and edits TypeScript sources. */
 import ts from 'typescript';
 
 /** An operation of a controller. */
-export interface StubOperation {
+export interface ParsedOperation {
   readonly method: string;
   /** Without the version, as in `pets/:petId`. */
   readonly path: string;
-  /** It answers 501. */
+  /** The operation returns 501. */
   readonly isStub: boolean;
-  /** Its `@Deprecated` and `@Stability`. */
+  /** Its `@Deprecated` and `@Stability` decorators. */
   readonly lifecycle: readonly string[];
   readonly text: string;
   readonly start: number;
@@ -17,23 +17,34 @@ export interface StubOperation {
 
 export interface ParsedController {
   readonly name: string;
-  readonly operations: readonly StubOperation[];
+  readonly operations: readonly ParsedOperation[];
 }
 
 const METHODS = ['Get', 'Post', 'Put', 'Patch', 'Delete'];
+
+/** The properties of `@Feature` in the order in which the modules declare them. */
+const FEATURE_PROPERTIES = [
+  'tag',
+  'imports',
+  'entities',
+  'migrations',
+  'controllers',
+  'providers',
+  'exports',
+];
 
 function parse(text: string): ts.SourceFile {
   return ts.createSourceFile('file.ts', text, ts.ScriptTarget.Latest, true);
 }
 
-/** The controllers of a source, with their operations. */
+/** Returns the controllers that a source declares, with their operations. */
 export function parseControllers(text: string): ParsedController[] {
   return parse(text)
     .statements.filter((statement) => ts.isClassDeclaration(statement))
     .flatMap((declaration) => {
       const base = getDecoratorArgument(declaration, 'Controller');
       if (base === undefined) return [];
-      const operations = declaration.members.flatMap((member): StubOperation[] => {
+      const operations = declaration.members.flatMap((member): ParsedOperation[] => {
         if (!ts.isMethodDeclaration(member)) return [];
         const method = METHODS.find((name) => getDecoratorArgument(member, name) !== undefined);
         if (method === undefined) return [];
@@ -60,113 +71,99 @@ function getDecorators(node: ts.Node): readonly ts.Decorator[] {
   return ts.canHaveDecorators(node) ? (ts.getDecorators(node) ?? []) : [];
 }
 
-/** The text that a decorator is given, empty where it is given none; undefined where it is not there. */
-function getDecoratorArgument(node: ts.Node, decoratorName: string): string | undefined {
-  for (const { expression } of getDecorators(node)) {
-    if (!ts.isCallExpression(expression) || expression.expression.getText() !== decoratorName)
-      continue;
-    const [argument] = expression.arguments;
-    return argument !== undefined && ts.isStringLiteral(argument) ? argument.text : '';
-  }
-  return undefined;
+function getDecoratorCall(node: ts.Node, name: string): ts.CallExpression | undefined {
+  return getDecorators(node)
+    .map(({ expression }) => expression)
+    .filter((expression) => ts.isCallExpression(expression))
+    .find(({ expression }) => expression.getText() === name);
 }
 
-export function removeMembers(text: string, members: readonly StubOperation[]): string {
-  return members
+/** Returns the string passed to a decorator, or an empty one; undefined if the node lacks the decorator. */
+function getDecoratorArgument(node: ts.Node, name: string): string | undefined {
+  const call = getDecoratorCall(node, name);
+  if (call === undefined) return undefined;
+  const [argument] = call.arguments;
+  return argument !== undefined && ts.isStringLiteral(argument) ? argument.text : '';
+}
+
+/** Removes operations from the source of their controller. */
+export function removeOperations(text: string, operations: readonly ParsedOperation[]): string {
+  return operations
     .toSorted((a, b) => b.start - a.start)
-    .reduce((left, { start, end }) => left.slice(0, start) + left.slice(end), text);
-}
-
-/** Where an array of a source is. */
-export interface ArrayPosition {
-  readonly name: string;
-  readonly start: number;
-  readonly end: number;
-  readonly elements: readonly string[];
-  /** It is not there yet, and nothing else stands before its place. */
-  readonly isFirst?: boolean;
+    .reduce((rest, { start, end }) => rest.slice(0, start) + rest.slice(end), text);
 }
 
 /**
- * Finds the array that a constant holds, or that a property of a class decorator's argument holds.
+ * Adds an element to an array, unless it contains the element.
  *
- * @param className the class that has the decorator; the last one of the source unless told
+ * @param name the constant that holds the array, or the property of `@Feature`, which is added if it is
+ *   missing
  */
-export function findArray(text: string, name: string, className?: string): ArrayPosition {
-  let found: ArrayPosition | undefined;
-  const visit = (node: ts.Node): void => {
-    if (className !== undefined && ts.isClassDeclaration(node) && node.name?.text !== className)
-      return;
-    if (
-      (ts.isVariableDeclaration(node) || ts.isPropertyAssignment(node)) &&
-      node.name.getText() === name &&
-      node.initializer !== undefined &&
-      ts.isArrayLiteralExpression(node.initializer)
-    ) {
-      const { initializer } = node;
-      found ??= {
-        name,
-        start: initializer.getStart(),
-        end: initializer.end,
-        elements: initializer.elements.map((element) => element.getText()),
-      };
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(parse(text));
-  if (found !== undefined) return found;
-  const properties = findModuleArgument(text);
-  const end = properties.end;
-  return { name, start: end, end, elements: [], isFirst: properties.isEmpty };
+export function addElement(text: string, name: string, element: string): string {
+  const array = findArray(text, name);
+  if (array === undefined) return addFeatureProperty(text, name, `[${element}]`);
+  const { elements } = array;
+  if (elements.some((existing) => existing.getText() === element)) return text;
+  const last = elements.at(-1);
+  const position = last?.end ?? array.getStart() + 1;
+  const addition = last === undefined ? element : `, ${element}`;
+  return text.slice(0, position) + addition + text.slice(position);
 }
 
-/** Where the argument of the `@Module` of a source takes one more property. */
-function findModuleArgument(text: string): { end: number; isEmpty: boolean } {
-  for (const statement of parse(text).statements) {
-    for (const { expression } of getDecorators(statement)) {
-      if (!ts.isCallExpression(expression) || expression.expression.getText() !== 'Module')
-        continue;
-      const [argument] = expression.arguments;
-      if (argument === undefined || !ts.isObjectLiteralExpression(argument)) continue;
-      const last = argument.properties.at(-1);
-      return { end: last?.end ?? argument.getStart() + 1, isEmpty: last === undefined };
-    }
-  }
-  throw new Error('The source has no @Module.');
+/** Removes an element from an array; see {@link addElement}. */
+export function removeElement(text: string, name: string, element: string): string {
+  const array = findArray(text, name);
+  if (array === undefined) return text;
+  const remaining = array.elements
+    .map((existing) => existing.getText())
+    .filter((existing) => existing !== element);
+  return `${text.slice(0, array.getStart())}[${remaining.join(', ')}]${text.slice(array.end)}`;
 }
 
-/** Adds an element to an array, before another one where that is there. */
-export function addElement(
-  text: string,
-  array: ArrayPosition,
-  element: string,
-  before?: string,
-): string {
-  const elements = array.elements.filter((known) => known !== element);
-  const index = before === undefined ? -1 : elements.indexOf(before);
-  elements.splice(index === -1 ? elements.length : index, 0, element);
-  const list = `[${elements.join(', ')}]`;
-  // Where it is not there yet.
-  const comma = array.isFirst === true ? '' : ',';
-  const replacement = array.start === array.end ? `${comma} ${array.name}: ${list}` : list;
-  return text.slice(0, array.start) + replacement + text.slice(array.end);
+/** Finds the array that is the value of a constant or of a property. */
+function findArray(text: string, name: string): ts.ArrayLiteralExpression | undefined {
+  const visit = (node: ts.Node): ts.ArrayLiteralExpression | undefined =>
+    (ts.isVariableDeclaration(node) || ts.isPropertyAssignment(node)) &&
+    node.name.getText() === name &&
+    node.initializer !== undefined &&
+    ts.isArrayLiteralExpression(node.initializer)
+      ? node.initializer
+      : ts.forEachChild(node, visit);
+  return visit(parse(text));
 }
 
-/** Adds an import where the order of the paths has its place, unless it is there. */
+/** Adds a property to the argument of `@Feature`, in its place among the other properties. */
+function addFeatureProperty(text: string, name: string, value: string): string {
+  const argument = parse(text)
+    .statements.map((statement) => getDecoratorCall(statement, 'Feature')?.arguments[0])
+    .find((node) => node !== undefined);
+  if (argument === undefined || !ts.isObjectLiteralExpression(argument))
+    throw new Error('The source has no @Feature.');
+  const { properties } = argument;
+  const rank = FEATURE_PROPERTIES.indexOf(name);
+  const next = properties.find(
+    (property) => FEATURE_PROPERTIES.indexOf(property.name?.getText() ?? '') > rank,
+  );
+  const position = (next ?? properties.at(-1))!;
+  return next === undefined
+    ? `${text.slice(0, position.end)}, ${name}: ${value}${text.slice(position.end)}`
+    : `${text.slice(0, position.getStart())}${name}: ${value},\n  ${text.slice(position.getStart())}`;
+}
+
+/** Adds an import in the order of the paths, unless the path is imported already. */
 export function addImport(text: string, name: string, path: string): string {
-  const imports = parse(text).statements.filter((statement) => ts.isImportDeclaration(statement));
-  const isKnown = (known: ts.ImportDeclaration): boolean =>
-    (known.moduleSpecifier as ts.StringLiteral).text === path;
-  if (imports.some(isKnown)) return text;
-  const earlier = imports.filter(({ moduleSpecifier }) => {
-    const known = (moduleSpecifier as ts.StringLiteral).text;
-    return !known.startsWith('.') || known < path;
-  });
+  const imports = parse(text)
+    .statements.filter((statement) => ts.isImportDeclaration(statement))
+    .map(({ moduleSpecifier, end }) => ({ path: (moduleSpecifier as ts.StringLiteral).text, end }));
+  if (imports.some((existing) => existing.path === path)) return text;
+  const earlier = imports.filter(
+    (existing) => !existing.path.startsWith('.') || existing.path < path,
+  );
   const end = earlier.at(-1)?.end ?? 0;
   return `${text.slice(0, end)}\nimport { ${name} } from '${path}';${text.slice(end)}`;
 }
 
-/** Sorts the imports and leaves out those that are not used, as an editor does. */
+/** Sorts the imports and removes the unused ones, as an editor does. */
 export function organizeImports(text: string): string {
   const file = '/file.ts';
   const options: ts.CompilerOptions = {
@@ -189,8 +186,8 @@ export function organizeImports(text: string): string {
     .flatMap(({ textChanges }) => textChanges)
     .toSorted((a, b) => b.span.start - a.span.start)
     .reduce(
-      (left, { span, newText }) =>
-        left.slice(0, span.start) + newText + left.slice(span.start + span.length),
+      (rest, { span, newText }) =>
+        rest.slice(0, span.start) + newText + rest.slice(span.start + span.length),
       text,
     );
 }

@@ -1,5 +1,6 @@
 import type { DataSource } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
+import { epochMillisTransformer } from '../../src/platform/database/columns.js';
 
 /**
  * Inserts a row with a valid value in every required column, and the rows it references.
@@ -21,7 +22,8 @@ export async function insertRow(dataSource: DataSource, table: string): Promise<
   return Number(identifiers[0]!['id']);
 }
 
-function sampleValue({ type }: ColumnMetadata): unknown {
+function sampleValue({ type, transformer }: ColumnMetadata): unknown {
+  if (transformer === epochMillisTransformer) return new Date(0);
   if (type === 'boolean') return true;
   return type === 'varchar' || type === 'text' ? 'x' : 1;
 }
