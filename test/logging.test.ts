@@ -182,18 +182,18 @@ describe('service log', () => {
     });
     const url = await service.waitUntilListening();
     const sent: [string, string, object][] = [
-      ['/v1/categories?secret=1', 'GET listCategories 200', { headers: jsonHeaders(key) }],
-      ['/v1/categories', 'HEAD listCategories 200', { method: 'HEAD', headers: jsonHeaders(key) }],
+      ['/v1/categories?secret=1', 'GET /v1/categories 200', { headers: jsonHeaders(key) }],
+      ['/v1/categories', 'HEAD /v1/categories 200', { method: 'HEAD', headers: jsonHeaders(key) }],
       [
         '/v1/categories',
-        'POST createCategory 201',
+        'POST /v1/categories 201',
         { method: 'POST', headers: jsonHeaders(key), body: '{"name":"dog"}' },
       ],
-      ['/v1/categories', 'GET listCategories 401', {}],
-      ['/v1/pets/7', `GET getPet ${MISSING_PET_STATUS}`, { headers: jsonHeaders(key) }],
+      ['/v1/categories', 'GET /v1/categories 401', {}],
+      ['/v1/pets/7', `GET /v1/pets/:petId ${MISSING_PET_STATUS}`, { headers: jsonHeaders(key) }],
       ['/readyz', 'GET /readyz 200', {}],
-      ['/nowhere', 'GET unmatched 404', {}],
-      ['/docs/swagger-ui.css', 'GET other 200', {}],
+      ['/nowhere', 'GET not_found 404', {}],
+      ['/docs/swagger-ui.css', 'GET unknown 200', {}],
     ];
     const expected: [string, string][] = [];
     for (const [path, line, options] of sent) {
@@ -201,7 +201,7 @@ describe('service log', () => {
       expected.push([headers['x-request-id'] as string, line]);
     }
     const [rejection] = await (await RawConnection.open(url)).send('NO HTTP\r\n\r\n').closed();
-    expected.push([rejection!.headers['x-request-id']!, '- other 400']);
+    expected.push([rejection!.headers['x-request-id']!, '- unknown 400']);
     await service.stop();
 
     const lines = parseLog(service);
@@ -258,7 +258,7 @@ describe('service log', () => {
     expect(messages('error')).toEqual(['Request failed']);
     expect(lines.find(({ level }) => level === 'error')).toMatchObject({
       method: 'POST',
-      route: 'createCategory',
+      route: '/v1/categories',
       requestId: failed.headers['x-request-id'],
       error: {
         message: expect.stringMatching(/categories/) as string,

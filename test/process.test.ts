@@ -19,6 +19,9 @@ const BOOTSTRAP_KEY = 'bootstrap-0123456789-abcdefghijklmnop';
 /** The maximum duration of a graceful shutdown. */
 const SHUTDOWN_TIMEOUT_MS = 10_000;
 
+// The first test waits for the build.
+import.meta.jest.setTimeout(60_000);
+
 let database: TestDatabase;
 let directory: string;
 let services: ServiceProcess[];

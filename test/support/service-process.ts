@@ -37,16 +37,16 @@ export class ServiceProcess {
    * @param cwd the working directory
    * @param env the environment; only `PATH` is inherited
    * @param execPrefix a command that execs the service, such as `strace -D`
-   * @param root the directory of the build; by default the sources are compiled
+   * @param main the path of main.js; by default the sources are compiled
    */
   static async start(
     cwd: string,
     env: NodeJS.ProcessEnv,
     execPrefix: readonly string[] = [],
-    root?: string,
+    main?: string,
   ): Promise<ServiceProcess> {
-    const main = join(root ?? (await buildOnce()), 'src', 'main.js');
-    const command = [...execPrefix, process.execPath, main];
+    const script = main ?? join(await buildOnce(), 'src', 'main.js');
+    const command = [...execPrefix, process.execPath, script];
     return new ServiceProcess(command, cwd, { PATH: process.env['PATH'], PORT: '0', ...env });
   }
 

@@ -26,7 +26,6 @@ import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { MergePatch } from '../../src/platform/http/body/merge-patch.js';
 import { IdParam } from '../../src/platform/http/validation/id-param.decorator.js';
-import { StringProperty } from '../../src/platform/http/validation/string-property.decorator.js';
 import {
   BooleanProperty,
   DateTimeProperty,
@@ -34,7 +33,8 @@ import {
   IdProperty,
   IntegerProperty,
   NumberProperty,
-} from '../../src/platform/http/validation/value-property.decorators.js';
+  StringProperty,
+} from '../../src/platform/http/validation/property.decorators.js';
 
 /** The foreign key that makes a toy refer to a category. */
 const CATEGORY_KEY = 'fk_toys_category_id';

@@ -1,6 +1,5 @@
 import { OmitType } from '@nestjs/swagger';
-import { StringProperty } from '../../platform/http/validation/string-property.decorator.js';
-import { IdProperty } from '../../platform/http/validation/value-property.decorators.js';
+import { IdProperty, StringProperty } from '../../platform/http/validation/property.decorators.js';
 import type { CategoryEntity } from './category.entity.js';
 
 export class Category {

@@ -18,7 +18,7 @@ import { closeGracefully } from './graceful-shutdown.js';
 import { logFailedRequest } from './request-logger.js';
 import { validateRequestHead } from './request-head.js';
 import { ResponseDefaults } from './response-defaults.js';
-import type { RequestInfo } from './route-label.js';
+import type { ResponseListener } from './response-listener.js';
 import {
   MAX_REQUESTS_PER_CONNECTION,
   SERVER_OPTIONS,
@@ -27,17 +27,6 @@ import {
 import { handleUnmatchedRoutes } from './unmatched-routes.js';
 
 const logger = new Logger('HttpAdapter');
-
-/**
- * Is called when a response has been sent.
- *
- * @param milliseconds since the headers of the request were parsed; undefined if they never were
- */
-export type ResponseListener = (
-  request: RequestInfo,
-  status: number,
-  milliseconds: number | undefined,
-) => void;
 
 /** Express as a function, with what runs after its last route. */
 type ExpressHandler = (
@@ -90,7 +79,6 @@ export class HttpAdapter extends ExpressAdapter {
           this.writeRawResponse(connection, response, request),
         ),
       );
-    this.httpServer.keepAliveTimeout = this.config.keepAliveTimeout;
     this.httpServer.timeout = SOCKET_TIMEOUT_MS;
     // A client that half-closes after sending still receives the response. Node has no documented
     // option for it: `allowHalfOpen` of net.Server is always on, and without this field http.Server
@@ -122,7 +110,8 @@ export class HttpAdapter extends ExpressAdapter {
 
   /** The options of Node's HTTP server. */
   protected serverOptions(app: Express): ServerOptions {
-    return { ...SERVER_OPTIONS, ...expressPrototypes(app) };
+    const { keepAliveTimeout } = this.config;
+    return { ...SERVER_OPTIONS, keepAliveTimeout, ...expressPrototypes(app) };
   }
 
   private handleRequest(request: IncomingMessage, response: ServerResponse): void {

@@ -9,7 +9,7 @@ export const MAX_HEADERS = 100;
 /** How long a client may go without reading any of its response, in milliseconds. */
 export const SOCKET_TIMEOUT_MS = 30_000;
 
-/** The limits of Node's HTTP server, in milliseconds and bytes. The idle timeout is `KEEP_ALIVE_TIMEOUT_MS`. */
+/** The fixed limits of Node's HTTP server, in milliseconds and bytes. `KEEP_ALIVE_TIMEOUT_MS` sets the idle timeout. */
 export const SERVER_OPTIONS = {
   /** The time to receive the headers, and the whole request. */
   headersTimeout: 5_000,
