@@ -14,8 +14,10 @@ import { StrictValidationPipe } from './platform/http/validation/validation.pipe
 import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
 import { MetricsModule } from './platform/metrics/metrics.module.js';
 
+/** The root module: the platform, the features, and the global guards, pipe and filter in their order. */
 @Module({})
 export class AppModule {
+  /** @param features modules declared with `@Feature` */
   static forRoot(config: Config, features: readonly Type[]): DynamicModule {
     return {
       module: AppModule,

@@ -135,7 +135,7 @@ describe('loadConfig', () => {
     ['TRUST_PROXY', '2', { trustProxy: 2 }],
     ['TRUST_PROXY', 'loopback', { trustProxy: 'loopback' }],
     ['TRUST_PROXY', '10.0.0.1', { trustProxy: '10.0.0.1' }],
-    ['TRUST_PROXY', 'loopback, 10.0.0.0/8', { trustProxy: 'loopback, 10.0.0.0/8' }],
+    ['TRUST_PROXY', 'loopback, 10.0.0.0/8,', { trustProxy: 'loopback,10.0.0.0/8' }],
     ['TRUST_PROXY', '::1,fc00::/7', { trustProxy: '::1,fc00::/7' }],
     ['BODY_LIMIT', '512', { bodyLimit: 512 }],
     ['BODY_LIMIT', '512b', { bodyLimit: 512 }],
@@ -176,6 +176,7 @@ describe('loadConfig with an invalid environment', () => {
   it.each<[string, string[]]>([
     ['HOST', ['two words', ' ', 'tab\there']],
     ['PORT', [...numbers, '65536']],
+    ['METRICS_PORT', [...numbers, '65536', '3000']],
     [
       'DATABASE_URL',
       [

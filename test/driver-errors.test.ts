@@ -6,6 +6,8 @@ import { Repository } from 'typeorm';
 import { FEATURES } from '../src/features.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { DatabaseUnavailableError } from '../src/platform/database/driver-errors.js';
+import type { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
+import { TableRevisionTracker } from '../src/platform/database/table-revision-tracker.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { MetricsRegistry } from '../src/platform/metrics/metrics-registry.js';
@@ -63,6 +65,10 @@ class CallsController {
 })
 class CallsModule {}
 
+declare const TEST_DATABASE: 'sqlite' | 'postgres';
+
+const FAILURE_CODE = TEST_DATABASE === 'sqlite' ? 'SQLITE_IOERR' : '58030';
+
 let app: TestApp;
 beforeAll(async () => {
   app = await startApp({ features: [CallsModule, ...FEATURES] });
@@ -86,6 +92,39 @@ describe('a feature that fails to reach another service', () => {
     const before = await readDatabaseErrors();
     expect(await call('handled')).toBeError('GONE', 'The other service is not available.');
     expect(await readDatabaseErrors()).toEqual(before);
+  });
+});
+
+const list = () => app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
+
+describe('GET /v1/categories', () => {
+  it('returns 503 if the revision of the table cannot be read', async () => {
+    expect((await list()).status).toBe(200);
+    const error = Object.assign(new Error('disk failure'), { code: FAILURE_CODE });
+    const tracker = app.app.get(TableRevisionTracker);
+    const { dataVersionStatement } = tracker as unknown as Record<string, object>;
+    const get = jest.fn(() => {
+      throw error;
+    });
+    if (TEST_DATABASE === 'sqlite') Object.assign(tracker, { dataVersionStatement: { get } });
+    else
+      jest
+        .spyOn(app.dataSource, 'query')
+        .mockRejectedValue((app.dataSource as PetstoreDataSource).translateError(error));
+    expect(await list()).toBeError('SERVICE_UNAVAILABLE');
+    if (TEST_DATABASE === 'sqlite') Object.assign(tracker, { dataVersionStatement });
+    jest.restoreAllMocks();
+    expect((await list()).status).toBe(200);
+    expect(await readDatabaseErrors()).toContain(`{code="${FAILURE_CODE}"} 1`);
+  });
+});
+
+describe('a failed statement', () => {
+  it('is counted once', async () => {
+    const { dataSource } = app;
+    await expect(dataSource.query('SELECT * FROM "missing"')).rejects.toThrow(/missing/);
+    const code = TEST_DATABASE === 'sqlite' ? 'SQLITE_ERROR' : '42P01';
+    expect(await readDatabaseErrors()).toContain(`{code="${code}"} 1`);
   });
 });
 

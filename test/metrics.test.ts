@@ -237,6 +237,31 @@ describe('GET /metrics', () => {
     expect(delta(duration('sum', ...CREATED))).toBeGreaterThan(0.25);
   });
 
+  it('counts a request whose client disconnects before the response as 499', async () => {
+    const aborted = duration('count', 'POST', '/v1/categories', 499);
+    const before = (await scrape()).get(aborted) ?? 0;
+    const connection = await RawConnection.open(app.url);
+    connection.send(
+      rawRequest({
+        method: 'POST',
+        headers: [
+          `Authorization: Bearer ${app.key}`,
+          'Content-Type: application/json',
+          'Content-Length: 99',
+        ],
+        body: '{"name"',
+      }),
+    );
+    await waitFor(inFlight, (count) => count === 1, 5_000);
+    connection.reset();
+    const after = await waitFor(
+      async () => (await scrape()).get(aborted) ?? 0,
+      (count) => count > before,
+      5_000,
+    );
+    expect(after - before).toBe(1);
+  });
+
   it('tracks requests in flight, including those aborted by the client', async () => {
     expect(await inFlight()).toBe(0);
     const half = rawRequest({

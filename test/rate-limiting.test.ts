@@ -6,6 +6,7 @@ import { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { AuthFailureLimiter } from '../src/platform/auth/auth-failure-limiter.js';
 import { DatabaseUnavailableError } from '../src/platform/database/driver-errors.js';
+import { RateLimiter } from '../src/platform/auth/rate-limiter.js';
 import { startApp, type TestApp } from './support/app.js';
 import { matchers } from './support/matchers.js';
 
@@ -126,6 +127,17 @@ describe('rate limit on failed authentications', () => {
     expect(new Set(statuses)).toEqual(new Set([200]));
   });
 
+  it('is not extended by a refund after its window has ended', async () => {
+    const limiter = new RateLimiter('test', 2, 'Too many.');
+    await limiter.consume('client');
+    setSystemTime(now + 60_000);
+    // The window of the counted request has ended, so the refund must not extend the new one.
+    await limiter.refund('client');
+    await limiter.consume('client');
+    await limiter.consume('client');
+    await expect(limiter.consume('client')).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS' });
+  });
+
   it('does not query the database for invalid keys once the limit is exceeded', async () => {
     const address = '192.0.2.6';
     await exhaust(address);
@@ -156,6 +168,20 @@ describe('rate limit on failed authentications', () => {
       expect(await listWithoutKey(address)).toBeError('UNAUTHORIZED');
     await exhaust(address);
     expect(await listWithoutKey(address)).toBeError('UNAUTHORIZED');
+  });
+
+  it('does not count concurrent requests that fail because the database is unavailable', async () => {
+    const { key } = await service.create('unavailable');
+    const lookups = jest
+      .spyOn(table, 'findOneBy')
+      .mockRejectedValue(new DatabaseUnavailableError());
+    const statuses = await Promise.all(
+      Array.from({ length: 10 * FAILURES_PER_MINUTE }, () => getStatus(key, '192.0.2.12')),
+    );
+    expect(new Set(statuses)).toEqual(new Set([503]));
+    lookups.mockRestore();
+    expect(await getStatus(key, '192.0.2.12')).toBe(200);
+    await exhaust('192.0.2.12');
   });
 
   it('does not count requests that fail because the database is unavailable', async () => {

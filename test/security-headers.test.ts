@@ -62,7 +62,7 @@ describe('security headers', () => {
     ['the OpenAPI document', 200, () => app.http().get('/openapi.json')],
     [
       'a CORS preflight',
-      401,
+      405,
       () =>
         app
           .http()

@@ -106,6 +106,14 @@ describe('a reference to another resource', () => {
   });
 });
 
+describe('paths that overlap', () => {
+  it('have the methods of all of them in Allow', async () => {
+    const response = await app.http().delete('/v1/toys/boxes');
+    expect(response).toBeError('METHOD_NOT_ALLOWED');
+    expect(response.headers['allow']).toBe('GET, HEAD, PATCH, POST');
+  });
+});
+
 describe('a JSON merge patch', () => {
   it('changes the given properties, and removes an optional one that is null', async () => {
     const { id } = await createToy({ weight: 2, madeAt: '2026-11-01T12:00:00.000Z' });

@@ -69,7 +69,11 @@ async function backup(file: string): Promise<void> {
   }
 }
 
-/** @returns the number of rows of each table at the moment of the copy */
+/**
+ * Copies a database.
+ *
+ * @returns the number of rows of each table at the moment of the copy
+ */
 async function copy(from: string, to: string): Promise<RowCounts> {
   const source = new Database(from, {
     readonly: true,
@@ -103,11 +107,15 @@ async function copy(from: string, to: string): Promise<RowCounts> {
   }
 }
 
-/** @throws {Error} if the copy is damaged, or its rows differ from those of the source */
+/**
+ * Verifies a copy.
+ *
+ * @throws {Error} if the copy is damaged, or its rows differ from those of the source
+ */
 function verify(draft: string, expected: RowCounts): void {
   const copied = new Database(draft, { fileMustExist: true });
   try {
-    // A single file. The database itself is in WAL mode, to which the service returns a restored copy.
+    // Leaves a single file. The service switches a restored copy back to WAL mode.
     copied.pragma('journal_mode = DELETE');
     const problems = copied.pragma('integrity_check', { simple: true });
     if (problems !== 'ok') throw new Error(`The database is damaged: ${String(problems)}`);

@@ -28,7 +28,11 @@ export function Feature({
   );
 }
 
-/** @throws {TypeError} if the class has no `@Feature` decorator */
+/**
+ * Returns what a feature declares.
+ *
+ * @throws {TypeError} if the class has no `@Feature` decorator
+ */
 export function getFeature(module: Type): Required<FeatureMetadata> {
   const feature = Reflect.getMetadata(FEATURE, module) as Required<FeatureMetadata> | undefined;
   if (feature === undefined) throw new TypeError(`${module.name} must be declared with @Feature`);

@@ -2,6 +2,7 @@ import { OmitType } from '@nestjs/swagger';
 import { IdProperty, StringProperty } from '../../platform/http/validation/property.decorators.js';
 import type { CategoryEntity } from './category.entity.js';
 
+/** A category as clients see it. */
 export class Category {
   @IdProperty({ description: 'Assigned by the service on creation.' })
   id!: number;

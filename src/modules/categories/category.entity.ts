@@ -2,6 +2,7 @@ import { Check, Column, Entity } from 'typeorm';
 import { MAX_ID } from '../../platform/config/max-id.js';
 import { IdColumn } from '../../platform/database/columns.js';
 
+/** A row of the table `categories`. */
 @Entity('categories')
 @Check('ck_categories_id', `"id" <= ${MAX_ID}`)
 export class CategoryEntity {

@@ -25,7 +25,7 @@ export class ApiKey {
   @Column('bigint', { name: 'revoked_at', nullable: true, transformer: epochMillisTransformer })
   revokedAt!: Date | null;
 
-  /** To the minute, so that a busy key causes one write per minute. */
+  /** Truncated to the minute, so that a busy key causes one write per minute. */
   @Column('bigint', { name: 'last_used_at', nullable: true, transformer: epochMillisTransformer })
   lastUsedAt!: Date | null;
 }

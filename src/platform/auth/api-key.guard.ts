@@ -24,8 +24,8 @@ export function extractBearerToken({ headers: { authorization } }: Request): str
  */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
-  /** Keys that are being verified for the first time. */
-  private readonly pending = new Map<string, Promise<unknown>>();
+  /** The look-ups in progress, by client and key. */
+  private readonly pending = new Map<string, Promise<boolean>>();
 
   constructor(
     private readonly keys: ApiKeysService,
@@ -54,31 +54,31 @@ export class ApiKeyGuard implements CanActivate {
       await this.failures.consume(clientIp);
       throw invalidKey();
     }
-    // Many first requests with a valid key must not count as failures until the first is verified.
-    await this.pending.get(key)?.catch(() => undefined);
-    if (this.keys.isCachedAndValid(key)) return true;
-    // Keys that were valid before are exempt: other clients at the same address may exceed the limit.
-    const isValid = this.keys.isCached(key)
-      ? withDeadline(this.keys.isValid(key))
-      : this.verifyNewKey(key, clientIp);
-    if (!(await isValid)) throw invalidKey();
+    if (!(await this.lookUpOnce(key, clientIp))) throw invalidKey();
     return true;
   }
 
-  private async verifyNewKey(key: string, clientIp: string | undefined): Promise<boolean> {
+  /** Concurrent requests of a client with the same key share one look-up, and count as one attempt. */
+  private lookUpOnce(key: string, clientIp: string | undefined): Promise<boolean> {
+    const id = `${clientIp} ${key}`;
+    const pending = this.pending.get(id);
+    if (pending !== undefined) return pending;
+    const lookUp = this.lookUp(key, clientIp).finally(() => this.pending.delete(id));
+    this.pending.set(id, lookUp);
+    return lookUp;
+  }
+
+  private async lookUp(key: string, clientIp: string | undefined): Promise<boolean> {
+    // A key that was valid before is exempt: other clients at its address may exceed the limit.
+    if (this.keys.isCached(key)) return withDeadline(this.keys.isValid(key));
     await this.failures.consume(clientIp);
-    const lookup = withDeadline(this.keys.isValid(key));
-    this.pending.set(key, lookup);
+    let isValid: boolean | undefined;
     try {
-      const isValid = await lookup;
-      if (isValid) await this.failures.refund(clientIp);
+      isValid = await withDeadline(this.keys.isValid(key));
       return isValid;
-    } catch (error) {
-      // The database failed, not the client.
-      await this.failures.refund(clientIp);
-      throw error;
     } finally {
-      this.pending.delete(key);
+      // If the database failed, the client did not.
+      if (isValid !== false) await this.failures.refund(clientIp);
     }
   }
 }

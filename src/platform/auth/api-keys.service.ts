@@ -22,7 +22,7 @@ interface CachedKey {
 export class ApiKeysService implements OnApplicationShutdown {
   private readonly logger = new Logger(ApiKeysService.name);
   /**
-   * Recently used valid keys, by the key itself: a request with one needs neither a hash (3 us) nor a
+   * Recently used valid keys, by the key itself: a request with one needs neither a hash (3 µs) nor a
    * query. The oldest entry is evicted first.
    */
   private readonly keyCache = new Map<string, CachedKey>();
@@ -96,6 +96,7 @@ export class ApiKeysService implements OnApplicationShutdown {
     return this.keys.find({ order: { id: 'ASC' } });
   }
 
+  /** Whether there are no keys, not even revoked ones. */
   async isEmpty(): Promise<boolean> {
     return !(await this.keys.exists());
   }

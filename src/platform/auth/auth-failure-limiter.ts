@@ -33,12 +33,13 @@ export class AuthFailureLimiter {
     try {
       await this.perClient?.consume(normalizeClientIp(clientIp));
     } catch (error) {
-      // One client must not use up the limit of all.
+      // One client must not exhaust the global limit.
       await this.global?.refund(ALL_CLIENTS);
       throw error;
     }
   }
 
+  /** Takes back an attempt that did not fail. */
   async refund(clientIp: string | undefined): Promise<void> {
     await this.global?.refund(ALL_CLIENTS);
     await this.perClient?.refund(normalizeClientIp(clientIp));

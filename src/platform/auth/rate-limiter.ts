@@ -41,9 +41,10 @@ export class RateLimiter {
     }
   }
 
-  /** Takes back a request that should not count. */
+  /** Takes back a request that should not count, unless its window has ended. */
   async refund(key: string): Promise<void> {
-    await this.limiter.reward(key);
+    const window = await this.limiter.get(key);
+    if (window !== null && window.msBeforeNext > 0) await this.limiter.reward(key);
   }
 
   private getHeaders(result: RateLimiterRes): Record<string, string> {

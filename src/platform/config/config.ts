@@ -28,7 +28,7 @@ export interface Config {
   /** The TCP port of the metrics listener; 0 picks a free one. */
   readonly metricsPort: number | undefined;
   readonly database: DatabaseConfig;
-  /** How long a query may take on PostgreSQL, in milliseconds; a slower one gets 503. */
+  /** How long a query may take on PostgreSQL, in milliseconds. A request waits for 2.3 s at most (see `withDeadline`). */
   readonly queryTimeout: number;
   /** Whether the service migrates the schema at startup. */
   readonly migrations: 'auto' | 'off';
@@ -77,15 +77,18 @@ export function loadEnvFile(): void {
  * @throws {ConfigError} with every problem at once, by variable name
  */
 export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config {
-  // Only names like ours: the environment may contain any, even `constructor`.
+  // Only upper-case names; others could collide with inherited properties such as `constructor`.
   const env = Object.fromEntries(
     Object.entries(environment).filter(([name, value]) => /^[A-Z_]+$/.test(name) && value !== ''),
   );
   const parsed = Object.assign(new Environment(), env);
-  const errors = validateSync(parsed, { stopAtFirstError: true });
-  if (errors.length > 0) {
-    throw new ConfigError(errors.flatMap((error) => Object.values(error.constraints ?? {})));
-  }
+  const issues = validateSync(parsed, {
+    stopAtFirstError: true,
+    skipUndefinedProperties: true,
+  }).flatMap((error) => Object.values(error.constraints ?? {}));
+  if (parsed.METRICS_PORT === (parsed.PORT ?? '3000') && parsed.METRICS_PORT !== '0')
+    issues.push('METRICS_PORT must differ from PORT');
+  if (issues.length > 0) throw new ConfigError(issues);
 
   const port = Number(parsed.PORT ?? 3000);
   const { METRICS_PORT: metricsPort, TRUST_PROXY: trustProxy } = parsed;
@@ -102,7 +105,10 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     stagingBaseUrl: parsed.STAGING_BASE_URL,
     logLevel: parsed.LOG_LEVEL ?? 'info',
     corsOrigins: Object.freeze(splitList(parsed.CORS_ORIGINS)),
-    trustProxy: trustProxy && /^\d+$/.test(trustProxy) ? Number(trustProxy) : trustProxy,
+    trustProxy:
+      trustProxy && /^\d+$/.test(trustProxy)
+        ? Number(trustProxy)
+        : trustProxy && splitList(trustProxy).join(','),
     authFailuresPerMinute: Number(parsed.AUTH_FAILURES_PER_MINUTE ?? 300),
     keyRequestsPerMinute: Number(parsed.KEY_REQUESTS_PER_MINUTE ?? 0),
     bodyLimit: parseSize(parsed.BODY_LIMIT ?? '100kb'),

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { IsIn, IsOptional, Matches, registerDecorator } from 'class-validator';
+import { IsIn, Matches, registerDecorator } from 'class-validator';
 
 /** The levels of `LOG_LEVEL`, from least to most verbose. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose'] as const;
@@ -42,10 +42,13 @@ function isBaseUrl(text: string): boolean {
 /** Whether Express accepts the text for `trust proxy`: an address, a subnet or the name of a range. */
 function isProxy(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
-  const [address = '', prefix = '0', ...rest] = text.split('/');
+  const [address = '', prefix = '1', ...rest] = text.split('/');
   const bits = isIP(address) === 4 ? 32 : 128;
   return (
-    isIP(address) !== 0 && /^\d{1,3}$/.test(prefix) && Number(prefix) <= bits && rest.length === 0
+    isIP(address) !== 0 &&
+    /^[1-9]\d{0,2}$/.test(prefix) &&
+    Number(prefix) <= bits &&
+    rest.length === 0
   );
 }
 
@@ -59,61 +62,48 @@ export function splitList(text: string | undefined): string[] {
 
 /** The environment variables as text, each with its validation rule. docs/configuration.md describes them. */
 export class Environment {
-  @IsOptional()
   @Matches(/^\S+$/, { message: '$property must be an address or a host name' })
   HOST?: string;
 
-  @IsOptional()
   @IntegerInRange(0, 65535)
   PORT?: string;
 
-  @IsOptional()
   @IntegerInRange(0, 65535)
   METRICS_PORT?: string;
 
-  @IsOptional()
   @Check(
     (url) => /^sqlite:(?!:memory:|\/\/(?!\/))./.test(url) || /^postgres(ql)?:\/\/./.test(url),
     'must be sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>',
   )
   DATABASE_URL?: string;
 
-  @IsOptional()
   @IntegerInRange(2, 1000)
   DATABASE_POOL_SIZE?: string;
 
-  @IsOptional()
   @IntegerInRange(100, 60_000)
   DATABASE_CONNECT_TIMEOUT_MS?: string;
 
-  @IsOptional()
   @IntegerInRange(100, 60_000)
   DATABASE_QUERY_TIMEOUT_MS?: string;
 
-  @IsOptional()
   @IsIn(['auto', 'off'])
   MIGRATIONS?: 'auto' | 'off';
 
-  @IsOptional()
   @Check(
     (key) => key.length >= 32 && key.length <= 256 && TOKEN.test(key),
     'must be 32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only',
   )
   BOOTSTRAP_API_KEY?: string;
 
-  @IsOptional()
   @Check(isBaseUrl, 'must be an http or https URL whose path ends in /v1')
   PUBLIC_BASE_URL?: string;
 
-  @IsOptional()
   @Check(isBaseUrl, 'must be an http or https URL whose path ends in /v1')
   STAGING_BASE_URL?: string;
 
-  @IsOptional()
   @IsIn(LOG_LEVELS)
   LOG_LEVEL?: LogLevel;
 
-  @IsOptional()
   @Check(
     (origins) =>
       splitList(origins).every((origin) => isHttpUrl(origin) && new URL(origin).origin === origin),
@@ -121,30 +111,24 @@ export class Environment {
   )
   CORS_ORIGINS?: string;
 
-  @IsOptional()
   @Check(
     (hops) => /^\d{1,2}$/.test(hops) || splitList(hops).every(isProxy),
     'must be a number of proxies, or addresses and subnets separated by commas',
   )
   TRUST_PROXY?: string;
 
-  @IsOptional()
   @IntegerInRange(0, 1_000_000)
   AUTH_FAILURES_PER_MINUTE?: string;
 
-  @IsOptional()
   @IntegerInRange(0, 1_000_000)
   KEY_REQUESTS_PER_MINUTE?: string;
 
-  @IsOptional()
   @Matches(SIZE, { message: '$property must be a size like 100kb or 1mb' })
   BODY_LIMIT?: string;
 
-  @IsOptional()
   @IntegerInRange(1000, 3_600_000)
   KEEP_ALIVE_TIMEOUT_MS?: string;
 
-  @IsOptional()
   @IntegerInRange(0, 5_000)
   SHUTDOWN_DELAY_MS?: string;
 }

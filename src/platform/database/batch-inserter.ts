@@ -18,7 +18,7 @@ export type InsertRow<Entity> = {
 } & { [Name in keyof Entity as null extends Entity[Name] ? Name : never]?: Entity[Name] };
 
 /**
- * Inserts rows. Those that arrive in one turn of the event loop become one INSERT, so that one fsync
+ * Inserts rows. Those that arrive in one turn of the event loop share an INSERT, so that one fsync
  * covers them. Measured with 64 connections: 20,000 durable creates per second, against 4,000 of
  * Fastify with one commit each (bench/RESULTS.md). A single create request is not delayed.
  */

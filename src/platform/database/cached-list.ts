@@ -1,8 +1,11 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { coalesce } from './coalesce.js';
-import type { DatabaseMetrics, ListCacheMetrics } from './database-metrics.js';
+import type { DatabaseMetrics } from './database-metrics.js';
 import { withDeadline } from './deadline.js';
 import type { TableRevisionTracker } from './table-revision-tracker.js';
+
+/** The column types whose values the drivers return as they are. */
+const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double precision']);
 
 /**
  * A value computed from all rows of a table in id order, and cached until the table changes. It includes
@@ -13,29 +16,32 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   private cached: { readonly revision: number; readonly value: Value } | undefined;
   private pendingRevision: number | undefined;
   private readonly refresh = coalesce(() => this.rebuild());
-  private metrics: ListCacheMetrics | undefined;
 
   /** @param build computes the value from the rows */
   constructor(
     private readonly repository: Repository<Entity>,
     private readonly build: (rows: Entity[]) => Value,
     private readonly revisions: TableRevisionTracker,
-    private readonly databaseMetrics: DatabaseMetrics,
+    private readonly metrics: DatabaseMetrics,
   ) {}
 
   /** @throws {DatabaseUnavailableError} */
   get(): Value | Promise<Value> {
-    const revision = this.revisions.read(this.repository.metadata.tableName);
+    const revision = this.revisions.read(this.table);
     if (typeof revision !== 'number')
       return withDeadline(revision.then((read) => this.getForRevision(read)));
     const value = this.getForRevision(revision);
     return value instanceof Promise ? withDeadline(value) : value;
   }
 
+  /** The metadata exists once the DataSource is initialized. */
+  private get table(): string {
+    return this.repository.metadata.tableName;
+  }
+
   private getForRevision(revision: number): Value | Promise<Value> {
-    this.metrics ??= this.databaseMetrics.forListCache(this.repository.metadata.tableName);
     if (this.cached?.revision === revision) {
-      this.metrics.hits.inc();
+      this.metrics.listCacheHits.inc({ table: this.table });
       return this.cached.value;
     }
     this.pendingRevision = revision;
@@ -48,7 +54,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     // the change would be missed.
     const revision = this.pendingRevision!;
     if (this.cached?.revision === revision) return this.cached.value;
-    this.metrics?.misses.inc();
+    this.metrics.listCacheMisses.inc({ table: this.table });
     const value = this.build(await this.readRows());
     this.cached = { revision, value };
     return value;
@@ -56,17 +62,16 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
 
   /** Reads the rows without TypeORM's hydration, which takes twice the time for a large list. */
   private async readRows(): Promise<Entity[]> {
-    const { columns, tableName } = this.repository.metadata;
+    const { columns } = this.repository.metadata;
     const { driver } = this.repository.manager.dataSource;
     const selection = columns.map(
       ({ databaseName, propertyName }) => `"${databaseName}" AS "${propertyName}"`,
     );
     const rows: Record<string, unknown>[] = await this.repository.query(
-      `SELECT ${selection.join(', ')} FROM "${tableName}" ORDER BY "id"`,
+      `SELECT ${selection.join(', ')} FROM "${this.table}" ORDER BY "id"`,
     );
     const converted = columns.filter(
-      ({ transformer, type }) =>
-        transformer !== undefined || type === 'boolean' || type === Boolean,
+      ({ transformer, type }) => transformer !== undefined || !PLAIN_TYPES.has(type),
     );
     for (const row of rows) {
       for (const column of converted)

@@ -13,7 +13,7 @@ export const bigintTransformer: ValueTransformer = {
   from: (value: string | number | null) => (value === null ? null : Number(value)),
 };
 
-/** Stores a Date as milliseconds since 1970 UTC, which both databases store and compare alike. */
+/** Stores a Date as milliseconds since 1970 UTC, which both databases store and compare in the same way. */
 export const epochMillisTransformer: ValueTransformer = {
   to: (date: Date | null | undefined) => date?.getTime() ?? date,
   from: (time: number | string | null) => (time === null ? null : new Date(Number(time))),
@@ -32,7 +32,7 @@ export function IdColumn(constraintName: string): PropertyDecorator {
   });
 }
 
-/** The id column of a migration. SQLite assigns values only to a column of the type INTEGER, also of 64 bits. */
+/** The id column of a migration. SQLite assigns values only to a column of the type INTEGER, which has 64 bits, too. */
 export function idColumn({ dataSource }: QueryRunner, constraintName: string): TableColumnOptions {
   return {
     name: 'id',

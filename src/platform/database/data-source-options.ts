@@ -1,12 +1,11 @@
-import { createRequire } from 'node:module';
-import type { Client } from 'pg';
+import { Client } from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import type { DatabaseConfig } from '../config/config.js';
 
 /** How long a statement waits for the write lock of another process, in milliseconds. */
 export const SQLITE_BUSY_TIMEOUT_MS = 2_000;
 
-/** What the options take from the features: their entities and migrations. */
+/** The options that features contribute: their entities and migrations. */
 export type Schema = Required<Pick<DataSourceOptions, 'entities' | 'migrations'>>;
 
 /**
@@ -46,7 +45,7 @@ export function databaseOptions(
     // The pool replaces an idle connection that breaks; there is nothing to report.
     poolErrorHandler: () => undefined,
     extra: {
-      Client: createPgClientWithHardTimeout(),
+      Client: PgClientWithHardTimeout,
       keepAlive: true,
       // The server's timeout cancels the query; the client's, slightly later, detects a server that hangs.
       ...(queryTimeout && { statement_timeout: queryTimeout, query_timeout: queryTimeout + 200 }),
@@ -57,19 +56,15 @@ export function databaseOptions(
 /**
  * pg leaves a query that timed out pending on its connection, and the pool gives that connection to the
  * next query, which then waits for both. This client closes the connection, and the pool opens another.
- * pg is loaded only here, for PostgreSQL: it takes 5 MB of memory.
  */
-function createPgClientWithHardTimeout(): typeof Client {
-  const pg = createRequire(import.meta.url)('pg') as { Client: typeof Client };
-  return class extends pg.Client {
-    // The overloads of pg have no common signature.
-    override query(...parameters: any[]): any {
-      const result: unknown = (super.query as (...all: any[]) => unknown)(...parameters);
-      if (!(result instanceof Promise)) return result;
-      return result.catch((error: Error) => {
-        if (error.message === 'Query read timeout') this.connection.stream.destroy();
-        throw error;
-      });
-    }
-  };
+class PgClientWithHardTimeout extends Client {
+  // The overloads of pg have no common signature.
+  override query(...parameters: any[]): any {
+    const result: unknown = (super.query as (...all: any[]) => unknown)(...parameters);
+    if (!(result instanceof Promise)) return result;
+    return result.catch((error: Error) => {
+      if (error.message === 'Query read timeout') this.connection.stream.destroy();
+      throw error;
+    });
+  }
 }

@@ -38,8 +38,8 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   ) {}
 
   /**
-   * Registers a hook that runs once the database is reachable, before any request uses it. Call it before
-   * the application is initialized, as in `onModuleInit`.
+   * Registers a hook that runs once the database is reachable, before any request uses it, and again if
+   * a later hook fails. Call it before the application is initialized, as in `onModuleInit`.
    */
   onReady(hook: () => Promise<void>): void {
     this.readyHooks.push(hook);
@@ -50,11 +50,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     try {
       await this.open();
     } catch (error) {
-      const isTemporary =
-        this.config.database.type === 'sqlite'
-          ? isBusyError(error) || error instanceof SchemaOutdatedError
-          : isRetryable(error);
-      if (!isTemporary) throw this.toStartupError(error);
+      if (!this.isRetryable(error)) throw this.toStartupError(error);
       this.ready = this.retryConnect(error);
     }
   }
@@ -81,7 +77,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       try {
         return await this.open();
       } catch (reason) {
-        if (!isRetryable(reason)) throw this.toStartupError(reason);
+        if (!this.isRetryable(reason)) throw this.toStartupError(reason);
         error = reason;
       }
     }
@@ -89,6 +85,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
 
   private async open(): Promise<void> {
     await this.migrate();
+    if (this.shutdown.signal.aborted) return;
     // After an attempt whose hooks failed it is initialized already.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
     await this.dataSource.waitForLocksAsynchronously();
@@ -114,6 +111,15 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     }
   }
 
+  /** Only a lock or an outdated schema is worth waiting for on SQLite. */
+  private isRetryable(error: unknown): boolean {
+    const isUnavailable =
+      this.config.database.type === 'sqlite'
+        ? isBusyError(error)
+        : error instanceof DatabaseUnavailableError;
+    return isUnavailable || error instanceof SchemaOutdatedError;
+  }
+
   /** The message does not contain the URL of a server, which contains a password. */
   private toStartupError(error: unknown): Error {
     const { database } = this.config;
@@ -122,10 +128,6 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   }
 }
 
-function isRetryable(error: unknown): boolean {
-  return error instanceof DatabaseUnavailableError || error instanceof SchemaOutdatedError;
-}
-
 function getMessage(error: unknown): string {
-  return (getDriverError(error) as Error).message;
+  return ((getDriverError(error) ?? error) as Error).message;
 }

@@ -8,20 +8,14 @@ import { isPostgres } from './columns.js';
 import { getDriverErrorCode, isDataOrConstraintError } from './driver-errors.js';
 import { PetstoreDataSource } from './petstore-data-source.js';
 
-/** The metrics of the cached list of one table. */
-export interface ListCacheMetrics {
-  readonly hits: Counter.Internal;
-  readonly misses: Counter.Internal;
-}
-
 /** The metrics of the database: errors, the list cache, batches, and the connections to PostgreSQL. */
 @Injectable()
 export class DatabaseMetrics {
   /** The sizes of the batches of inserted rows, by table. */
   readonly batchSizes: Histogram<'table'>;
+  readonly listCacheHits: Counter<'table'>;
+  readonly listCacheMisses: Counter<'table'>;
   private readonly errors: Counter<'code'>;
-  private readonly hits: Counter<'table'>;
-  private readonly misses: Counter<'table'>;
 
   constructor(registry: MetricsRegistry, @InjectDataSource() dataSource: PetstoreDataSource) {
     const registers = [registry];
@@ -31,13 +25,13 @@ export class DatabaseMetrics {
       labelNames: ['code'],
       registers,
     });
-    this.hits = new Counter({
+    this.listCacheHits = new Counter({
       name: 'petstore_list_cache_hits_total',
       help: 'List requests served from the cache.',
       labelNames: ['table'],
       registers,
     });
-    this.misses = new Counter({
+    this.listCacheMisses = new Counter({
       name: 'petstore_list_cache_misses_total',
       help: 'Rebuilds of a cached list because its table may have changed.',
       labelNames: ['table'],
@@ -58,11 +52,6 @@ export class DatabaseMetrics {
   recordError(error: unknown): void {
     if (!isDataOrConstraintError(error))
       this.errors.inc({ code: getDriverErrorCode(error) || 'none' });
-  }
-
-  /** Returns the metrics of the cached list of a table. */
-  forListCache(table: string): ListCacheMetrics {
-    return { hits: this.hits.labels(table), misses: this.misses.labels(table) };
   }
 }
 

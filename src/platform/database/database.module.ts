@@ -8,6 +8,7 @@ import { HotPaths } from './hot-paths.js';
 import { PetstoreDataSource } from './petstore-data-source.js';
 import { TableRevisionTracker } from './table-revision-tracker.js';
 
+/** Provides the DataSource, the connection to the database and the hot paths to all modules. */
 @Global()
 @Module({
   providers: [DatabaseConnection, DatabaseMetrics, HotPaths, TableRevisionTracker],

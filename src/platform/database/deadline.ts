@@ -2,8 +2,8 @@ import { DatabaseUnavailableError } from './driver-errors.js';
 
 /**
  * How long a request waits for its key, and then for its other work in the database, in milliseconds:
- * it gets a response within 5 seconds. The timeouts of the pool would add up: for a query that other
- * requests share, for a connection and for a query of its own.
+ * it gets a response within 5 seconds. The timeouts of the pool can add up: waiting for a shared query, for
+ * a connection, then for its own query.
  */
 const QUERY_DEADLINE_MS = 2_300;
 

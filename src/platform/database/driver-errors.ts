@@ -35,7 +35,6 @@ const NO_CONNECTION =
  * @returns a DatabaseUnavailableError if the database is unavailable, otherwise the error itself
  */
 export function translateDriverError(error: unknown): unknown {
-  if (error instanceof DatabaseUnavailableError) return error;
   const code = getDriverErrorCode(error);
   const isUnavailable =
     code === ''

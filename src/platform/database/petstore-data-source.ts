@@ -3,7 +3,7 @@ import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSq
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { isPostgres } from './columns.js';
 import { SQLITE_BUSY_TIMEOUT_MS } from './data-source-options.js';
-import { translateDriverError } from './driver-errors.js';
+import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
 import { PgQueryRunner, SqliteQueryRunner } from './query-runners.js';
 
 /** The key of the advisory lock of the migrations, among all locks in a PostgreSQL database. */
@@ -25,7 +25,7 @@ export class SchemaOutdatedError extends Error {
  * migrates safely when several processes start at once.
  */
 export class PetstoreDataSource extends DataSource {
-  /** Is called with every error of the driver. */
+  /** Called with every error of the driver. */
   onDriverError: (error: unknown) => void = () => undefined;
 
   /** @throws {DatabaseUnavailableError} if the database cannot be reached */
@@ -77,7 +77,9 @@ export class PetstoreDataSource extends DataSource {
     this.getSqliteQueryRunner().lockTimeout = SQLITE_BUSY_TIMEOUT_MS;
   }
 
-  private readonly translateError = (error: unknown): unknown => {
+  /** Reports an error of the driver and returns the error to throw instead. */
+  readonly translateError = (error: unknown): unknown => {
+    if (error instanceof DatabaseUnavailableError) return error;
     this.onDriverError(error);
     return translateDriverError(error);
   };
@@ -101,7 +103,8 @@ export class PetstoreDataSource extends DataSource {
       await this.query('COMMIT');
       return migrations;
     } catch (error) {
-      await this.query('ROLLBACK');
+      // SQLite has already rolled back after some errors, such as a full disk.
+      await this.query('ROLLBACK').catch(() => undefined);
       throw error;
     } finally {
       await this.query('PRAGMA foreign_keys = ON');
@@ -114,8 +117,10 @@ export class PetstoreDataSource extends DataSource {
       await lockRunner.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
       return await this.runMigrations();
     } finally {
-      // The lock belongs to the connection, which goes back to the pool.
-      await lockRunner.query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK]);
+      // The lock belongs to the connection, which goes back to the pool unless it was lost.
+      await lockRunner
+        .query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK])
+        .catch(() => undefined);
       await lockRunner.release();
     }
   }

@@ -11,6 +11,7 @@ import { retryOnBusy } from './retry-on-busy.js';
 /** Returns the error to throw for one that the driver threw. */
 export type ErrorTranslator = (error: unknown) => unknown;
 
+/** Runs the statements of a SQLite database, on its only connection. */
 export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   /** How long a statement waits for the write lock of another process, in milliseconds. */
   lockTimeout = 0;
@@ -22,7 +23,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     super(driver);
   }
 
-  // The result is `any` in TypeORM, too.
+  // TypeORM declares the result as `any`, too.
   override async query(
     query: string,
     parameters?: any[],
@@ -40,6 +41,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   }
 }
 
+/** Runs statements on one connection of the PostgreSQL pool. */
 export class PgQueryRunner extends PostgresQueryRunner {
   constructor(
     driver: PostgresDriver,

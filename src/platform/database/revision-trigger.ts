@@ -4,8 +4,8 @@ import { isPostgres } from './columns.js';
 /**
  * Makes PostgreSQL increment the revision of a table with every statement that changes it, in the same
  * transaction. The row lock serializes the transactions that change the table, so a revision implies
- * every change up to it; ids alone do not, because transactions may commit in another order than they
- * got their ids. Call it in the migration of a table that has a `CachedList`. SQLite needs no trigger
+ * every change up to it; ids alone do not, because transactions may commit in a different order from
+ * their ids. Call it in the migration of a table that has a `CachedList`. SQLite needs no trigger
  * (see `TableRevisionTracker`).
  */
 export async function addRevisionTrigger(queryRunner: QueryRunner, table: string): Promise<void> {

@@ -1,7 +1,6 @@
 /**
  * Every error code of the API, with its HTTP status and its meaning. docs/errors.md and the OpenAPI
- * document show this table. The first row of a status is the code of every error with that status
- * that has no code of its own.
+ * document show this table. An error without a code of its own gets the first code of its status.
  */
 export const ERROR_CODES = {
   BAD_REQUEST: {
@@ -62,4 +61,5 @@ export const ERROR_CODES = {
   },
 } as const satisfies Record<string, { status: number; description: string }>;
 
+/** A code of {@link ERROR_CODES}. */
 export type ErrorCode = keyof typeof ERROR_CODES;

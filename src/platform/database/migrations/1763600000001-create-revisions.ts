@@ -1,7 +1,7 @@
 import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
 import { isPostgres } from '../columns.js';
 
-/** How often each tracked table was changed. PostgreSQL alone: SQLite counts its commits by itself. */
+/** Counts the changes of each tracked table. PostgreSQL only: SQLite counts its commits itself. */
 export class CreateRevisions1763600000001 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     if (!isPostgres(queryRunner.dataSource)) return;

@@ -53,7 +53,8 @@ function send(
 ): void {
   response.setHeader('ETag', etag);
   response.setHeader('Cache-Control', 'private, no-cache');
-  response.setHeader('Vary', 'Accept-Encoding');
+  // CORS may have added Origin.
+  response.vary('Accept-Encoding');
   if (matchesEtag(request.headers['if-none-match'], etag)) {
     response.statusCode = 304;
     response.end();

@@ -29,7 +29,7 @@ export function sendError(response: ServerResponse, { body, headers }: ErrorResp
   response.statusCode = body.status;
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
   // Set by a handler that failed after it had begun to describe its response.
-  for (const name of ['ETag', 'Content-Encoding', 'Vary']) response.removeHeader(name);
+  for (const name of ['ETag', 'Content-Encoding']) response.removeHeader(name);
   response.setHeader('Cache-Control', 'no-store');
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
   response.setHeader('Content-Length', Buffer.byteLength(text));

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** An open connection, with the responses to the two newest requests that arrived on it. */
+/** An open connection, with the responses to the two most recent requests that arrived on it. */
 export interface Connection extends Socket {
   requestCount: number;
   latestResponse?: ServerResponse;
@@ -12,6 +12,7 @@ export interface Connection extends Socket {
 export class Connections implements Iterable<Connection> {
   private readonly open = new Set<Connection>();
 
+  /** Tracks a connection until it closes. */
   add(connection: Connection): void {
     connection.requestCount = 0;
     this.open.add(connection);

@@ -6,7 +6,7 @@ import type { Express } from 'express';
  * every request and response, for which V8 discards their optimized shapes; with these classes the
  * call changes nothing.
  *
- * Measured per request of a Nest route: 32 us with them and 106 us without on Node 20; on Node 24 and
+ * Measured per request of a Nest route: 32 µs with them and 106 µs without on Node 20; on Node 24 and
  * 26 they save 7 to 8 percent. Every response is the same with and without them
  * (test/express-compat.test.ts).
  *

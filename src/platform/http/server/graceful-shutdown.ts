@@ -23,9 +23,9 @@ export async function closeGracefully(
   const deadline = Date.now() + SHUTDOWN_TIMEOUT_MS;
   if (!server.listening) return;
   await delay(shutdownDelay);
-  // `http.Server.close()` and `closeIdleConnections()` were tried: both also close connections whose
-  // request is on the wire or whose response is still being written. The `close()` that it inherits
-  // only stops listening.
+  // `http.Server.close()` and `closeIdleConnections()` are not used because they also close connections
+  // whose request is on the wire or whose response is still being written. The inherited `close()` only
+  // stops listening.
   const closed = new Promise<void>((resolve) => {
     TcpServer.prototype.close.call(server, () => resolve());
   });
@@ -39,7 +39,6 @@ export async function closeGracefully(
     if (Date.now() < drainDeadline) continue;
     for (const connection of connections) if (isIdle(connection)) connection.destroy();
   }
-  server.closeAllConnections();
   for (const connection of connections) connection.destroy();
   await closed;
 }

@@ -26,6 +26,9 @@ import {
 } from './server-options.js';
 import { handleUnmatchedRoutes } from './unmatched-routes.js';
 
+/** The status reported for a client that disconnected before the response, as in nginx. */
+const CLIENT_CLOSED_REQUEST = 499;
+
 const logger = new Logger('HttpAdapter');
 
 /** Express as a function, with what runs after its last route. */
@@ -37,8 +40,8 @@ type ExpressHandler = (
 
 /**
  * Nest's Express adapter on an HTTP server that responds with the Error body and a request id to
- * whatever Node would answer without a body: malformed HTTP, oversized headers, timeouts, an invalid
- * Host, an unsupported Expect, CONNECT. Its shutdown loses no request.
+ * everything Node would otherwise respond to without a body: malformed HTTP, oversized headers, timeouts,
+ * an invalid Host, an unsupported Expect, CONNECT. Its shutdown loses no request.
  */
 export class HttpAdapter extends ExpressAdapter {
   readonly connections = new Connections();
@@ -139,8 +142,8 @@ export class HttpAdapter extends ExpressAdapter {
     connection.previousResponse = connection.latestResponse;
     connection.latestResponse = response;
     connection.requestCount++;
-    // During shutdown only once the server no longer listens, or clients would just connect again.
-    // Node's `maxRequestsPerSocket` was tried: it responds 503 without a body to pipelined requests.
+    // During shutdown only after the server stops listening; otherwise clients would reconnect. Node's
+    // `maxRequestsPerSocket` is not used because it responds 503 without a body to pipelined requests.
     if (!this.httpServer.listening || connection.requestCount === MAX_REQUESTS_PER_CONNECTION)
       response.shouldKeepAlive = false;
     this.defaults.apply(request, response);
@@ -148,12 +151,13 @@ export class HttpAdapter extends ExpressAdapter {
     return true;
   }
 
-  /** Nest's response hook was tried: it does not see the responses to requests that never reach Express. */
+  /** Nest's response hook is not used because it does not see requests that never reach Express. */
   private observeResponse(request: IncomingMessage, response: ServerResponse): void {
     const startedAt = performance.now();
-    response.once('finish', () =>
-      this.notifyResponseListeners(request, response.statusCode, performance.now() - startedAt),
-    );
+    response.once('close', () => {
+      const status = response.writableEnded ? response.statusCode : CLIENT_CLOSED_REQUEST;
+      this.notifyResponseListeners(request, status, performance.now() - startedAt);
+    });
   }
 
   private notifyResponseListeners(...response: Parameters<ResponseListener>): void {

@@ -5,8 +5,8 @@ import {
   Inject,
   Injectable,
   Logger,
-  type OnApplicationBootstrap,
   type OnApplicationShutdown,
+  type OnModuleInit,
 } from '@nestjs/common';
 import { collectDefaultMetrics } from 'prom-client';
 import { CONFIG, type Config } from '../../config/config.js';
@@ -23,7 +23,7 @@ import { SERVER_OPTIONS } from './server-options.js';
  * and works while the database is unavailable.
  */
 @Injectable()
-export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutdown {
+export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger(MetricsServer.name);
   private readonly defaults: ResponseDefaults;
   private server: Server | undefined;
@@ -43,8 +43,12 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
     return `http://${host}:${address.port}/metrics`;
   }
 
-  /** @throws {Error} if the port cannot be used */
-  async onApplicationBootstrap(): Promise<void> {
+  /**
+   * Starts the listener, before the database is migrated.
+   *
+   * @throws {Error} if the port cannot be used
+   */
+  async onModuleInit(): Promise<void> {
     const { host, metricsPort } = this.config;
     if (metricsPort === undefined) return;
     collectDefaultMetrics({ register: this.registry });
@@ -59,7 +63,11 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
       ),
     );
     this.server.listen(metricsPort, host);
-    await once(this.server, 'listening');
+    await once(this.server, 'listening').catch((error: unknown) => {
+      throw new Error(`Failed to listen on METRICS_PORT: ${(error as Error).message}`, {
+        cause: error,
+      });
+    });
     this.logger.log(`Serving metrics on ${this.url}`);
   }
 

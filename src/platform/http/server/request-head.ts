@@ -20,7 +20,7 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
     return new ApiError('BAD_REQUEST', 'The request must have exactly one valid Host header.');
   const transferEncoding = headers['transfer-encoding'];
   if (transferEncoding === undefined) return undefined;
-  // RFC 9112, section 6.1: the end of such a request is a guess, and a proxy may guess differently.
+  // RFC 9112, section 6.1: the length of such a request is ambiguous, and a proxy may read it differently.
   if (httpVersionMinor === 0)
     return new ApiError('BAD_REQUEST', 'Transfer-Encoding is not allowed in HTTP/1.0.');
   const codings = transferEncoding

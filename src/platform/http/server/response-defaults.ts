@@ -24,6 +24,7 @@ export class ResponseDefaults {
     this.headers = [['Cache-Control', 'no-store'], ...apiSecurityHeaders(config)];
   }
 
+  /** Sets the request id and the default headers. */
   apply(request: IncomingMessage, response: ServerResponse): void {
     request.id = this.getRequestId(request);
     response.setHeader('X-Request-Id', request.id);

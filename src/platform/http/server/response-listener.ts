@@ -1,7 +1,7 @@
 import type { RequestInfo } from './route-label.js';
 
 /**
- * Is called when a response has been sent.
+ * Called when a response has been sent, or its client has disconnected.
  *
  * @param milliseconds since the headers of the request were parsed; undefined if they never were
  */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** What is known of a request: only the method and the id if its head was not valid HTTP. */
+/** The known parts of a request: not even a method if its head was not valid HTTP. */
 export type RequestInfo = Pick<IncomingMessage, 'id'> & {
   readonly method?: string | undefined;
   /** The route that Express matched. */
@@ -9,7 +9,7 @@ export type RequestInfo = Pick<IncomingMessage, 'id'> & {
 
 /**
  * Returns the pattern of the route of a request, such as `/v1/categories`, for logs and metrics: a
- * short list of values that contain nothing from the client.
+ * bounded set of values without client input.
  *
  * @param status the status of the response, if it is known
  * @returns `not_found` if no route matched; `unknown` if none was tried, as for the files of Swagger UI,

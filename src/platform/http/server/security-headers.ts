@@ -6,8 +6,8 @@ import type { Config } from '../../config/config.js';
 const HSTS_MAX_AGE = 31_536_000;
 
 /**
- * The security headers of every response, computed once: helmet takes 7 us per request to set the same.
- * JSON is not a page, so it may load nothing, be framed by nothing and have no other type. HSTS is
+ * The security headers of every response, computed once: calling helmet for every request costs 7 µs. JSON is
+ * not a page, so it may load nothing and must not be framed or sniffed. HSTS is
  * invalid over HTTP (RFC 6797, section 7.2), which the proxy terminates, so the public URL decides.
  */
 export function apiSecurityHeaders(

@@ -1,6 +1,6 @@
 import type { ServerOptions } from 'node:http';
 
-/** Requests on one connection: clients then spread over the instances, and a flood of pipelined requests ends. */
+/** Requests on one connection: clients then spread over the instances, and pipelined floods are bounded. */
 export const MAX_REQUESTS_PER_CONNECTION = 10_000;
 
 /** Header lines of a request. Beyond a thousand Node silently drops them, Authorization included. */

@@ -1,17 +1,17 @@
-import type { Express, Request, RequestHandler } from 'express';
+import type { Express, Request, RequestHandler, Response } from 'express';
 import { ApiError } from '../../errors/api-error.js';
 
 /**
- * Adds the responses for requests that match no operation, after all other routes: 405 with `Allow` if
- * the path supports other methods, otherwise 404, or 400 if the path cannot be decoded. Neither requires a key, because the OpenAPI document
- * lists the operations and is public.
+ * Registers fallback handlers for requests that match no operation: 405 with `Allow` if the path supports
+ * other methods, otherwise 404, or 400 if the path cannot be decoded. None requires a key, because the
+ * OpenAPI document lists the operations and is public. Call it after all routes are registered.
  */
 export function handleUnmatchedRoutes(app: Express): void {
-  for (const [path, methods] of getRoutes(app)) app.route(path).all(methodNotAllowed(methods));
-  app.use(routeNotFound);
+  for (const [path, methods] of getRoutes(app)) app.route(path).all(collectMethods(methods));
+  app.use(rejectUnmatched);
 }
 
-/** The methods of each path that the application has registered. */
+/** Returns the methods of each path that the application has registered. */
 function getRoutes({ router }: Express): Map<string, Set<string>> {
   const routes = new Map<string, Set<string>>();
   for (const { route } of router.stack) {
@@ -24,16 +24,24 @@ function getRoutes({ router }: Express): Map<string, Set<string>> {
   return routes;
 }
 
-function methodNotAllowed(methods: ReadonlySet<string>): RequestHandler {
-  const allow = [...methods].toSorted().join(', ');
-  return ({ method, path }) => {
-    throw new ApiError('METHOD_NOT_ALLOWED', `Method ${method} is not allowed for ${path}.`, {
-      Allow: allow,
-    });
+/** Several paths may match a request, such as `/pets/photos` and `/pets/:petId`. */
+function collectMethods(methods: ReadonlySet<string>): RequestHandler {
+  return (_request, { locals }: Response<unknown, Allowed>, next) => {
+    locals.allowed = new Set([...(locals.allowed ?? []), ...methods]);
+    next();
   };
 }
 
-function routeNotFound({ method, path }: Request): never {
+interface Allowed extends Record<string, unknown> {
+  allowed?: ReadonlySet<string>;
+}
+
+function rejectUnmatched({ method, path }: Request, { locals }: Response<unknown, Allowed>): never {
+  if (locals.allowed !== undefined) {
+    const message = `Method ${method} is not allowed for ${path}.`;
+    const allow = [...locals.allowed].toSorted().join(', ');
+    throw new ApiError('METHOD_NOT_ALLOWED', message, { Allow: allow });
+  }
   if (!isDecodable(path)) throw new ApiError('BAD_REQUEST', `Failed to decode the path ${path}.`);
   throw new ApiError('NOT_FOUND', `Route not found: ${method} ${path}.`);
 }

@@ -40,7 +40,7 @@ export class StrictValidationPipe extends ValidationPipe {
 
   /**
    * Does what Nest's pipe does with a body, without its checks for values that JSON cannot contain:
-   * 2.6 us instead of 5.7.
+   * 2.6 µs instead of 5.7.
    */
   private async toDto(value: object, dto: Type): Promise<object> {
     const body: object = plainToInstance(dto, value);
