@@ -53,8 +53,8 @@ function send(
 ): void {
   response.setHeader('ETag', etag);
   response.setHeader('Cache-Control', 'private, no-cache');
-  // CORS may have added Origin.
-  response.vary('Accept-Encoding');
+  // Appended, because CORS may have set Origin.
+  response.appendHeader('Vary', 'Accept-Encoding');
   if (matchesEtag(request.headers['if-none-match'], etag)) {
     response.statusCode = 304;
     response.end();
