@@ -3,8 +3,13 @@ import { readdir, readFile } from 'node:fs/promises';
 import { METHODS } from 'node:http';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Controller, Get } from '@nestjs/common';
 import type { OpenAPIObject } from '@nestjs/swagger';
+import { createApp } from '../src/app.js';
+import { FEATURES } from '../src/features.js';
+import { loadConfig } from '../src/platform/config/config.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
+import { Feature } from '../src/platform/feature.decorator.js';
 import { startApp, type TestApp } from './support/app.js';
 import { sendRequest } from './support/http-client.js';
 import { getProtectedRoutes, getRoutes, PUBLIC_PATHS, type Route } from './support/routes.js';
@@ -40,6 +45,22 @@ describe('Router', () => {
     app = await startApp();
   });
   afterAll(() => app.stop());
+
+  it('rejects two features with the same route at startup', async () => {
+    @Controller('categories')
+    class DuplicateController {
+      @Get()
+      list(): void {}
+    }
+    @Feature({
+      tag: { name: 'duplicate', description: 'An operation of this test.' },
+      controllers: [DuplicateController],
+    })
+    class DuplicateModule {}
+    const features = [DuplicateModule, ...FEATURES];
+    const other = await createApp(loadConfig({}), { features, logger: false });
+    await expect(other.init()).rejects.toThrow(/\/v1\/categories/);
+  });
 
   it('serves the public routes without a key', async () => {
     const routes = getRoutes(app).filter(({ path }) => PUBLIC_PATHS.has(path));

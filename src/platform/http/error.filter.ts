@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { sendError, toErrorResponse } from './responses/error-response.js';
 import { logFailedRequest } from './server/request-logger.js';
 
-/** Responds to every error: whatever was thrown becomes `{ code, message, status }`. */
+/** Responds to every error with the body `{ code, message, status }`. */
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   private readonly logger = new Logger(ErrorFilter.name);

@@ -11,7 +11,7 @@ export function handleUnmatchedRoutes(app: Express): void {
   app.use(rejectUnmatched);
 }
 
-/** Returns the methods of each path that the application has registered. */
+/** Returns the methods of each path that is registered. Nest has no public list of its routes; Express has. */
 function getRoutes({ router }: Express): Map<string, Set<string>> {
   const routes = new Map<string, Set<string>>();
   for (const { route } of router.stack) {
