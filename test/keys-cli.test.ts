@@ -182,7 +182,7 @@ describe('keys revoke', () => {
     const { id } = await findRecord(key);
     expect(await run('revoke', String(id))).toEqual({
       code: 0,
-      stdout: `Key ${id} is revoked.\n`,
+      stdout: `API key ${id} revoked.\n`,
       stderr: '',
     });
     expect(

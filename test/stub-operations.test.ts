@@ -71,7 +71,7 @@ describe('GET /v1/store/orders', () => {
       expect(status).toBe(isStub ? 501 : 200);
       expect(body).toEqual(
         isStub
-          ? { code: 'NOT_IMPLEMENTED', message: 'Store orders are not specified yet.', status: 501 }
+          ? { code: 'NOT_IMPLEMENTED', message: 'Not implemented.', status: 501 }
           : [],
       );
       expect(headers).not.toHaveProperty('deprecation');
