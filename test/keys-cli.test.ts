@@ -6,7 +6,7 @@ import type { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { buildOnce } from './support/build.js';
-import { type ProcessResult, runKeys } from './support/cli.js';
+import { type ProcessResult, runKeys, runMigrations } from './support/cli.js';
 import { waitFor } from './support/wait.js';
 
 // Every command runs in its own process, and the first one waits for the build.
@@ -129,17 +129,24 @@ describe('keys create', () => {
   it('migrates a new database', async () => {
     const fresh = await createDatabase();
     const options = { env: { DATABASE_URL: fresh.url }, cwd: directory };
-    expect(await runKeys(['list'], options)).toEqual({
-      code: 0,
-      stdout: 'No API keys found.\n',
-      stderr: '',
-    });
     expect((await runKeys(['create', 'first'], options)).stdout).toMatch(KEY_PATTERN);
     await fresh.drop();
   });
 });
 
 describe('keys list', () => {
+  it('reports that there are no keys', async () => {
+    const fresh = await createDatabase();
+    const options = { env: { DATABASE_URL: fresh.url }, cwd: directory };
+    expect(await runMigrations(['run'], options)).toMatchObject({ code: 0 });
+    expect(await runKeys(['list'], options)).toEqual({
+      code: 0,
+      stdout: 'No API keys found.\n',
+      stderr: '',
+    });
+    await fresh.drop();
+  });
+
   it('prints a row for each key, without keys or hashes', async () => {
     const expiring = await createKey('list-expiring', '--expires-in', '90d');
     const revoked = await createKey('list-revoked');
