@@ -70,9 +70,7 @@ describe('GET /v1/store/orders', () => {
       const { status, headers, body } = await send('GET', '/v1/store/orders');
       expect(status).toBe(isStub ? 501 : 200);
       expect(body).toEqual(
-        isStub
-          ? { code: 'NOT_IMPLEMENTED', message: 'Not implemented.', status: 501 }
-          : [],
+        isStub ? { code: 'NOT_IMPLEMENTED', message: 'Not implemented.', status: 501 } : [],
       );
       expect(headers).not.toHaveProperty('deprecation');
       expect(headers).not.toHaveProperty('sunset');

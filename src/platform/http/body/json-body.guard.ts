@@ -9,7 +9,7 @@ const CONTENT_TYPES = ['application/json'];
 const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
 
 /** The supported content codings. If Node.js has zstd, body-parser would decode that, too. */
-const CONTENT_ENCODINGS = ['gzip', 'deflate', 'br', 'identity'];
+const CONTENT_ENCODINGS = new Set(['gzip', 'deflate', 'br', 'identity']);
 
 /** The maximum nesting of arrays and objects. Code that walks through a body may then be recursive. */
 const MAX_DEPTH = 32;
@@ -76,7 +76,7 @@ export class JsonBodyGuard implements CanActivate {
       throw this.toApiError(parseError('entity.too.large'), request);
     }
     const { 'content-encoding': encoding = 'identity' } = request.headers;
-    if (!CONTENT_ENCODINGS.includes(encoding.toLowerCase()))
+    if (!CONTENT_ENCODINGS.has(encoding.toLowerCase()))
       throw this.toApiError(parseError('encoding.unsupported'), request);
     const response = context.switchToHttp().getResponse<Response>();
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
