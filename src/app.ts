@@ -4,7 +4,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
 import { FEATURES } from './features.js';
 import type { Config } from './platform/config/config.js';
-import { getFeature } from './platform/feature.decorator.js';
+import { getTags } from './platform/feature.decorator.js';
 import { corsOptions } from './platform/http/server/cors-options.js';
 import { HttpAdapter } from './platform/http/server/http.adapter.js';
 import { createRequestLogger } from './platform/http/server/request-logger.js';
@@ -47,8 +47,7 @@ export async function createApp(
   );
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
-  const tags = features.map((feature) => getFeature(feature).tag);
-  setupApiDocs(app, config, tags);
+  setupApiDocs(app, config, getTags(features));
   if (isLogged(config, 'debug')) adapter.onResponse(createRequestLogger());
   return app;
 }

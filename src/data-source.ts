@@ -22,9 +22,6 @@ export function collectSchema(features: readonly Type[]) {
 }
 
 /** Creates the DataSource of a command, of TypeORM's CLI or of a test; the caller initializes it. */
-export function createDataSource(
-  database: DatabaseConfig,
-  features: readonly Type[] = FEATURES,
-): PetstoreDataSource {
-  return new PetstoreDataSource(databaseOptions(database, collectSchema(features)));
+export function createDataSource(database: DatabaseConfig): PetstoreDataSource {
+  return new PetstoreDataSource(databaseOptions(database, collectSchema(FEATURES)));
 }

@@ -11,12 +11,12 @@ import {
   rm,
   writeFile,
 } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, delimiter, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { createDatabase } from './support/app.js';
+import { findFreePort } from './support/free-port.js';
 import { jsonHeaders, sendRequest } from './support/http-client.js';
 import { waitFor } from './support/wait.js';
 
@@ -208,15 +208,6 @@ class Container {
   }
 }
 
-async function getFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 describe('Dockerfile', () => {
   it('installs the dependencies before it copies the sources, so that Docker caches them', async () => {
     const [build = []] = await readStages();
@@ -322,14 +313,14 @@ describeImage('Image', () => {
   afterEach(() => Promise.all(containers.map((container) => container.stop())));
 
   async function start(env: Record<string, string> = {}): Promise<Container> {
-    const container = new Container(final, app, await getFreePort(), env);
+    const container = new Container(final, app, await findFreePort(), env);
     containers.push(container);
     await container.ready();
     return container;
   }
 
   it('serves requests, reports its health, creates keys and backups, and shuts down', async () => {
-    const metricsPort = await getFreePort();
+    const metricsPort = await findFreePort();
     const container = await start({ METRICS_PORT: String(metricsPort) });
     const { url } = container;
     expect(await container.isHealthy()).toBe(true);

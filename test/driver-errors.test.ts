@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { Controller, Get } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
@@ -12,21 +12,12 @@ import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { MetricsRegistry } from '../src/platform/metrics/metrics-registry.js';
 import { startApp, type TestApp } from './support/app.js';
+import { findFreePort } from './support/free-port.js';
 import { matchers } from './support/matchers.js';
 
 const { jest } = import.meta;
 expect.extend(matchers);
 afterEach(() => jest.restoreAllMocks());
-
-/** Returns a port that refuses connections. */
-async function findClosedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** Calls another service that does not respond, and the database. */
 @Controller('calls')
@@ -37,12 +28,12 @@ class CallsController {
 
   @Get('service')
   async callService(): Promise<void> {
-    await once(connect(await findClosedPort(), '127.0.0.1'), 'connect');
+    await once(connect(await findFreePort(), '127.0.0.1'), 'connect');
   }
 
   @Get('fetch')
   async fetchService(): Promise<void> {
-    await fetch(`http://127.0.0.1:${await findClosedPort()}`);
+    await fetch(`http://127.0.0.1:${await findFreePort()}`);
   }
 
   @Get('handled')

@@ -95,6 +95,18 @@ function create(count: number): Promise<number[]> {
   );
 }
 
+/** A create request whose body never ends. */
+const incompleteCreate = (): Buffer =>
+  rawRequest({
+    method: 'POST',
+    headers: [
+      `Authorization: Bearer ${app.key}`,
+      'Content-Type: application/json',
+      'Content-Length: 99',
+    ],
+    body: '{"name"',
+  });
+
 describe('GET /metrics', () => {
   it('requires no key, on a port of its own', async () => {
     expect((await sendRequest(url)).status).toBe(200);
@@ -241,17 +253,7 @@ describe('GET /metrics', () => {
     const aborted = duration('count', 'POST', '/v1/categories', 499);
     const before = (await scrape()).get(aborted) ?? 0;
     const connection = await RawConnection.open(app.url);
-    connection.send(
-      rawRequest({
-        method: 'POST',
-        headers: [
-          `Authorization: Bearer ${app.key}`,
-          'Content-Type: application/json',
-          'Content-Length: 99',
-        ],
-        body: '{"name"',
-      }),
-    );
+    connection.send(incompleteCreate());
     await waitFor(inFlight, (count) => count === 1, 5_000);
     connection.reset();
     const after = await waitFor(
@@ -264,17 +266,8 @@ describe('GET /metrics', () => {
 
   it('tracks requests in flight, including those aborted by the client', async () => {
     expect(await inFlight()).toBe(0);
-    const half = rawRequest({
-      method: 'POST',
-      headers: [
-        `Authorization: Bearer ${app.key}`,
-        'Content-Type: application/json',
-        'Content-Length: 99',
-      ],
-      body: '{"name"',
-    });
     const waiting = await Promise.all([1, 2, 3].map(() => RawConnection.open(app.url)));
-    for (const connection of waiting) connection.send(half);
+    for (const connection of waiting) connection.send(incompleteCreate());
     await waitFor(inFlight, (count) => count === 3, 5_000);
     for (const connection of waiting) connection.reset();
     await waitFor(inFlight, (count) => count === 0, 5_000);

@@ -2,11 +2,11 @@
 import { existsSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
 import { Command, InvalidArgumentError } from 'commander';
-import { createDataSource } from '../data-source.js';
 import { ApiKey } from '../platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../platform/auth/api-keys.service.js';
 import { loadConfig } from '../platform/config/config.js';
 import { runCommand } from './command.js';
+import { withDataSource } from './with-data-source.js';
 
 /** The units of a duration, in milliseconds. */
 const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
@@ -79,15 +79,11 @@ async function withKeys(
   // better-sqlite3 would create the file.
   if (!mayMigrate && database.type === 'sqlite' && !existsSync(database.file))
     throw new Error(`The database ${database.file} does not exist.`);
-  const dataSource = createDataSource(database);
-  await dataSource.initialize();
-  try {
+  await withDataSource(database, async (dataSource) => {
     if (mayMigrate) await dataSource.migrate();
     else await dataSource.requireCurrentSchema();
     await action(new ApiKeysService(dataSource.getRepository(ApiKey)));
-  } finally {
-    await dataSource.destroy();
-  }
+  });
 }
 
 function parseName(name: string): string {

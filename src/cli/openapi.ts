@@ -4,15 +4,15 @@ import { pathToFileURL } from 'node:url';
 import { createApp } from '../app.js';
 import { FEATURES } from '../features.js';
 import { loadConfig } from '../platform/config/config.js';
-import { getFeature } from '../platform/feature.decorator.js';
+import { getTags } from '../platform/feature.decorator.js';
 import { createDocument } from '../platform/openapi/openapi-document.js';
 
 /** Renders the document of the default configuration, with sorted keys, so that diffs are small. */
 export async function renderDocument(): Promise<string> {
   const config = loadConfig({});
   const app = await createApp(config, { logger: false });
-  const tags = FEATURES.map((feature) => getFeature(feature).tag);
-  return `${JSON.stringify(sortKeys(createDocument(app, config, tags)), null, 2)}\n`;
+  const document = createDocument(app, config, getTags(FEATURES));
+  return `${JSON.stringify(sortKeys(document), null, 2)}\n`;
 }
 
 function sortKeys(value: unknown): unknown {

@@ -28,6 +28,11 @@ export function Feature({
   );
 }
 
+/** Returns the tags of features. */
+export function getTags(features: readonly Type[]): FeatureMetadata['tag'][] {
+  return features.map((feature) => getFeature(feature).tag);
+}
+
 /**
  * Returns what a feature declares.
  *

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../config/config.js';
 import { extractBearerToken } from './api-key.guard.js';
+import { hashKey } from './api-keys.service.js';
 import { isPublic } from './public.decorator.js';
 import { RateLimiter } from './rate-limiter.js';
 
@@ -31,7 +31,7 @@ export class ApiKeyRateLimitGuard implements CanActivate {
     const http = context.switchToHttp();
     const key = extractBearerToken(http.getRequest<Request>())!;
     // The limiter stores a hash: the key itself stays in the key cache only.
-    const headers = await limiter.consume(createHash('sha256').update(key).digest('hex'));
+    const headers = await limiter.consume(hashKey(key));
     const response = http.getResponse<Response>();
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     return true;

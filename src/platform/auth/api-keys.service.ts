@@ -161,6 +161,7 @@ export class ApiKeysService implements OnApplicationShutdown {
   }
 }
 
-function hashKey(key: string): string {
+/** Returns the SHA-256 of a key, in lower-case hex. */
+export function hashKey(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
