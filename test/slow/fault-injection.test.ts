@@ -15,10 +15,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
-import { LoadGenerator } from './support/load-generator.js';
-import { ServiceProcess } from './support/service-process.js';
-import { waitFor } from './support/wait.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from '../support/http-client.js';
+import { LoadGenerator } from '../support/load-generator.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { waitFor } from '../support/wait.js';
 
 // The first start includes compilation.
 import.meta.jest.setTimeout(90_000);

@@ -15,10 +15,10 @@ import { tmpdir } from 'node:os';
 import { basename, delimiter, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
-import { createDatabase } from './support/app.js';
-import { findFreePort } from './support/free-port.js';
-import { jsonHeaders, sendRequest } from './support/http-client.js';
-import { waitFor } from './support/wait.js';
+import { createDatabase } from '../support/app.js';
+import { findFreePort } from '../support/free-port.js';
+import { jsonHeaders, sendRequest } from '../support/http-client.js';
+import { waitFor } from '../support/wait.js';
 
 /** Skipped by default, because it installs every package again. `.ci/run` enables it. */
 const describeImage = process.env['TEST_IMAGE'] === '1' ? describe : describe.skip;

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
-import { sendRequest, jsonHeaders } from './support/http-client.js';
-import { type PostgresServer, startPostgres } from './support/postgres.js';
-import { ServiceProcess } from './support/service-process.js';
+import { sendRequest, jsonHeaders } from '../support/http-client.js';
+import { type PostgresServer, startPostgres } from '../support/postgres.js';
+import { ServiceProcess } from '../support/service-process.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const KEY = 'a-key-of-the-generator-test-0123456789';

@@ -4,16 +4,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
-import { ApiKey } from '../src/platform/auth/api-key.entity.js';
-import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
-import { createDataSource } from '../src/data-source.js';
-import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
-import { LoadGenerator, type Row } from './support/load-generator.js';
-import { type PostgresServer, startPostgres } from './support/postgres.js';
-import { freeze, kill, restart } from './support/postgres-faults.js';
-import { ServiceProcess } from './support/service-process.js';
-import { ChaosProxy } from './support/chaos-proxy.js';
-import { waitFor } from './support/wait.js';
+import { ApiKey } from '../../src/platform/auth/api-key.entity.js';
+import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
+import { createDataSource } from '../../src/data-source.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from '../support/http-client.js';
+import { LoadGenerator, type Row } from '../support/load-generator.js';
+import { type PostgresServer, startPostgres } from '../support/postgres.js';
+import { freeze, kill, restart } from '../support/postgres-faults.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { ChaosProxy } from '../support/chaos-proxy.js';
+import { waitFor } from '../support/wait.js';
 
 // Covers outages and recovery; the first start includes compilation.
 import.meta.jest.setTimeout(90_000);

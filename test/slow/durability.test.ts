@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
-import { LoadGenerator, type Row } from './support/load-generator.js';
-import { RawConnection, rawRequest } from './support/raw-connection.js';
-import { ServiceProcess } from './support/service-process.js';
-import { waitFor } from './support/wait.js';
+import { type HttpResponse, sendRequest, jsonHeaders } from '../support/http-client.js';
+import { LoadGenerator, type Row } from '../support/load-generator.js';
+import { RawConnection, rawRequest } from '../support/raw-connection.js';
+import { ServiceProcess } from '../support/service-process.js';
+import { waitFor } from '../support/wait.js';
 
 // The first start includes compilation; later tests kill and restart the service many times.
 import.meta.jest.setTimeout(180_000);
