@@ -1,17 +1,13 @@
 import type { Server } from 'node:http';
 import { Server as TcpServer } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { type Connections, isIdle } from './connections.js';
-
-/** How long requests that are already on the wire may still arrive, in milliseconds. */
-const DRAIN_GRACE_PERIOD_MS = 500;
-/** The time from the start of the shutdown until open connections are closed, in milliseconds. */
-const SHUTDOWN_TIMEOUT_MS = 8_000;
+import type { ServerTimeouts } from './server-options.js';
 
 /**
  * Closes an HTTP server without losing a request: it refuses new connections after a delay, responds
- * with `Connection: close` to requests in flight and to those that arrive within
- * `DRAIN_GRACE_PERIOD_MS`, then closes idle connections. After `SHUTDOWN_TIMEOUT_MS` it closes all.
+ * with `Connection: close` to requests in flight and to those that arrive within the grace period, then
+ * closes idle connections. After the shutdown timeout it closes all.
  *
  * @param shutdownDelay milliseconds until new connections are refused
  */
@@ -19,8 +15,9 @@ export async function closeGracefully(
   server: Server,
   connections: Connections,
   shutdownDelay: number,
+  timeouts: Pick<ServerTimeouts, 'drainGracePeriod' | 'shutdown'>,
 ): Promise<void> {
-  const deadline = Date.now() + SHUTDOWN_TIMEOUT_MS;
+  const deadline = Date.now() + timeouts.shutdown;
   if (!server.listening) return;
   await delay(shutdownDelay);
   // `http.Server.close()` and `closeIdleConnections()` are not used because they also close connections
@@ -33,9 +30,12 @@ export async function closeGracefully(
     if (latestResponse !== undefined && !latestResponse.headersSent)
       latestResponse.shouldKeepAlive = false;
   }
-  const drainDeadline = Date.now() + DRAIN_GRACE_PERIOD_MS;
+  const drainDeadline = Date.now() + timeouts.drainGracePeriod;
   while (connections.size > 0 && Date.now() < deadline) {
     await delay(20);
+    // Timers run before sockets are read. A request may have arrived while the event loop was blocked, by
+    // a slow commit for example: it must be read before its connection counts as idle.
+    await setImmediate();
     if (Date.now() < drainDeadline) continue;
     for (const connection of connections) if (isIdle(connection)) connection.destroy();
   }

@@ -22,7 +22,8 @@ import type { ResponseListener } from './response-listener.js';
 import {
   MAX_REQUESTS_PER_CONNECTION,
   SERVER_OPTIONS,
-  SOCKET_TIMEOUT_MS,
+  SERVER_TIMEOUTS,
+  type ServerTimeouts,
 } from './server-options.js';
 import { handleUnmatchedRoutes } from './unmatched-routes.js';
 
@@ -47,12 +48,15 @@ export class HttpAdapter extends ExpressAdapter {
   readonly connections = new Connections();
   private readonly defaults: ResponseDefaults;
   private readonly responseListeners: ResponseListener[] = [];
+  private readonly timeouts: ServerTimeouts;
 
+  /** @param timeouts overrides, for tests */
   constructor(
     private readonly config: Pick<
       Config,
       'bootstrapApiKey' | 'keepAliveTimeout' | 'publicBaseUrl' | 'shutdownDelay' | 'trustProxy'
     >,
+    timeouts: Partial<ServerTimeouts> = {},
   ) {
     const app = express();
     app.disable('x-powered-by');
@@ -61,6 +65,7 @@ export class HttpAdapter extends ExpressAdapter {
     if (config.trustProxy !== undefined) app.set('trust proxy', config.trustProxy);
     super(app);
     this.defaults = new ResponseDefaults(config);
+    this.timeouts = { ...SERVER_TIMEOUTS, ...timeouts };
   }
 
   override initHttpServer(): void {
@@ -82,7 +87,7 @@ export class HttpAdapter extends ExpressAdapter {
           this.writeRawResponse(connection, response, request),
         ),
       );
-    this.httpServer.timeout = SOCKET_TIMEOUT_MS;
+    this.httpServer.timeout = this.timeouts.socket;
     // A client that half-closes after sending still receives the response. Node has no documented
     // option for it: `allowHalfOpen` of net.Server is always on, and without this field http.Server
     // aborts the request all the same.
@@ -108,13 +113,20 @@ export class HttpAdapter extends ExpressAdapter {
   }
 
   override async close(): Promise<void> {
-    await closeGracefully(this.httpServer, this.connections, this.config.shutdownDelay);
+    const { httpServer, connections, config, timeouts } = this;
+    await closeGracefully(httpServer, connections, config.shutdownDelay, timeouts);
   }
 
   /** The options of Node's HTTP server. */
   protected serverOptions(app: Express): ServerOptions {
-    const { keepAliveTimeout } = this.config;
-    return { ...SERVER_OPTIONS, keepAliveTimeout, ...expressPrototypes(app) };
+    return {
+      ...SERVER_OPTIONS,
+      keepAliveTimeout: this.config.keepAliveTimeout,
+      headersTimeout: this.timeouts.headers,
+      requestTimeout: this.timeouts.request,
+      connectionsCheckingInterval: this.timeouts.checkInterval,
+      ...expressPrototypes(app),
+    };
   }
 
   private handleRequest(request: IncomingMessage, response: ServerResponse): void {

@@ -6,17 +6,28 @@ export const MAX_REQUESTS_PER_CONNECTION = 10_000;
 /** Header lines of a request. Beyond a thousand Node silently drops them, Authorization included. */
 export const MAX_HEADERS = 100;
 
-/** How long a client may go without reading any of its response, in milliseconds. */
-export const SOCKET_TIMEOUT_MS = 30_000;
-
-/** The fixed limits of Node's HTTP server, in milliseconds and bytes. `KEEP_ALIVE_TIMEOUT_MS` sets the idle timeout. */
-export const SERVER_OPTIONS = {
-  /** The time to receive the headers, and the whole request. */
-  headersTimeout: 5_000,
-  requestTimeout: 10_000,
+/** The fixed timeouts of the HTTP server, in milliseconds. `KEEP_ALIVE_TIMEOUT_MS` sets the idle timeout. */
+export const SERVER_TIMEOUTS = {
+  /** The time to receive the headers of a request. */
+  headers: 5_000,
+  /** The time to receive a whole request. */
+  request: 10_000,
   /** How often both are checked. Node's default of 30 s would triple them. */
-  connectionsCheckingInterval: 1_000,
-  /** The request line and the headers together, as Node counts them. */
+  checkInterval: 1_000,
+  /** How long a client may go without reading any of its response. */
+  socket: 30_000,
+  /** How long requests that are already on the wire may still arrive during shutdown. */
+  drainGracePeriod: 500,
+  /** The time from the start of the shutdown until open connections are closed. */
+  shutdown: 8_000,
+};
+
+/** The timeouts of the HTTP server, in milliseconds. */
+export type ServerTimeouts = typeof SERVER_TIMEOUTS;
+
+/** The other fixed options of Node's HTTP server. */
+export const SERVER_OPTIONS = {
+  /** Bytes of the request line and the headers together, as Node counts them. */
   maxHeaderSize: 16 * 1024,
   // Node would respond 400 without a body; `validateRequestHead` responds with one.
   requireHostHeader: false,
