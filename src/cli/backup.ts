@@ -14,7 +14,7 @@ import Database from 'better-sqlite3';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { loadConfig } from '../platform/config/config.js';
-import { runCommand } from './command.js';
+import { isMain, runCommand } from './command.js';
 
 /** The pages of 4 KiB copied between two updates of the progress bar. */
 const PAGES_PER_STEP = 2_000;
@@ -24,14 +24,17 @@ const BUSY_TIMEOUT_MS = 10_000;
 /** The number of rows of each table, by its name. */
 type RowCounts = Readonly<Record<string, number>>;
 
-const program = new Command('backup')
-  .description(
-    'Copy the SQLite database of DATABASE_URL, also while the service writes to it, and verify the copy',
-  )
-  .argument('<file>', 'Destination; an existing file is never overwritten')
-  .action(backup);
-
-await runCommand(program, 'Backup failed.');
+/** Runs the command. */
+export async function main(args: readonly string[]): Promise<void> {
+  const program = new Command('backup')
+    .description(
+      'Copy the SQLite database of DATABASE_URL, also while the service writes to it, and verify the copy',
+    )
+    .argument('<file>', 'Destination; an existing file is never overwritten')
+    .exitOverride()
+    .action(backup);
+  await runCommand(program, args, 'Backup failed.');
+}
 
 async function backup(file: string): Promise<void> {
   const { database } = loadConfig();
@@ -165,3 +168,5 @@ function sync(path: string): void {
     closeSync(descriptor);
   }
 }
+
+if (isMain(import.meta)) await main(process.argv.slice(2));

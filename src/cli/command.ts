@@ -1,16 +1,33 @@
-import type { Command } from 'commander';
+import { realpathSync } from 'node:fs';
+import { type Command, CommanderError } from 'commander';
 import { ConfigError, loadEnvFile } from '../platform/config/config.js';
+
+/** Whether Node was started with a module. `import.meta.main` replaces it from Node 24.2. */
+export function isMain({ filename }: ImportMeta): boolean {
+  const [, script] = process.argv;
+  return script !== undefined && realpathSync(script) === filename;
+}
 
 /**
  * Runs a command: loads `.env`, and on an error prints it and sets the exit code 1.
  *
+ * @param args the arguments of the command, without the path of the script
  * @param failure a sentence to print after the error
  */
-export async function runCommand(command: Command, failure?: string): Promise<void> {
+export async function runCommand(
+  command: Command,
+  args: readonly string[],
+  failure?: string,
+): Promise<void> {
   try {
     loadEnvFile();
-    await command.parseAsync();
+    await command.parseAsync(args, { from: 'user' });
   } catch (error) {
+    // Commander has printed the error, or the help.
+    if (error instanceof CommanderError) {
+      process.exitCode = error.exitCode;
+      return;
+    }
     const message =
       error instanceof ConfigError ? error.message : `error: ${getMessage(error as Error)}`;
     process.stderr.write(`${message}\n${failure === undefined ? '' : `${failure}\n`}`);

@@ -6,20 +6,25 @@ import { Command } from 'commander';
 import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral } from 'typeorm';
 import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
-import { runCommand } from './command.js';
+import { isMain, runCommand } from './command.js';
 
 const BATCH_SIZE = 1_000;
 
-const program = new Command('db:copy')
-  .description('Copy all data (including ids and API keys) in one transaction and verify the copy')
-  .requiredOption('--from <url>', 'sqlite:<file>; stop the service that uses it first')
-  .requiredOption(
-    '--to <url>',
-    'postgres://<user>:<password>@<host>:<port>/<database>, which must be empty',
-  )
-  .action(copy);
-
-await runCommand(program, 'Copy failed.');
+/** Runs the command. */
+export async function main(args: readonly string[]): Promise<void> {
+  const program = new Command('db:copy')
+    .description(
+      'Copy all data (including ids and API keys) in one transaction and verify the copy',
+    )
+    .requiredOption('--from <url>', 'sqlite:<file>; stop the service that uses it first')
+    .requiredOption(
+      '--to <url>',
+      'postgres://<user>:<password>@<host>:<port>/<database>, which must be empty',
+    )
+    .exitOverride()
+    .action(copy);
+  await runCommand(program, args, 'Copy failed.');
+}
 
 async function copy({ from, to }: { from: string; to: string }): Promise<void> {
   if (!from.startsWith('sqlite:') || !/^postgres(ql)?:/.test(to)) {
@@ -141,3 +146,5 @@ async function compare(
 function plain(rows: ObjectLiteral[]): ObjectLiteral[] {
   return rows.map((row) => ({ ...row }));
 }
+
+if (isMain(import.meta)) await main(process.argv.slice(2));

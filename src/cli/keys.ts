@@ -1,68 +1,70 @@
 /** `npm run keys -- create | list | revoke`: manages the API keys of the configured database. */
+import { Console } from 'node:console';
 import { existsSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
 import { Command, InvalidArgumentError } from 'commander';
 import { ApiKey } from '../platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../platform/auth/api-keys.service.js';
 import { loadConfig } from '../platform/config/config.js';
-import { runCommand } from './command.js';
+import { isMain, runCommand } from './command.js';
 import { withDataSource } from './with-data-source.js';
 
 /** The units of a duration, in milliseconds. */
 const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
 
-// Standard output is for scripts.
-Logger.overrideLogger(['fatal', 'error', 'warn']);
+/** Runs the command. */
+export async function main(args: readonly string[]): Promise<void> {
+  // Standard output is for scripts.
+  Logger.overrideLogger(['fatal', 'error', 'warn']);
+  const program = new Command('keys').description('Manage API keys').exitOverride();
+  program
+    .command('create')
+    .description('Create an API key and print it to stdout (shown only once)')
+    .argument('<name>', 'Name of the client', parseName)
+    .option('--expires-in <duration>', 'Lifetime, such as 30m, 12h, 90d, 4w or 1y', parseDuration)
+    .action(createKey);
+  program.command('list').description('List API keys (metadata only)').action(listKeys);
+  program
+    .command('revoke')
+    .description('Revoke an API key (effective within 2 seconds)')
+    .argument('<id>', 'Id of the key, as shown by list', parseId)
+    .action(revokeKey);
+  await runCommand(program, args);
+}
 
-const program = new Command('keys').description('Manage API keys');
-
-program
-  .command('create')
-  .description('Create an API key and print it to stdout (shown only once)')
-  .argument('<name>', 'Name of the client', parseName)
-  .option('--expires-in <duration>', 'Lifetime, such as 30m, 12h, 90d, 4w or 1y', parseDuration)
-  .action(async (name: string, { expiresIn }: { expiresIn?: number }) => {
-    await withKeys('migrate', async (keys) => {
-      const expiresAt = expiresIn === undefined ? null : new Date(Date.now() + expiresIn);
-      const { key } = await keys.create(name, expiresAt);
-      process.stdout.write(`${key}\n`);
-    });
+async function createKey(name: string, { expiresIn }: { expiresIn?: number }): Promise<void> {
+  await withKeys('migrate', async (keys) => {
+    const expiresAt = expiresIn === undefined ? null : new Date(Date.now() + expiresIn);
+    const { key } = await keys.create(name, expiresAt);
+    process.stdout.write(`${key}\n`);
   });
+}
 
-program
-  .command('list')
-  .description('List API keys (metadata only)')
-  .action(async () => {
-    await withKeys('require-current-schema', async (keys) => {
-      const rows = (await keys.list()).map(
-        ({ id, name, createdAt, expiresAt, revokedAt, lastUsedAt }) => [
-          id,
-          {
-            name,
-            created: formatMinute(createdAt),
-            expires: formatMinute(expiresAt),
-            revoked: formatMinute(revokedAt),
-            'last used': formatMinute(lastUsedAt),
-          },
-        ],
-      );
-      if (rows.length === 0) process.stdout.write('No API keys found.\n');
-      else console.table(Object.fromEntries(rows));
-    });
+async function listKeys(): Promise<void> {
+  await withKeys('require-current-schema', async (keys) => {
+    const rows = (await keys.list()).map(
+      ({ id, name, createdAt, expiresAt, revokedAt, lastUsedAt }) => [
+        id,
+        {
+          name,
+          created: formatMinute(createdAt),
+          expires: formatMinute(expiresAt),
+          revoked: formatMinute(revokedAt),
+          'last used': formatMinute(lastUsedAt),
+        },
+      ],
+    );
+    if (rows.length === 0) process.stdout.write('No API keys found.\n');
+    else new Console(process.stdout).table(Object.fromEntries(rows));
   });
+}
 
-program
-  .command('revoke')
-  .description('Revoke an API key (effective within 2 seconds)')
-  .argument('<id>', 'Id of the key, as shown by list', parseId)
-  .action(async (id: number) => {
-    await withKeys('require-current-schema', async (keys) => {
-      if (!(await keys.revoke(id))) throw new Error(`API key ${id} not found or already revoked.`);
-      process.stdout.write(`API key ${id} revoked.\n`);
-    });
+async function revokeKey(id: number): Promise<void> {
+  await withKeys('require-current-schema', async (keys) => {
+    if (!(await keys.revoke(id))) throw new Error(`API key ${id} not found or already revoked.`);
+    process.stdout.write(`API key ${id} revoked.\n`);
   });
-
-await runCommand(program);
+}
 
 /**
  * Runs an action on the keys of the configured database.
@@ -112,3 +114,5 @@ function parseId(id: string): number {
 function formatMinute(date: Date | null): string {
   return date?.toISOString().slice(0, 16).replace('T', ' ') ?? '';
 }
+
+if (isMain(import.meta)) await main(process.argv.slice(2));

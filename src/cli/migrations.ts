@@ -1,30 +1,35 @@
 /** `npm run migration:run` and `migration:revert`: migrates the configured database explicitly. */
 import { Command } from 'commander';
 import { loadConfig } from '../platform/config/config.js';
-import { runCommand } from './command.js';
+import { isMain, runCommand } from './command.js';
 import { withDataSource } from './with-data-source.js';
 
-const program = new Command('migrations').description('Migrate the database schema');
+/** Runs the command. */
+export async function main(args: readonly string[]): Promise<void> {
+  const program = new Command('migrations')
+    .description('Migrate the database schema')
+    .exitOverride();
+  program.command('run').description('Apply all pending migrations').action(runMigrations);
+  program
+    .command('revert')
+    .description('Revert the last applied migration')
+    .action(revertMigration);
+  await runCommand(program, args);
+}
 
-program
-  .command('run')
-  .description('Apply all pending migrations')
-  .action(async () => {
-    await withDataSource(loadConfig().database, async (dataSource) => {
-      const applied = await dataSource.migrate();
-      for (const { name } of applied) process.stdout.write(`Applied migration ${name}\n`);
-      if (applied.length === 0) process.stdout.write('No migrations are pending.\n');
-    });
+async function runMigrations(): Promise<void> {
+  await withDataSource(loadConfig().database, async (dataSource) => {
+    const applied = await dataSource.migrate();
+    for (const { name } of applied) process.stdout.write(`Applied migration ${name}\n`);
+    if (applied.length === 0) process.stdout.write('No migrations are pending.\n');
   });
+}
 
-program
-  .command('revert')
-  .description('Revert the last applied migration')
-  .action(async () => {
-    await withDataSource(loadConfig().database, async (dataSource) => {
-      await dataSource.undoLastMigration();
-      process.stdout.write('Reverted the last migration\n');
-    });
+async function revertMigration(): Promise<void> {
+  await withDataSource(loadConfig().database, async (dataSource) => {
+    await dataSource.undoLastMigration();
+    process.stdout.write('Reverted the last migration\n');
   });
+}
 
-await runCommand(program);
+if (isMain(import.meta)) await main(process.argv.slice(2));

@@ -1,11 +1,11 @@
 /** `npm run openapi`: writes `openapi.json`, the OpenAPI document of the code. */
 import { writeFile } from 'node:fs/promises';
-import { pathToFileURL } from 'node:url';
 import { createApp } from '../app.js';
 import { FEATURES } from '../features.js';
 import { loadConfig } from '../platform/config/config.js';
 import { getTags } from '../platform/feature.decorator.js';
 import { createDocument } from '../platform/openapi/openapi-document.js';
+import { isMain } from './command.js';
 
 /** Renders the document of the default configuration, with sorted keys, so that diffs are small. */
 export async function renderDocument(): Promise<string> {
@@ -22,6 +22,6 @@ function sortKeys(value: unknown): unknown {
   return Object.fromEntries(entries.map(([key, item]) => [key, sortKeys(item)]));
 }
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+if (isMain(import.meta)) {
   await writeFile('openapi.json', await renderDocument());
 }
