@@ -19,15 +19,22 @@ const common = {
   },
 };
 
-/** The same files run on both databases, but for those that say in their name which one they are about. */
-export default {
-  testTimeout: 20_000,
+/**
+ * Creates the configuration for a set of test files: all of them run on SQLite but those named
+ * `*.postgres.test.ts`; these and those named `*.databases.test.ts` run on PostgreSQL.
+ *
+ * @param files a glob without its end `.test.ts`
+ */
+export const createConfig = (files) => ({
+  // Most of the time tests wait: for other processes, or for a timeout.
+  maxWorkers: 4,
+  testTimeout: 30_000,
   projects: [
     {
       ...common,
       displayName: 'sqlite',
       globals: { TEST_DATABASE: 'sqlite' },
-      testMatch: ['<rootDir>/test/**/*.test.ts'],
+      testMatch: [`<rootDir>/${files}.test.ts`],
       testPathIgnorePatterns: ['\\.postgres\\.test\\.ts$'],
     },
     {
@@ -36,8 +43,10 @@ export default {
       globals: { TEST_DATABASE: 'postgres' },
       globalSetup: '<rootDir>/test/support/postgres.ts',
       globalTeardown: '<rootDir>/test/support/postgres-teardown.ts',
-      testMatch: ['<rootDir>/test/**/*.test.ts'],
-      testPathIgnorePatterns: ['\\.sqlite\\.test\\.ts$'],
+      testMatch: [`<rootDir>/${files}.test.ts`],
+      testPathIgnorePatterns: ['(?<!\\.(postgres|databases))\\.test\\.ts$'],
     },
   ],
-};
+});
+
+export default createConfig('test/*');

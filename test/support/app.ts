@@ -11,6 +11,7 @@ import type { DataSource } from 'typeorm';
 import { type AppOptions, createApp } from '../../src/app.js';
 import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
+import { CategoriesClient } from './http-client.js';
 
 /** An isolated database for a test, not migrated yet. */
 export interface TestDatabase {
@@ -29,6 +30,8 @@ export interface TestApp {
   readonly url: string;
   /** A valid API key. */
   readonly key: string;
+  /** A client with this key. */
+  readonly categories: CategoriesClient;
   readonly dataSource: DataSource;
   /** A supertest client without a key. */
   http(): ReturnType<typeof request>;
@@ -98,6 +101,7 @@ export async function startApp(
     server: app.getHttpServer(),
     url,
     key,
+    categories: new CategoriesClient(url, key),
     dataSource: app.get<DataSource>(getDataSourceToken()),
     http: () => request(url),
     stop: async () => {

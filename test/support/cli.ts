@@ -2,63 +2,88 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { buildOnce } from './build.js';
 
-/** The exit code and output of a process. */
-export interface ProcessResult {
+const { jest } = import.meta;
+
+/** The exit code and output of a command. */
+export interface CommandResult {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
+/** A running command. */
+export interface RunningCommand {
+  readonly kill: (signal: NodeJS.Signals) => void;
+  /** Resolves once the process has exited and its output has been read. */
+  readonly result: Promise<CommandResult>;
+}
+
 /** The complete environment of a command and its working directory, where it looks for `.env`. */
 interface SpawnOptions {
-  readonly env: Record<string, string>;
+  readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
-}
-
-/** Runs the built `keys` command in a child process. */
-export function runKeys(args: readonly string[], options: SpawnOptions): Promise<ProcessResult> {
-  return run('keys', args, options);
-}
-
-/** Runs the built `migrations` command in a child process. */
-export function runMigrations(
-  args: readonly string[],
-  options: SpawnOptions,
-): Promise<ProcessResult> {
-  return run('migrations', args, options);
+  /** A command that execs the process, such as `sh -c 'exec "$@"' sh`. */
+  readonly execPrefix?: readonly string[];
 }
 
 /**
- * Runs the built `backup` command in a child process.
+ * Runs a command of `src/cli` in this process, which saves the second that a new process takes to start.
  *
- * @param blocks the maximum size of a file that it may write, in blocks of 512 bytes
+ * @param main the `main` of the command's module
+ * @param env the complete environment, apart from `PATH`
  */
-export function runBackup(
-  file: string,
-  options: SpawnOptions,
-  blocks: number | 'unlimited' = 'unlimited',
-): Promise<ProcessResult> {
-  return run('backup', [file], options, `ulimit -f ${blocks} && `);
+export async function runCommand(
+  main: (args: readonly string[]) => Promise<void>,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Promise<CommandResult> {
+  const before = { env: process.env, exitCode: process.exitCode };
+  let stdout = '';
+  let stderr = '';
+  const spies = [
+    jest.spyOn(process.stdout, 'write').mockImplementation((text) => {
+      stdout += String(text);
+      return true;
+    }),
+    jest.spyOn(process.stderr, 'write').mockImplementation((text) => {
+      stderr += String(text);
+      return true;
+    }),
+  ];
+  process.env = env;
+  process.exitCode = 0;
+  try {
+    await main(args);
+    return { code: process.exitCode, stdout, stderr };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+    Object.assign(process, before);
+  }
 }
 
-async function run(
+/**
+ * Starts a built command of `src/cli` in a child process.
+ *
+ * @param name the name of its file
+ */
+export async function spawnCommand(
   name: string,
   args: readonly string[],
-  options: SpawnOptions,
-  before = '',
-): Promise<ProcessResult> {
+  { env, cwd, execPrefix = [] }: SpawnOptions,
+): Promise<RunningCommand> {
   const script = join(await buildOnce(), 'src', 'cli', `${name}.js`);
-  const command = `${before}exec "$@"`;
-  return new Promise((resolve, reject) => {
-    const child = spawn(
-      '/bin/sh',
-      ['-c', command, 'sh', process.execPath, script, ...args],
-      options,
-    );
-    let stdout = '';
-    let stderr = '';
-    child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const [command, ...rest] = [...execPrefix, process.execPath, script, ...args];
+  const child = spawn(command!, rest, {
+    cwd,
+    env: { PATH: process.env['PATH'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const result = new Promise<CommandResult>((resolve, reject) => {
     child.once('error', reject).once('close', (code) => resolve({ code, stdout, stderr }));
   });
+  return { kill: (signal) => child.kill(signal), result };
 }

@@ -1,10 +1,21 @@
 import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
 
-/** A response as received: not decompressed or parsed, redirects not followed. */
-export interface HttpResponse {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: Buffer;
+/** A response as received: not decompressed, redirects not followed. */
+export class HttpResponse {
+  constructor(
+    readonly status: number,
+    readonly headers: IncomingHttpHeaders,
+    readonly body: Buffer,
+  ) {}
+
+  get text(): string {
+    return this.body.toString();
+  }
+
+  /** Parses the body. */
+  json<T = unknown>(): T {
+    return JSON.parse(this.text) as T;
+  }
 }
 
 export interface RequestOptions {
@@ -28,15 +39,67 @@ export function sendRequest(
         .on('data', (chunk: Buffer) => chunks.push(chunk))
         .once('error', reject)
         .once('end', () =>
-          resolve({
-            status: incoming.statusCode!,
-            headers: incoming.headers,
-            body: Buffer.concat(chunks),
-          }),
+          resolve(new HttpResponse(incoming.statusCode!, incoming.headers, Buffer.concat(chunks))),
         );
     });
     outgoing.once('error', reject).end(body);
   });
+}
+
+/** A category in a response. */
+export interface Category {
+  readonly id: number;
+  readonly name: string;
+  readonly description?: string;
+}
+
+/** Lists and creates categories with an API key. */
+export class CategoriesClient {
+  /**
+   * @param url the address of the service, such as `http://127.0.0.1:3000`
+   * @param agent reuses connections; without an agent each request opens its own
+   */
+  constructor(
+    private readonly url: string,
+    private readonly key: string,
+    private readonly agent?: Agent,
+  ) {}
+
+  /** Sends `GET /v1/categories`, or another method. */
+  list(headers: Record<string, string> = {}, method = 'GET'): Promise<HttpResponse> {
+    return this.send(method, headers);
+  }
+
+  /** Sends `POST /v1/categories`. */
+  create(name: string, description?: string): Promise<HttpResponse> {
+    const headers = { 'content-type': 'application/json' };
+    return this.send('POST', headers, JSON.stringify({ name, description }));
+  }
+
+  /** Returns the list. @throws {Error} if the response is not 200 */
+  async getAll(): Promise<Category[]> {
+    const response = await this.list();
+    if (response.status !== 200) throw new Error(`List: ${response.status} ${response.text}`);
+    return response.json();
+  }
+
+  /** Returns the names in the list. @throws {Error} if the response is not 200 */
+  async getNames(): Promise<string[]> {
+    return (await this.getAll()).map(({ name }) => name);
+  }
+
+  private send(
+    method: string,
+    headers: Record<string, string>,
+    body?: string,
+  ): Promise<HttpResponse> {
+    return sendRequest(`${this.url}/v1/categories`, {
+      method,
+      headers: { authorization: `Bearer ${this.key}`, ...headers },
+      ...(body === undefined ? {} : { body }),
+      ...(this.agent === undefined ? {} : { agent: this.agent }),
+    });
+  }
 }
 
 /** Returns the headers of an authenticated request with a JSON body. */

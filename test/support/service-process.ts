@@ -1,12 +1,28 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildOnce } from './build.js';
+import { CategoriesClient } from './http-client.js';
 import { waitFor } from './wait.js';
 
 /** Generous because other tests run at the same time. */
-const START_TIMEOUT_MS = 30_000;
+const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 30_000;
+
+/** An API key for tests of the whole process. */
+export const BOOTSTRAP_KEY = 'bootstrap-0123456789-abcdefghijklmnop';
+
+/** How to start a service process. */
+export interface ServiceOptions {
+  /** The environment; of this process only `PATH` is inherited. */
+  readonly env?: NodeJS.ProcessEnv;
+  /** A command that execs the service, such as `strace -D`. */
+  readonly execPrefix?: readonly string[];
+  /** The path of main.js; by default the sources are compiled. */
+  readonly main?: string;
+}
 
 /** Runs the built service in a child process. */
 export class ServiceProcess {
@@ -34,19 +50,13 @@ export class ServiceProcess {
   /**
    * Starts the service on a free port.
    *
-   * @param cwd the working directory
-   * @param env the environment; only `PATH` is inherited
-   * @param execPrefix a command that execs the service, such as `strace -D`
-   * @param main the path of main.js; by default the sources are compiled
+   * @param cwd the working directory, where it looks for `.env`
    */
   static async start(
     cwd: string,
-    env: NodeJS.ProcessEnv,
-    execPrefix: readonly string[] = [],
-    main?: string,
+    { env = {}, execPrefix = [], main }: ServiceOptions = {},
   ): Promise<ServiceProcess> {
-    const script = main ?? join(await buildOnce(), 'src', 'main.js');
-    const command = [...execPrefix, process.execPath, script];
+    const command = [...execPrefix, process.execPath, main ?? join(await buildOnce(), 'src', 'main.js')];
     return new ServiceProcess(command, cwd, { PATH: process.env['PATH'], PORT: '0', ...env });
   }
 
@@ -85,4 +95,55 @@ export class ServiceProcess {
   private get address(): string | undefined {
     return /Listening on (http:\/\/[\w.:[\]]+)/.exec(this.output)?.[1];
   }
+}
+
+/** A service that listens, with a client that has a valid key. */
+export interface RunningService {
+  readonly service: ServiceProcess;
+  /** `http://127.0.0.1:<port>` */
+  readonly url: string;
+  readonly categories: CategoriesClient;
+}
+
+/** The service processes of the current test, and their working directory. */
+export class Services {
+  readonly started: ServiceProcess[] = [];
+
+  constructor(
+    readonly directory: string,
+    private readonly env: NodeJS.ProcessEnv,
+  ) {}
+
+  /** Starts a service. Its key is `BOOTSTRAP_KEY`; by default its database is a file in the directory. */
+  async start({ env, ...options }: ServiceOptions = {}): Promise<ServiceProcess> {
+    const service = await ServiceProcess.start(this.directory, {
+      ...options,
+      env: { BOOTSTRAP_API_KEY: BOOTSTRAP_KEY, ...this.env, ...env },
+    });
+    this.started.push(service);
+    return service;
+  }
+
+  /** Starts a service and waits until it listens. */
+  async serve(options: ServiceOptions = {}): Promise<RunningService> {
+    const service = await this.start(options);
+    const url = await service.waitUntilListening();
+    return { service, url, categories: new CategoriesClient(url, BOOTSTRAP_KEY) };
+  }
+
+  /** Kills every service, and removes the directory. */
+  async close(): Promise<void> {
+    for (const service of this.started) service.kill('SIGKILL');
+    await Promise.all(this.started.map(({ exited }) => exited));
+    await rm(this.directory, { recursive: true, force: true });
+  }
+}
+
+/**
+ * Creates the directory for the services of a test. Close it after the test.
+ *
+ * @param env variables that every service gets
+ */
+export async function createServices(env: NodeJS.ProcessEnv = {}): Promise<Services> {
+  return new Services(await mkdtemp(join(tmpdir(), 'petstore-service-')), env);
 }
