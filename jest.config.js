@@ -29,6 +29,9 @@ export const createConfig = (files) => ({
   // Most of the time tests wait: for other processes, or for a timeout.
   maxWorkers: 4,
   testTimeout: 30_000,
+  coverageProvider: 'v8',
+  coverageReporters: ['text', 'html'],
+  collectCoverageFrom: ['src/**/*.ts'],
   projects: [
     {
       ...common,
