@@ -1,22 +1,20 @@
-/** Jest runs the sources as ES modules; swc strips the types and emits the decorator metadata that Nest reads. */
+/** How swc compiles: it strips the types and emits the decorator metadata that Nest reads. */
+export const swcOptions = {
+  jsc: {
+    target: 'es2022',
+    parser: { syntax: 'typescript', decorators: true },
+    transform: { legacyDecorator: true, decoratorMetadata: true },
+  },
+  module: { type: 'es6' },
+  sourceMaps: 'inline',
+};
+
+/** Jest runs the sources as ES modules. */
 const common = {
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
-  transform: {
-    '^.+\\.ts$': [
-      '@swc/jest',
-      {
-        jsc: {
-          target: 'es2022',
-          parser: { syntax: 'typescript', decorators: true },
-          transform: { legacyDecorator: true, decoratorMetadata: true },
-        },
-        module: { type: 'es6' },
-        sourceMaps: 'inline',
-      },
-    ],
-  },
+  transform: { '^.+\\.ts$': ['@swc/jest', swcOptions] },
 };
 
 /**
@@ -29,6 +27,7 @@ export const createConfig = (files) => ({
   // Most of the time tests wait: for other processes, or for a timeout.
   maxWorkers: 4,
   testTimeout: 30_000,
+  globalSetup: '<rootDir>/test/support/compile.js',
   coverageProvider: 'v8',
   coverageReporters: ['text', 'html'],
   collectCoverageFrom: ['src/**/*.ts'],

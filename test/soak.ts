@@ -5,10 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
-import { sendRequest, type RequestOptions, jsonHeaders } from './support/http-client.js';
-import { LoadGenerator, type Row } from './support/load-generator.js';
+import {
+  CategoriesClient,
+  jsonHeaders,
+  type RequestOptions,
+  sendRequest,
+} from './support/http-client.js';
+import { LoadGenerator } from './support/load-generator.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
-import { ServiceProcess } from './support/service-process.js';
+import { BOOTSTRAP_KEY as KEY, ServiceProcess } from './support/service-process.js';
 
 const USAGE = `Usage: npm run soak -- [--minutes <n>]
 
@@ -19,7 +24,6 @@ Exits with 0 if every response was correct and memory did not grow.`;
 
 /** The directory of the build that contains this file. */
 const DIST = join(import.meta.dirname, '..');
-const KEY = 'bootstrap-0123456789-abcdefghijklmnop';
 const RESTART_INTERVAL_MS = 15_000;
 const NEW_KEY_INTERVAL_MS = 10_000;
 const SAMPLE_INTERVAL_MS = 1_000;
@@ -44,7 +48,7 @@ const INVALID_REQUESTS: readonly (RequestOptions & { path: string; status: numbe
   { path: '/v1/categories', status: 405, method: 'DELETE', headers: jsonHeaders(KEY) },
   { path: '/v1/categories', status: 400, method: 'POST', headers: jsonHeaders(KEY), body: '{' },
   { path: '/v1/categories', status: 400, method: 'POST', headers: jsonHeaders(KEY), body: '{}' },
-  { path: '/v1/pets/1', status: 405, method: 'PUT', headers: jsonHeaders(KEY) },
+  { path: '/readyz', status: 405, method: 'POST' },
   { path: '/v1/categories', status: 200, headers: jsonHeaders(KEY) },
   { path: '/readyz', status: 200 },
 ];
@@ -133,7 +137,7 @@ async function soak(cwd: string): Promise<string[]> {
     const name = `soak-${counts.keys++}`;
     const key = (await runKeys(cwd, 'create', name)).trim();
     const status = async (): Promise<number> =>
-      (await sendRequest(`${base}/v1/categories`, { headers: jsonHeaders(key) })).status;
+      (await new CategoriesClient(base, key).list()).status;
     const before = await status();
     const id = new RegExp(`(\\d+)\\D+${name}\\D`).exec(await runKeys(cwd, 'list'))?.[1];
     await runKeys(cwd, 'revoke', id ?? 'unknown');
@@ -161,8 +165,7 @@ async function soak(cwd: string): Promise<string[]> {
   await load.waitForSuccesses(1, PROGRESS_TIMEOUT_MS);
   await load.stop();
   agent.destroy();
-  const response = await sendRequest(`${base}/v1/categories`, { headers: jsonHeaders(KEY) });
-  load.verifyFinalState(JSON.parse(response.body.toString()) as Row[]);
+  load.verifyFinalState(await new CategoriesClient(base, KEY).getAll());
   stableProcess.kill('SIGTERM');
   const { code } = await stableProcess.exited;
   if (code !== 0)
@@ -188,18 +191,16 @@ async function soak(cwd: string): Promise<string[]> {
 }
 
 async function start(cwd: string): Promise<ServiceProcess> {
-  const service = await ServiceProcess.start(
-    cwd,
-    {
+  const service = ServiceProcess.start(cwd, {
+    env: {
       BOOTSTRAP_API_KEY: KEY,
       NODE_ENV: 'production',
       LOG_LEVEL: 'info',
       // All clients share one address, whose invalid keys would soon exceed the rate limit.
       AUTH_FAILURES_PER_MINUTE: '0',
     },
-    [],
-    DIST,
-  );
+    main: join(DIST, 'src', 'main.js'),
+  });
   services.push(service);
   return service;
 }

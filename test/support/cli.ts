@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
-import { join } from 'node:path';
-import { buildOnce } from './build.js';
+import { getBuiltFile } from './build.js';
 
 const { jest } = import.meta;
 
@@ -66,12 +65,12 @@ export async function runCommand(
  *
  * @param name the name of its file
  */
-export async function spawnCommand(
+export function spawnCommand(
   name: string,
   args: readonly string[],
   { env, cwd, execPrefix = [] }: SpawnOptions,
-): Promise<RunningCommand> {
-  const script = join(await buildOnce(), 'src', 'cli', `${name}.js`);
+): RunningCommand {
+  const script = getBuiltFile(`src/cli/${name}.js`);
   const [command, ...rest] = [...execPrefix, process.execPath, script, ...args];
   const child = spawn(command!, rest, {
     cwd,

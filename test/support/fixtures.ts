@@ -2,28 +2,40 @@ import type { DataSource } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 import { epochMillisTransformer } from '../../src/platform/database/columns.js';
 
+/** The number of values generated so far. */
+let count = 0;
+
 /**
- * Inserts a row with a valid value in every required column, and the rows it references.
+ * Inserts a row with a valid value in every required column, and the rows it references. Values differ
+ * from row to row, in case they must be unique.
  *
  * @returns the id of the row
  */
 export async function insertRow(dataSource: DataSource, table: string): Promise<number> {
+  return Number((await insert(dataSource, table))['id']);
+}
+
+/** @returns the values of the row, by property */
+async function insert(dataSource: DataSource, table: string): Promise<Record<string, unknown>> {
   const { target, columns, foreignKeys } = dataSource.getMetadata(table);
   const row: Record<string, unknown> = {};
   for (const column of columns) {
     if (column.isGenerated || column.isNullable) continue;
     const foreignKey = foreignKeys.find((candidate) => candidate.columns[0] === column);
-    row[column.propertyName] =
-      foreignKey === undefined
-        ? sampleValue(column)
-        : await insertRow(dataSource, foreignKey.referencedTablePath);
+    if (foreignKey === undefined) {
+      row[column.propertyName] = sampleValue(column);
+    } else {
+      const referenced = await insert(dataSource, foreignKey.referencedTablePath);
+      row[column.propertyName] = referenced[foreignKey.referencedColumns[0]!.propertyName];
+    }
   }
   const { identifiers } = await dataSource.getRepository(target).insert(row);
-  return Number(identifiers[0]!['id']);
+  return { ...row, ...identifiers[0] };
 }
 
 function sampleValue({ type, transformer }: ColumnMetadata): unknown {
-  if (transformer === epochMillisTransformer) return new Date(0);
+  count++;
+  if (transformer === epochMillisTransformer) return new Date(count);
   if (type === 'boolean') return true;
-  return type === 'varchar' || type === 'text' ? 'x' : 1;
+  return type === 'varchar' || type === 'text' ? String(count) : count;
 }

@@ -1,4 +1,4 @@
-import { type Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { type Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 
 /** A response as received: not decompressed, redirects not followed. */
 export class HttpResponse {
@@ -12,7 +12,8 @@ export class HttpResponse {
     return this.body.toString();
   }
 
-  /** Parses the body. */
+  /** Parses the body. @returns the value, whose type is not checked */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- shorter than an assertion at each call
   json<T = unknown>(): T {
     return JSON.parse(this.text) as T;
   }
@@ -20,7 +21,7 @@ export class HttpResponse {
 
 export interface RequestOptions {
   readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: OutgoingHttpHeaders;
   readonly body?: string | Buffer;
   /** Reuses connections; without an agent each request opens its own. */
   readonly agent?: Agent;
@@ -32,7 +33,8 @@ export function sendRequest(
   { method = 'GET', headers = {}, body, agent }: RequestOptions = {},
 ): Promise<HttpResponse> {
   return new Promise((resolve, reject) => {
-    const options = { method, headers, ...(agent === undefined ? {} : { agent }) };
+    // Node's default agent would reuse connections.
+    const options = { method, headers, agent: agent ?? false };
     const outgoing = request(url, options, (incoming) => {
       const chunks: Buffer[] = [];
       incoming

@@ -1,13 +1,7 @@
 import { Agent } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type HttpResponse, sendRequest, jsonHeaders } from './http-client.js';
+import { CategoriesClient, type Category, type HttpResponse } from './http-client.js';
 import { waitFor } from './wait.js';
-
-/** A category as created by the clients. */
-export interface Row {
-  readonly id: number;
-  readonly name: string;
-}
 
 type ClientKind = 'create' | 'list';
 
@@ -21,6 +15,7 @@ interface TimedResponse {
 
 interface LoadClient {
   readonly url: string;
+  readonly categories: CategoriesClient;
   readonly pause: number;
   readonly kind: ClientKind;
   succeeded: number;
@@ -42,7 +37,7 @@ const RETRY_DELAY_MS = 50;
  */
 export class LoadGenerator {
   /** Rows acknowledged with 201. */
-  readonly created: Row[] = [];
+  readonly created: Category[] = [];
   /** Broken guarantees. */
   readonly violations: string[] = [];
   readonly responses: TimedResponse[] = [];
@@ -52,7 +47,7 @@ export class LoadGenerator {
   private readonly createdIds = new Set<number>();
   private readonly sentNames = new Set<string>();
   /** Rows that must be in the database, in the order in which clients observed them. */
-  private readonly observed: Row[] = [];
+  private readonly observed: Category[] = [];
   private readonly observedNames = new Map<number, string>();
   /** Instances that may drop connections. */
   private readonly mayDisconnect = new Set<string>();
@@ -105,7 +100,7 @@ export class LoadGenerator {
   }
 
   /** Checks a list that was read after the clients stopped. */
-  verifyFinalState(rows: readonly Row[]): void {
+  verifyFinalState(rows: readonly Category[]): void {
     this.checkList(rows, this.observed.length);
   }
 
@@ -134,14 +129,15 @@ export class LoadGenerator {
   }
 
   private startClient(url: string, kind: ClientKind, pause: number): void {
-    const client: LoadClient = { url, kind, pause, succeeded: 0, unavailable: 0 };
+    const categories = new CategoriesClient(url, this.key, this.agent);
+    const client: LoadClient = { url, categories, kind, pause, succeeded: 0, unavailable: 0 };
     this.clients.push(client);
     this.loops.push(this.runClient(client, this.clients.length));
   }
 
   private async runClient(client: LoadClient, number: number): Promise<void> {
     // Every second client caches its last list and sends conditional requests.
-    const cache = number % 2 === 0 ? { etag: '', rows: [] as readonly Row[] } : undefined;
+    const cache = number % 2 === 0 ? { etag: '', rows: [] as readonly Category[] } : undefined;
     for (let turn = 0; !this.stopping; turn++) {
       if (client.pause > 0) await delay(Math.random() * client.pause);
       try {
@@ -166,11 +162,11 @@ export class LoadGenerator {
 
   private async create(client: LoadClient, name: string): Promise<number> {
     this.sentNames.add(name);
-    const response = await this.send(client, JSON.stringify({ name }));
+    const response = await this.measure(client, client.categories.create(name));
     if (response.status !== 201) return this.checkError(client, response);
-    const row = JSON.parse(response.body.toString()) as Row;
+    const row = response.json<Category>();
     if (!Number.isSafeInteger(row.id) || row.name !== name || Object.keys(row).length !== 2) {
-      this.violations.push(`Creating ${name} returned ${response.body.toString()}`);
+      this.violations.push(`Creating ${name} returned ${response.text}`);
     }
     if (this.createdIds.has(row.id)) this.violations.push(`Id ${row.id} was assigned twice`);
     this.createdIds.add(row.id);
@@ -181,37 +177,33 @@ export class LoadGenerator {
 
   private async list(
     client: LoadClient,
-    cache: { etag: string; rows: readonly Row[] } | undefined,
+    cache: { etag: string; rows: readonly Category[] } | undefined,
   ): Promise<number> {
     const observedBefore = this.observed.length;
-    const response = await this.send(client, undefined, cache?.etag);
+    const headers = cache?.etag ? { 'if-none-match': cache.etag } : undefined;
+    const response = await this.measure(client, client.categories.list(headers));
     if (response.status !== 200 && response.status !== 304) {
       return this.checkError(client, response);
     }
-    const rows =
-      response.status === 304 ? cache!.rows : (JSON.parse(response.body.toString()) as Row[]);
+    const rows = response.status === 304 ? cache!.rows : response.json<Category[]>();
     if (cache !== undefined) Object.assign(cache, { etag: response.headers.etag, rows });
     this.checkList(rows, observedBefore);
     return response.status;
   }
 
-  private async send(
+  /** Waits for a response and records the time until it was received. */
+  private async measure(
     { url, kind }: LoadClient,
-    body: string | undefined,
-    etag = '',
+    pending: Promise<HttpResponse>,
   ): Promise<HttpResponse> {
     const begin = performance.now();
-    const response = await sendRequest(`${url}/v1/categories`, {
-      agent: this.agent,
-      headers: { ...jsonHeaders(this.key), ...(etag === '' ? {} : { 'if-none-match': etag }) },
-      ...(body === undefined ? {} : { method: 'POST', body }),
-    });
+    const response = await pending;
     const milliseconds = performance.now() - begin;
     this.responses.push({ url, kind, status: response.status, milliseconds });
     return response;
   }
 
-  private checkList(rows: readonly Row[], observedBefore: number): void {
+  private checkList(rows: readonly Category[], observedBefore: number): void {
     const names = new Map(rows.map(({ id, name }) => [id, name]));
     let last = 0;
     for (const { id, name } of rows) {
@@ -230,7 +222,7 @@ export class LoadGenerator {
     for (const row of rows) this.recordObserved(row);
   }
 
-  private recordObserved(row: Row): void {
+  private recordObserved(row: Category): void {
     const name = this.observedNames.get(row.id);
     if (name === undefined) {
       this.observedNames.set(row.id, row.name);
@@ -240,8 +232,7 @@ export class LoadGenerator {
     }
   }
 
-  private checkError({ kind }: LoadClient, { status, headers, body }: HttpResponse): number {
-    const text = body.toString();
+  private checkError({ kind }: LoadClient, { status, headers, text }: HttpResponse): number {
     const isUnavailable =
       status === 503 &&
       /^[1-9]\d*$/.test(headers['retry-after'] ?? '') &&

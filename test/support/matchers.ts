@@ -1,9 +1,9 @@
 import { ERROR_CODES, type ErrorCode } from '../../src/platform/errors/error-codes.js';
 
-/** A response of supertest or of a raw connection. */
+/** A response of any HTTP client. */
 interface ResponseLike {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text?: string;
 }
 

@@ -23,8 +23,8 @@ export class MemoryLogger implements LoggerService {
     return this.entries.map((entry) => inspect(entry, { depth: 10 })).join('\n');
   }
 
-  /** Returns the entries with this request id. */
-  forRequest(requestId: string | undefined): LogEntry[] {
+  /** @returns the entries with this request id, as in the header `X-Request-Id` of a response */
+  forRequest(requestId: string | string[] | undefined): LogEntry[] {
     return this.entries.filter(({ values }) =>
       values.some(
         (value) =>

@@ -103,7 +103,7 @@ export class RawConnection {
   }
 
   /** Waits for `count` responses in total and returns the last of them. */
-  async nextResponse(count = 1, timeout = 5_000): Promise<RawResponse> {
+  async nextResponse(count = 1, timeout = 20_000): Promise<RawResponse> {
     await this.waitUntil(
       () => this.responses.length >= count || this.ended,
       timeout,
@@ -117,7 +117,7 @@ export class RawConnection {
   }
 
   /** Waits until the service closes the connection and returns all responses. */
-  async closed(timeout = 5_000): Promise<RawResponse[]> {
+  async closed(timeout = 20_000): Promise<RawResponse[]> {
     await this.waitUntil(() => this.ended, timeout, 'the connection to close');
     return this.responses;
   }

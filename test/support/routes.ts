@@ -1,3 +1,5 @@
+import { METHODS } from 'node:http';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Express } from 'express';
 import type { TestApp } from './app.js';
 
@@ -5,6 +7,11 @@ import type { TestApp } from './app.js';
 export interface Route {
   readonly method: string;
   readonly path: string;
+}
+
+/** An operation of the OpenAPI document; its path has braces for parameters. */
+export interface DocumentedOperation extends Route {
+  readonly operation: NonNullable<OpenAPIObject['paths'][string]['get']>;
 }
 
 /** The routes of the platform that require no key. None of them belongs to the published API. */
@@ -40,4 +47,22 @@ export function getProtectedRoutes(app: TestApp): Route[] {
 /** Returns a path that matches a route. */
 export function toExamplePath(path: string): string {
   return path.replaceAll(/:\w+|\{\w+\}/g, '1');
+}
+
+/** Returns the methods that a path supports, by all routes that match it, in alphabetical order. */
+export function findMethods(routes: readonly Route[], path: string): string[] {
+  const methods = routes
+    .filter((route) => new RegExp(`^${route.path.replaceAll(/:\w+/g, '[^/]+')}$`).test(path))
+    .flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+  return [...new Set(methods)].toSorted();
+}
+
+/** Returns every operation of an OpenAPI document. */
+export function getOperations({ paths }: OpenAPIObject): DocumentedOperation[] {
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item as Record<string, DocumentedOperation['operation']>)
+      .map(([key, operation]) => ({ method: key.toUpperCase(), path, operation }))
+      // A path item has other keys, too, such as `servers`.
+      .filter(({ method }) => METHODS.includes(method)),
+  );
 }

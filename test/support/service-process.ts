@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildOnce } from './build.js';
+import { getBuiltFile } from './build.js';
 import { CategoriesClient } from './http-client.js';
 import { waitFor } from './wait.js';
 
@@ -20,7 +20,7 @@ export interface ServiceOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** A command that execs the service, such as `strace -D`. */
   readonly execPrefix?: readonly string[];
-  /** The path of main.js; by default the sources are compiled. */
+  /** The path of main.js; by default that of the sources. */
   readonly main?: string;
 }
 
@@ -52,11 +52,11 @@ export class ServiceProcess {
    *
    * @param cwd the working directory, where it looks for `.env`
    */
-  static async start(
+  static start(
     cwd: string,
-    { env = {}, execPrefix = [], main }: ServiceOptions = {},
-  ): Promise<ServiceProcess> {
-    const command = [...execPrefix, process.execPath, main ?? join(await buildOnce(), 'src', 'main.js')];
+    { env = {}, execPrefix = [], main = getBuiltFile('src/main.js') }: ServiceOptions = {},
+  ): ServiceProcess {
+    const command = [...execPrefix, process.execPath, main];
     return new ServiceProcess(command, cwd, { PATH: process.env['PATH'], PORT: '0', ...env });
   }
 
@@ -115,8 +115,8 @@ export class Services {
   ) {}
 
   /** Starts a service. Its key is `BOOTSTRAP_KEY`; by default its database is a file in the directory. */
-  async start({ env, ...options }: ServiceOptions = {}): Promise<ServiceProcess> {
-    const service = await ServiceProcess.start(this.directory, {
+  start({ env, ...options }: ServiceOptions = {}): ServiceProcess {
+    const service = ServiceProcess.start(this.directory, {
       ...options,
       env: { BOOTSTRAP_API_KEY: BOOTSTRAP_KEY, ...this.env, ...env },
     });
@@ -126,7 +126,7 @@ export class Services {
 
   /** Starts a service and waits until it listens. */
   async serve(options: ServiceOptions = {}): Promise<RunningService> {
-    const service = await this.start(options);
+    const service = this.start(options);
     const url = await service.waitUntilListening();
     return { service, url, categories: new CategoriesClient(url, BOOTSTRAP_KEY) };
   }

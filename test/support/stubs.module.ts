@@ -1,15 +1,16 @@
 import { Controller, Get } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation } from '@nestjs/swagger';
+import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { Deprecated, Stability } from '../../src/platform/lifecycle/lifecycle.decorators.js';
 
 /** Stub operations for tests, because those of the service are replaced as teams implement them. */
+@ApiTags('stubs')
 @Controller('stubs')
 class StubsController {
   @Get('deprecated/:id')
   @Deprecated({ since: '2026-11-01', sunset: '2027-11-01' })
-  @ApiOperation({ operationId: 'getDeprecated' })
+  @ApiOperation({ operationId: 'getDeprecated', summary: 'Get a deprecated stub' })
   @ApiOkResponse({ description: 'Not implemented.' })
   getDeprecated(): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
@@ -17,7 +18,7 @@ class StubsController {
 
   @Get('experimental')
   @Stability('experimental')
-  @ApiOperation({ operationId: 'listExperimental' })
+  @ApiOperation({ operationId: 'listExperimental', summary: 'List experimental stubs' })
   @ApiOkResponse({ description: 'Not implemented.' })
   listExperimental(): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
