@@ -1,11 +1,11 @@
 /** `npm run openapi:check`: lists the changes of the OpenAPI document and whether they break clients. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { pathToFileURL } from 'node:url';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { apiCompare, type Diff } from 'api-smart-diff';
 import { Command, InvalidArgumentError } from 'commander';
 import { parse } from 'yaml';
+import { isMain, runCommand } from '../src/cli/command.js';
 
 /** A difference between two OpenAPI documents. */
 export interface Change {
@@ -83,22 +83,29 @@ function readDocument(fileOrRef: string): OpenAPIObject {
 
 const getMajorVersion = ({ info }: OpenAPIObject): string => info.version.split('.')[0]!;
 
-if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const { against: before } = new Command('openapi:check')
+/** Runs the command. */
+export async function main(args: readonly string[]): Promise<void> {
+  const program = new Command('openapi:check')
     .description(
       'List the changes of openapi.json; exits with 1 on a breaking change within a major version',
     )
     .requiredOption('--against <ref or file>', 'git ref or file to compare with', readDocument)
-    .parse()
-    .opts<{ against: OpenAPIObject }>();
+    .exitOverride()
+    .action(check);
+  await runCommand(program, args);
+}
+
+function check({ against: before }: { against: OpenAPIObject }): void {
   const after = readDocument('openapi.json');
   const changes = compare(before, after);
   for (const { kind, text } of changes) {
-    console.log(
-      `${kind === 'other' ? '' : `${kind === 'allowed' ? 'breaking, but allowed' : kind}: `}${text}`,
+    process.stdout.write(
+      `${kind === 'other' ? '' : `${kind === 'allowed' ? 'breaking, but allowed' : kind}: `}${text}\n`,
     );
   }
   const breaking = changes.filter(({ kind }) => kind === 'breaking').length;
-  console.log(`${changes.length} changes, ${breaking} of them breaking`);
+  process.stdout.write(`${changes.length} changes, ${breaking} of them breaking\n`);
   if (breaking > 0 && getMajorVersion(before) === getMajorVersion(after)) process.exitCode = 1;
 }
+
+if (isMain(import.meta)) await main(process.argv.slice(2));

@@ -1,12 +1,18 @@
 import { Agent } from 'node:http';
-import type { Category, NewCategory } from '../src/modules/categories/category.dto.js';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
+import type { Category, NewCategory } from '../src/modules/categories/category.dto.js';
 import { startApp, type TestApp } from './support/app.js';
-import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
+import { CategoriesClient, type HttpResponse, sendRequest } from './support/http-client.js';
+import { matchers } from './support/matchers.js';
 import { INSERT_QUERY, recordQueries } from './support/queries.js';
 
-const { jest } = import.meta;
+declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
+const { jest } = import.meta;
+expect.extend(matchers);
+
+const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
+const MAX_ID = Number.MAX_SAFE_INTEGER;
 const MAX_BATCH_SIZE = 500;
 const CONNECTIONS = 64;
 
@@ -24,13 +30,8 @@ afterEach(async () => {
   await app.stop();
 });
 
-const post = (body: NewCategory): Promise<HttpResponse> =>
-  sendRequest(`${app.url}/v1/categories`, {
-    method: 'POST',
-    headers: jsonHeaders(app.key),
-    body: JSON.stringify(body),
-    agent,
-  });
+const post = ({ name, description }: NewCategory): Promise<HttpResponse> =>
+  new CategoriesClient(app.url, app.key, agent).create(name, description);
 
 const newCategories = (count: number): NewCategory[] =>
   Array.from({ length: count }, (_, index) => ({
@@ -48,11 +49,6 @@ async function openConnections(): Promise<void> {
     sendRequest(`${app.url}/livez`, { agent }),
   );
   await Promise.all(opened);
-}
-
-async function listCategories(): Promise<unknown[]> {
-  const { body } = await app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
-  return body as unknown[];
 }
 
 const ascending = (ids: number[]): number[] => ids.toSorted((a, b) => a - b);
@@ -76,7 +72,7 @@ describe('BatchInserter with concurrent create requests', () => {
     expect(new Set(ids).size).toBe(40);
     expect(ids).toEqual(ascending(ids));
     expect(created).toEqual(withIds(bodies, ids));
-    expect(await listCategories()).toEqual(created);
+    expect(await app.categories.getAll()).toEqual(created);
   });
 
   it('splits into batches of at most 500 rows', async () => {
@@ -96,7 +92,7 @@ describe('BatchInserter with concurrent create requests', () => {
       expect(batch).toEqual(ascending(batch));
     }
     expect(created).toEqual(withIds(bodies, ids));
-    expect(await listCategories()).toHaveLength(2 * MAX_BATCH_SIZE + 1);
+    expect(await app.categories.getAll()).toHaveLength(2 * MAX_BATCH_SIZE + 1);
   });
 
   it('inserts a separate row for each of several identical requests', async () => {
@@ -104,7 +100,7 @@ describe('BatchInserter with concurrent create requests', () => {
       [1, 2, 3].map(() => categories.create({ name: 'dog', description: 'alike' })),
     );
     expect(new Set(created.map(({ id }) => id)).size).toBe(3);
-    expect(await listCategories()).toEqual(created);
+    expect(await app.categories.getAll()).toEqual(created);
   });
 
   it('batches HTTP requests, returns distinct ids and lists every row', async () => {
@@ -113,12 +109,12 @@ describe('BatchInserter with concurrent create requests', () => {
     const bodies = newCategories(200);
     const responses = await Promise.all(bodies.map((body) => post(body)));
     expect(responses.map(({ status }) => status)).toEqual(bodies.map(() => 201));
-    const created = responses.map(({ body }) => JSON.parse(body.toString()) as { id: number });
+    const created = responses.map((response) => response.json<Category>());
     const ids = created.map(({ id }) => id);
     expect(new Set(ids).size).toBe(200);
     expect(created).toEqual(withIds(bodies, ids));
     expect(inserts.length).toBeLessThan(50);
-    expect(await listCategories()).toEqual(created.toSorted((a, b) => a.id - b.id));
+    expect(await app.categories.getAll()).toEqual(created.toSorted((a, b) => a.id - b.id));
   });
 });
 
@@ -129,7 +125,7 @@ describe('BatchInserter with a single create request', () => {
     expect(inserts).toHaveLength(1);
     const cat = await categories.create({ name: 'cat', description: '' });
     expect(inserts).toHaveLength(2);
-    expect(await listCategories()).toEqual([
+    expect(await app.categories.getAll()).toEqual([
       { id: dog.id, name: 'dog' },
       { id: cat.id, name: 'cat', description: '' },
     ]);
@@ -164,7 +160,7 @@ describe('BatchInserter with a row that the database rejects', () => {
     expect(created.map(({ name }) => name)).toEqual(names);
     const ids = created.map(({ id }) => id);
     expect(ids).toEqual(ascending(ids));
-    expect((await listCategories()).slice(1)).toEqual(created);
+    expect((await app.categories.getAll()).slice(1)).toEqual(created);
   });
 
   it('stores the first of two conflicting rows', async () => {
@@ -173,7 +169,7 @@ describe('BatchInserter with a row that the database rejects', () => {
       ['dog', 'cat', 'dog'].map((name) => categories.create({ name })),
     );
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
-    expect(await listCategories()).toMatchObject([{ name: 'dog' }, { name: 'cat' }]);
+    expect(await app.categories.getAll()).toMatchObject([{ name: 'dog' }, { name: 'cat' }]);
   });
 
   it('returns an error only for that row, without internal details', async () => {
@@ -183,12 +179,11 @@ describe('BatchInserter with a row that the database rejects', () => {
       ['one', 'duplicate', 'two', 'three'].map((name) => post({ name })),
     );
     expect(responses.map(({ status }) => status)).toEqual([201, 500, 201, 201]);
-    expect(JSON.parse(responses[1]!.body.toString())).toEqual({
-      code: 'INTERNAL_ERROR',
-      message: expect.not.stringMatching(/unique|constraint|categories|INSERT|duplicate/i),
-      status: 500,
-    });
-    expect(await listCategories()).toHaveLength(4);
+    expect(responses[1]).toBeError(
+      'INTERNAL_ERROR',
+      /^(?!.*(unique|constraint|categories|INSERT|duplicate))/i,
+    );
+    expect(await app.categories.getAll()).toHaveLength(4);
   });
 });
 
@@ -201,16 +196,33 @@ describe('BatchInserter when the database fails', () => {
     );
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
     expect(inserts).toHaveLength(1);
-    const response = await post({ name: 'four' });
-    expect(response.status).toBe(500);
-    expect(JSON.parse(response.body.toString())).toEqual({
-      code: 'INTERNAL_ERROR',
-      message: expect.not.stringMatching(/categories|table|INSERT|SQL/i),
-      status: 500,
-    });
+    expect(await post({ name: 'four' })).toBeError(
+      'INTERNAL_ERROR',
+      /^(?!.*(categories|table|INSERT|SQL))/i,
+    );
     await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
-    expect(await listCategories()).toEqual([]);
+    expect(await app.categories.getAll()).toEqual([]);
     expect((await post({ name: 'five' })).status).toBe(201);
-    expect(await listCategories()).toMatchObject([{ name: 'five' }]);
+    expect(await app.categories.getAll()).toMatchObject([{ name: 'five' }]);
+  });
+});
+
+// A sequence of PostgreSQL does not follow the ids of rows inserted with an id.
+describeOnSqlite('BatchInserter at the maximum id', () => {
+  it('stores rows up to the maximum id and rejects the rest of the batch', async () => {
+    await app.dataSource.query(
+      `INSERT INTO "categories" ("id", "name") VALUES (${MAX_ID - 2}, 'third from the end')`,
+    );
+    const results = await Promise.allSettled(
+      ['second', 'last', 'beyond'].map((name) => categories.create({ name })),
+    );
+    expect(results).toEqual([
+      { status: 'fulfilled', value: { id: MAX_ID - 1, name: 'second' } },
+      { status: 'fulfilled', value: { id: MAX_ID, name: 'last' } },
+      { status: 'rejected', reason: expect.objectContaining({ message: expect.any(String) }) },
+    ]);
+    const ids = (await app.categories.getAll()).map(({ id }) => id);
+    expect(ids).toEqual([MAX_ID - 2, MAX_ID - 1, MAX_ID]);
+    expect(await post({ name: 'beyond' })).toBeError('INTERNAL_ERROR');
   });
 });

@@ -4,19 +4,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Client } from 'pg';
+import { main } from '../src/cli/db-copy.js';
+import { createDataSource } from '../src/data-source.js';
 import { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
-import { createDataSource } from '../src/data-source.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
-import { buildOnce } from './support/build.js';
-import { DbCopy } from './support/db-copy.js';
-import type { ProcessResult } from './support/cli.js';
+import {
+  type CommandResult,
+  type RunningCommand,
+  runCommand,
+  spawnCommand,
+} from './support/cli.js';
+import { CategoriesClient } from './support/http-client.js';
 import { waitFor } from './support/wait.js';
-
-// Every copy runs in its own process, and the first one waits for the build.
-import.meta.jest.setTimeout(45_000);
-
-const WAIT_TIMEOUT_MS = 30_000;
 
 /** Texts that a copy would corrupt by escaping, normalizing, converting or trimming them. */
 const TEXTS = [
@@ -37,28 +37,36 @@ const TEXTS = [
 let directory: string;
 let file: string;
 let target: TestDatabase;
-let copies: DbCopy[];
 let client: Client;
+/** The dump of a target that was migrated and never written to. */
+let emptyDump: string[];
 beforeAll(async () => {
-  await buildOnce();
+  await connectTarget();
+  await migrateTarget();
+  emptyDump = await dumpTarget();
+  await dropTarget();
 });
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-db-copy-'));
   file = join(directory, 'petstore.sqlite');
-  target = await createDatabase();
-  copies = [];
-  client = new Client({ connectionString: target.url });
-  await client.connect();
+  await connectTarget();
 });
 afterEach(async () => {
-  for (const dbCopy of copies) {
-    dbCopy.kill('SIGKILL');
-    await dbCopy.result;
-  }
-  await client.end();
-  await target.drop();
+  await dropTarget();
   await rm(directory, { recursive: true, force: true });
 });
+
+/** Creates an empty database, and connects to it. */
+async function connectTarget(): Promise<void> {
+  target = await createDatabase();
+  client = new Client({ connectionString: target.url });
+  await client.connect();
+}
+
+async function dropTarget(): Promise<void> {
+  await client.end();
+  await target.drop();
+}
 
 /** Creates a migrated SQLite database, and lets the test fill or change it. */
 async function createSource(
@@ -95,67 +103,63 @@ async function migrateTarget(): Promise<void> {
   await dataSource.destroy();
 }
 
-async function startCopy(...args: string[]): Promise<DbCopy> {
-  const options = args.length > 0 ? args : ['--from', `sqlite:${file}`, '--to', target.url];
-  const dbCopy = await DbCopy.start(options, directory);
-  copies.push(dbCopy);
-  return dbCopy;
+const copyOptions = (to = target.url): string[] => ['--from', `sqlite:${file}`, '--to', to];
+
+function runCopy(args = copyOptions()): Promise<CommandResult> {
+  return runCommand(main, args, {});
 }
 
-async function runCopy(...args: string[]): Promise<ProcessResult> {
-  return (await startCopy(...args)).result;
+function spawnCopy(to?: string): RunningCommand {
+  return spawnCommand('db-copy', copyOptions(to), { env: {}, cwd: directory });
 }
 
-async function expectCopySuccess(): Promise<ProcessResult> {
-  const result = await runCopy();
+async function expectCopySuccess(copy = runCopy()): Promise<CommandResult> {
+  const result = await copy;
   expect(result).toMatchObject({ code: 0 });
   expect(result.stdout + result.stderr).not.toContain('error');
   return result;
 }
 
 /** Expects the copy to fail with an error message on standard error and no stack trace. */
-async function expectCopyFailure(message: RegExp, ...args: string[]): Promise<void> {
-  const { code, stderr } = await runCopy(...args);
+async function expectCopyFailure(message: RegExp, args = copyOptions()): Promise<void> {
+  const { code, stderr } = await runCopy(args);
   expect(stderr).toMatch(new RegExp(`error: .*${message.source}`, 'i'));
   expect(stderr).not.toMatch(/^\s+at /m);
   expect(code).toBe(1);
 }
 
-const TABLES = ['api_keys', 'categories'] as const;
-
-/** Returns all rows and the sequence states of the target, or undefined if it has no schema. */
-async function dumpTarget(): Promise<Record<string, unknown> | undefined> {
-  const dump: Record<string, unknown> = {};
-  for (const table of TABLES) {
-    const { rows: relations } = await client.query<{ name: string | null }>(
-      'SELECT to_regclass($1) AS "name"',
-      [table],
+/** Returns all rows and sequences of the target, one string for each. */
+async function dumpTarget(): Promise<string[]> {
+  const dump: string[] = [];
+  const { rows: tables } = await client.query<{ name: string }>(
+    `SELECT "tablename" AS "name" FROM pg_tables WHERE "schemaname" = 'public' ORDER BY 1`,
+  );
+  for (const { name } of tables) {
+    const { rows } = await client.query<{ row: string }>(
+      `SELECT "t"::text AS "row" FROM "${name}" AS "t" ORDER BY 1`,
     );
-    if (relations[0]!.name === null) return undefined;
-    const { rows } = await client.query(`SELECT * FROM "${table}" ORDER BY "id"`);
-    const { rows: sequences } = await client.query<{ name: string }>(
-      `SELECT pg_get_serial_sequence('${table}', 'id') AS "name"`,
-    );
-    const { rows: state } = await client.query(
-      `SELECT "last_value", "is_called" FROM ${sequences[0]!.name}`,
-    );
-    dump[table] = { rows, state };
+    dump.push(...rows.map(({ row }) => `${name}: ${row}`));
   }
+  // The last value is null until the first one was assigned.
+  const { rows: sequences } = await client.query<{ name: string; last: string | null }>(
+    `SELECT "sequencename" AS "name", "last_value" AS "last" FROM pg_sequences ORDER BY 1`,
+  );
+  dump.push(...sequences.map(({ name, last }) => `${name}: ${last}`));
   return dump;
 }
 
-/** The dump of a target that was migrated and never written to. */
-const EMPTY_DUMP = Object.fromEntries(
-  TABLES.map((table) => [table, { rows: [], state: [{ last_value: '1', is_called: false }] }]),
-);
-
-function dumpSource(): Record<string, unknown> {
+/** Returns all rows of the source, by table. */
+function dumpSource(): Record<string, unknown[]> {
   const sqlite = new Database(file, { readonly: true });
   try {
+    const tables = sqlite
+      .prepare<[], string>(`SELECT "name" FROM "sqlite_master" WHERE "type" = 'table'`)
+      .pluck()
+      .all();
     return Object.fromEntries(
-      ['sqlite_master', 'sqlite_sequence', 'migrations', ...TABLES].map((table) => [
+      ['sqlite_master', ...tables].map((table) => [
         table,
-        sqlite.prepare(`SELECT * FROM "${table}" ORDER BY 1, 2`).all(),
+        sqlite.prepare(`SELECT * FROM "${table}"`).all(),
       ]),
     );
   } finally {
@@ -177,7 +181,7 @@ async function waitUntilBlocked(): Promise<void> {
         return rowCount;
       },
       (blocked) => blocked === 1,
-      WAIT_TIMEOUT_MS,
+      30_000,
     );
   } finally {
     await observer.end();
@@ -196,7 +200,7 @@ async function waitUntilDisconnected(): Promise<void> {
       return rows as unknown[];
     },
     (rows) => rows.length === 0,
-    WAIT_TIMEOUT_MS,
+    30_000,
   );
 }
 
@@ -246,15 +250,10 @@ describe('db:copy', () => {
     const revoked = await keys.create('revoked', new Date(Date.now() + 1_000_000));
     await keys.revoke(revoked.record.id);
     for (const text of TEXTS) {
-      const { status } = await before
-        .http()
-        .post('/v1/categories')
-        .auth(before.key, { type: 'bearer' })
-        .send({ name: text, description: text });
-      expect(status).toBe(201);
+      expect((await before.categories.create(text, text)).status).toBe(201);
     }
-    const list = await before.http().get('/v1/categories').auth(before.key, { type: 'bearer' });
-    expect(list.body).toHaveLength(TEXTS.length);
+    const list = await before.categories.list();
+    expect(list.json()).toHaveLength(TEXTS.length);
     await before.stop();
     const records = await readKeys(source);
     expect(records.find(({ name }) => name === 'test')?.lastUsedAt).toBeInstanceOf(Date);
@@ -264,13 +263,12 @@ describe('db:copy', () => {
     expect(await readKeys(target)).toEqual(records);
     const after = await startApp({ database: target });
     try {
-      const copied = await after.http().get('/v1/categories').auth(before.key, { type: 'bearer' });
+      const copied = await new CategoriesClient(after.url, before.key).list();
       expect(copied.status).toBe(200);
       expect(copied.text).toBe(list.text);
       expect(copied.headers['etag']).toBe(list.headers['etag']);
       for (const { key } of [expired, revoked]) {
-        const { status } = await after.http().get('/v1/categories').auth(key, { type: 'bearer' });
-        expect(status).toBe(401);
+        expect((await new CategoriesClient(after.url, key).list()).status).toBe(401);
       }
       // `startApp` created one more key.
       expect((await readKeys(target)).at(-1)?.id).toBe(records.at(-1)!.id + 1);
@@ -292,12 +290,10 @@ describe('db:copy', () => {
     await expectCopySuccess();
     const app = await startApp({ database: target });
     try {
-      const { body } = await app
-        .http()
-        .post('/v1/categories')
-        .auth(app.key, { type: 'bearer' })
-        .send({ name: 'hamster' });
-      expect(body).toEqual({ id: next, name: 'hamster' });
+      expect((await app.categories.create('hamster')).json()).toEqual({
+        id: next,
+        name: 'hamster',
+      });
     } finally {
       await app.stop();
     }
@@ -321,13 +317,13 @@ describe('db:copy', () => {
     await migrateTarget();
     await client.query('BEGIN');
     await client.query('LOCK TABLE "api_keys" IN SHARE MODE');
-    const dbCopy = await startCopy();
+    const copy = runCopy();
     await waitUntilBlocked();
     const sqlite = new Database(file);
     insertCategories(sqlite, [{ name: 'late' }]);
     sqlite.close();
     await client.query('COMMIT');
-    expect(await dbCopy.result).toMatchObject({ code: 0 });
+    await expectCopySuccess(copy);
     const { rows } = await client.query('SELECT "id", "name" FROM "categories"');
     expect(rows).toEqual([{ id: '1', name: 'dog' }]);
   });
@@ -352,7 +348,7 @@ describe('db:copy with invalid input', () => {
     await migrateTarget();
     await client.query(`INSERT INTO "${table}" ${row}`);
     const before = await dumpTarget();
-    expect(before).not.toEqual(EMPTY_DUMP);
+    expect(before).not.toEqual(emptyDump);
     await expectCopyFailure(new RegExp(`not empty.*${table}`));
     expect(await dumpTarget()).toEqual(before);
   });
@@ -373,7 +369,7 @@ describe('db:copy with invalid input', () => {
     const before = dumpSource();
     await expectCopyFailure(/database schema is outdated/);
     expect(dumpSource()).toEqual(before);
-    expect(await dumpTarget()).toBeUndefined();
+    expect(await dumpTarget()).toEqual([]);
   });
 
   it('rejects a source that is not a petstore database', async () => {
@@ -384,59 +380,43 @@ describe('db:copy with invalid input', () => {
     const after = new Database(file, { readonly: true });
     expect(after.prepare('SELECT "name" FROM "sqlite_master"').pluck().all()).toEqual(['other']);
     after.close();
-    expect(await dumpTarget()).toBeUndefined();
+    expect(await dumpTarget()).toEqual([]);
   });
 
   it.each(['missing.sqlite', 'missing/petstore.sqlite'])(
     'rejects a missing source without creating it: %s',
     async (missing) => {
-      await expectCopyFailure(
-        /(exist|not found|no such|unable to open)/,
+      await expectCopyFailure(/(exist|not found|no such|unable to open)/, [
         '--from',
         `sqlite:${join(directory, missing)}`,
         '--to',
         target.url,
-      );
+      ]);
       const [first] = missing.split('/');
       expect(existsSync(join(directory, first!))).toBe(false);
-      expect(await dumpTarget()).toBeUndefined();
+      expect(await dumpTarget()).toEqual([]);
     },
   );
 
   it.each<[string, () => string[], RegExp]>([
-    ['a target on SQLite', () => ['--from', `sqlite:${file}`, '--to', 'sqlite:other'], /postgres/],
+    ['a target on SQLite', () => copyOptions('sqlite:other'), /postgres/],
     ['a source on PostgreSQL', () => ['--from', target.url, '--to', target.url], /sqlite/],
     ['no source', () => ['--to', target.url], /--from/],
     ['no target', () => ['--from', `sqlite:${file}`], /--to/],
     [
       'a target with a wrong password',
-      () => [
-        '--from',
-        `sqlite:${file}`,
-        '--to',
-        Object.assign(new URL(target.url), { password: 'wrong-0123456789' }).href,
-      ],
+      () => copyOptions(Object.assign(new URL(target.url), { password: 'wrong-0123456789' }).href),
       /password authentication failed/,
-    ],
-    [
-      'an unreachable target',
-      () => [
-        '--from',
-        `sqlite:${file}`,
-        '--to',
-        Object.assign(new URL(target.url), { port: '1', password: 'wrong-0123456789' }).href,
-      ],
-      /ECONNREFUSED/,
     ],
   ])('rejects %s and changes nothing', async (_case, args, message) => {
     await createSource(({ sqlite }) => insertCategories(sqlite, [{ name: 'dog' }]));
     const before = dumpSource();
-    const { code, stdout, stderr } = await runCopy(...args());
+    const { code, stdout, stderr } = await runCopy(args());
     expect(stderr).toMatch(message);
     expect(stdout + stderr).not.toMatch(/wrong-0123456789|^\s+at /m);
     expect(code).toBe(1);
     expect(dumpSource()).toEqual(before);
-    expect(await dumpTarget()).toBeUndefined();
+    expect(await dumpTarget()).toEqual([]);
   });
 });
 
@@ -455,7 +435,7 @@ describe('db:copy rollback', () => {
     const before = dumpSource();
     await expectCopyFailure(/\S/);
     expect(dumpSource()).toEqual(before);
-    expect(await dumpTarget()).toEqual(EMPTY_DUMP);
+    expect(await dumpTarget()).toEqual(emptyDump);
 
     const sqlite = new Database(file);
     sqlite.exec(`UPDATE "categories" SET "name" = 'fixed' WHERE "id" = 1501`);
@@ -490,19 +470,20 @@ describe('db:copy rollback', () => {
       await migrateTarget();
       await client.query('BEGIN');
       await client.query('LOCK TABLE "categories" IN SHARE MODE');
-      const dbCopy = await startCopy();
+      const dbCopy = spawnCopy();
       await waitUntilBlocked();
       dbCopy.kill(signal);
       const { code } = await dbCopy.result;
       expect(code).not.toBe(0);
       await client.query('COMMIT');
       await waitUntilDisconnected();
-      expect(await dumpTarget()).toEqual(EMPTY_DUMP);
+      expect(await dumpTarget()).toEqual(emptyDump);
 
       await expectCopySuccess();
       const { rows } = await client.query('SELECT count(*)::int AS "count" FROM "categories"');
       expect(rows).toEqual([{ count: VALID_ROWS.length }]);
     },
+    60_000,
   );
 
   it('leaves the target empty when the connection to it is lost', async () => {
@@ -513,17 +494,38 @@ describe('db:copy rollback', () => {
     await migrateTarget();
     await client.query('BEGIN');
     await client.query('LOCK TABLE "categories" IN SHARE MODE');
-    const dbCopy = await startCopy();
+    const copy = runCopy();
     await waitUntilBlocked();
     await client.query(
       `SELECT pg_terminate_backend("pid") FROM pg_stat_activity
        WHERE "datname" = current_database() AND "pid" <> pg_backend_pid()`,
     );
-    const { code, stderr } = await dbCopy.result;
+    const { code, stderr } = await copy;
     expect(code).toBe(1);
     expect(stderr).toMatch(/^error: \S.*\nCopy failed\.\n$/m);
     await client.query('COMMIT');
     await waitUntilDisconnected();
-    expect(await dumpTarget()).toEqual(EMPTY_DUMP);
+    expect(await dumpTarget()).toEqual(emptyDump);
   });
+});
+
+describe('db:copy process', () => {
+  it('exits with 0 after a copy', async () => {
+    await createSource(({ sqlite }) => insertCategories(sqlite, [{ name: 'dog' }]));
+    await expectCopySuccess(spawnCopy().result);
+    const { rows } = await client.query('SELECT "id", "name" FROM "categories"');
+    expect(rows).toEqual([{ id: '1', name: 'dog' }]);
+  }, 60_000);
+
+  it('exits with 1 if the target is unreachable, and reports the cause without the password', async () => {
+    await createSource(({ sqlite }) => insertCategories(sqlite, [{ name: 'dog' }]));
+    const before = dumpSource();
+    const unreachable = { port: '1', password: 'wrong-0123456789' };
+    const to = Object.assign(new URL(target.url), unreachable).href;
+    const { code, stdout, stderr } = await spawnCopy(to).result;
+    expect(stderr).toMatch(/ECONNREFUSED/);
+    expect(stdout + stderr).not.toMatch(/wrong-0123456789|^\s+at /m);
+    expect(code).toBe(1);
+    expect(dumpSource()).toEqual(before);
+  }, 60_000);
 });

@@ -86,11 +86,9 @@ describe('a feature that fails to reach another service', () => {
   });
 });
 
-const list = () => app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
-
 describe('GET /v1/categories', () => {
   it('returns 503 if the revision of the table cannot be read', async () => {
-    expect((await list()).status).toBe(200);
+    expect((await app.categories.list()).status).toBe(200);
     const error = Object.assign(new Error('disk failure'), { code: FAILURE_CODE });
     const tracker = app.app.get(TableRevisionTracker);
     const { dataVersionStatement } = tracker as unknown as Record<string, object>;
@@ -102,10 +100,10 @@ describe('GET /v1/categories', () => {
       jest
         .spyOn(app.dataSource, 'query')
         .mockRejectedValue((app.dataSource as PetstoreDataSource).translateError(error));
-    expect(await list()).toBeError('SERVICE_UNAVAILABLE');
+    expect(await app.categories.list()).toBeError('SERVICE_UNAVAILABLE');
     if (TEST_DATABASE === 'sqlite') Object.assign(tracker, { dataVersionStatement });
     jest.restoreAllMocks();
-    expect((await list()).status).toBe(200);
+    expect((await app.categories.list()).status).toBe(200);
     expect(await readDatabaseErrors()).toContain(`{code="${FAILURE_CODE}"} 1`);
   });
 });

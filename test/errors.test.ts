@@ -13,16 +13,16 @@ import {
   Res,
 } from '@nestjs/common';
 import type { Response as ExpressResponse } from 'express';
-import type { Response } from 'supertest';
-import { FEATURES } from '../src/features.js';
-import { Feature } from '../src/platform/feature.decorator.js';
-import { createLogger } from '../src/platform/logging/logger.js';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
+import { Feature } from '../src/platform/feature.decorator.js';
+import { createLogger } from '../src/platform/logging/logger.js';
 import { startApp, type TestApp } from './support/app.js';
-import { MemoryLogger } from './support/memory-logger.js';
+import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
+import { MemoryLogger } from './support/memory-logger.js';
 import { RawConnection, sendRaw, rawRequest } from './support/raw-connection.js';
 import { StubsModule } from './support/stubs.module.js';
 
@@ -79,7 +79,7 @@ class CrashController {
 
   @Get('404')
   notFound(): never {
-    throw new NotFoundException('Pet 7 not found.');
+    throw new NotFoundException('Toy 7 not found.');
   }
 
   @Get('406')
@@ -124,88 +124,38 @@ class CrashController {
 
 @Feature({
   tag: { name: 'crash', description: 'Operations of this test.' },
-  imports: [StubsModule],
   controllers: [CrashController],
 })
 class CrashModule {}
 
+const FEATURES = [CategoriesModule, CrashModule, StubsModule];
+
 const logger = new MemoryLogger();
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({
-    features: [CrashModule, ...FEATURES],
-    logger,
-  });
+  app = await startApp({ features: FEATURES, logger });
 });
 afterEach(() => jest.restoreAllMocks());
 afterAll(() => app.stop());
 
-function get(path: string, key = app.key): Promise<Response> {
-  return Promise.resolve(app.http().get(path).auth(key, { type: 'bearer' }));
-}
+const send = (method: string, path: string, key = app.key): Promise<HttpResponse> =>
+  sendRequest(app.url + path, { method, headers: { authorization: `Bearer ${key}` } });
+
+const get = (path: string, key = app.key): Promise<HttpResponse> => send('GET', path, key);
 
 /** Sends a create request with exactly these bytes as its body. */
-async function post(
-  body: string | Buffer,
-  headers: Record<string, string> = {},
-): Promise<Response> {
-  const request = app
-    .http()
-    .post('/v1/categories')
-    .auth(app.key, { type: 'bearer' })
-    .set({ 'Content-Type': 'application/json', ...headers })
-    // Prevents superagent from encoding the body according to its Content-Type.
-    .serialize((value: unknown) => value as string);
-  return request.send(body as string);
+function post(body: string | Buffer, headers: Record<string, string> = {}): Promise<HttpResponse> {
+  return sendRequest(`${app.url}/v1/categories`, {
+    method: 'POST',
+    headers: { ...jsonHeaders(app.key), ...headers },
+    body,
+  });
 }
 
 /** Encodes each character as one byte, so that `\xff` is invalid UTF-8. */
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
 
 describe('POST /v1/categories with an invalid body', () => {
-  it.each([
-    ['a missing name', '{}', 'name is missing.'],
-    ['a null name', '{"name":null}', 'name must be a string.'],
-    ['a number as the name', '{"name":7}', 'name must be a string.'],
-    ['an object as the name', '{"name":{"name":"dog"}}', 'name must be a string.'],
-    ['an array as the name', '{"name":["dog"]}', 'name must be a string.'],
-    ['an empty name', '{"name":""}', 'name must be 1 to 100 characters long.'],
-    ['a blank name', '{"name":" \\t"}', 'name must not be blank.'],
-    ['a NUL in the name', '{"name":"d\\u0000g"}', 'name must not contain a NUL character.'],
-    [
-      'a lone surrogate in the name',
-      '{"name":"\\ud83d"}',
-      'name must not contain a lone surrogate.',
-    ],
-    [
-      'a name that is too long',
-      `{"name":"${'n'.repeat(101)}"}`,
-      'name must be 1 to 100 characters long.',
-    ],
-    ['a null description', '{"name":"dog","description":null}', 'description must be a string.'],
-    [
-      'a description that is too long',
-      `{"name":"dog","description":"${'d'.repeat(1001)}"}`,
-      'description must be at most 1000 characters long.',
-    ],
-    ['an id', '{"id":1,"name":"dog"}', 'property id should not exist.'],
-    ['an invalid name after a valid one', '{"name":"a","name":1}', 'name must be a string.'],
-  ])('rejects %s', async (_name, body, message) => {
-    expect(await post(body)).toBeError('VALIDATION_FAILED', message);
-  });
-
-  it('reports all violations at once', async () => {
-    const response = await post('{"id":1,"nome":"dog","description":2}');
-    expect(response).toBeError('VALIDATION_FAILED');
-    const { message } = response.body as { message: string };
-    expect(message.replace(/\.$/, '').split('; ').toSorted()).toEqual([
-      'description must be a string',
-      'name is missing',
-      'property id should not exist',
-      'property nome should not exist',
-    ]);
-  });
-
   // Properties that every object inherits are easily mistaken for known ones.
   it.each([
     'Name',
@@ -312,13 +262,13 @@ describe('POST /v1/categories with a valid body', () => {
   ])('accepts %s', async (_name, body) => {
     const response = await post(body);
     expect(response.status).toBe(201);
-    expect(response.body).toEqual({ id: expect.any(Number) as number, name: 'dog' });
+    expect(response.json()).toEqual({ id: expect.any(Number) as number, name: 'dog' });
   });
 
   it.each(['application/json', 'APPLICATION/JSON', 'application/json;charset="UTF-8"'])(
     'accepts the Content-Type %s',
     async (type) => {
-      expect((await post('{"name":"dog"}', { 'Content-Type': type })).status).toBe(201);
+      expect((await post('{"name":"dog"}', { 'content-type': type })).status).toBe(201);
     },
   );
 
@@ -330,7 +280,7 @@ describe('POST /v1/categories with a valid body', () => {
     ['br', brotliCompressSync],
   ])('accepts the Content-Encoding %s', async (encoding, encode) => {
     const body = encode('{"name":"dog"}');
-    expect((await post(body, { 'Content-Encoding': encoding })).status).toBe(201);
+    expect((await post(body, { 'content-encoding': encoding })).status).toBe(201);
   });
 });
 
@@ -348,7 +298,7 @@ describe('POST /v1/categories with an unsupported body', () => {
     'json',
     ';',
   ])('rejects the Content-Type %s with 415', async (type) => {
-    expect(await post('{"name":"dog"}', { 'Content-Type': type })).toBeError(
+    expect(await post('{"name":"dog"}', { 'content-type': type })).toBeError(
       'UNSUPPORTED_MEDIA_TYPE',
       'The Content-Type of the body must be application/json.',
     );
@@ -369,7 +319,7 @@ describe('POST /v1/categories with an unsupported body', () => {
   it.each(['utf-16', 'utf-16le', 'utf-32', 'utf-7', 'iso-8859-1', 'us-ascii', 'none'])(
     'rejects the charset %s with 415',
     async (charset) => {
-      const headers = { 'Content-Type': `application/json; charset=${charset}` };
+      const headers = { 'content-type': `application/json; charset=${charset}` };
       const body = charset.startsWith('utf-16')
         ? Buffer.from('{"name":"dog"}', 'utf16le')
         : '{"name":"dog"}';
@@ -383,7 +333,7 @@ describe('POST /v1/categories with an unsupported body', () => {
   it.each(['compress', 'zstd', 'x-gzip', 'gzip, gzip', 'gzip, br', 'none'])(
     'rejects the Content-Encoding %s with 415',
     async (encoding) => {
-      expect(await post('{"name":"dog"}', { 'Content-Encoding': encoding })).toBeError(
+      expect(await post('{"name":"dog"}', { 'content-encoding': encoding })).toBeError(
         'UNSUPPORTED_MEDIA_TYPE',
         'The Content-Encoding of the body must be gzip, deflate, br or none.',
       );
@@ -397,7 +347,7 @@ describe('POST /v1/categories with an unsupported body', () => {
     ['a truncated body', 'gzip', gzipSync('{"name":"dog"}').subarray(0, 20)],
     ['trailing data', 'gzip', Buffer.concat([gzipSync('{"name":"dog"}'), bytes('x')])],
   ])('rejects %s with the Content-Encoding %s', async (_name, encoding, body) => {
-    const response = await post(body, { 'Content-Encoding': encoding });
+    const response = await post(body, { 'content-encoding': encoding });
     expect(response).toBeError('MALFORMED_JSON', new RegExp(encoding));
   });
 });
@@ -410,7 +360,7 @@ describe('POST /v1/categories with a large body', () => {
   it('accepts a body of exactly the limit', async () => {
     expect((await post(padded(BODY_LIMIT))).status).toBe(201);
     const gzipped = gzipSync(padded(BODY_LIMIT));
-    expect((await post(gzipped, { 'Content-Encoding': 'gzip' })).status).toBe(201);
+    expect((await post(gzipped, { 'content-encoding': 'gzip' })).status).toBe(201);
   });
 
   it.each([
@@ -419,17 +369,17 @@ describe('POST /v1/categories with a large body', () => {
     [
       'by one byte after gzip decompression',
       gzipSync(padded(BODY_LIMIT + 1)),
-      { 'Content-Encoding': 'gzip' },
+      { 'content-encoding': 'gzip' },
     ],
     [
       'by far after gzip decompression',
-      gzipSync(padded(20_000_000)),
-      { 'Content-Encoding': 'gzip' },
+      gzipSync(padded(BODY_LIMIT * 20)),
+      { 'content-encoding': 'gzip' },
     ],
     [
       'by far after Brotli decompression',
-      brotliCompressSync(padded(20_000_000)),
-      { 'Content-Encoding': 'br' },
+      brotliCompressSync(padded(BODY_LIMIT * 20)),
+      { 'content-encoding': 'br' },
     ],
   ])(
     'rejects a body that exceeds the limit %s',
@@ -508,11 +458,7 @@ describe('POST /v1/categories with a large body', () => {
 
   it('applies the configured limit', async () => {
     const small = await startApp({ config: { bodyLimit: 10 }, logger });
-    const response = await small
-      .http()
-      .post('/v1/categories')
-      .auth(small.key, { type: 'bearer' })
-      .send({ name: 'dog' });
+    const response = await small.categories.create('dog');
     await small.stop();
     expect(response).toBeError('PAYLOAD_TOO_LARGE', 'The body is larger than 10 bytes.');
   });
@@ -526,7 +472,7 @@ describe('a rejected create request', () => {
       await post('{"name":"dog","id":1}'),
       await post('{"name":"dog"'),
       await post(bytes('{"name":"\xff"}')),
-      await post('{"name":"dog"}', { 'Content-Type': 'text/plain' }),
+      await post('{"name":"dog"}', { 'content-type': 'text/plain' }),
       await post('{"name":"dog"}'.padEnd(200_000)),
     ];
     expect(rejected.map(({ status }) => status)).toEqual([400, 400, 400, 400, 415, 413]);
@@ -541,7 +487,7 @@ describe('routing', () => {
     '/v1/',
     '/v2/categories',
     '/categories',
-    '/v1/categories/1',
+    '/v1/categories/1/toys/1',
     '/v1/stubs',
     '/v1/stubs/deprecated',
     '/v1/stubs/deprecated/1/toys',
@@ -564,18 +510,22 @@ describe('routing', () => {
   });
 
   it('returns 404 without a body for a HEAD request', async () => {
-    const response = await app.http().head('/v1/nope');
+    const response = await send('HEAD', '/v1/nope');
     expect(response.status).toBe(404);
     expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
-    expect(response.text).toBeUndefined();
+    expect(response.text).toBe('');
   });
 
-  it.each(['/v1/pets/%zz', '/v1/pets/%', '/v1/pets/%ff', '/v1/%c3%28', '/docs/%', '/%'])(
-    'rejects the path %s, which cannot be decoded',
-    async (path) => {
-      expect(await get(path)).toBeError('BAD_REQUEST', /decode/);
-    },
-  );
+  it.each([
+    '/v1/stubs/deprecated/%zz',
+    '/v1/stubs/deprecated/%',
+    '/v1/stubs/deprecated/%ff',
+    '/v1/%c3%28',
+    '/docs/%',
+    '/%',
+  ])('rejects the path %s, which cannot be decoded', async (path) => {
+    expect(await get(path)).toBeError('BAD_REQUEST', /decode/);
+  });
 
   it.each([
     ['/v1/categories', 'GET, HEAD, POST'],
@@ -591,25 +541,15 @@ describe('routing', () => {
     ['/openapi.yaml', 'GET, HEAD'],
   ])('limits %s to the methods %s', async (path, allow) => {
     const allowed = allow.split(', ');
-    for (const method of allowed) {
-      const request = app.http()[method.toLowerCase() as 'get' | 'head' | 'post'](path);
-      expect((await request.auth(app.key, { type: 'bearer' })).status).not.toBe(405);
-    }
+    for (const method of allowed) expect((await send(method, path)).status).not.toBe(405);
     const methods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PURGE'];
     for (const method of methods.filter((name) => !allowed.includes(name))) {
-      const [response] = await sendRaw(
-        app.url,
-        rawRequest({
-          method,
-          target: path,
-          headers: [`Authorization: Bearer ${app.key}`, 'Connection: close'],
-        }),
-      );
+      const response = await send(method, path);
       expect(response).toBeError(
         'METHOD_NOT_ALLOWED',
         `Method ${method} is not allowed for ${path}.`,
       );
-      expect(response?.headers).toMatchObject({ allow });
+      expect(response.headers).toMatchObject({ allow });
     }
   });
 
@@ -621,11 +561,6 @@ describe('routing', () => {
     }
     expect.assertions(4);
   });
-
-  it('returns 410 for an operation after its sunset', async () => {
-    jest.spyOn(Date, 'now').mockReturnValue(Date.parse('2999-01-01'));
-    expect(await get('/v1/stubs/deprecated/1')).toBeError('GONE');
-  });
 });
 
 describe('X-Request-Id', () => {
@@ -636,9 +571,8 @@ describe('X-Request-Id', () => {
     'x'.repeat(128),
   ])('echoes the valid id %s', async (id) => {
     for (const path of ['/livez', '/v1/categories', '/v1/nope', '/docs', '/%']) {
-      expect((await app.http().get(path).set('X-Request-Id', id)).headers).toMatchObject({
-        'x-request-id': id,
-      });
+      const { headers } = await sendRequest(app.url + path, { headers: { 'x-request-id': id } });
+      expect(headers['x-request-id']).toBe(id);
     }
     expect.assertions(5);
   });
@@ -680,7 +614,8 @@ describe('X-Request-Id', () => {
     ['/v1/nope', 404],
     ['/%', 400],
   ])('is different in each response of %s', async (path, status) => {
-    const [first, second] = [await app.http().get(path), await app.http().get(path)];
+    const first = await sendRequest(app.url + path);
+    const second = await sendRequest(app.url + path);
     expect([first.status, second.status]).toEqual([status, status]);
     const ids = [first, second].map(({ headers }) => headers['x-request-id']);
     expect(ids).toEqual([expect.stringMatching(/^\S+$/), expect.stringMatching(/^\S+$/)]);
@@ -721,20 +656,19 @@ describe('a failing handler', () => {
       }
       const config = { ...loadConfig({}), production };
       const instance = await startApp({
-        features: [CrashModule, ...FEATURES],
+        features: FEATURES,
         logger: createLogger(config),
         config: { production },
       });
-      const response = await instance
-        .http()
-        .get('/v1/crash/500/an%20Error')
-        .auth(instance.key, { type: 'bearer' });
+      const response = await sendRequest(`${instance.url}/v1/crash/500/an%20Error`, {
+        headers: { authorization: `Bearer ${instance.key}` },
+      });
       await instance.stop();
       jest.restoreAllMocks();
       instance.app.useLogger(logger);
 
       expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
-      const id = response.headers['x-request-id']!;
+      const id = String(response.headers['x-request-id']);
       const logged = stripVTControlCharacters(lines.filter((line) => line.includes(id)).join(''));
       expect(logged).toContain(SECRET);
       expect(logged).toContain('errors.test');
@@ -774,19 +708,19 @@ describe('a failing handler', () => {
   it('does not change a response that was already sent', async () => {
     const response = await get('/v1/crash/after-response');
     expect(response.status).toBe(200);
-    expect(response.body).toEqual({ done: true });
+    expect(response.json()).toEqual({ done: true });
     expect(logger.forRequest(response.headers['x-request-id'])).toMatchObject([{ level: 'error' }]);
   });
 
   it('leaves the service healthy', async () => {
     expect((await get('/v1/categories')).status).toBe(200);
-    expect((await app.http().get('/readyz')).status).toBe(200);
+    expect((await get('/readyz')).status).toBe(200);
   });
 });
 
 describe('an exception with a status', () => {
   it('keeps the message of a 4xx', async () => {
-    expect(await get('/v1/crash/404')).toBeError('NOT_FOUND', 'Pet 7 not found.');
+    expect(await get('/v1/crash/404')).toBeError('NOT_FOUND', 'Toy 7 not found.');
   });
 
   it('sends the headers of an ApiError', async () => {
@@ -806,7 +740,7 @@ describe('an exception with a status', () => {
       const response = await get(`/v1/crash/${status}`);
       expect(response.status).toBe(status);
       expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
-      expect(response.body).toEqual({
+      expect(response.json()).toEqual({
         code,
         message: expect.stringMatching(/\S/) as string,
         status,
@@ -814,6 +748,18 @@ describe('an exception with a status', () => {
       expect(response.text).not.toContain(SECRET);
     },
   );
+});
+
+describe('GET /docs/swagger-ui.css', () => {
+  it.each([
+    [412, 'PRECONDITION_FAILED', 'If-Match', '"other"'],
+    [416, 'RANGE_NOT_SATISFIABLE', 'Range', 'bytes=999999999-'],
+  ])('returns %d with the Error body and the code %s', async (status, code, name, value) => {
+    const headers = { [name]: value };
+    const response = await sendRequest(`${app.url}/docs/swagger-ui.css`, { headers });
+    expect(response.status).toBe(status);
+    expect(response.json()).toEqual({ code, message: expect.any(String) as string, status });
+  });
 });
 
 /** Performs an action while a table does not exist. */
@@ -825,17 +771,6 @@ async function withoutTable<T>(table: string, action: () => Promise<T>): Promise
     await app.dataSource.query(`ALTER TABLE "${table}_broken" RENAME TO "${table}"`);
   }
 }
-
-describe('GET /docs/swagger-ui.css', () => {
-  it.each([
-    [412, 'PRECONDITION_FAILED', { 'If-Match': '"other"' }],
-    [416, 'RANGE_NOT_SATISFIABLE', { Range: 'bytes=999999999-' }],
-  ])('returns %d with the Error body and the code %s', async (status, code, headers) => {
-    const response = await app.http().get('/docs/swagger-ui.css').set(headers);
-    expect(response.status).toBe(status);
-    expect(response.body).toEqual({ code, message: expect.any(String) as string, status });
-  });
-});
 
 describe('a database error', () => {
   /** Terms of both databases and of the persistence layer. */
@@ -850,8 +785,8 @@ describe('a database error', () => {
   it.each([
     ['a create request', () => post('{"name":"dog"}')],
     ['a list request', () => get('/v1/categories')],
-  ])('returns 500 without internal details for %s, and logs the cause', async (_name, send) => {
-    const response = await withoutTable('categories', send);
+  ])('returns 500 without internal details for %s, and logs the cause', async (_name, act) => {
+    const response = await withoutTable('categories', act);
     expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
     expect(response.text).not.toMatch(DATABASE_TERMS);
     const [entry, ...others] = logger.forRequest(response.headers['x-request-id']);
@@ -859,7 +794,7 @@ describe('a database error', () => {
     expect(entry?.values).toContainEqual(
       expect.objectContaining({ message: expect.stringContaining('categories') as string }),
     );
-    expect((await send()).status).toBeLessThan(300);
+    expect((await act()).status).toBeLessThan(300);
   });
 
   it('rejects a key that is not cached', async () => {
@@ -886,8 +821,8 @@ describe('an unavailable database', () => {
   it('makes GET /readyz return 503 with Retry-After, and GET /livez 200', async () => {
     const instance = await startApp({ logger });
     await instance.dataSource.destroy();
-    const ready = await instance.http().get('/readyz');
-    const live = await instance.http().get('/livez');
+    const ready = await sendRequest(`${instance.url}/readyz`);
+    const live = await sendRequest(`${instance.url}/livez`);
     await instance.stop();
     expect(ready).toBeError('SERVICE_UNAVAILABLE');
     expect(ready.headers['retry-after']).toMatch(/^[1-9]\d*$/);

@@ -1,13 +1,14 @@
 import { type IncomingMessage, request as send, type ServerOptions } from 'node:http';
 import { Controller, Get, Header, Post, Redirect, Req, Res } from '@nestjs/common';
 import type { Express, Request, Response } from 'express';
-import { Feature } from '../src/platform/feature.decorator.js';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { Public } from '../src/platform/auth/public.decorator.js';
-import { FEATURES } from '../src/features.js';
 import { loadConfig } from '../src/platform/config/config.js';
+import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { startApp, type TestApp } from './support/app.js';
+import { sendRequest } from './support/http-client.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { StubsModule } from './support/stubs.module.js';
 
@@ -163,7 +164,6 @@ class ExpressController {
 
 @Feature({
   tag: { name: 'express', description: 'Operations of this test.' },
-  imports: [StubsModule],
   controllers: [ExpressController],
 })
 class ExpressModule {}
@@ -172,13 +172,12 @@ let handlerPrototypes: unknown[] = [];
 let fast: TestApp;
 let plain: TestApp;
 beforeAll(async () => {
-  const options = { config: { trustProxy: config.trustProxy } };
-  fast = await startApp({ ...options, features: [ExpressModule, ...FEATURES] });
-  plain = await startApp({
-    features: [ExpressModule, ...FEATURES],
-    ...options,
-    adapter: new PlainAdapter(config),
-  });
+  const options = {
+    features: [CategoriesModule, ExpressModule, StubsModule],
+    config: { trustProxy: config.trustProxy },
+  };
+  fast = await startApp(options);
+  plain = await startApp({ ...options, adapter: new PlainAdapter(config) });
   for (const { app } of [fast, plain]) await app.get(ApiKeysService).ensureKey(KEY, 'both');
 });
 afterAll(() => Promise.all([fast.stop(), plain.stop()]));
@@ -260,7 +259,7 @@ const REQUESTS: (TestRequest & { readonly status: number })[] = [
   { method: 'DELETE', path: '/v1/categories', status: 405 },
   { method: 'OPTIONS', path: '/v1/categories', status: 405 },
   { path: '/v1/stubs/deprecated/1', status: 501 },
-  { path: '/v1/pets/%zz', status: 400 },
+  { path: '/v1/stubs/deprecated/%zz', status: 400 },
   { path: '/v1/stubs/experimental', status: 501 },
   { path: '/v1/nope', status: 404 },
   { method: 'HEAD', path: '/v1/nope', status: 404 },
@@ -345,11 +344,11 @@ describe('HttpAdapter', () => {
 
   it('detects the client address behind a trusted proxy like plain Express', async () => {
     const headers = { 'X-Forwarded-For': '203.0.113.7', 'X-Forwarded-Proto': 'https' };
-    for (const app of [fast, plain]) {
-      const { body } = (await fetchResponse(app, { path: '/v1/express/request', headers })) as {
-        body: string;
-      };
-      expect(JSON.parse(body)).toMatchObject({
+    for (const { url } of [fast, plain]) {
+      const response = await sendRequest(`${url}/v1/express/request`, {
+        headers: { authorization: `Bearer ${KEY}`, ...headers },
+      });
+      expect(response.json()).toMatchObject({
         ip: '203.0.113.7',
         ips: ['203.0.113.7'],
         protocol: 'https',
@@ -392,7 +391,7 @@ async function getPrototypes({
   server.prependOnceListener('request', (request, response) => {
     initial = [Object.getPrototypeOf(request), Object.getPrototypeOf(response)];
   });
-  const response = await fetch(`${url}/v1/express/prototypes`);
+  const response = await sendRequest(`${url}/v1/express/prototypes`);
   expect(response.status).toBe(200);
   return { initial, inHandler: handlerPrototypes };
 }

@@ -1,52 +1,50 @@
 import { createHook } from 'node:async_hooks';
+import { execFileSync } from 'node:child_process';
 import { Agent } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
+import Database from 'better-sqlite3';
 import { createDataSource } from '../src/data-source.js';
 import { coalesce } from '../src/platform/database/coalesce.js';
-import { startApp, type TestApp } from './support/app.js';
-import { type HttpResponse, sendRequest, jsonHeaders } from './support/http-client.js';
+import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
+import {
+  CategoriesClient,
+  type Category,
+  type HttpResponse,
+  sendRequest,
+} from './support/http-client.js';
+import { matchers } from './support/matchers.js';
 import { LIST_QUERY, recordQueries } from './support/queries.js';
 
-const { jest } = import.meta;
+declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
+const { jest } = import.meta;
+expect.extend(matchers);
+
+const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 const STRONG_ETAG = /^"[\x21\x23-\x7e]+"$/;
 const KIB = 1024;
 
+let database: TestDatabase;
 let app: TestApp;
 let agent: Agent;
+let categories: CategoriesClient;
 beforeAll(async () => {
-  app = await startApp();
+  database = await createDatabase();
+  app = await startApp({ database });
   agent = new Agent({ keepAlive: true });
+  categories = new CategoriesClient(app.url, app.key, agent);
 });
 beforeEach(() => app.dataSource.query('DELETE FROM "categories"'));
 afterEach(() => jest.restoreAllMocks());
 afterAll(async () => {
   agent.destroy();
   await app.stop();
+  await database.drop();
 });
 
-const list = (headers: Record<string, string> = {}, method = 'GET'): Promise<HttpResponse> =>
-  sendRequest(`${app.url}/v1/categories`, {
-    method,
-    headers: { authorization: `Bearer ${app.key}`, ...headers },
-    agent,
-  });
-
-const create = (name: string, description?: string): Promise<HttpResponse> =>
-  sendRequest(`${app.url}/v1/categories`, {
-    method: 'POST',
-    headers: jsonHeaders(app.key),
-    body: JSON.stringify({ name, description }),
-    agent,
-  });
-
-const parse = ({ body }: HttpResponse): unknown => JSON.parse(body.toString());
-const getNames = (response: HttpResponse): string[] =>
-  (parse(response) as { name: string }[]).map(({ name }) => name);
 const getIds = (response: HttpResponse): number[] =>
-  (parse(response) as { id: number }[]).map(({ id }) => id);
-const getId = (response: HttpResponse): number => (parse(response) as { id: number }).id;
+  response.json<Category[]>().map(({ id }) => id);
 
 /** Waits for a random number of event loop turns. */
 async function pause(): Promise<void> {
@@ -57,38 +55,35 @@ const insertDirectly = (name: string): Promise<unknown> =>
 
 describe('ETag of GET /v1/categories', () => {
   it('is strong and stays the same while the list is unchanged', async () => {
-    await create('dog');
-    const first = await list();
+    await categories.create('dog');
+    const first = await categories.list();
     expect(first.headers.etag).toMatch(STRONG_ETAG);
-    const second = await list();
+    const second = await categories.list();
     expect(second.headers.etag).toBe(first.headers.etag);
     expect(second.body).toEqual(first.body);
   });
 
   it('changes with every create', async () => {
-    const etags = [(await list()).headers.etag];
+    const etags = [(await categories.list()).headers.etag];
     for (const name of ['dog', 'cat', 'cat']) {
-      expect((await create(name)).status).toBe(201);
-      etags.push((await list()).headers.etag);
+      expect((await categories.create(name)).status).toBe(201);
+      etags.push((await categories.list()).headers.etag);
     }
     expect(new Set(etags).size).toBe(4);
   });
 
   it('stays the same when a create request is rejected', async () => {
-    const before = await list();
-    expect((await create('')).status).toBe(400);
-    expect((await list()).headers.etag).toBe(before.headers.etag);
+    const before = await categories.list();
+    expect((await categories.create('')).status).toBe(400);
+    expect((await categories.list()).headers.etag).toBe(before.headers.etag);
   });
 
   it('stays the same across a restart', async () => {
-    await create('dog');
-    const before = await list();
-    const database = { config: app.config.database, url: '', drop: async () => undefined };
+    await categories.create('dog');
+    const before = await categories.list();
     const again = await startApp({ database });
     try {
-      const after = await sendRequest(`${again.url}/v1/categories`, {
-        headers: { authorization: `Bearer ${app.key}` },
-      });
+      const after = await again.categories.list();
       expect(after.body).toEqual(before.body);
       expect(after.headers.etag).toBe(before.headers.etag);
     } finally {
@@ -105,10 +100,10 @@ describe('GET /v1/categories with If-None-Match', () => {
     ['a list that contains the weak ETag', (etag: string) => `W/"other" ,W/${etag}, "more"`],
     ['a wildcard', () => '*'],
   ])('returns 304 without a body for %s', async (_label, header) => {
-    await create('dog');
-    const { headers } = await list();
+    await categories.create('dog');
+    const { headers } = await categories.list();
     for (const method of ['GET', 'HEAD']) {
-      const response = await list({ 'if-none-match': header(headers.etag!) }, method);
+      const response = await categories.list({ 'if-none-match': header(headers.etag!) }, method);
       expect(response.status).toBe(304);
       expect(response.body).toHaveLength(0);
       expect(response.headers.etag).toBe(headers.etag);
@@ -127,24 +122,24 @@ describe('GET /v1/categories with If-None-Match', () => {
     ['the ETag in another case', (etag: string) => etag.toLowerCase()],
     ['a longer ETag', (etag: string) => etag.replace(/"$/, 'x"')],
   ])('returns 200 with the list for %s', async (_label, header) => {
-    await create('dog');
-    const plain = await list();
-    const response = await list({ 'if-none-match': header(plain.headers.etag!) });
+    await categories.create('dog');
+    const plain = await categories.list();
+    const response = await categories.list({ 'if-none-match': header(plain.headers.etag!) });
     expect(response.status).toBe(200);
     expect(response.body).toEqual(plain.body);
     expect(response.headers.etag).toBe(plain.headers.etag);
   });
 
   it('returns 200 with the list after the list changed', async () => {
-    const { headers } = await list();
-    await create('dog');
-    const response = await list({ 'if-none-match': headers.etag! });
+    const { headers } = await categories.list();
+    await categories.create('dog');
+    const response = await categories.list({ 'if-none-match': headers.etag! });
     expect(response.status).toBe(200);
-    expect(getNames(response)).toEqual(['dog']);
+    expect(response.json()).toMatchObject([{ name: 'dog' }]);
   });
 
   it('returns 401 without a key', async () => {
-    const { headers } = await list();
+    const { headers } = await categories.list();
     const response = await sendRequest(`${app.url}/v1/categories`, {
       headers: { 'if-none-match': headers.etag! },
     });
@@ -164,8 +159,8 @@ describe('GET /v1/categories', () => {
 
     const write = async (writer: number): Promise<void> => {
       for (let index = 0; index < CREATES; index++) {
-        const response = await create(`${writer}-${index}`);
-        if (response.status === 201) acknowledged.push(getId(response));
+        const response = await categories.create(`${writer}-${index}`);
+        if (response.status === 201) acknowledged.push(response.json<Category>().id);
         else failures.push(response.status);
         await pause();
       }
@@ -176,7 +171,7 @@ describe('GET /v1/categories', () => {
       let last = '';
       do {
         const before = [...acknowledged];
-        const response = await list(last === '' ? {} : { 'if-none-match': last });
+        const response = await categories.list(last === '' ? {} : { 'if-none-match': last });
         counts.reads++;
         last = response.headers.etag!;
         if (response.status === 304) counts.unchanged++;
@@ -194,40 +189,32 @@ describe('GET /v1/categories', () => {
     expect(failures).toEqual([]);
     expect(acknowledged).toHaveLength(WRITERS * CREATES);
     expect(counts.reads).toBeGreaterThan(READERS * 2);
-    const ids = getIds(await list());
+    const ids = getIds(await categories.list());
     expect(ids).toEqual(acknowledged.toSorted((a, b) => a - b));
-  }, 30_000);
+  });
 
   it('reflects rows changed outside the service', async () => {
-    await create('dog');
-    expect(getNames(await list())).toEqual(['dog']);
+    await categories.create('dog');
+    expect(await categories.getNames()).toEqual(['dog']);
     await insertDirectly('cat');
-    expect(getNames(await list())).toEqual(['dog', 'cat']);
+    expect(await categories.getNames()).toEqual(['dog', 'cat']);
     await app.dataSource.query(`UPDATE "categories" SET "name" = 'hound' WHERE "name" = 'dog'`);
-    expect(getNames(await list())).toEqual(['hound', 'cat']);
+    expect(await categories.getNames()).toEqual(['hound', 'cat']);
     await app.dataSource.query(`DELETE FROM "categories" WHERE "name" = 'cat'`);
-    expect(getNames(await list())).toEqual(['hound']);
+    expect(await categories.getNames()).toEqual(['hound']);
   });
 
   it('reflects creates on another instance that shares the database', async () => {
-    expect(getNames(await list())).toEqual([]);
-    const database = { config: app.config.database, url: '', drop: async () => undefined };
+    expect(await categories.getNames()).toEqual([]);
     const otherInstance = await startApp({ database });
     try {
       for (const name of ['dog', 'cat', 'rabbit']) {
-        const { status } = await sendRequest(`${otherInstance.url}/v1/categories`, {
-          method: 'POST',
-          headers: jsonHeaders(app.key),
-          body: JSON.stringify({ name }),
-        });
-        expect(status).toBe(201);
-        expect(getNames(await list()).at(-1)).toBe(name);
+        expect((await otherInstance.categories.create(name)).status).toBe(201);
+        expect((await categories.getNames()).at(-1)).toBe(name);
       }
-      await create('hamster');
-      const listed = await sendRequest(`${otherInstance.url}/v1/categories`, {
-        headers: { authorization: `Bearer ${app.key}` },
-      });
-      expect(getNames(listed)).toEqual(['dog', 'cat', 'rabbit', 'hamster']);
+      await categories.create('hamster');
+      const names = await otherInstance.categories.getNames();
+      expect(names).toEqual(['dog', 'cat', 'rabbit', 'hamster']);
     } finally {
       await otherInstance.stop();
     }
@@ -239,17 +226,17 @@ describe('GET /v1/categories', () => {
     await other.migrate();
     const runner = other.createQueryRunner();
     try {
-      await list();
+      await categories.list();
       await runner.startTransaction();
       await runner.query(`INSERT INTO "categories" ("name") VALUES ('dog')`);
-      expect(getNames(await list())).toEqual([]);
+      expect(await categories.getNames()).toEqual([]);
       await runner.rollbackTransaction();
-      expect(getNames(await list())).toEqual([]);
+      expect(await categories.getNames()).toEqual([]);
       await runner.startTransaction();
       await runner.query(`INSERT INTO "categories" ("name") VALUES ('cat')`);
-      expect(getNames(await list())).toEqual([]);
+      expect(await categories.getNames()).toEqual([]);
       await runner.commitTransaction();
-      expect(getNames(await list())).toEqual(['cat']);
+      expect(await categories.getNames()).toEqual(['cat']);
     } finally {
       await runner.release();
       await other.destroy();
@@ -257,60 +244,54 @@ describe('GET /v1/categories', () => {
   });
 
   it('does not query the categories again while the list is unchanged', async () => {
-    await create('dog');
-    await list();
+    await categories.create('dog');
+    await categories.list();
     const queries = recordQueries(app.dataSource, LIST_QUERY);
-    for (let reads = 0; reads < 10; reads++) expect((await list()).status).toBe(200);
+    for (let reads = 0; reads < 10; reads++) expect((await categories.list()).status).toBe(200);
     expect(queries).toEqual([]);
     await insertDirectly('cat');
-    expect(getNames(await list())).toEqual(['dog', 'cat']);
+    expect(await categories.getNames()).toEqual(['dog', 'cat']);
     expect(queries).toHaveLength(1);
   });
 
   it('shares one query among concurrent requests after a change', async () => {
-    await list();
+    await categories.list();
     const queries = recordQueries(app.dataSource, LIST_QUERY);
     for (const names of [['dog'], ['dog', 'cat']]) {
       await insertDirectly(names.at(-1)!);
-      const responses = await Promise.all(Array.from({ length: 50 }, () => list()));
+      const responses = await Promise.all(Array.from({ length: 50 }, () => categories.list()));
       expect(responses).toHaveLength(50);
-      for (const response of responses) expect(getNames(response)).toEqual(names);
+      for (const response of responses) {
+        expect(response.json()).toMatchObject(names.map((name) => ({ name })));
+      }
     }
     expect(queries).toHaveLength(2);
   });
 
   it('returns 500 when the query fails and recovers with the next request', async () => {
-    await create('dog');
-    await list();
+    await categories.create('dog');
+    await categories.list();
     await insertDirectly('cat');
     await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
-    const failed = await Promise.all([list(), list(), list()]);
+    const failed = await Promise.all([categories.list(), categories.list(), categories.list()]);
     expect(failed).toHaveLength(3);
     for (const response of failed) {
-      expect(response.status).toBe(500);
-      expect(parse(response)).toEqual({
-        code: 'INTERNAL_ERROR',
-        message: expect.not.stringMatching(/categories|hidden|SQL|table/i),
-        status: 500,
-      });
+      expect(response).toBeError('INTERNAL_ERROR', /^(?!.*(categories|hidden|SQL|table))/i);
       expect(response.headers.etag).toBeUndefined();
-      expect(response.headers['cache-control']).toBe('no-store');
     }
     await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
-    const recovered = await list();
-    expect(recovered.status).toBe(200);
-    expect(getNames(recovered)).toEqual(['dog', 'cat']);
+    expect(await categories.getNames()).toEqual(['dog', 'cat']);
   });
 });
 
 /** Creates a list whose JSON is exactly `bytes` long. */
 async function fill(bytes: number): Promise<void> {
-  const id = getId(await create('dog', ''));
+  const { id } = (await categories.create('dog', '')).json<Category>();
   const frame = JSON.stringify([{ id, name: 'dog', description: '' }]).length;
   await app.dataSource.query(
     `UPDATE "categories" SET "description" = '${'d'.repeat(bytes - frame)}'`,
   );
-  expect((await list()).body).toHaveLength(bytes);
+  expect((await categories.list()).body).toHaveLength(bytes);
 }
 
 describe('GET /v1/categories with gzip', () => {
@@ -318,8 +299,8 @@ describe('GET /v1/categories with gzip', () => {
 
   it('compresses the list for clients that accept gzip, with a separate ETag', async () => {
     await fill(KIB + 1);
-    const plain = await list();
-    const response = await list(gzip);
+    const plain = await categories.list();
+    const response = await categories.list(gzip);
     expect(response.status).toBe(200);
     expect(response.headers['content-encoding']).toBe('gzip');
     expect(response.headers['content-type']).toBe(plain.headers['content-type']);
@@ -333,28 +314,30 @@ describe('GET /v1/categories with gzip', () => {
 
   it('returns 304 only for the ETag of the gzip representation', async () => {
     await fill(KIB + 1);
-    const plain = await list();
-    const compressed = await list(gzip);
-    const unchanged = await list({ ...gzip, 'if-none-match': compressed.headers.etag! });
+    const plain = await categories.list();
+    const compressed = await categories.list(gzip);
+    const unchanged = await categories.list({ ...gzip, 'if-none-match': compressed.headers.etag! });
     expect(unchanged.status).toBe(304);
     expect(unchanged.body).toHaveLength(0);
     expect(unchanged.headers.etag).toBe(compressed.headers.etag);
     expect(unchanged.headers.vary).toMatch(/\baccept-encoding\b/i);
     // Each content coding has its own ETag (RFC 9110, section 8.8.3.3).
-    expect((await list({ ...gzip, 'if-none-match': plain.headers.etag! })).status).toBe(200);
-    expect((await list({ 'if-none-match': compressed.headers.etag! })).status).toBe(200);
+    expect((await categories.list({ ...gzip, 'if-none-match': plain.headers.etag! })).status).toBe(
+      200,
+    );
+    expect((await categories.list({ 'if-none-match': compressed.headers.etag! })).status).toBe(200);
   });
 
   it('does not compress a list smaller than 1 KiB', async () => {
     await fill(KIB - 1);
-    const response = await list(gzip);
+    const response = await categories.list(gzip);
     expect(response.headers['content-encoding']).toBeUndefined();
     expect(response.body).toHaveLength(KIB - 1);
   });
 
   it('sends the uncompressed list without Accept-Encoding', async () => {
     await fill(KIB + 1);
-    const plain = await list();
+    const plain = await categories.list();
     expect(plain.headers['content-encoding']).toBeUndefined();
     expect(plain.headers['content-length']).toBe(String(KIB + 1));
     expect(plain.headers.vary).toMatch(/\baccept-encoding\b/i);
@@ -374,7 +357,7 @@ describe('GET /v1/categories with gzip', () => {
     ['', undefined],
   ])('honours Accept-Encoding: %j', async (accepted, encoding) => {
     await fill(KIB + 1);
-    const response = await list({ 'accept-encoding': accepted });
+    const response = await categories.list({ 'accept-encoding': accepted });
     expect(response.status).toBe(200);
     expect(response.headers['content-encoding']).toBe(encoding);
     expect(response.headers.vary).toMatch(/\baccept-encoding\b/i);
@@ -389,14 +372,14 @@ describe('GET /v1/categories with gzip', () => {
     }).enable();
     try {
       await fill(KIB + 1);
-      await list();
+      await categories.list();
       expect(compressions).toBe(0);
-      const responses = await Promise.all(Array.from({ length: 20 }, () => list(gzip)));
+      const responses = await Promise.all(Array.from({ length: 20 }, () => categories.list(gzip)));
       expect(new Set(responses.map(({ headers }) => headers.etag)).size).toBe(1);
-      await list(gzip);
+      await categories.list(gzip);
       expect(compressions).toBe(1);
-      await create('cat');
-      await list(gzip);
+      await categories.create('cat');
+      await categories.list(gzip);
       expect(compressions).toBe(2);
     } finally {
       hook.disable();
@@ -405,12 +388,58 @@ describe('GET /v1/categories with gzip', () => {
 
   it('reflects every change, like the uncompressed list', async () => {
     await fill(KIB + 1);
-    const before = await list(gzip);
-    await create('cat');
-    const after = await list({ ...gzip, 'if-none-match': before.headers.etag! });
+    const before = await categories.list(gzip);
+    await categories.create('cat');
+    const after = await categories.list({ ...gzip, 'if-none-match': before.headers.etag! });
     expect(after.status).toBe(200);
-    expect(gunzipSync(after.body)).toEqual((await list()).body);
+    expect(gunzipSync(after.body)).toEqual((await categories.list()).body);
     expect(gunzipSync(after.body).toString()).toContain('"cat"');
+  });
+});
+
+describeOnSqlite('GET /v1/categories with a SQLite file', () => {
+  let other: Database.Database;
+  beforeEach(() => {
+    other = new Database(app.dataSource.options.database as string);
+  });
+  afterEach(() => other.close());
+
+  const insert = (name: string): unknown =>
+    other.exec(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
+
+  it('reflects commits of another connection to the file', async () => {
+    expect(await categories.getNames()).toEqual([]);
+    insert('dog');
+    expect(await categories.getNames()).toEqual(['dog']);
+    other.exec('BEGIN IMMEDIATE');
+    insert('cat');
+    expect(await categories.getNames()).toEqual(['dog']);
+    other.exec('COMMIT');
+    expect(await categories.getNames()).toEqual(['dog', 'cat']);
+    other.exec(`DELETE FROM "categories"`);
+    expect(await categories.getNames()).toEqual([]);
+  });
+
+  it('reflects writes of another process', async () => {
+    expect(await categories.getNames()).toEqual([]);
+    const write = `
+    const Database = require('better-sqlite3');
+    const database = new Database(process.argv[1]);
+    database.exec('INSERT INTO "categories" ("name") VALUES (\\'dog\\')');
+    database.close();`;
+    for (const expected of [['dog'], ['dog', 'dog']]) {
+      execFileSync(process.execPath, ['--input-type=commonjs', '-e', write, other.name]);
+      expect(await categories.getNames()).toEqual(expected);
+    }
+  });
+
+  it('reflects writes before and after a WAL checkpoint', async () => {
+    expect(await categories.getNames()).toEqual([]);
+    insert('dog');
+    other.pragma('wal_checkpoint(TRUNCATE)');
+    expect(await categories.getNames()).toEqual(['dog']);
+    insert('cat');
+    expect(await categories.getNames()).toEqual(['dog', 'cat']);
   });
 });
 

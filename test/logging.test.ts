@@ -1,74 +1,39 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import type { OpenAPIObject } from '@nestjs/swagger';
-import { collectSchema, createDataSource } from '../src/data-source.js';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { getDataSourceToken } from '@nestjs/typeorm';
+import Database from 'better-sqlite3';
+import type { DataSource } from 'typeorm';
+import { createApp } from '../src/app.js';
+import { main as keys } from '../src/cli/keys.js';
+import { collectSchema } from '../src/data-source.js';
 import { FEATURES } from '../src/features.js';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { loadConfig } from '../src/platform/config/config.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
-import { sendRequest, jsonHeaders } from './support/http-client.js';
-import { runKeys } from './support/cli.js';
+import { runCommand } from './support/cli.js';
+import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
-import { ServiceProcess } from './support/service-process.js';
-import { isNotImplemented } from './support/not-implemented.js';
+import { createServices } from './support/service-process.js';
+import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
-const ROOT = join(import.meta.dirname, '..');
-const { paths } = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8')) as OpenAPIObject;
-/** The status of a request for a missing pet. */
-const MISSING_PET_STATUS = isNotImplemented(paths['/pets/{petId}']!.get!) ? 501 : 404;
+const { jest } = import.meta;
 
-// Every test starts service processes, and the first one waits for the build.
-import.meta.jest.setTimeout(90_000);
+const TIMEOUT_MS = 30_000;
 
 const randomSecret = (): string => randomBytes(24).toString('base64url');
 const bearer = (key: string): string => `Authorization: Bearer ${key}`;
-
-let database: TestDatabase;
-let directory: string;
-let services: ServiceProcess[];
-beforeEach(async () => {
-  database = await createDatabase();
-  directory = await mkdtemp(join(tmpdir(), 'petstore-log-'));
-  services = [];
-});
-afterEach(async () => {
-  await Promise.all(services.map((service) => service.stop()));
-  await database.drop();
-  await rm(directory, { recursive: true, force: true });
-});
-
-async function start(env: NodeJS.ProcessEnv): Promise<ServiceProcess> {
-  const service = await ServiceProcess.start(directory, { DATABASE_URL: database.url, ...env });
-  services.push(service);
-  return service;
-}
-
-/** Executes SQL outside the service. */
-async function executeSql(sql: string): Promise<void> {
-  const dataSource = createDataSource(database.config);
-  await dataSource.initialize();
-  await dataSource.query(sql);
-  await dataSource.destroy();
-}
-
-/** Creates a key with `keys create`. */
-async function createKey(...options: string[]): Promise<string> {
-  const args = ['create', `test${options.length}`, ...options];
-  const { stdout } = await runKeys(args, { env: { DATABASE_URL: database.url }, cwd: directory });
-  return stdout.trim();
-}
 
 /** A line of the JSON log. */
 interface LogLine {
   readonly level: string;
   readonly message: string;
   readonly requestId?: string;
-  readonly error?: { readonly message: string; readonly stack: string };
 }
 
-const parseLog = ({ output }: ServiceProcess): LogLine[] =>
+const parseLog = (output: string): LogLine[] =>
   output
     .split('\n')
     .filter(Boolean)
@@ -88,7 +53,7 @@ async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
     sendRequest(base, { headers: { authorization: key } }),
     sendRequest(`${base}?api_key=${key}&access_token=${key}`),
     sendRequest(`${base}/${key}`, { headers: auth }),
-    sendRequest(`${url}/v1/pets/${key}`, { headers: auth }),
+    sendRequest(`${url}/v1/stubs/deprecated/${key}`, { headers: auth }),
     sendRequest(`${url}/${key}/v1/categories`),
     sendRequest(`${url}/metrics?key=${key}`, { headers: auth }),
     sendRequest(base, { method: 'POST', headers: auth, body }),
@@ -116,98 +81,123 @@ async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
 }
 
 describe('service log', () => {
+  let database: TestDatabase;
+  let app: NestExpressApplication;
+  /** What the logger of the application has written. */
+  let output: string;
+  beforeEach(async () => {
+    database = await createDatabase();
+    output = '';
+    for (const stream of [process.stdout, process.stderr]) {
+      jest.spyOn(stream, 'write').mockImplementation((text) => {
+        output += String(text);
+        return true;
+      });
+    }
+  });
+  afterEach(async () => {
+    await app.close();
+    jest.restoreAllMocks();
+    await database.drop();
+  });
+
+  /** Starts the application with the logger of the service and returns its URL. */
+  async function start(env: NodeJS.ProcessEnv): Promise<string> {
+    const config = loadConfig({ DATABASE_URL: database.url, LOG_LEVEL: 'debug', ...env });
+    app = await createApp(config, { features: [CategoriesModule, StubsModule] });
+    await app.listen(0, config.host);
+    return app.getUrl();
+  }
+
   it.each(['production', 'development'])(
     'contains no API keys or passwords at debug level (%s)',
     async (mode) => {
       const bootstrap = `bootstrap-${randomSecret()}`;
-      const valid = await createKey();
-      const expired = await createKey('--expires-in', '1m');
+      const url = await start({ NODE_ENV: mode, BOOTSTRAP_API_KEY: bootstrap });
+      const apiKeys = app.get(ApiKeysService);
+      const { key: valid } = await apiKeys.create('valid');
+      const { key: expired } = await apiKeys.create('expired', new Date(1));
       const truncated = valid.slice(0, -1);
       const unknown = `pet_${randomBytes(32).toString('base64url')}`;
-      const password = randomSecret();
-      await executeSql(`UPDATE "api_keys" SET "expires_at" = 1 WHERE "expires_at" IS NOT NULL`);
-
-      const env = { NODE_ENV: mode, LOG_LEVEL: 'debug', BOOTSTRAP_API_KEY: bootstrap };
-      const service = await start(env);
-      const url = await service.waitUntilListening();
       const secrets = [bootstrap, valid, expired, truncated, unknown];
       const statuses = new Set<number>();
       for (const key of secrets) {
         for (const status of await sendKeyEverywhere(url, key)) statuses.add(status);
       }
       // Ensures that the requests exercise all of these paths.
-      expect(statuses).toEqual(new Set([200, 201, 400, 401, 404, 405, 431, MISSING_PET_STATUS]));
-      await runKeys(['revoke', '2'], { env: { DATABASE_URL: database.url }, cwd: directory });
+      expect(statuses).toEqual(new Set([200, 201, 400, 401, 404, 405, 431, 501]));
 
       // Every 500 is logged with the database error, which contains the query parameters.
-      await executeSql('ALTER TABLE "categories" RENAME TO "hidden"');
+      const dataSource = app.get<DataSource>(getDataSourceToken());
+      await dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
       for (const key of [bootstrap, valid])
         expect(await sendKeyEverywhere(url, key)).toContain(500);
-      await executeSql('ALTER TABLE "api_keys" RENAME TO "hidden_keys"');
-      await delay(2_100);
-      expect(await sendKeyEverywhere(url, bootstrap)).toContain(500);
-
-      // A service whose PostgreSQL server, with a password in its URL, is unreachable.
-      const disconnected = await start({
-        ...env,
-        DATABASE_URL: `postgres://admin:${password}@127.0.0.1:1/petstore`,
-      });
-      expect(await sendKeyEverywhere(await disconnected.waitUntilListening(), bootstrap)).toContain(
-        503,
-      );
-      await waitFor(
-        () => disconnected.output,
-        (output) => output.includes('retrying in'),
-        10_000,
-      );
-      await Promise.all(services.map((each) => each.stop()));
-
-      expect(service.output).toContain('Request failed');
-      for (const { output } of services) {
-        expect(output.length).toBeGreaterThan(1_000);
-        expect(output).toContain('401');
-        // Checks for a part of the key, because a partial key also helps to guess it.
-        const leaked = [...secrets, password].filter((key) => output.includes(key.slice(4, 24)));
-        expect(leaked).toEqual([]);
-      }
+      await dataSource.query('ALTER TABLE "api_keys" RENAME TO "hidden_keys"');
+      expect(await sendKeyEverywhere(url, unknown)).toContain(500);
+      await app.close();
+      expect(output).toContain('Request failed');
+      expectNoLeaks(secrets);
     },
   );
 
+  it.each(['production', 'development'])(
+    'contains no API keys or passwords at debug level while PostgreSQL is unreachable (%s)',
+    async (mode) => {
+      const bootstrap = `bootstrap-${randomSecret()}`;
+      const password = randomSecret();
+      const url = await start({
+        NODE_ENV: mode,
+        BOOTSTRAP_API_KEY: bootstrap,
+        DATABASE_URL: `postgres://admin:${password}@127.0.0.1:1/petstore`,
+      });
+      expect(await sendKeyEverywhere(url, bootstrap)).toContain(503);
+      await waitFor(
+        () => output,
+        (text) => text.includes('retrying in'),
+        TIMEOUT_MS,
+      );
+      await app.close();
+      expectNoLeaks([bootstrap, password]);
+    },
+  );
+
+  function expectNoLeaks(secrets: readonly string[]): void {
+    expect(output.length).toBeGreaterThan(1_000);
+    expect(output).toContain('401');
+    // Checks for a part of the key, because a partial key also helps to guess it.
+    expect(secrets.filter((key) => output.includes(key.slice(4, 24)))).toEqual([]);
+  }
+
   it('has a line with the request id for each response at debug level', async () => {
     const key = `bootstrap-${randomSecret()}`;
-    const service = await start({
-      NODE_ENV: 'production',
-      LOG_LEVEL: 'debug',
-      BOOTSTRAP_API_KEY: key,
-    });
-    const url = await service.waitUntilListening();
+    const url = await start({ NODE_ENV: 'production', BOOTSTRAP_API_KEY: key });
+    const headers = jsonHeaders(key);
     const sent: [string, string, object][] = [
-      ['/v1/categories?secret=1', 'GET /v1/categories 200', { headers: jsonHeaders(key) }],
-      ['/v1/categories', 'HEAD /v1/categories 200', { method: 'HEAD', headers: jsonHeaders(key) }],
+      ['/v1/categories?secret=1', 'GET /v1/categories 200', { headers }],
+      ['/v1/categories', 'HEAD /v1/categories 200', { method: 'HEAD', headers }],
       [
         '/v1/categories',
         'POST /v1/categories 201',
-        { method: 'POST', headers: jsonHeaders(key), body: '{"name":"dog"}' },
+        { method: 'POST', headers, body: '{"name":"dog"}' },
       ],
       ['/v1/categories', 'GET /v1/categories 401', {}],
-      ['/v1/pets/7', `GET /v1/pets/:petId ${MISSING_PET_STATUS}`, { headers: jsonHeaders(key) }],
+      ['/v1/stubs/deprecated/7', 'GET /v1/stubs/deprecated/:id 501', { headers }],
       ['/readyz', 'GET /readyz 200', {}],
       ['/nowhere', 'GET not_found 404', {}],
       ['/docs/swagger-ui.css', 'GET unknown 200', {}],
     ];
-    const expected: [string, string][] = [];
+    const expected: [string | undefined, string][] = [];
     for (const [path, line, options] of sent) {
-      const { headers } = await sendRequest(url + path, options);
-      expected.push([headers['x-request-id'] as string, line]);
+      const response = await sendRequest(url + path, options);
+      expected.push([response.headers['x-request-id'] as string, line]);
     }
     const [rejection] = await (await RawConnection.open(url)).send('NO HTTP\r\n\r\n').closed();
-    expected.push([rejection!.headers['x-request-id']!, '- unknown 400']);
-    await service.stop();
+    expected.push([rejection!.headers['x-request-id'], '- unknown 400']);
+    await app.close();
 
-    const lines = parseLog(service);
+    const lines = parseLog(output);
     for (const [id, line] of expected) {
-      const matches = lines.filter(({ requestId }) => requestId === id);
-      expect(matches).toEqual([
+      expect(lines.filter(({ requestId }) => requestId === id)).toEqual([
         expect.objectContaining({
           level: 'debug',
           message: expect.stringMatching(new RegExp(`^${line}( \\d+\\.\\d ms)?$`)) as string,
@@ -215,35 +205,37 @@ describe('service log', () => {
       ]);
     }
   });
+});
 
+describe('log of a service process', () => {
   it('has only startup, migration, key change, 5xx and graceful shutdown lines at info level', async () => {
-    const key = `bootstrap-${randomSecret()}`;
-    const service = await start({ NODE_ENV: 'production', BOOTSTRAP_API_KEY: key });
-    const url = await service.waitUntilListening();
-    const other = await createKey();
-    for (const used of [key, other, 'wrong'])
-      await sendRequest(`${url}/v1/categories`, { headers: jsonHeaders(used) });
-    const options = { env: { DATABASE_URL: database.url }, cwd: directory };
-    await runKeys(['revoke', '2'], options);
+    const services = await createServices({ NODE_ENV: 'production' });
+    const file = join(services.directory, 'petstore.sqlite');
+    const env = { DATABASE_URL: `sqlite:${file}` };
+    const { service, url, categories } = await services.serve({ env });
+    const other = await runCommand(keys, ['create', 'other'], env);
+    const otherCategories = new CategoriesClient(url, other.stdout.trim());
+    expect((await categories.list()).status).toBe(200);
+    expect((await otherCategories.list()).status).toBe(200);
+    expect((await new CategoriesClient(url, 'wrong').list()).status).toBe(401);
+    await runCommand(keys, ['revoke', '2'], env);
     await waitFor(
-      () => sendRequest(`${url}/v1/categories`, { headers: jsonHeaders(other) }),
+      () => otherCategories.list(),
       ({ status }) => status === 401,
-      10_000,
+      TIMEOUT_MS,
     );
-    await executeSql('ALTER TABLE "categories" RENAME TO "hidden"');
-    const failed = await sendRequest(`${url}/v1/categories`, {
-      method: 'POST',
-      headers: jsonHeaders(key),
-      body: '{"name":"dog"}',
-    });
+    const database = new Database(file);
+    database.exec('ALTER TABLE "categories" RENAME TO "hidden"');
+    database.close();
+    const failed = await categories.create('dog');
     expect(failed.status).toBe(500);
     await service.stop();
+    await services.close();
 
-    const lines = parseLog(service);
+    const lines = parseLog(service.output);
     const messages = (level: string): string[] =>
       lines.filter((line) => line.level === level).map(({ message }) => message);
-    const { migrations } = collectSchema(FEATURES);
-    const applied = (migrations as { name: string }[]).map(
+    const applied = collectSchema(FEATURES).migrations.map(
       ({ name }) => `Applied migration ${name}`,
     );
     expect(applied).toContainEqual(expect.stringMatching(/^Applied migration CreateCategories/));
@@ -251,7 +243,7 @@ describe('service log', () => {
       ...applied,
       'Created API key 1 (bootstrap)',
       expect.stringMatching(/^Listening on http/),
-      'API key 2 (test0) is revoked, rejecting request',
+      'API key 2 (other) is revoked, rejecting request',
       'Received SIGTERM, shutting down',
       'Shutdown complete',
     ]);
@@ -266,5 +258,6 @@ describe('service log', () => {
       },
     });
     expect(messages('debug')).toEqual([]);
-  });
+    // Includes compilation.
+  }, 60_000);
 });

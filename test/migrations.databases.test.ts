@@ -1,31 +1,36 @@
 import { execFile } from 'node:child_process';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from '../src/app.js';
-import type { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
+import { main as keysCommand } from '../src/cli/keys.js';
+import { main as migrationsCommand } from '../src/cli/migrations.js';
 import { collectSchema, createDataSource } from '../src/data-source.js';
 import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
+import type { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
-import { buildOnce } from './support/build.js';
-import { runKeys, runMigrations } from './support/cli.js';
+import { getBuiltFile } from './support/build.js';
+import { type CommandResult, runCommand } from './support/cli.js';
+import { CategoriesClient, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
-import { waitFor } from './support/wait.js';
 import { dumpSchema } from './support/schema-dump.js';
+import { waitFor } from './support/wait.js';
 
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
 // On SQLite the type of the ids differs from the entities (see IdColumn). The migrations are the same.
 const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
+const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 const MAX_ID = Number.MAX_SAFE_INTEGER;
 
 let database: TestDatabase;
+let env: { readonly DATABASE_URL: string };
 let dataSources: PetstoreDataSource[];
 beforeEach(async () => {
   database = await createDatabase();
+  env = { DATABASE_URL: database.url };
   dataSources = [];
 });
 afterEach(async () => {
@@ -81,12 +86,14 @@ describe('migration runner', () => {
   it('reverts and reapplies any number of the latest migrations', async () => {
     const dataSource = await connectMigrated();
     const up = await dumpSchema(dataSource);
-    for (let steps = 1; steps <= dataSource.migrations.length; steps++) {
+    expect(up).not.toEqual([]);
+    // Older migrations were tested when they were among the latest.
+    const limit = Math.min(dataSource.migrations.length, 8);
+    for (let steps = 1; steps <= limit; steps++) {
       for (let step = 0; step < steps; step++) await dataSource.undoLastMigration();
       expect(await dataSource.runMigrations()).toHaveLength(steps);
       expect(await dumpSchema(dataSource)).toEqual(up);
     }
-    expect(up).not.toEqual([]);
   });
 
   it('applies each migration once, in timestamp order', async () => {
@@ -180,17 +187,18 @@ describe('schema', () => {
   });
 });
 
-describe('TypeORM CLI with ormconfig.ts', () => {
+// Three processes, whatever the database.
+describeOnSqlite('TypeORM CLI with ormconfig.ts', () => {
   const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
   async function typeorm(...options: string[]): Promise<{ failed: boolean; output: string }> {
     const cli = join(ROOT, 'node_modules/typeorm/cli.js');
-    const dataSource = join(await buildOnce(), 'ormconfig.js');
+    const dataSource = getBuiltFile('ormconfig.js');
     return new Promise((resolve) => {
       execFile(
         process.execPath,
         [cli, ...options, '-d', dataSource],
-        { env: { PATH: process.env['PATH'], DATABASE_URL: database.url }, timeout: 60_000 },
+        { env: { PATH: process.env['PATH'], ...env } },
         (error, stdout, stderr) => resolve({ failed: error !== null, output: stdout + stderr }),
       );
     });
@@ -214,63 +222,57 @@ describe('MIGRATIONS=off', () => {
   const logger = new MemoryLogger();
   let app: NestExpressApplication;
   beforeEach(async () => {
-    const config = {
-      ...loadConfig({ MIGRATIONS: 'off' }),
-      port: 0,
-      metricsPort: 0,
-      database: database.config,
-    };
+    const config = { ...loadConfig({ MIGRATIONS: 'off' }), database: database.config };
     app = await createApp(config, { logger });
     await app.listen(0, '127.0.0.1');
   });
   afterEach(() => app.close());
 
-  const getReadiness = async (): Promise<number> =>
-    (await fetch(`${await app.getUrl()}/readyz`)).status;
+  const getStatus = async (path: string): Promise<number> =>
+    (await sendRequest((await app.getUrl()) + path)).status;
 
   it('starts without migrating, and is ready once the schema is migrated explicitly', async () => {
-    expect(await getReadiness()).toBe(503);
-    expect((await fetch(`${await app.getUrl()}/livez`)).status).toBe(200);
+    expect(await getStatus('/readyz')).toBe(503);
+    expect(await getStatus('/livez')).toBe(200);
     expect(logger.text).toMatch(/The database schema is outdated\. Migrate it with: .*migrations/);
     const dataSource = connect();
     await dataSource.initialize();
     expect(await dumpSchema(dataSource)).toEqual([]);
 
     await dataSource.migrate();
-    expect(await waitFor(getReadiness, (status) => status === 200, 15_000)).toBe(200);
+    await waitFor(
+      () => getStatus('/readyz'),
+      (status) => status === 200,
+      30_000,
+    );
     const { key } = await app.get(ApiKeysService).create('test');
-    const list = await fetch(`${await app.getUrl()}/v1/categories`, {
-      headers: { Authorization: `Bearer ${key}` },
-    });
-    expect(await list.json()).toEqual([]);
+    expect(await new CategoriesClient(await app.getUrl(), key).getAll()).toEqual([]);
   });
 });
 
-/** The options of a command on the test database, in a directory without a .env file. */
-const options = (): Parameters<typeof runKeys>[1] => ({
-  env: { DATABASE_URL: database.url },
-  cwd: tmpdir(),
-});
+/** Runs a `migrations` command on the test database. */
+const runMigrations = (...args: string[]): Promise<CommandResult> =>
+  runCommand(migrationsCommand, args, env);
 
 describe('migrations command', () => {
   it('applies all pending migrations, and reverts the last one', async () => {
     const names = collectSchema(FEATURES).migrations.map(({ name }) => name);
-    expect(await runMigrations(['run'], options())).toEqual({
+    expect(await runMigrations('run')).toEqual({
       code: 0,
       stdout: names.map((name) => `Applied migration ${name}\n`).join(''),
       stderr: '',
     });
-    expect((await runMigrations(['run'], options())).stdout).toBe('No migrations are pending.\n');
-    expect(await runMigrations(['revert'], options())).toMatchObject({ code: 0, stderr: '' });
+    expect((await runMigrations('run')).stdout).toBe('No migrations are pending.\n');
+    expect(await runMigrations('revert')).toMatchObject({ code: 0, stderr: '' });
     const dataSource = connect();
     await dataSource.initialize();
     expect(await readAppliedMigrations(dataSource)).toEqual(names.slice(0, -1));
-  }, 60_000);
+  });
 });
 
 describe('keys commands on an outdated schema', () => {
   it.each([[['list']], [['revoke', '1']]])('%j fails, and changes nothing', async (args) => {
-    const { code, stdout, stderr } = await runKeys(args, options());
+    const { code, stdout, stderr } = await runCommand(keysCommand, args, env);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(
       TEST_DATABASE === 'sqlite'
@@ -286,18 +288,17 @@ describe('keys commands on an outdated schema', () => {
     const dataSource = await connectMigrated();
     await dataSource.undoLastMigration();
     const before = await dumpSchema(dataSource);
-    const { code, stderr } = await runKeys(['list'], options());
+    const { code, stderr } = await runCommand(keysCommand, ['list'], env);
     expect(code).toBe(1);
     expect(stderr).toMatch(/^error: The database schema is outdated\. Migrate it with: .*\n$/);
     expect(await dumpSchema(dataSource)).toEqual(before);
   });
 
   it('create fails with MIGRATIONS=off', async () => {
-    const { env, cwd } = options();
-    await (await connect().initialize()).query('SELECT 1');
-    const { code, stderr } = await runKeys(['create', 'x'], {
-      env: { ...env, MIGRATIONS: 'off' },
-      cwd,
+    await connect().initialize();
+    const { code, stderr } = await runCommand(keysCommand, ['create', 'x'], {
+      ...env,
+      MIGRATIONS: 'off',
     });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^error: The database schema is outdated\./);

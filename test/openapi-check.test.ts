@@ -1,18 +1,21 @@
-import { execFile } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compare } from '../conformance/openapi-check.js';
-import { buildOnce } from './support/build.js';
+import { compare, main } from '../conformance/openapi-check.js';
+import { getBuiltFile } from './support/build.js';
+import { type CommandResult, runCommand } from './support/cli.js';
 
 const ROOT = join(import.meta.dirname, '..');
 
 /* oxlint-disable-next-line typescript/no-explicit-any -- the tests change arbitrary parts of a document */
 type Document = any;
 
+/** openapi.json without the operations of other modules. */
 let published: Document;
 beforeAll(async () => {
-  published = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8'));
+  const document: Document = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8'));
+  published = { ...document, paths: { '/categories': document.paths['/categories'] } };
 });
 
 const schemas = (document: Document): Document => document.components.schemas;
@@ -86,7 +89,7 @@ describe('compare', () => {
   });
 
   it.each<[string, (document: Document) => void]>([
-    ['adds an operation', (d) => (d.paths['/colours'] = { get: d.paths['/store/orders'].get })],
+    ['adds an operation', (d) => (d.paths['/colours'] = { get: d.paths['/categories'].get })],
     [
       'adds a response property',
       (d) => (schemas(d).Category.properties.colour = { type: 'string' }),
@@ -125,50 +128,57 @@ describe('compare', () => {
 
 describe('npm run openapi:check', () => {
   let directory: string;
+  let file: string;
   beforeAll(async () => {
-    await buildOnce();
     directory = await mkdtemp(join(tmpdir(), 'petstore-openapi-check-'));
-  }, 120_000);
+    file = join(directory, 'older.json');
+  });
   afterAll(() => rm(directory, { recursive: true }));
 
-  /** Runs the command against a modified copy of openapi.json, used as the older document. */
-  async function compareWithOlder(
-    change: (older: Document) => void,
-  ): Promise<{ code: number; out: string }> {
-    const script = join(await buildOnce(), 'conformance/openapi-check.js');
-    const file = join(directory, 'older.json');
+  /** Compares openapi.json with a modified copy, the older document. */
+  async function compareWithOlder(change: (older: Document) => void): Promise<CommandResult> {
     const older = structuredClone(published);
     change(older);
     await writeFile(file, JSON.stringify(older));
-    return new Promise((resolve) => {
-      execFile(process.execPath, [script, '--against', file], { cwd: ROOT }, (error, out) =>
-        resolve({ code: Number(error?.code ?? 0), out }),
-      );
-    });
+    return runCommand(main, ['--against', file], {});
   }
 
   it('lists breaking changes and exits with 1', async () => {
-    const { code, out } = await compareWithOlder(
+    const { code, stdout } = await compareWithOlder(
       (older) => (schemas(older).Category.properties.id.type = 'string'),
     );
     expect(code).toBe(1);
-    expect(out).toMatch(
-      /^breaking: .*\/categories > get .* id > type: "string" became "integer"$/m,
-    );
+    const change = /^breaking: .*\/categories > get .* id > type: "string" became "integer"$/m;
+    expect(stdout).toMatch(change);
   });
 
   it('allows breaking changes in a new major version', async () => {
-    const { code, out } = await compareWithOlder((older) => {
+    const { code, stdout } = await compareWithOlder((older) => {
       older.info.version = '0.9.0';
       schemas(older).Category.properties.id.type = 'string';
     });
-    expect(out).toMatch(/^breaking: /m);
+    expect(stdout).toMatch(/^breaking: /m);
     expect(code).toBe(0);
   });
 
   it('exits with 0 for compatible changes', async () => {
-    const { code, out } = await compareWithOlder((older) => delete older.paths['/store/orders']);
-    expect(out).toContain('paths > /store/orders > get was added');
+    const { code, stdout } = await compareWithOlder((older) => delete older.paths['/categories']);
+    expect(stdout).toContain('paths > /categories > get was added');
     expect(code).toBe(0);
   });
+
+  it('rejects a name that is neither a file nor a git ref', async () => {
+    const { code, stderr } = await runCommand(main, ['--against', 'missing.json'], {});
+    expect(stderr).toContain('missing.json is neither a file nor a git ref');
+    expect(code).toBe(1);
+  });
+
+  it('prints and exits the same in a process of its own', async () => {
+    const { code, stdout } = await compareWithOlder(
+      (older) => (schemas(older).Category.properties.id.type = 'string'),
+    );
+    const script = getBuiltFile('conformance/openapi-check.js');
+    const command = spawnSync(process.execPath, [script, '--against', file], { encoding: 'utf8' });
+    expect({ code: command.status, stdout: command.stdout }).toEqual({ code, stdout });
+  }, 60_000);
 });

@@ -1,31 +1,34 @@
 import { randomBytes } from 'node:crypto';
 import { getRepositoryToken } from '@nestjs/typeorm';
-import type { Response, Test } from 'supertest';
 import type { Repository } from 'typeorm';
+import { FEATURES } from '../src/features.js';
 import { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { AuthFailureLimiter } from '../src/platform/auth/auth-failure-limiter.js';
 import { DatabaseUnavailableError } from '../src/platform/database/driver-errors.js';
 import { RateLimiter } from '../src/platform/auth/rate-limiter.js';
 import { startApp, type TestApp } from './support/app.js';
+import { setSystemTime } from './support/clock.js';
+import {
+  CategoriesClient,
+  type HttpResponse,
+  jsonHeaders,
+  sendRequest,
+} from './support/http-client.js';
 import { matchers } from './support/matchers.js';
+import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
 expect.extend(matchers);
 afterEach(() => jest.restoreAllMocks());
 
-/** Fixes the time of `Date.now()` until the end of the test. */
-function setSystemTime(time: number): void {
-  jest.spyOn(Date, 'now').mockReturnValue(time);
-}
-
 const unknownKey = (): string => `pet_${randomBytes(32).toString('base64url')}`;
 
 /** Lists the categories with a key, optionally from a given client address. */
-async function list(app: TestApp, key: string, address?: string): Promise<Response> {
-  const get = app.http().get('/v1/categories').auth(key, { type: 'bearer' });
-  return address === undefined ? get : get.set('X-Forwarded-For', address);
-}
+const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse> =>
+  new CategoriesClient(app.url, key).list(
+    address === undefined ? {} : { 'x-forwarded-for': address },
+  );
 
 describe('rate limit on failed authentications', () => {
   const FAILURES_PER_MINUTE = 5;
@@ -34,6 +37,7 @@ describe('rate limit on failed authentications', () => {
   let table: Repository<ApiKey>;
   beforeAll(async () => {
     app = await startApp({
+      features: [StubsModule, ...FEATURES],
       config: { authFailuresPerMinute: FAILURES_PER_MINUTE, trustProxy: 'loopback' },
     });
     service = app.app.get(ApiKeysService);
@@ -57,16 +61,13 @@ describe('rate limit on failed authentications', () => {
     expect(await getStatus(unknownKey(), address)).toBe(429);
   }
 
-  const sendUnknownKey = async (
-    method: 'get' | 'post' | 'delete',
-    path: string,
-  ): Promise<number> => {
-    const test = app.http()[method](path).auth(unknownKey(), { type: 'bearer' });
-    return (await test.set('X-Forwarded-For', '192.0.2.2')).status;
+  const sendUnknownKey = async (method: string, path: string): Promise<number> => {
+    const headers = { authorization: `Bearer ${unknownKey()}`, 'x-forwarded-for': '192.0.2.2' };
+    return (await sendRequest(app.url + path, { method, headers })).status;
   };
 
-  const listWithoutKey = async (address: string): Promise<Response> =>
-    app.http().get('/v1/categories').set('X-Forwarded-For', address);
+  const listWithoutKey = (address: string): Promise<HttpResponse> =>
+    sendRequest(`${app.url}/v1/categories`, { headers: { 'x-forwarded-for': address } });
 
   it('responds with 429 and Retry-After once the limit is exceeded', async () => {
     for (let n = 0; n < FAILURES_PER_MINUTE; n++)
@@ -84,14 +85,14 @@ describe('rate limit on failed authentications', () => {
   });
 
   it('counts failures on all operations, but not requests that match none', async () => {
-    for (const path of ['/v1/categories', '/v1/pets/1', '/v1/store/orders'])
-      expect(await sendUnknownKey('get', path)).toBe(401);
-    expect(await sendUnknownKey('post', '/v1/categories')).toBe(401);
-    expect(await sendUnknownKey('delete', '/v1/categories')).toBe(405);
-    expect(await sendUnknownKey('get', '/v1/dogs')).toBe(404);
-    expect(await sendUnknownKey('get', '/v1/categories')).toBe(401);
-    expect(await sendUnknownKey('get', '/v1/pets/1')).toBe(429);
-    expect(await sendUnknownKey('get', '/livez')).toBe(200);
+    for (const path of ['/v1/categories', '/v1/stubs/deprecated/1', '/v1/stubs/experimental'])
+      expect(await sendUnknownKey('GET', path)).toBe(401);
+    expect(await sendUnknownKey('POST', '/v1/categories')).toBe(401);
+    expect(await sendUnknownKey('DELETE', '/v1/categories')).toBe(405);
+    expect(await sendUnknownKey('GET', '/v1/unknown')).toBe(404);
+    expect(await sendUnknownKey('GET', '/v1/categories')).toBe(401);
+    expect(await sendUnknownKey('GET', '/v1/stubs/deprecated/1')).toBe(429);
+    expect(await sendUnknownKey('GET', '/livez')).toBe(200);
   });
 
   it('counts concurrent failures', async () => {
@@ -256,25 +257,28 @@ describe('rate limit per API key', () => {
   });
 
   it('counts the requests of each key across all operations', async () => {
-    const app = await startApp({ config: { keyRequestsPerMinute: 4 } });
+    const app = await startApp({
+      features: [StubsModule, ...FEATURES],
+      config: { keyRequestsPerMinute: 4 },
+    });
     const now = Date.now();
     setSystemTime(now);
     try {
-      const get = (path: string, key = app.key): Test =>
-        app.http().get(path).auth(key, { type: 'bearer' });
+      const get = (path: string): Promise<HttpResponse> =>
+        sendRequest(app.url + path, { headers: { authorization: `Bearer ${app.key}` } });
       for (const [path, remaining] of [
         ['/v1/categories', 3],
-        ['/v1/pets/1', 2],
-        ['/v1/store/orders', 1],
+        ['/v1/stubs/deprecated/1', 2],
+        ['/v1/stubs/experimental', 1],
       ] as const)
         expect((await get(path)).headers).toMatchObject({
           'ratelimit-policy': '"api-key";q=4;w=60',
           ratelimit: `"api-key";r=${remaining};t=60`,
         });
-      const otherSpelling = app.http().get('/v1/categories');
-      expect((await otherSpelling.set('Authorization', `bearer   ${app.key}`)).status).toBe(200);
+      const otherSpelling = { authorization: `bearer   ${app.key}` };
+      expect((await app.categories.list(otherSpelling)).status).toBe(200);
 
-      const limited = await get('/v1/categories');
+      const limited = await app.categories.list();
       expect(limited).toBeError(
         'TOO_MANY_REQUESTS',
         /Rate limit exceeded \(4 requests per minute\)/,
@@ -284,16 +288,20 @@ describe('rate limit per API key', () => {
         ratelimit: '"api-key";r=0;t=60',
       });
       // The body is not read.
-      const post = app.http().post('/v1/categories').auth(app.key, { type: 'bearer' });
-      expect(await post.type('json').send('{"name":')).toBeError('TOO_MANY_REQUESTS');
+      const malformed = await sendRequest(`${app.url}/v1/categories`, {
+        method: 'POST',
+        headers: jsonHeaders(app.key),
+        body: '{"name":',
+      });
+      expect(malformed).toBeError('TOO_MANY_REQUESTS');
 
-      expect((await get('/v1/categories', unknownKey())).status).toBe(401);
+      expect((await list(app, unknownKey())).status).toBe(401);
       const { key } = await app.app.get(ApiKeysService).create('other');
-      expect((await get('/v1/categories', key)).status).toBe(200);
+      expect((await list(app, key)).status).toBe(200);
       for (let n = 0; n < 6; n++) expect((await get('/livez')).status).toBe(200);
-      expect(await get('/v1/categories')).toBeError('TOO_MANY_REQUESTS');
+      expect(await app.categories.list()).toBeError('TOO_MANY_REQUESTS');
       setSystemTime(now + 60_000);
-      expect((await get('/v1/categories')).status).toBe(200);
+      expect((await app.categories.list()).status).toBe(200);
     } finally {
       await app.stop();
     }

@@ -1,10 +1,10 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { startApp, type TestApp } from './support/app.js';
+import { INSERT_QUERY, recordQueries } from './support/queries.js';
+import { waitFor } from './support/wait.js';
 
 let directory: string;
 let file: string;
@@ -45,25 +45,23 @@ describe('SQLite database', () => {
 });
 
 describe('POST /v1/categories', () => {
-  it('waits while another process is writing to the database', async () => {
-    const write = `
-    const Database = require('better-sqlite3');
-    const database = new Database(process.argv[1]);
-    database.exec('BEGIN IMMEDIATE');
-    database.exec('INSERT INTO "categories" ("name") VALUES (\\'theirs\\')');
-    process.stdout.write('writing');
-    setTimeout(() => { database.exec('COMMIT'); database.close(); }, 300);`;
-    const writer = spawn(process.execPath, ['--input-type=commonjs', '-e', write, file]);
-    const exit = once(writer, 'exit');
-    await once(writer.stdout, 'data');
-    const response = await app
-      .http()
-      .post('/v1/categories')
-      .auth(app.key, { type: 'bearer' })
-      .send({ name: 'ours' });
-    expect(response.status).toBe(201);
-    expect(await exit).toEqual([0, null]);
-    const { body } = await app.http().get('/v1/categories').auth(app.key, { type: 'bearer' });
-    expect((body as { name: string }[]).map(({ name }) => name)).toEqual(['theirs', 'ours']);
+  it('waits while another connection is writing to the database', async () => {
+    const other = new Database(file);
+    try {
+      other.exec('BEGIN IMMEDIATE');
+      other.exec(`INSERT INTO "categories" ("name") VALUES ('theirs')`);
+      const inserts = recordQueries(app.dataSource, INSERT_QUERY);
+      const response = app.categories.create('ours');
+      await waitFor(
+        () => inserts.length,
+        (count) => count > 0,
+        30_000,
+      );
+      other.exec('COMMIT');
+      expect((await response).status).toBe(201);
+      expect(await app.categories.getNames()).toEqual(['theirs', 'ours']);
+    } finally {
+      other.close();
+    }
   });
 });

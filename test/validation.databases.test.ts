@@ -1,7 +1,8 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Test } from 'supertest';
-import { FEATURES } from '../src/features.js';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { startApp, type TestApp } from './support/app.js';
+import type { Category } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { ToysModule } from './support/toys.module.js';
 
@@ -9,7 +10,7 @@ expect.extend(matchers);
 
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({ features: [ToysModule, ...FEATURES] });
+  app = await startApp({ features: [CategoriesModule, ToysModule] });
 });
 afterAll(() => app.stop());
 
@@ -22,15 +23,6 @@ async function createToy(properties: object = {}): Promise<{ id: number }> {
   const response = await send('post', '', { ...TOY, ...properties });
   expect(response.status).toBe(201);
   return response.body as { id: number };
-}
-
-async function createCategory(): Promise<number> {
-  const { body } = await app
-    .http()
-    .post('/v1/categories')
-    .auth(app.key, { type: 'bearer' })
-    .send({ name: 'outdoor' });
-  return (body as { id: number }).id;
 }
 
 describe('property decorators', () => {
@@ -60,8 +52,8 @@ describe('property decorators', () => {
     expect(response).toBeError('VALIDATION_FAILED', `${name} is missing.`);
   });
 
-  it('accept and return every valid value on both databases', async () => {
-    const categoryId = await createCategory();
+  it('accept and return every valid value', async () => {
+    const { id: categoryId } = (await app.categories.create('outdoor')).json<Category>();
     for (const properties of [
       {},
       { name: '🪀🪀', size: 'large', pieces: 10, weight: -0.25, fragile: true, categoryId },
