@@ -3,8 +3,11 @@ import { execFileSync } from 'node:child_process';
 import { Agent } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
+import { getRepositoryToken } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
+import type { Repository } from 'typeorm';
 import { createDataSource } from '../src/data-source.js';
+import { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { coalesce } from '../src/platform/database/coalesce.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import {
@@ -35,7 +38,12 @@ beforeAll(async () => {
   agent = new Agent({ keepAlive: true });
   categories = new CategoriesClient(app.url, app.key, agent);
 });
-beforeEach(() => app.dataSource.query('DELETE FROM "categories"'));
+beforeEach(async () => {
+  // On SQLite every write of another connection invalidates the cache, those of last-used times included.
+  const keys = app.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
+  jest.spyOn(keys, 'update').mockResolvedValue({ raw: [], generatedMaps: [], affected: 0 });
+  await app.dataSource.query('DELETE FROM "categories"');
+});
 afterEach(() => jest.restoreAllMocks());
 afterAll(async () => {
   agent.destroy();
