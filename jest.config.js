@@ -31,6 +31,7 @@ export const createConfig = (files) => ({
   coverageProvider: 'v8',
   coverageReporters: ['text', 'html'],
   collectCoverageFrom: ['src/**/*.ts'],
+  coverageThreshold: { global: { lines: 96, branches: 95 } },
   projects: [
     {
       ...common,

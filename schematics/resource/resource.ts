@@ -90,7 +90,7 @@ export function resource(options: Options): Rule {
       `${folderPath}/${itemName}.dto.ts`,
       `${folderPath}/${name}.service.ts`,
       `${folderPath}/migrations/${timestamp}-create-${name}.ts`,
-      `/test/${name}.test.ts`,
+      `/test/${name}.databases.test.ts`,
       ...(isNewFolder ? [names.modulePath] : []),
     ];
     const existing = createdFiles.find((path) => tree.exists(path));
