@@ -1,4 +1,4 @@
-/** What takes minutes by nature: repeated SIGKILLs, the generator, the image, long fuzzing, 10,000 connections. */
+/** What takes minutes by nature: repeated SIGKILLs, outages, the generator, the image, conformance, long fuzzing. */
 import { createConfig } from './jest.config.js';
 
 // The environment is the only way to pass it to Jest's workers.
