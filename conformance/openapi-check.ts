@@ -90,7 +90,6 @@ export async function main(args: readonly string[]): Promise<void> {
       'List the changes of openapi.json; exits with 1 on a breaking change within a major version',
     )
     .requiredOption('--against <ref or file>', 'git ref or file to compare with', readDocument)
-    .exitOverride()
     .action(check);
   await runCommand(program, args);
 }

@@ -31,7 +31,6 @@ export async function main(args: readonly string[]): Promise<void> {
       'Copy the SQLite database of DATABASE_URL, also while the service writes to it, and verify the copy',
     )
     .argument('<file>', 'Destination; an existing file is never overwritten')
-    .exitOverride()
     .action(backup);
   await runCommand(program, args, 'Backup failed.');
 }

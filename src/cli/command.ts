@@ -19,6 +19,8 @@ export async function runCommand(
   args: readonly string[],
   failure?: string,
 ): Promise<void> {
+  // Commander would end the process; a subcommand does not inherit a later override.
+  for (const each of [command, ...command.commands]) each.exitOverride();
   try {
     loadEnvFile();
     await command.parseAsync(args, { from: 'user' });

@@ -21,7 +21,6 @@ export async function main(args: readonly string[]): Promise<void> {
       '--to <url>',
       'postgres://<user>:<password>@<host>:<port>/<database>, which must be empty',
     )
-    .exitOverride()
     .action(copy);
   await runCommand(program, args, 'Copy failed.');
 }

@@ -16,7 +16,7 @@ const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_53
 export async function main(args: readonly string[]): Promise<void> {
   // Standard output is for scripts.
   Logger.overrideLogger(['fatal', 'error', 'warn']);
-  const program = new Command('keys').description('Manage API keys').exitOverride();
+  const program = new Command('keys').description('Manage API keys');
   program
     .command('create')
     .description('Create an API key and print it to stdout (shown only once)')

@@ -6,9 +6,7 @@ import { withDataSource } from './with-data-source.js';
 
 /** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {
-  const program = new Command('migrations')
-    .description('Migrate the database schema')
-    .exitOverride();
+  const program = new Command('migrations').description('Migrate the database schema');
   program.command('run').description('Apply all pending migrations').action(runMigrations);
   program
     .command('revert')

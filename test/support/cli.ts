@@ -27,9 +27,10 @@ interface SpawnOptions {
 
 /**
  * Runs a command of `src/cli` in this process, which saves the second that a new process takes to start.
+ * Two commands must not run at the same time: both would replace the environment and the output.
  *
  * @param main the `main` of the command's module
- * @param env the complete environment, apart from `PATH`
+ * @param env the complete environment
  */
 export async function runCommand(
   main: (args: readonly string[]) => Promise<void>,
