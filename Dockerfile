@@ -4,7 +4,7 @@ ARG NODE_VERSION=26
 FROM node:${NODE_VERSION}-bookworm AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
-COPY scripts scripts
+COPY scripts/build-production.sh scripts/
 RUN sh scripts/build-production.sh install
 COPY nest-cli.json tsconfig.json tsconfig.build.json ./
 COPY src src

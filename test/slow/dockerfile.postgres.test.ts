@@ -238,7 +238,7 @@ describe('Dockerfile', () => {
     expect(build.map(({ keyword, args }) => `${keyword} ${args}`)).toEqual([
       'WORKDIR /app',
       'COPY package.json package-lock.json ./',
-      'COPY scripts scripts',
+      'COPY scripts/build-production.sh scripts/',
       'RUN sh scripts/build-production.sh install',
       'COPY nest-cli.json tsconfig.json tsconfig.build.json ./',
       'COPY src src',
