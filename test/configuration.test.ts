@@ -1,5 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { type Config, ConfigError, loadConfig } from '../src/platform/config/config.js';
+import {
+  type Config,
+  ConfigError,
+  loadConfig,
+  redactConfig,
+} from '../src/platform/config/config.js';
+import { findMisspelledVariables } from '../src/platform/config/environment.js';
 
 /** Part of every invalid value: no message may contain it. */
 const SECRET = 'SECRET7f3a';
@@ -18,6 +24,8 @@ const INVALID_ENV = {
   PUBLIC_BASE_URL: SECRET,
   STAGING_BASE_URL: `https://host/${SECRET}`,
   LOG_LEVEL: SECRET,
+  LOG_REQUESTS: SECRET,
+  SLOW_REQUEST_MS: SECRET,
   CORS_ORIGINS: `https://app.example,${SECRET}`,
   TRUST_PROXY: `not an address ${SECRET}`,
   AUTH_FAILURES_PER_MINUTE: SECRET,
@@ -25,6 +33,8 @@ const INVALID_ENV = {
   BODY_LIMIT: `100${SECRET}`,
   KEEP_ALIVE_TIMEOUT_MS: SECRET,
   SHUTDOWN_DELAY_MS: SECRET,
+  SOURCE_COMMIT: `${SECRET}!`,
+  NODE_ENV: SECRET,
 };
 const NAMES = Object.keys(INVALID_ENV);
 
@@ -52,6 +62,8 @@ describe('loadConfig', () => {
       publicBaseUrl: 'http://localhost:3000/v1',
       stagingBaseUrl: undefined,
       logLevel: 'info',
+      logRequests: false,
+      slowRequestThreshold: 1_000,
       corsOrigins: [],
       trustProxy: undefined,
       authFailuresPerMinute: 300,
@@ -59,11 +71,12 @@ describe('loadConfig', () => {
       bodyLimit: 102_400,
       keepAliveTimeout: 72_000,
       shutdownDelay: 0,
+      commit: undefined,
     });
   });
 
   it('treats an empty variable as unset', () => {
-    const empty = Object.fromEntries([...NAMES, 'NODE_ENV'].map((name) => [name, '']));
+    const empty = Object.fromEntries(NAMES.map((name) => [name, '']));
     expect(loadConfig(empty)).toEqual(loadConfig({}));
   });
 
@@ -144,7 +157,12 @@ describe('loadConfig', () => {
     ['KEEP_ALIVE_TIMEOUT_MS', '1000', { keepAliveTimeout: 1_000 }],
     ['KEEP_ALIVE_TIMEOUT_MS', '3600000', { keepAliveTimeout: 3_600_000 }],
     ['SHUTDOWN_DELAY_MS', '0', { shutdownDelay: 0 }],
-    ['SHUTDOWN_DELAY_MS', '5000', { shutdownDelay: 5_000 }],
+    ['SHUTDOWN_DELAY_MS', '60000', { shutdownDelay: 60_000 }],
+    ['LOG_REQUESTS', 'true', { logRequests: true }],
+    ['LOG_REQUESTS', 'false', { logRequests: false }],
+    ['SLOW_REQUEST_MS', '0', { slowRequestThreshold: 0 }],
+    ['SLOW_REQUEST_MS', '60000', { slowRequestThreshold: 60_000 }],
+    ['SOURCE_COMMIT', '0dbc8e8', { commit: '0dbc8e8' }],
   ])('accepts %s=%s', (name, value, expected) => {
     expect(loadConfig({ [name]: value })).toEqual({ ...loadConfig({}), ...expected });
   });
@@ -184,6 +202,10 @@ describe('loadConfig with an invalid environment', () => {
         'sqlite:',
         'sqlite::memory:',
         'sqlite://',
+        // Special characters in a password.
+        'postgres://user:pass#word@host/db',
+        'postgres://user:pass/word@host/db',
+        'postgres://user:100%@host/db',
         // Two slashes start an authority, and a file has none.
         'sqlite://data/petstore.sqlite',
         'postgres:',
@@ -238,7 +260,11 @@ describe('loadConfig with an invalid environment', () => {
     ['KEY_REQUESTS_PER_MINUTE', [...numbers, '1000001']],
     ['BODY_LIMIT', ['0', '-1', '1.5mb', '10gb', 'kb', 'large', '100 kb', '1e3']],
     ['KEEP_ALIVE_TIMEOUT_MS', [...numbers, '999', '3600001']],
-    ['SHUTDOWN_DELAY_MS', [...numbers, '5001']],
+    ['SHUTDOWN_DELAY_MS', [...numbers, '60001']],
+    ['NODE_ENV', ['Production', 'PRODUCTION', 'prod', 'production ', 'staging']],
+    ['LOG_REQUESTS', ['yes', '1', 'TRUE']],
+    ['SLOW_REQUEST_MS', [...numbers, '60001']],
+    ['SOURCE_COMMIT', ['a b', 'x'.repeat(65)]],
   ])('rejects invalid values of %s', (name, values) => {
     const accepted = values.filter((value) => {
       try {
@@ -257,7 +283,7 @@ describe('loadConfig with an invalid environment', () => {
   });
 
   it('reports every invalid variable at once, by name and never with the value', () => {
-    const error = getConfigError({ ...INVALID_ENV, NODE_ENV: 'production' });
+    const error = getConfigError(INVALID_ENV);
     const reportedNames = error.issues.map((issue) => issue.split(' ')[0]);
     expect(new Set(reportedNames)).toEqual(new Set(NAMES));
     expect(reportedNames).toHaveLength(NAMES.length);
@@ -275,6 +301,56 @@ describe('loadConfig with an invalid environment', () => {
     expect(error.issues).toHaveLength(1);
     expect(error.message).toContain(name);
     expect(error.message).not.toContain(SECRET);
+  });
+});
+
+describe('findMisspelledVariables', () => {
+  it('finds names that resemble a variable, and the variable', () => {
+    const env = {
+      TRUST_PROXIES: '1',
+      DATABASE_URI: 'x',
+      LOG_LEVELS: 'x',
+      port: '1',
+      BOOTSTRAP_APIKEY: 'x',
+    };
+    expect(findMisspelledVariables(env)).toEqual([
+      { name: 'TRUST_PROXIES', meant: 'TRUST_PROXY' },
+      { name: 'DATABASE_URI', meant: 'DATABASE_URL' },
+      { name: 'LOG_LEVELS', meant: 'LOG_LEVEL' },
+      { name: 'port', meant: 'PORT' },
+      { name: 'BOOTSTRAP_APIKEY', meant: 'BOOTSTRAP_API_KEY' },
+    ]);
+  });
+
+  it('ignores the variables of the service and those of other programs', () => {
+    const others = [
+      'PATH',
+      'HOME',
+      'HOSTNAME',
+      'LANG',
+      'NODE_VERSION',
+      'NODE_OPTIONS',
+      'POSTGRES_DB',
+    ];
+    const names = [...NAMES, ...others, 'npm_config_port', 'KUBERNETES_PORT', 'PWD', 'OLDPWD'];
+    expect(findMisspelledVariables(Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual(
+      [],
+    );
+  });
+});
+
+describe('redactConfig', () => {
+  it.each([
+    `postgres://user:${SECRET}@host:5432/db?password=${SECRET}`,
+    `postgres://user:${SECRET}@%2Frun%2Fpg:5432/db`,
+    `postgres://user:${SECRET}@/db?host=/run/pg`,
+  ])('contains no secret: %s', (url) => {
+    const config = loadConfig({ DATABASE_URL: url, BOOTSTRAP_API_KEY: SECRET.repeat(4) });
+    const text = JSON.stringify(redactConfig(config));
+    expect(text).toMatch(/"url":"postgres:\/\/[^"]+\/db"/);
+    expect(text).toContain('"port":3000');
+    expect(text).not.toContain(SECRET);
+    expect(text).not.toContain('user');
   });
 });
 

@@ -1,6 +1,12 @@
 import { existsSync } from 'node:fs';
 import { validateSync } from 'class-validator';
-import { Environment, type LogLevel, SIZE, splitList } from './environment.js';
+import {
+  Environment,
+  findMisspelledVariables,
+  type LogLevel,
+  SIZE,
+  splitList,
+} from './environment.js';
 
 /** The injection token of the {@link Config}. */
 export const CONFIG = Symbol('CONFIG');
@@ -39,6 +45,10 @@ export interface Config {
   /** The address of the staging deployment, for the `servers` of the OpenAPI document. */
   readonly stagingBaseUrl: string | undefined;
   readonly logLevel: LogLevel;
+  /** Whether a line is logged at `info` for each request. */
+  readonly logRequests: boolean;
+  /** The duration, in milliseconds, from which a request is logged as slow; 0 logs none. */
+  readonly slowRequestThreshold: number;
   /** The origins whose pages may call the service from a browser. */
   readonly corsOrigins: readonly string[];
   /** Express's `trust proxy`: a number of hops, or addresses and subnets separated by commas. */
@@ -53,6 +63,8 @@ export interface Config {
   readonly keepAliveTimeout: number;
   /** How long `/readyz` responds 503 before new connections are refused, in milliseconds. */
   readonly shutdownDelay: number;
+  /** The commit that the service was built from, if it is known. */
+  readonly commit: string | undefined;
 }
 
 /** The configuration is invalid. `issues` names each variable and its problem, never its value. */
@@ -69,6 +81,27 @@ export class ConfigError extends Error {
  */
 export function loadEnvFile(): void {
   if (existsSync('.env')) process.loadEnvFile('.env');
+}
+
+/** Whether `NODE_ENV` is `production`, before the rest of the environment is validated. */
+export function isProduction(): boolean {
+  return process.env['NODE_ENV'] === 'production';
+}
+
+/** Returns a line for each variable that is probably a misspelled one of the service. */
+export function getConfigWarnings(): string[] {
+  return findMisspelledVariables(process.env).map(
+    ({ name, meant }) => `Unknown variable ${name}: did you mean ${meant}?`,
+  );
+}
+
+/** Returns the configuration for the log: without the bootstrap key, and the user and password of the database. */
+export function redactConfig(config: Config): Partial<Config> {
+  const redacted = { ...config, bootstrapApiKey: undefined };
+  const { database } = config;
+  if (database.type === 'sqlite') return redacted;
+  const { host, pathname } = new URL(database.url.replace('@/', '@localhost/'));
+  return { ...redacted, database: { ...database, url: `postgres://${host}${pathname}` } };
 }
 
 /**
@@ -93,7 +126,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   const port = Number(parsed.PORT ?? 3000);
   const { METRICS_PORT: metricsPort, TRUST_PROXY: trustProxy } = parsed;
   return Object.freeze({
-    production: env['NODE_ENV'] === 'production',
+    production: parsed.NODE_ENV === 'production',
     host: parsed.HOST ?? '127.0.0.1',
     port,
     metricsPort: metricsPort === undefined ? undefined : Number(metricsPort),
@@ -104,6 +137,8 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     publicBaseUrl: parsed.PUBLIC_BASE_URL ?? `http://localhost:${port}/v1`,
     stagingBaseUrl: parsed.STAGING_BASE_URL,
     logLevel: parsed.LOG_LEVEL ?? 'info',
+    logRequests: parsed.LOG_REQUESTS === 'true',
+    slowRequestThreshold: Number(parsed.SLOW_REQUEST_MS ?? 1_000),
     corsOrigins: Object.freeze(splitList(parsed.CORS_ORIGINS)),
     trustProxy:
       trustProxy && /^\d+$/.test(trustProxy)
@@ -114,6 +149,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     bodyLimit: parseSize(parsed.BODY_LIMIT ?? '100kb'),
     keepAliveTimeout: Number(parsed.KEEP_ALIVE_TIMEOUT_MS ?? 72_000),
     shutdownDelay: Number(parsed.SHUTDOWN_DELAY_MS ?? 0),
+    commit: parsed.SOURCE_COMMIT,
   });
 }
 

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { IsIn, Matches, registerDecorator } from 'class-validator';
+import leven from 'leven';
 
 /** The levels of `LOG_LEVEL`, from least to most verbose. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose'] as const;
@@ -39,6 +40,23 @@ function isBaseUrl(text: string): boolean {
   return pathname.endsWith('/v1') && search + hash + username + password === '';
 }
 
+/** Whether a URL names a PostgreSQL server unambiguously: an unencoded `#`, `/` or `%` in its password would end it. */
+function isPostgresUrl(text: string): boolean {
+  if (!/^postgres(ql)?:\/\/./.test(text) || text.includes('#')) return false;
+  // The host may be a parameter, which is the directory of a Unix socket.
+  const url = text.replace('@/', '@localhost/');
+  return URL.canParse(url) && isDecodable(url);
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** Whether Express accepts the text for `trust proxy`: an address, a subnet or the name of a range. */
 function isProxy(text: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true;
@@ -62,6 +80,10 @@ export function splitList(text: string | undefined): string[] {
 
 /** The environment variables as text, each with its validation rule. docs/configuration.md describes them. */
 export class Environment {
+  // Express, Nest and libraries know these three. A misspelled `Production` would print API keys.
+  @IsIn(['production', 'development', 'test'])
+  NODE_ENV?: 'production' | 'development' | 'test';
+
   @Matches(/^\S+$/, { message: '$property must be an address or a host name' })
   HOST?: string;
 
@@ -72,8 +94,8 @@ export class Environment {
   METRICS_PORT?: string;
 
   @Check(
-    (url) => /^sqlite:(?!:memory:|\/\/(?!\/))./.test(url) || /^postgres(ql)?:\/\/./.test(url),
-    'must be sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>',
+    (url) => /^sqlite:(?!:memory:|\/\/(?!\/))./.test(url) || isPostgresUrl(url),
+    'must be sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>, with special characters of the password percent-encoded, such as %23 for #',
   )
   DATABASE_URL?: string;
 
@@ -104,6 +126,12 @@ export class Environment {
   @IsIn(LOG_LEVELS)
   LOG_LEVEL?: LogLevel;
 
+  @IsIn(['true', 'false'])
+  LOG_REQUESTS?: 'true' | 'false';
+
+  @IntegerInRange(0, 60_000)
+  SLOW_REQUEST_MS?: string;
+
   @Check(
     (origins) =>
       splitList(origins).every((origin) => isHttpUrl(origin) && new URL(origin).origin === origin),
@@ -129,6 +157,26 @@ export class Environment {
   @IntegerInRange(1000, 3_600_000)
   KEEP_ALIVE_TIMEOUT_MS?: string;
 
-  @IntegerInRange(0, 5_000)
+  @IntegerInRange(0, 60_000)
   SHUTDOWN_DELAY_MS?: string;
+
+  @Matches(/^\w{1,64}$/, { message: '$property must be the id of a commit' })
+  SOURCE_COMMIT?: string;
+}
+
+/**
+ * Returns the names in an environment that resemble a variable of the service, such as `TRUST_PROXIES`,
+ * with the variable that was probably meant. Up to a quarter of the characters may differ.
+ */
+export function findMisspelledVariables(
+  env: NodeJS.ProcessEnv,
+): { readonly name: string; readonly meant: string }[] {
+  const known = Object.keys(new Environment());
+  return Object.keys(env)
+    .filter((name) => !known.includes(name))
+    .flatMap((name) => {
+      const maxDistance = Math.floor(name.length / 4);
+      const meant = known.find((each) => leven(name.toUpperCase(), each) <= maxDistance);
+      return meant === undefined ? [] : [{ name, meant }];
+    });
 }
