@@ -11,7 +11,9 @@ COPY src src
 RUN sh scripts/build-production.sh build
 
 FROM node:${NODE_VERSION}-bookworm-slim
-ENV NODE_ENV=production HOST=0.0.0.0
+# docker build --build-arg SOURCE_COMMIT=$(git rev-parse HEAD): for the line of the log at startup.
+ARG SOURCE_COMMIT=
+ENV NODE_ENV=production HOST=0.0.0.0 SOURCE_COMMIT=$SOURCE_COMMIT
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules

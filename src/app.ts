@@ -8,7 +8,7 @@ import { getTags } from './platform/feature.decorator.js';
 import { corsOptions } from './platform/http/server/cors-options.js';
 import { HttpAdapter } from './platform/http/server/http.adapter.js';
 import { createRequestLogger } from './platform/http/server/request-logger.js';
-import { createLogger, isLogged } from './platform/logging/logger.js';
+import { createLogger } from './platform/logging/logger.js';
 import { setupApiDocs } from './platform/openapi/api-docs.js';
 
 /** The parts that a test replaces. */
@@ -48,6 +48,6 @@ export async function createApp(
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
   setupApiDocs(app, config, getTags(features));
-  if (isLogged(config, 'debug')) adapter.onResponse(createRequestLogger());
+  adapter.onResponse(createRequestLogger(config));
   return app;
 }

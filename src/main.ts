@@ -1,30 +1,42 @@
 import { Logger } from '@nestjs/common';
 import { createApp } from './app.js';
 import { createInitialApiKey } from './platform/auth/initial-api-key.js';
-import { ConfigError, loadConfig, loadEnvFile } from './platform/config/config.js';
+import {
+  ConfigError,
+  getConfigWarnings,
+  isProduction,
+  loadConfig,
+  loadEnvFile,
+  redactConfig,
+} from './platform/config/config.js';
+import { VERSION } from './platform/config/version.js';
+import { DatabaseConnection } from './platform/database/database-connection.js';
+import { createLogger } from './platform/logging/logger.js';
 
 const logger = new Logger('Petstore');
 
 // The state of the process is unknown after either: it exits, and a supervisor restarts it. What was
 // acknowledged is durable.
-process.on('uncaughtException', (error) => exitOnFatalError('Uncaught exception', error));
+process.on('uncaughtException', (error) => exitOnFatalError('Uncaught exception, exiting', error));
 process.on('unhandledRejection', (reason) =>
-  exitOnFatalError('Unhandled promise rejection', reason),
+  exitOnFatalError('Unhandled promise rejection, exiting', reason),
 );
 // A log that cannot be written, to a full disk or a closed pipe, must not affect requests.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
 await bootstrap().catch((error: unknown) => {
-  // Configuration errors are for the operator; anything else needs its stack.
-  const text = error instanceof ConfigError ? error.message : String((error as Error).stack);
-  process.stderr.write(`${text}\n`);
-  process.exit(1);
+  // The message of an invalid configuration says it all.
+  if (error instanceof ConfigError) exitOnFatalError(error.message);
+  else exitOnFatalError('Startup failed', error);
 });
 
 async function bootstrap(): Promise<void> {
   loadEnvFile();
+  // For errors until the configuration is known.
+  Logger.overrideLogger(createLogger({ production: isProduction(), logLevel: 'info' }));
   const config = loadConfig();
   const app = await createApp(config);
+  for (const warning of getConfigWarnings()) logger.warn(warning);
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => {
       logger.log(`Received ${signal}, shutting down`);
@@ -41,13 +53,21 @@ async function bootstrap(): Promise<void> {
     });
   }
   await app.listen(config.port, config.host);
-  logger.log(`Listening on ${await app.getUrl()}`);
+  const { schemaVersion } = app.get(DatabaseConnection);
+  logger.log(`Listening on ${await app.getUrl()}`, {
+    version: VERSION,
+    commit: config.commit,
+    node: process.version,
+    schema: schemaVersion,
+    // For operators; in development it would only be in the way.
+    config: config.production ? redactConfig(config) : undefined,
+  });
   await createInitialApiKey(app, config);
 }
 
-function exitOnFatalError(event: string, error: unknown): void {
+function exitOnFatalError(message: string, error?: unknown): never {
   try {
-    logger.fatal(`${event}, exiting`, error);
+    logger.fatal(message, ...(error === undefined ? [] : [error]));
   } finally {
     process.exit(1);
   }

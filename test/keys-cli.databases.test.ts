@@ -40,7 +40,7 @@ async function createKey(...args: string[]): Promise<string> {
   expect({ code, stdout, stderr }).toEqual({
     code: 0,
     stdout: expect.stringMatching(KEY_PATTERN) as string,
-    stderr: '',
+    stderr: expect.stringMatching(/^Created API key \d+ \(.+\)\.\n$/) as string,
   });
   return stdout.trim();
 }
@@ -264,9 +264,12 @@ describe('keys process', () => {
     return spawnCommand('keys', args, { env: {}, cwd: directory }).result;
   }
 
-  it('reads its configuration from a .env file, prints only the key and exits with 0', async () => {
+  it('reads its configuration from a .env file, prints only the key to stdout and exits with 0', async () => {
     const { code, stdout, stderr } = await spawnKeys('create', 'from-env-file');
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/^Created API key \d+ \(from-env-file\)\.\n$/) as string,
+    });
     expect(stdout).toMatch(KEY_PATTERN);
     expect(await requestStatus(stdout.trim())).toBe(200);
   }, 60_000);

@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
+import { setImmediate, setTimeout as delay } from 'node:timers/promises';
+import { Controller, Get, Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import { ApiOperation, ApiTags } from '@nestjs/swagger';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
 import type { DataSource } from 'typeorm';
@@ -11,9 +14,17 @@ import { FEATURES } from '../src/features.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
+import { VERSION } from '../src/platform/config/version.js';
+import { Feature } from '../src/platform/feature.decorator.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import { runCommand } from './support/cli.js';
-import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
+import {
+  CategoriesClient,
+  type HttpResponse,
+  jsonHeaders,
+  sendRequest,
+} from './support/http-client.js';
+import { type LogEntry, MemoryLogger } from './support/memory-logger.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { createServices } from './support/service-process.js';
 import { StubsModule } from './support/stubs.module.js';
@@ -108,6 +119,29 @@ describe('service log', () => {
     await app.listen(0, config.host);
     return app.getUrl();
   }
+
+  it.each(['production', 'development'])(
+    'has the request id on every line that is written while a request is handled (%s)',
+    async (mode) => {
+      const key = `bootstrap-${randomSecret()}`;
+      const config = loadConfig({
+        DATABASE_URL: database.url,
+        BOOTSTRAP_API_KEY: key,
+        NODE_ENV: mode,
+      });
+      app = await createApp(config, { features: [LogsModule, CategoriesModule] });
+      await app.listen(0, config.host);
+      const address = `${await app.getUrl()}/v1/logs`;
+      const ids = ['first', 'second', 'third'];
+      await Promise.all(
+        ids.map((id) =>
+          sendRequest(address, { headers: { ...jsonHeaders(key), 'x-request-id': id } }),
+        ),
+      );
+      const lines = output.split('\n').filter((line) => line.includes('In the middle'));
+      expect(lines.map((line) => ids.find((id) => line.includes(id)))).toEqual(ids);
+    },
+  );
 
   it.each(['production', 'development'])(
     'contains no API keys or passwords at debug level (%s)',
@@ -207,9 +241,143 @@ describe('service log', () => {
   });
 });
 
+/** Logs a line in the middle of a request. */
+@ApiTags('logs')
+@Controller('logs')
+class LogsController {
+  private readonly logger = new Logger('Logs');
+
+  @Get()
+  @ApiOperation({ operationId: 'writeLogs', summary: 'Write a line' })
+  async write(): Promise<void> {
+    await setImmediate();
+    this.logger.log('In the middle of a request');
+  }
+}
+
+@Feature({
+  tag: { name: 'logs', description: 'The operation of this test.' },
+  controllers: [LogsController],
+})
+class LogsModule {}
+
+describe('request log', () => {
+  let database: TestDatabase;
+  let app: NestExpressApplication;
+  let url: string;
+  let logger: MemoryLogger;
+  const key = `bootstrap-${randomSecret()}`;
+  afterEach(async () => {
+    await app.close();
+    await database.drop();
+  });
+
+  async function start(env: NodeJS.ProcessEnv): Promise<CategoriesClient> {
+    database = await createDatabase();
+    logger = new MemoryLogger();
+    const config = loadConfig({ DATABASE_URL: database.url, BOOTSTRAP_API_KEY: key, ...env });
+    app = await createApp(config, { features: [CategoriesModule], logger });
+    await app.listen(0, config.host);
+    url = await app.getUrl();
+    return new CategoriesClient(url, key);
+  }
+
+  /** Returns the line for a response, once the response was closed. */
+  async function getEntry(response: HttpResponse): Promise<LogEntry> {
+    const [entry] = await waitFor(
+      () => logger.forRequest(response.headers['x-request-id']),
+      ({ length }) => length > 0,
+      TIMEOUT_MS,
+    );
+    return entry!;
+  }
+
+  it('has a line at info with the key and the client for each request if LOG_REQUESTS=true', async () => {
+    const categories = await start({ LOG_REQUESTS: 'true', TRUST_PROXY: '1' });
+    const response = await categories.list({ 'x-forwarded-for': '192.0.2.7' });
+    expect(await getEntry(response)).toEqual({
+      level: 'log',
+      values: [
+        expect.stringMatching(/^GET \/v1\/categories 200 \d+\.\d ms$/),
+        {
+          requestId: response.headers['x-request-id'],
+          method: 'GET',
+          route: '/v1/categories',
+          status: 200,
+          durationMs: expect.any(Number) as number,
+          apiKeyId: 1,
+          clientIp: '192.0.2.7',
+        },
+        'Http',
+      ],
+    });
+    const rejected = await sendRequest(`${url}/v1/categories`);
+    expect(await getEntry(rejected)).toMatchObject({
+      values: [
+        expect.stringMatching(/^GET \/v1\/categories 401 /),
+        { apiKeyId: undefined, clientIp: '127.0.0.1' },
+        'Http',
+      ],
+    });
+  });
+
+  it('has no lines of requests at info by default', async () => {
+    const categories = await start({});
+    expect((await categories.list()).status).toBe(200);
+    await app.close();
+    expect(logger.text).not.toContain('/v1/categories');
+  });
+
+  it('has a warning with what a request waited for if it exceeds SLOW_REQUEST_MS', async () => {
+    const categories = await start({ SLOW_REQUEST_MS: '200' });
+    expect((await categories.create('fast')).status).toBe(201);
+    const other = new Database(database.url.slice('sqlite:'.length));
+    other.exec('BEGIN IMMEDIATE');
+    const slow = categories.create('slow');
+    await delay(300);
+    other.exec('COMMIT');
+    other.close();
+    const response = await slow;
+    const { level, values } = await getEntry(response);
+    expect(level).toBe('warn');
+    expect(values[0]).toMatch(/^Slow request: POST \/v1\/categories 201 \d+\.\d ms$/);
+    const { waitedMs } = values[1] as { waitedMs: Record<string, number> };
+    expect(Object.keys(waitedMs)).toEqual(['apiKey', 'body', 'operation', 'client']);
+    expect(waitedMs['operation']).toBeGreaterThan(150);
+
+    // A client that sends its body slowly.
+    const connection = await RawConnection.open(url);
+    connection.send(
+      `POST /v1/categories HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 14\r\nConnection: close\r\n\r\n`,
+    );
+    await delay(300);
+    const [created] = await connection.send('{"name":"dog"}').closed();
+    expect(created!.status).toBe(201);
+    const [entry] = await waitFor(
+      () => logger.forRequest(created!.headers['x-request-id']),
+      ({ length }) => length > 0,
+      TIMEOUT_MS,
+    );
+    const details = entry!.values[1] as { clientIp: string; waitedMs: Record<string, number> };
+    expect(details.waitedMs['body']).toBeGreaterThan(150);
+    expect(details.clientIp).toBe('127.0.0.1');
+    expect(logger.entries.filter((each) => each.level === 'warn')).toHaveLength(2);
+  });
+
+  it('logs no slow requests if SLOW_REQUEST_MS=0', async () => {
+    const categories = await start({ SLOW_REQUEST_MS: '0' });
+    expect((await categories.list()).status).toBe(200);
+    expect(logger.entries.filter(({ level }) => level === 'warn')).toEqual([]);
+  });
+});
+
 describe('log of a service process', () => {
   it('has only startup, migration, key change, 5xx and graceful shutdown lines at info level', async () => {
-    const services = await createServices({ NODE_ENV: 'production' });
+    const services = await createServices({
+      NODE_ENV: 'production',
+      SOURCE_COMMIT: '0dbc8e8',
+      TRUST_PROXIES: '1',
+    });
     const file = join(services.directory, 'petstore.sqlite');
     const env = { DATABASE_URL: `sqlite:${file}` };
     const { service, url, categories } = await services.serve({ env });
@@ -239,13 +407,24 @@ describe('log of a service process', () => {
       ({ name }) => `Applied migration ${name}`,
     );
     expect(applied).toContainEqual(expect.stringMatching(/^Applied migration CreateCategories/));
-    expect(messages('log')).toEqual([
+    expect(messages('info')).toEqual([
       ...applied,
       'Created API key 1 (bootstrap)',
       expect.stringMatching(/^Listening on http/),
       'API key 2 (other) is revoked, rejecting request',
       'Received SIGTERM, shutting down',
       'Shutdown complete',
+    ]);
+    expect(lines.find(({ message }) => message.startsWith('Listening on'))).toMatchObject({
+      version: VERSION,
+      commit: '0dbc8e8',
+      node: process.version,
+      schema: expect.stringMatching(/^Create/) as string,
+      config: { production: true, logLevel: 'info', database: { type: 'sqlite', file } },
+    });
+    expect(messages('warn')).toEqual([
+      'Unknown variable TRUST_PROXIES: did you mean TRUST_PROXY?',
+      `Created database ${file}`,
     ]);
     expect(messages('error')).toEqual(['Request failed']);
     expect(lines.find(({ level }) => level === 'error')).toMatchObject({

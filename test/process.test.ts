@@ -99,7 +99,7 @@ describe('a service process', () => {
     });
     await waitFor(
       () => service.output,
-      (output) => output.includes('"warn"'),
+      (output) => output.includes('No API keys exist'),
       TIMEOUT_MS,
     );
     expect((await categories.list()).status).toBe(401);
@@ -108,6 +108,7 @@ describe('a service process', () => {
       .map((line) => JSON.parse(line) as { level: string; message: string })
       .filter(({ level }) => level === 'warn');
     expect(warnings.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^Created database \/.*petstore\.sqlite$/),
       expect.stringMatching(/^No API keys exist\. Create one with: .*keys(\.js)? .*create/),
     ]);
     expect(service.output).not.toMatch(/pet_|curl|shown only/);
@@ -142,8 +143,10 @@ describe('a service process', () => {
       },
     });
     expect(await service.exited).toEqual({ code: 1, signal: null });
+    const { level, message } = JSON.parse(service.stderr) as { level: string; message: string };
+    expect(level).toBe('fatal');
     for (const name of ['PORT', 'BOOTSTRAP_API_KEY', 'LOG_LEVEL', 'DATABASE_URL'])
-      expect(service.stderr).toContain(`${name} must `);
+      expect(message).toContain(`${name} must `);
     expect(service.output).not.toContain('SECRET');
     // A stack trace would not help the operator to fix the configuration.
     expect(service.output).not.toMatch(/^\s+at /m);
@@ -239,10 +242,12 @@ describe('two processes that start simultaneously on one empty database', () => 
     expect(json!.length).toBeGreaterThan(2);
     for (const line of json!) {
       const { level, message } = JSON.parse(line) as { level: string; message: unknown };
-      expect(level).toMatch(/^(fatal|error|warn|log|debug|verbose)$/);
+      expect(level).toMatch(/^(fatal|error|warn|info|debug|verbose)$/);
       expect(message).toBeDefined();
     }
     expect(text!.length).toBeGreaterThan(2);
     for (const line of text!) expect(() => JSON.parse(line) as unknown).toThrow(SyntaxError);
+    // Its output is redirected, so it has no colours.
+    expect(development.service.output).not.toContain('\u001b');
   });
 });

@@ -35,8 +35,9 @@ export async function main(args: readonly string[]): Promise<void> {
 async function createKey(name: string, { expiresIn }: { expiresIn?: number }): Promise<void> {
   await withKeys('migrate', async (keys) => {
     const expiresAt = expiresIn === undefined ? null : new Date(Date.now() + expiresIn);
-    const { key } = await keys.create(name, expiresAt);
+    const { key, record } = await keys.create(name, expiresAt);
     process.stdout.write(`${key}\n`);
+    process.stderr.write(`Created API key ${record.id} (${name}).\n`);
   });
 }
 

@@ -245,7 +245,7 @@ describe('database failures under load', () => {
       );
       await load.waitForSuccesses(2, TIMEOUT_MS);
     }
-    expect((await getReadiness(instance)).status).toBe(200);
+    await waitUntilReady(instance);
     expect(await stopMonitoring()).toEqual([200]);
     expect(await stopAndCollectViolations(load, instance)).toEqual([]);
   });
@@ -261,24 +261,26 @@ describe('database failures under load', () => {
         const unlock = await lock(address, table);
         // Only creates are sure to fail: unless the revision is locked, lists come from the cache.
         await load.waitForUnavailable(2, TIMEOUT_MS, 'create');
+        // All clients share one look-up of their key, and need few connections while it waits.
+        const needed = table === 'api_keys' ? 1 : 4;
         const connections = await waitFor(
           () =>
             query(address, `SELECT "pid" ${FROM_CONNECTIONS} AND "datname" = current_database()`),
-          ({ length }) => length >= 4,
+          ({ length }) => length >= needed,
           TIMEOUT_MS,
         );
         await unlock();
         await load.waitForSuccesses(2, TIMEOUT_MS);
         return {
           table,
-          connections: connections.length,
+          exceedsPool: connections.length > 4,
           liveness: await stopMonitoring(),
           violations: await stopAndCollectViolations(load, instance),
         };
       }),
     );
     expect(outcomes).toEqual(
-      tables.map((table) => ({ table, connections: 4, liveness: [200], violations: [] })),
+      tables.map((table) => ({ table, exceedsPool: false, liveness: [200], violations: [] })),
     );
   });
 
@@ -370,6 +372,27 @@ describe('startup while the database is unavailable', () => {
       expect((await categories.create('dog')).status).toBe(201);
     },
   );
+});
+
+describe('a server on a Unix socket', () => {
+  it('delays startup and causes 503 responses while it is down', async () => {
+    const { port } = new URL(server.url);
+    const socketUrl = url.replace(`127.0.0.1:${port}`, `%2Ftmp:${port}`);
+    const restartServer = await killServer();
+    const instance = await serve({ DATABASE_URL: socketUrl });
+    expectUnavailable(await getReadiness(instance));
+    expect(logger.text).toMatch(/ENOENT|ECONNREFUSED/);
+    await restartServer();
+    await waitUntilReady(instance);
+    expect((await instance.categories.create('dog')).status).toBe(201);
+
+    const restartAgain = await killServer();
+    expectUnavailable(await instance.categories.create('cat'));
+    expectUnavailable(await instance.categories.list());
+    await restartAgain();
+    await waitUntilReady(instance);
+    expect(await instance.categories.getNames()).toEqual(['dog']);
+  });
 });
 
 describe('unrecoverable startup errors', () => {

@@ -75,6 +75,21 @@ function expectUnavailable(response: HttpResponse): void {
   expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/);
 }
 
+/** Waits until `/readyz` responds with a status. */
+async function waitForReadiness(url: string, expected: number): Promise<void> {
+  await waitFor(
+    () => sendRequest(`${url}/readyz`),
+    ({ status }) => status === expected,
+    TIMEOUT_MS,
+  );
+}
+
+/** Returns the lines of a JSON log about incidents of the database: the level and the message. */
+const findDatabaseLines = (output: string): string[] =>
+  [...output.matchAll(/"level":"(\w+)".*"message":"(Database [^"]*)"/g)].map(
+    ([, level, message]) => `${level} ${message}`,
+  );
+
 /** Creates categories until a request is rejected and returns the names of those created. */
 async function createUntilFull(categories: CategoriesClient): Promise<string[]> {
   const stored: string[] = [];
@@ -94,10 +109,10 @@ const commandSucceeds = (command: string, ...args: string[]): boolean =>
   spawnSync(command, args, { stdio: 'ignore' }).status === 0;
 
 /** Runs a test if the condition holds; otherwise skips it and names its requirement. */
-const itIf = (condition: boolean, requirement: string) =>
-  condition
-    ? it
-    : (name: string, test: () => Promise<void>) => it.skip(`${name} (needs ${requirement})`, test);
+const itIf = (condition: boolean, requirement: string): typeof it => {
+  if (!condition) process.stderr.write(`Skipped tests that need ${requirement}\n`);
+  return condition ? it : it.skip;
+};
 
 const canMount = ((): boolean => {
   const probe = mkdtempSync(join(tmpdir(), 'petstore-mount-'));
@@ -119,14 +134,15 @@ function limitFileSize(pid: number, bytes: number | 'unlimited'): void {
 
 describe('a full disk', () => {
   itIf(canMount, 'permission to mount')(
-    'rejects creates with 503, still serves the list, and recovers once space is available',
+    'rejects creates with 503 and is not ready, still serves the list, and recovers once space is available',
     async () => {
       const disk = mkdtempSync(join(tmpdir(), 'petstore-disk-'));
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512k', 'tmpfs', disk]);
       file = join(disk, 'petstore.sqlite');
       try {
         const service = start();
-        const categories = new CategoriesClient(await service.waitUntilListening(), BOOTSTRAP_KEY);
+        const url = await service.waitUntilListening();
+        const categories = new CategoriesClient(url, BOOTSTRAP_KEY);
         expect((await categories.create('first')).status).toBe(201);
         const ballast = join(disk, 'ballast');
         execFileSync('sh', ['-c', `dd if=/dev/zero of=${ballast} bs=4k 2>/dev/null || true`]);
@@ -134,10 +150,23 @@ describe('a full disk', () => {
         for (let index = 0; index < 3; index++)
           expectUnavailable(await categories.create('rejected', 'x'.repeat(900)));
         expect(await categories.getNames()).toEqual(stored);
-        expect(service.output).toMatch(/"level":"error".*full/);
+        await waitForReadiness(url, 503);
+        expect(findDatabaseLines(service.output)).toEqual([
+          expect.stringMatching(/^error Database unavailable: .*full.*Free disk space/),
+        ]);
 
         rmSync(ballast);
+        await waitForReadiness(url, 200);
         expect((await categories.create('after')).status).toBe(201);
+        const recovery =
+          /^info Database available again after \d+\.\d s; \d+ requests were refused$/;
+        await waitFor(
+          () => findDatabaseLines(service.output).some((line) => recovery.test(line)),
+          Boolean,
+          TIMEOUT_MS,
+        );
+        expect(findDatabaseLines(service.output)).toHaveLength(2);
+        expect(service.output).not.toContain('"stack"');
         expect(await categories.getNames()).toEqual([...stored, 'after']);
 
         service.kill('SIGKILL');
@@ -158,7 +187,10 @@ describe('a full disk', () => {
     async () => {
       const log = join(services.directory, 'service.log');
       writeFileSync(log, '');
-      const service = start({ execPrefix: ['sh', '-c', `exec "$@" > ${log} 2>&1`, 'sh'] });
+      const service = services.start({
+        env: { DATABASE_URL: `sqlite:${file}`, LOG_REQUESTS: 'true' },
+        execPrefix: ['sh', '-c', `exec "$@" > ${log} 2>&1`, 'sh'],
+      });
       const url = await waitFor(
         () => /Listening on (http:\/\/[\w.:]+)/.exec(readFileSync(log, 'utf8'))?.[1] ?? '',
         (found) => found !== '',
@@ -168,7 +200,7 @@ describe('a full disk', () => {
       limitFileSize(service.pid, 100_000);
       const stored = await createUntilFull(categories);
       expect(stored.length).toBeGreaterThan(0);
-      // Each error is logged, so the log file reaches the same limit.
+      // Each request is logged, so the log file reaches the same limit.
       await waitFor(
         async () => {
           expectUnavailable(await categories.create('rejected', 'x'.repeat(900)));
@@ -237,7 +269,7 @@ describe('a database locked by another process beyond the busy timeout', () => {
     const { url, categories } = await serve(logger);
     expectUnavailable(await sendRequest(`${url}/readyz`));
     expectUnavailable(await categories.list());
-    expect(logger.text).toMatch(/database is locked\), retrying in/);
+    expect(logger.text).toMatch(/database is locked .*retrying in/);
     other.exec('ROLLBACK');
     other.close();
     await waitFor(
@@ -250,18 +282,32 @@ describe('a database locked by another process beyond the busy timeout', () => {
 });
 
 describe('an unusable database file', () => {
-  itIf(respectsFilePermissions, 'setpriv')(
-    'fails startup with an error that names the file: read-only',
-    async () => {
+  itIf(respectsFilePermissions, 'setpriv').each([
+    ['file', 'auto', 0o444, 0o755],
+    ['directory', 'auto', 0o644, 0o555],
+    ['file', 'off', 0o444, 0o755],
+    ['directory', 'off', 0o644, 0o555],
+    ['file and directory', 'auto', 0o444, 0o555],
+  ])(
+    'fails startup with an error that names the file, its owner and the user: %s without write access, MIGRATIONS=%s',
+    async (_what, migrations, fileMode, directoryMode) => {
       await serve();
       await apps.pop()!.close();
-      chmodSync(file, 0o444);
-      chmodSync(services.directory, 0o555);
-      const service = start({ execPrefix: UNPRIVILEGED });
+      chmodSync(file, fileMode);
+      chmodSync(services.directory, directoryMode);
+      const service = services.start({
+        env: { DATABASE_URL: `sqlite:${file}`, MIGRATIONS: migrations },
+        execPrefix: UNPRIVILEGED,
+      });
       const { code } = await service.exited;
       chmodSync(services.directory, 0o755);
       expect(code).toBe(1);
-      expect(service.stderr).toMatch(/Failed to open database .*petstore\.sqlite: .*readonly/);
+      const { uid } = statSync(file);
+      expect(service.stderr).toMatch(
+        new RegExp(
+          `Failed to open database .*petstore\\.sqlite: .*${file} belongs to the user ${uid}, .*; the service runs as the user ${process.getuid!()}`,
+        ),
+      );
     },
   );
 

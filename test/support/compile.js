@@ -35,7 +35,7 @@ async function compile(directory) {
     await writeFile(output.replace(/\.ts$/, '.js'), code);
   }
   // Inside node_modules, the project's package.json does not apply.
-  await writeFile(join(directory, 'package.json'), '{ "type": "module" }\n');
+  await copyFile(join(ROOT, 'package.json'), join(directory, 'package.json'));
 }
 
 /** Removes the builds of test runs that have ended; they are named by the process. */

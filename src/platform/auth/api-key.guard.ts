@@ -4,6 +4,8 @@ import { DatabaseConnection } from '../database/database-connection.js';
 import { withDeadline } from '../database/deadline.js';
 import { DatabaseUnavailableError } from '../database/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
+import { measureWait } from '../http/server/request-info.js';
+import type { ApiKey } from './api-key.entity.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AuthFailureLimiter } from './auth-failure-limiter.js';
 import { isPublic } from './public.decorator.js';
@@ -25,7 +27,7 @@ export function extractBearerToken({ headers: { authorization } }: Request): str
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
   /** The look-ups in progress, by client and key. */
-  private readonly pending = new Map<string, Promise<boolean>>();
+  private readonly pending = new Map<string, Promise<ApiKey | undefined>>();
 
   constructor(
     private readonly keys: ApiKeysService,
@@ -44,22 +46,25 @@ export class ApiKeyGuard implements CanActivate {
     }
     if (!this.database.isReady) throw new DatabaseUnavailableError();
     const key = extractBearerToken(request);
-    return (
-      (key !== undefined && this.keys.isCachedAndValid(key)) || this.verifyKey(key, request.ip)
-    );
+    const cached = key === undefined ? undefined : this.keys.getCached(key);
+    if (cached === undefined) return measureWait(request, 'apiKey', this.verifyKey(key, request));
+    request.apiKeyId = cached.id;
+    return true;
   }
 
-  private async verifyKey(key: string | undefined, clientIp: string | undefined): Promise<true> {
+  private async verifyKey(key: string | undefined, request: Request): Promise<true> {
     if (key === undefined) {
-      await this.failures.consume(clientIp);
+      await this.failures.consume(request.ip);
       throw invalidKey();
     }
-    if (!(await this.lookUpOnce(key, clientIp))) throw invalidKey();
+    const found = await this.lookUpOnce(key, request.ip);
+    if (found === undefined) throw invalidKey();
+    request.apiKeyId = found.id;
     return true;
   }
 
   /** Concurrent requests of a client with the same key share one look-up, and count as one attempt. */
-  private lookUpOnce(key: string, clientIp: string | undefined): Promise<boolean> {
+  private lookUpOnce(key: string, clientIp: string | undefined): Promise<ApiKey | undefined> {
     const id = `${clientIp} ${key}`;
     const pending = this.pending.get(id);
     if (pending !== undefined) return pending;
@@ -68,17 +73,18 @@ export class ApiKeyGuard implements CanActivate {
     return lookUp;
   }
 
-  private async lookUp(key: string, clientIp: string | undefined): Promise<boolean> {
+  private async lookUp(key: string, clientIp: string | undefined): Promise<ApiKey | undefined> {
     // A key that was valid before is exempt: other clients at its address may exceed the limit.
-    if (this.keys.isCached(key)) return withDeadline(this.keys.isValid(key));
+    if (this.keys.isCached(key)) return withDeadline(this.keys.lookUp(key));
     await this.failures.consume(clientIp);
-    let isValid: boolean | undefined;
+    let isInvalid = false;
     try {
-      isValid = await withDeadline(this.keys.isValid(key));
-      return isValid;
+      const found = await withDeadline(this.keys.lookUp(key));
+      isInvalid = found === undefined;
+      return found;
     } finally {
       // If the database failed, the client did not.
-      if (isValid !== false) await this.failures.refund(clientIp);
+      if (!isInvalid) await this.failures.refund(clientIp);
     }
   }
 }

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, IsNull, Repository } from 'typeorm';
-import { isDataOrConstraintError } from '../database/driver-errors.js';
+import { DatabaseUnavailableError, isDataOrConstraintError } from '../database/driver-errors.js';
 import { ApiKey } from './api-key.entity.js';
 
 /** How long a valid key is cached, in milliseconds: a revocation takes effect within this time. */
@@ -33,16 +33,17 @@ export class ApiKeysService implements OnApplicationShutdown {
   constructor(@InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>) {}
 
   /**
-   * Checks a key without a query.
+   * Returns the record of a valid key without a query.
    *
-   * @returns false if it must be looked up. A revoked key is accepted for `KEY_CACHE_TTL_MS` at most, an
-   *   expired one never.
+   * @returns undefined if it must be looked up. A revoked key is returned for `KEY_CACHE_TTL_MS` at most,
+   *   an expired one never.
    */
-  isCachedAndValid(key: string): boolean {
+  getCached(key: string): ApiKey | undefined {
     const now = Date.now();
     const cached = this.keyCache.get(key);
-    if (cached === undefined || Math.abs(now - cached.checkedAt) >= KEY_CACHE_TTL_MS) return false;
-    return this.checkExpiryAndTouch(cached.key, now);
+    if (cached === undefined || Math.abs(now - cached.checkedAt) >= KEY_CACHE_TTL_MS)
+      return undefined;
+    return this.checkExpiryAndTouch(cached.key, now) ? cached.key : undefined;
   }
 
   /** Whether a key was valid when it was last used. */
@@ -50,8 +51,8 @@ export class ApiKeysService implements OnApplicationShutdown {
     return this.keyCache.has(key);
   }
 
-  /** Looks up whether a key is valid. A new key is valid immediately. */
-  async isValid(key: string): Promise<boolean> {
+  /** Looks up the record of a valid key; undefined if the key is not valid. A new key is valid immediately. */
+  async lookUp(key: string): Promise<ApiKey | undefined> {
     const now = Date.now();
     const record = await this.keys.findOneBy({ hash: hashKey(key), revokedAt: IsNull() });
     const cached = this.keyCache.get(key)?.key;
@@ -59,11 +60,11 @@ export class ApiKeysService implements OnApplicationShutdown {
     if (record === null && cached !== undefined) {
       this.logger.log(`API key ${cached.id} (${cached.name}) is revoked, rejecting request`);
     }
-    if (record === null || !this.checkExpiryAndTouch(record, now)) return false;
+    if (record === null || !this.checkExpiryAndTouch(record, now)) return undefined;
     this.keyCache.set(key, { key: record, checkedAt: now });
     if (this.keyCache.size > KEY_CACHE_SIZE)
       this.keyCache.delete(this.keyCache.keys().next().value!);
-    return true;
+    return record;
   }
 
   /**
@@ -156,6 +157,7 @@ export class ApiKeysService implements OnApplicationShutdown {
         await this.keys.update({ id: In(ids) }, { lastUsedAt: new Date(minute) });
       }
     } catch (error) {
+      if (error instanceof DatabaseUnavailableError) return;
       this.logger.warn('Failed to persist API key last-used timestamps', error);
     }
   }

@@ -1,7 +1,7 @@
 import { type INestApplication, Logger } from '@nestjs/common';
 import type { Config } from '../config/config.js';
 import { DatabaseConnection } from '../database/database-connection.js';
-import { DatabaseUnavailableError } from '../database/driver-errors.js';
+import { DatabaseUnavailableError, describeDriverError } from '../database/driver-errors.js';
 import { ApiKeysService } from './api-keys.service.js';
 
 /**
@@ -28,7 +28,7 @@ export async function createInitialApiKey(
     process.stdout.write(banner(key, await app.getUrl()));
   } catch (error) {
     if (!(error instanceof DatabaseUnavailableError)) throw error;
-    logger.warn('Database unavailable, skipping initial API key check', error);
+    logger.warn(`Skipping the check for a first API key: ${describeDriverError(error)}`);
   }
 }
 

@@ -1,9 +1,16 @@
 import { Client } from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import type { DatabaseConfig } from '../config/config.js';
+import { getDriverErrorCode, READ_ONLY_TRANSACTION } from './driver-errors.js';
 
 /** How long a statement waits for the write lock of another process, in milliseconds. */
 export const SQLITE_BUSY_TIMEOUT_MS = 2_000;
+
+/**
+ * How long a connection to PostgreSQL is used, in seconds. Without a limit, it would stay at a server
+ * that its name does not refer to any more.
+ */
+const MAX_CONNECTION_LIFETIME_S = 300;
 
 /** The options that features contribute: their entities and migrations. */
 export type Schema = Required<Pick<DataSourceOptions, 'entities' | 'migrations'>>;
@@ -45,8 +52,9 @@ export function databaseOptions(
     // The pool replaces an idle connection that breaks; there is nothing to report.
     poolErrorHandler: () => undefined,
     extra: {
-      Client: PgClientWithHardTimeout,
+      Client: PetstorePgClient,
       keepAlive: true,
+      maxLifetimeSeconds: MAX_CONNECTION_LIFETIME_S,
       // The server's timeout cancels the query; the client's, slightly later, detects a server that hangs.
       ...(queryTimeout && { statement_timeout: queryTimeout, query_timeout: queryTimeout + 200 }),
     },
@@ -54,16 +62,21 @@ export function databaseOptions(
 }
 
 /**
- * pg leaves a query that timed out pending on its connection, and the pool gives that connection to the
- * next query, which then waits for both. This client closes the connection, and the pool opens another.
+ * Closes its connection if a query timed out or was rejected because the connection is read-only, and the
+ * pool opens another. After a timeout pg leaves the query pending, and the next query of the connection
+ * would wait for both. A connection to a server that was read-only stays so.
  */
-class PgClientWithHardTimeout extends Client {
+class PetstorePgClient extends Client {
   // The overloads of pg have no common signature.
   override query(...parameters: any[]): any {
     const result: unknown = (super.query as (...all: any[]) => unknown)(...parameters);
     if (!(result instanceof Promise)) return result;
     return result.catch((error: Error) => {
-      if (error.message === 'Query read timeout') this.connection.stream.destroy();
+      if (
+        error.message === 'Query read timeout' ||
+        getDriverErrorCode(error) === READ_ONLY_TRANSACTION
+      )
+        this.connection.stream.destroy();
       throw error;
     });
   }

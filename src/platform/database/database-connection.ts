@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   Inject,
@@ -9,13 +11,24 @@ import {
 import { InjectDataSource } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { databaseOptions } from './data-source-options.js';
+import { DatabaseAvailability } from './database-availability.js';
 import { DatabaseMetrics } from './database-metrics.js';
-import { DatabaseUnavailableError, getDriverError, isBusyError } from './driver-errors.js';
+import {
+  DatabaseUnavailableError,
+  describeDriverError,
+  getDriverErrorCode,
+  isBusyError,
+  isMisconfiguration,
+} from './driver-errors.js';
 import { PetstoreDataSource, SchemaOutdatedError } from './petstore-data-source.js';
+import { describeOwnership, getNetworkFileSystem } from './sqlite-file.js';
 
 /** The delays between two attempts to connect, in milliseconds: the first and the longest. */
 const INITIAL_RETRY_DELAY_MS = 500;
 const MAX_RETRY_DELAY_MS = 15_000;
+
+/** The codes for a file or a directory that the user of the service may not write to. */
+const PERMISSION_DENIED = /^(SQLITE_(READONLY|CANTOPEN|PERM)|EACCES$|EPERM$|EROFS$)/;
 
 /**
  * Connects to the database at startup. While a PostgreSQL server is unavailable, a SQLite file is locked
@@ -25,6 +38,8 @@ const MAX_RETRY_DELAY_MS = 15_000;
 export class DatabaseConnection implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Whether the schema is up to date and queries may be sent. */
   isReady = false;
+  /** The newest migration in the database, once it could be read. */
+  schemaVersion: string | undefined;
   /** Resolves when the database is ready or the application shuts down; rejects if it cannot be used at all. */
   ready: Promise<void> = Promise.resolve();
   private readonly logger = new Logger(DatabaseConnection.name);
@@ -35,6 +50,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     @Inject(CONFIG) private readonly config: Config,
     @InjectDataSource() private readonly dataSource: PetstoreDataSource,
     private readonly metrics: DatabaseMetrics,
+    private readonly availability: DatabaseAvailability,
   ) {}
 
   /**
@@ -47,6 +63,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
 
   /** @throws {Error} if the database cannot be used and retrying would not help */
   async onApplicationBootstrap(): Promise<void> {
+    this.warnOfNetworkFileSystem();
     try {
       await this.open();
     } catch (error) {
@@ -61,6 +78,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
 
   private async retryConnect(firstError: unknown): Promise<void> {
     const { signal } = this.shutdown;
+    const startedAt = performance.now();
     let error = firstError;
     for (
       let retryDelay = INITIAL_RETRY_DELAY_MS;
@@ -70,12 +88,17 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       this.logger.warn(
         error instanceof SchemaOutdatedError
           ? `${error.message} Checking again in ${retryDelay} ms`
-          : `Database connection failed (${getMessage(error)}), retrying in ${retryDelay} ms`,
+          : `Database connection failed (${describeDriverError(error)}), retrying in ${retryDelay} ms`,
       );
       await delay(retryDelay, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
       try {
-        return await this.open();
+        await this.open();
+        if (!this.isReady) return;
+        const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
+        const refused = this.availability.takeRefusedRequests();
+        this.logger.log(`Database available after ${seconds} s; ${refused}`);
+        return;
       } catch (reason) {
         if (!this.isRetryable(reason)) throw this.toStartupError(reason);
         error = reason;
@@ -89,23 +112,34 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     // After an attempt whose hooks failed it is initialized already.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
     await this.dataSource.waitForLocksAsynchronously();
+    await this.availability.requireWritable();
     for (const hook of this.readyHooks) await hook();
+    this.availability.start();
     this.isReady = true;
   }
 
   /** Uses a connection of its own, to which the query timeout of the service does not apply. */
   private async migrate(): Promise<void> {
     const { entities, migrations } = this.dataSource.options;
+    const { database, production } = this.config;
     const migrator = new PetstoreDataSource(
-      databaseOptions(this.config.database, { entities: entities!, migrations: migrations! }),
+      databaseOptions(database, { entities: entities!, migrations: migrations! }),
     );
-    migrator.onDriverError = (error) => this.metrics.recordError(error);
+    migrator.errorListeners.push((error) => this.metrics.recordError(error));
+    const isNew = database.type === 'sqlite' && !existsSync(database.file);
     try {
       await migrator.initialize();
+      // In production the path may be mistyped.
+      if (isNew)
+        this.logger[production ? 'warn' : 'log'](`Created database ${resolve(database.file)}`);
       if (this.config.migrations === 'off') await migrator.requireCurrentSchema();
       else
         for (const { name } of await migrator.migrate())
           this.logger.log(`Applied migration ${name}`);
+      const [newest]: { name: string }[] = await migrator.query(
+        'SELECT "name" FROM "migrations" ORDER BY "id" DESC LIMIT 1',
+      );
+      this.schemaVersion = newest?.name;
     } finally {
       if (migrator.isInitialized) await migrator.destroy();
     }
@@ -116,7 +150,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     const isUnavailable =
       this.config.database.type === 'sqlite'
         ? isBusyError(error)
-        : error instanceof DatabaseUnavailableError;
+        : error instanceof DatabaseUnavailableError && !isMisconfiguration(error);
     return isUnavailable || error instanceof SchemaOutdatedError;
   }
 
@@ -124,10 +158,21 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   private toStartupError(error: unknown): Error {
     const { database } = this.config;
     const name = database.type === 'sqlite' ? ` ${database.file}` : '';
-    return new Error(`Failed to open database${name}: ${getMessage(error)}`, { cause: error });
+    const isDenied = PERMISSION_DENIED.test(getDriverErrorCode(error));
+    const details =
+      database.type === 'sqlite' && isDenied ? ` ${describeOwnership(database.file)}` : '';
+    return new Error(`Failed to open database${name}: ${describeDriverError(error)}${details}`, {
+      cause: error,
+    });
   }
-}
 
-function getMessage(error: unknown): string {
-  return ((getDriverError(error) ?? error) as Error).message;
+  private warnOfNetworkFileSystem(): void {
+    const { database } = this.config;
+    if (database.type !== 'sqlite') return;
+    const fileSystem = getNetworkFileSystem(database.file);
+    if (fileSystem === undefined) return;
+    this.logger.warn(
+      `${resolve(database.file)} is on a network file system (${fileSystem}), where SQLite may lose or corrupt data. Use a local disk, or PostgreSQL.`,
+    );
+  }
 }

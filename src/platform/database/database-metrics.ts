@@ -45,7 +45,7 @@ export class DatabaseMetrics {
       registers,
     });
     if (isPostgres(dataSource)) observePool(dataSource, registry);
-    dataSource.onDriverError = (error) => this.recordError(error);
+    dataSource.errorListeners.push((error) => this.recordError(error));
   }
 
   /** Counts an error of the driver, unless the data of a request caused it. */

@@ -2,6 +2,7 @@ import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { databaseOptions, type Schema } from './data-source-options.js';
+import { DatabaseAvailability } from './database-availability.js';
 import { DatabaseConnection } from './database-connection.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { HotPaths } from './hot-paths.js';
@@ -11,8 +12,14 @@ import { TableRevisionTracker } from './table-revision-tracker.js';
 /** Provides the DataSource, the connection to the database and the hot paths to all modules. */
 @Global()
 @Module({
-  providers: [DatabaseConnection, DatabaseMetrics, HotPaths, TableRevisionTracker],
-  exports: [DatabaseConnection, HotPaths],
+  providers: [
+    DatabaseAvailability,
+    DatabaseConnection,
+    DatabaseMetrics,
+    HotPaths,
+    TableRevisionTracker,
+  ],
+  exports: [DatabaseAvailability, DatabaseConnection, HotPaths],
 })
 export class DatabaseModule {
   /** @param schema the entities and migrations of all features */

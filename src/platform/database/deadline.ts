@@ -15,7 +15,12 @@ const QUERY_DEADLINE_MS = 2_300;
 export async function withDeadline<T>(work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new DatabaseUnavailableError()), QUERY_DEADLINE_MS);
+    const fail = (): void => {
+      const cause = new Error(`No response from the database within ${QUERY_DEADLINE_MS} ms`);
+      reject(new DatabaseUnavailableError(cause));
+    };
+    // Timers run before sockets are read: if the event loop was blocked, the response may have arrived.
+    timer = setTimeout(() => setImmediate(fail), QUERY_DEADLINE_MS);
   });
   return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
 }

@@ -4,6 +4,8 @@ import { ApiError } from '../errors/api-error.js';
 /** The database could not be reached or could not do its work: the same request may succeed later. */
 export class DatabaseUnavailableError extends ApiError {
   override readonly name = 'DatabaseUnavailableError';
+  /** `DatabaseAvailability` logs the incident. */
+  override readonly isExpected = true;
 
   /** @param cause the error of the driver */
   constructor(cause?: unknown) {
@@ -16,13 +18,39 @@ export class DatabaseUnavailableError extends ApiError {
   }
 }
 
+/** The code of PostgreSQL for a statement that writes on a read-only connection or server. */
+export const READ_ONLY_TRANSACTION = '25006';
+
 /**
  * The result codes of SQLite for a file that cannot be used now; the classes of PostgreSQL for failures
  * of the connection, resources, operator and system (08, 53, 57, 58), a transaction that was rolled
- * back (40) and a read-only server (25006); the codes of Node for a connection that fails.
+ * back (40) and a read-only server (25006); the codes of Node for a connection that fails, such as ENOENT
+ * for a Unix socket without a server.
  */
 const UNAVAILABLE =
-  /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|40|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$)/;
+  /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|40|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|ENOENT$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$)/;
+
+/**
+ * The classes and codes of PostgreSQL for a user or a database that must be corrected by the operator:
+ * a rejected password (28), a missing database (3D000), a missing privilege (42501).
+ */
+const MISCONFIGURED = /^(28...|3D000|42501)$/;
+
+/** What the operator can do about an error, by its code. */
+const REMEDIES: readonly (readonly [code: RegExp, remedy: string])[] = [
+  [/^28/, 'Correct the user and the password in DATABASE_URL, or the access rules of the server.'],
+  [/^3D000$/, 'Create the database, or correct its name in DATABASE_URL.'],
+  [/^42501$/, 'Grant the user of DATABASE_URL the missing privilege.'],
+  [/^25006$/, 'The server or the database is read-only: connect to the primary.'],
+  [/^53300$/, 'Raise max_connections of the server, or lower DATABASE_POOL_SIZE.'],
+  [/^(53100|SQLITE_FULL)$/, 'Free disk space.'],
+  [/^SQLITE_BUSY/, 'Another process holds the write lock of the file.'],
+  [
+    /^SQLITE_(READONLY|CANTOPEN)/,
+    'Let the user of the service write to the file and its directory.',
+  ],
+  [/^SQLITE_(CORRUPT|NOTADB)/, 'Restore the file from a backup.'],
+];
 
 /** The messages of pg, which have no code, for a connection that could not be obtained. */
 const NO_CONNECTION =
@@ -41,7 +69,7 @@ export function translateDriverError(error: unknown): unknown {
       ? // A failed query without a code is one that pg gave up.
         error instanceof QueryFailedError ||
         (error instanceof Error && NO_CONNECTION.test(error.message))
-      : UNAVAILABLE.test(code);
+      : UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
   return isUnavailable ? new DatabaseUnavailableError(error) : error;
 }
 
@@ -55,6 +83,20 @@ export function getDriverError(error: unknown): unknown {
 export function getDriverErrorCode(error: unknown): string {
   const cause = getDriverError(error);
   return typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : '';
+}
+
+/** Whether the operator must correct the user, its privileges or the database before anything works. */
+export function isMisconfiguration(error: unknown): boolean {
+  return MISCONFIGURED.test(getDriverErrorCode(error));
+}
+
+/** Describes an error of the driver for the log: its message, its code, and what to do about it. */
+export function describeDriverError(error: unknown): string {
+  const code = getDriverErrorCode(error);
+  const cause = getDriverError(error);
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const remedy = REMEDIES.find(([pattern]) => pattern.test(code))?.[1];
+  return `${message}${code === '' ? '' : ` (${code})`}${remedy === undefined ? '' : `. ${remedy}`}`;
 }
 
 /**

@@ -4,7 +4,7 @@ import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { isPostgres } from './columns.js';
 import { SQLITE_BUSY_TIMEOUT_MS } from './data-source-options.js';
 import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
-import { PgQueryRunner, SqliteQueryRunner } from './query-runners.js';
+import { type ErrorTranslator, PgQueryRunner, SqliteQueryRunner } from './query-runners.js';
 
 /** The key of the advisory lock of the migrations, among all locks in a PostgreSQL database. */
 const MIGRATION_LOCK = 7_738_378_831;
@@ -25,8 +25,8 @@ export class SchemaOutdatedError extends Error {
  * migrates safely when several processes start at once.
  */
 export class PetstoreDataSource extends DataSource {
-  /** Called with every error of the driver. */
-  onDriverError: (error: unknown) => void = () => undefined;
+  /** Called with every error of the driver, translated. */
+  readonly errorListeners: ((error: unknown) => void)[] = [];
 
   /** @throws {DatabaseUnavailableError} if the database cannot be reached */
   override async initialize(): Promise<this> {
@@ -77,11 +77,20 @@ export class PetstoreDataSource extends DataSource {
     this.getSqliteQueryRunner().lockTimeout = SQLITE_BUSY_TIMEOUT_MS;
   }
 
-  /** Reports an error of the driver and returns the error to throw instead. */
-  readonly translateError = (error: unknown): unknown => {
+  /**
+   * Reports an error of the driver and returns the error to throw instead.
+   *
+   * @param isConnecting whether there is no connection yet; then every error, such as an expired
+   *   certificate, makes the database unavailable
+   */
+  readonly translateError: ErrorTranslator = (error, isConnecting = false) => {
+    // Reported when the connection failed.
     if (error instanceof DatabaseUnavailableError) return error;
-    this.onDriverError(error);
-    return translateDriverError(error);
+    const translated = isConnecting
+      ? new DatabaseUnavailableError(error)
+      : translateDriverError(error);
+    for (const listener of this.errorListeners) listener(translated);
+    return translated;
   };
 
   /** SQLite has one connection, and the driver one query runner for it. */

@@ -8,8 +8,8 @@ import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
 import { retryOnBusy } from './retry-on-busy.js';
 
-/** Returns the error to throw for one that the driver threw. */
-export type ErrorTranslator = (error: unknown) => unknown;
+/** Returns the error to throw for one that the driver threw, possibly before it had a connection. */
+export type ErrorTranslator = (error: unknown, isConnecting?: boolean) => unknown;
 
 /** Runs the statements of a SQLite database, on its only connection. */
 export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
@@ -53,7 +53,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
 
   override connect(): Promise<any> {
     return super.connect().catch((error: unknown) => {
-      throw this.translate(error);
+      throw this.translate(error, true);
     });
   }
 

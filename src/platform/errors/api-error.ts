@@ -3,6 +3,8 @@ import { ERROR_CODES, type ErrorCode } from './error-codes.js';
 /** An error that is reported to the client by its code. {@link ERROR_CODES} maps the code to a status. */
 export class ApiError extends Error {
   override readonly name: string = 'ApiError';
+  /** Whether a 5xx is expected, or logged by what threw it. Others are logged with their stack. */
+  readonly isExpected: boolean = false;
 
   /**
    * @param code a row of `ERROR_CODES`

@@ -1,11 +1,19 @@
 import { Controller, Get, type OnModuleDestroy, VERSION_NEUTRAL } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
-import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
 import { Public } from '../auth/public.decorator.js';
+import { DatabaseAvailability } from '../database/database-availability.js';
 import { DatabaseConnection } from '../database/database-connection.js';
 import { DatabaseUnavailableError } from '../database/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
+
+/** The service is shutting down, as it should: nothing to log. */
+class ShuttingDownError extends ApiError {
+  override readonly isExpected = true;
+
+  constructor() {
+    super('SERVICE_UNAVAILABLE', 'The service is shutting down.', { 'Retry-After': '1' });
+  }
+}
 
 /** The probes of load balancers and orchestrators. They are not part of the API. */
 @ApiExcludeController()
@@ -15,7 +23,7 @@ export class HealthController implements OnModuleDestroy {
 
   constructor(
     private readonly database: DatabaseConnection,
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly availability: DatabaseAvailability,
   ) {}
 
   /** Liveness: the process responds. */
@@ -25,17 +33,13 @@ export class HealthController implements OnModuleDestroy {
     return { status: 'ok' };
   }
 
-  /** Readiness: the database responds, and the service is not shutting down. */
+  /** Readiness: the database can be written, and the service is not shutting down. */
   @Public()
   @Get('readyz')
   async getReadiness(): Promise<{ status: 'ok' }> {
-    if (this.isShuttingDown) {
-      throw new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down.', {
-        'Retry-After': '1',
-      });
-    }
+    if (this.isShuttingDown) throw new ShuttingDownError();
     if (!this.database.isReady) throw new DatabaseUnavailableError();
-    await this.dataSource.query('SELECT 1');
+    await this.availability.requireWritable();
     return { status: 'ok' };
   }
 

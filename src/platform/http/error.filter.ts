@@ -1,5 +1,6 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter, Logger } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { ApiError } from '../errors/api-error.js';
 import { sendError, toErrorResponse } from './responses/error-response.js';
 import { logFailedRequest } from './server/request-logger.js';
 
@@ -12,10 +13,11 @@ export class ErrorFilter implements ExceptionFilter {
     const request = host.switchToHttp().getRequest<Request>();
     const response = host.switchToHttp().getResponse<Response>();
     const errorResponse = toErrorResponse(error);
+    const { status } = errorResponse.body;
+    request.error = error;
     // 501 is intended, not a failure.
-    if (errorResponse.body.status >= 500 && errorResponse.body.status !== 501) {
-      logFailedRequest(this.logger, request, error);
-    }
+    const isExpected = status === 501 || (error instanceof ApiError && error.isExpected);
+    if (status >= 500 && !isExpected) logFailedRequest(this.logger, request, error);
     if (response.destroyed) return;
     // A response that has begun cannot be changed: closing the connection shows that it is incomplete.
     if (response.headersSent) response.destroy();

@@ -1,6 +1,7 @@
-import { ConsoleLogger } from '@nestjs/common';
+import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import type { Config } from '../config/config.js';
 import { LOG_LEVELS } from '../config/environment.js';
+import { requestContext } from './request-context.js';
 
 /** The parts of Nest that log every module and route at startup. */
 const FRAMEWORK_LOG_CONTEXTS = new Set<unknown>([
@@ -11,24 +12,45 @@ const FRAMEWORK_LOG_CONTEXTS = new Set<unknown>([
   'NestApplication',
 ]);
 
-/** Logs the startup messages of Nest itself at `debug`. */
+/**
+ * Logs the startup messages of Nest itself at `debug`, prints the level `info` that Nest calls `log`, and
+ * adds the id of the request that is being handled.
+ */
 class Logger extends ConsoleLogger {
   override log(message: unknown, ...rest: unknown[]): void {
     if (FRAMEWORK_LOG_CONTEXTS.has(rest.at(-1))) this.debug(message, ...rest);
     else super.log(message, ...rest);
   }
+
+  protected override printMessages(
+    messages: unknown[],
+    context?: string,
+    level: LogLevel | 'info' = 'log',
+    stream?: 'stdout' | 'stderr',
+    stack?: unknown,
+    params?: Record<string, unknown>,
+  ): void {
+    const request = requestContext.getStore();
+    const withRequestId = request === undefined ? params : { requestId: request.id, ...params };
+    const printed = (level === 'log' ? 'info' : level) as LogLevel;
+    super.printMessages(messages, context, printed, stream, stack, withRequestId);
+  }
 }
 
 /** Creates the logger of the service: JSON lines in production, readable text otherwise. */
-export function createLogger({ production, logLevel }: Config): ConsoleLogger {
+export function createLogger({
+  production,
+  logLevel,
+}: Pick<Config, 'logLevel' | 'production'>): ConsoleLogger {
   const levels = LOG_LEVELS.slice(0, LOG_LEVELS.indexOf(logLevel) + 1);
   return new Logger({
     prefix: 'Petstore',
     json: production,
+    // Nest would color the lines of a file, too.
+    ...(!process.stdout.isTTY && { colors: false }),
     flattenParams: true,
     // Drivers and parsers put what a client sent into their errors, and a client may send its key anywhere.
     redact: ['parameters', 'detail', 'body', 'input'],
-    // Nest calls the level `log` that is called `info` elsewhere.
     logLevels: levels.map((level) => (level === 'info' ? 'log' : level)),
   });
 }

@@ -3,6 +3,7 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@ne
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
+import { measureWait } from '../server/request-info.js';
 import { MERGE_PATCH_CONTENT_TYPE } from './merge-patch.js';
 
 const CONTENT_TYPES = ['application/json'];
@@ -82,7 +83,7 @@ export class JsonBodyGuard implements CanActivate {
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
     if (request.headers.expect !== undefined && request.httpVersion !== '1.0')
       response.writeContinue();
-    return new Promise((resolve, reject) => {
+    const parsed = new Promise<boolean>((resolve, reject) => {
       const rejectWith = (error: unknown): void => reject(this.toApiError(error, request));
       if (request.headers['transfer-encoding'] !== undefined)
         this.enforceSizeLimit(request, rejectWith);
@@ -92,6 +93,7 @@ export class JsonBodyGuard implements CanActivate {
         else resolve(true);
       });
     });
+    return measureWait(request, 'body', parsed);
   }
 
   /** body-parser reports a chunked body that is too large only when it ends, which it may never do. */

@@ -17,9 +17,9 @@ export async function closeGracefully(
   shutdownDelay: number,
   timeouts: Pick<ServerTimeouts, 'drainGracePeriod' | 'shutdown'>,
 ): Promise<void> {
-  const deadline = Date.now() + timeouts.shutdown;
   if (!server.listening) return;
   await delay(shutdownDelay);
+  const deadline = Date.now() + timeouts.shutdown;
   // `http.Server.close()` and `closeIdleConnections()` are not used because they also close connections
   // whose request is on the wire or whose response is still being written. The inherited `close()` only
   // stops listening.

@@ -10,13 +10,15 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express } from 'express';
 import type { Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
+import { requestContext } from '../../logging/request-context.js';
 import { sendError, toErrorResponse } from '../responses/error-response.js';
 import { handleClientError } from './client-errors.js';
 import { type Connection, Connections, isIdle } from './connections.js';
 import { expressPrototypes } from './express-prototypes.js';
 import { closeGracefully } from './graceful-shutdown.js';
-import { logFailedRequest } from './request-logger.js';
 import { validateRequestHead } from './request-head.js';
+import { recordWait } from './request-info.js';
+import { logFailedRequest } from './request-logger.js';
 import { ResponseDefaults } from './response-defaults.js';
 import type { ResponseListener } from './response-listener.js';
 import {
@@ -134,7 +136,9 @@ export class HttpAdapter extends ExpressAdapter {
     const rejection = validateRequestHead(request);
     if (rejection === undefined) {
       const app = this.getInstance<ExpressHandler>();
-      app(request, response, (error) => this.finalHandler(request, response, error));
+      requestContext.run(request, () =>
+        app(request, response, (error) => this.finalHandler(request, response, error)),
+      );
     } else {
       // What follows on the connection cannot be trusted.
       response.shouldKeepAlive = false;
@@ -166,9 +170,14 @@ export class HttpAdapter extends ExpressAdapter {
   /** Nest's response hook is not used because it does not see requests that never reach Express. */
   private observeResponse(request: IncomingMessage, response: ServerResponse): void {
     const startedAt = performance.now();
+    // The whole response has been handed to Node: from now on it waits for the client.
+    let handedOverAt: number | undefined;
+    response.once('prefinish', () => (handedOverAt = performance.now()));
     response.once('close', () => {
+      const closedAt = performance.now();
+      if (handedOverAt !== undefined) recordWait(request, 'client', closedAt - handedOverAt);
       const status = response.writableEnded ? response.statusCode : CLIENT_CLOSED_REQUEST;
-      this.notifyResponseListeners(request, status, performance.now() - startedAt);
+      this.notifyResponseListeners(request, status, closedAt - startedAt);
     });
   }
 

@@ -5,13 +5,6 @@ import type { Config } from '../../config/config.js';
 import type { ErrorResponse } from '../responses/error-response.js';
 import { apiSecurityHeaders } from './security-headers.js';
 
-declare module 'node:http' {
-  interface IncomingMessage {
-    /** The request id: the client's `X-Request-Id` if it is valid, otherwise a new UUID. */
-    id: string;
-  }
-}
-
 const REQUEST_ID_PATTERN = /^[\w.:;,/+=@~-]{1,128}$/;
 /** An API key of the service, or most of one. A client may send it as its request id, which is logged. */
 const API_KEY_PATTERN = /pet_[\w-]{16}/;

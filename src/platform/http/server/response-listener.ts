@@ -1,4 +1,4 @@
-import type { RequestInfo } from './route-label.js';
+import type { RequestInfo } from './request-info.js';
 
 /**
  * Called when a response has been sent, or its client has disconnected.

@@ -1,11 +1,4 @@
-import type { IncomingMessage } from 'node:http';
-
-/** The known parts of a request: not even a method if its head was not valid HTTP. */
-export type RequestInfo = Pick<IncomingMessage, 'id'> & {
-  readonly method?: string | undefined;
-  /** The route that Express matched. */
-  readonly route?: { readonly path: string };
-};
+import type { RequestInfo } from './request-info.js';
 
 /**
  * Returns the pattern of the route of a request, such as `/v1/categories`, for logs and metrics: a

@@ -18,7 +18,7 @@ export const SERVER_TIMEOUTS = {
   socket: 30_000,
   /** How long requests that are already on the wire may still arrive during shutdown. */
   drainGracePeriod: 500,
-  /** The time from the start of the shutdown until open connections are closed. */
+  /** The time from the end of `SHUTDOWN_DELAY_MS` until open connections are closed. */
   shutdown: 8_000,
 };
 

@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import type { HttpResponse } from './support/http-client.js';
+import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
+import { sendRequest } from './support/http-client.js';
+import { matchers } from './support/matchers.js';
+import { MemoryLogger } from './support/memory-logger.js';
+import { waitFor } from './support/wait.js';
+
+expect.extend(matchers);
+
+const TIMEOUT_MS = 30_000;
+
+// An incident is over a second after the database works again.
+import.meta.jest.setTimeout(60_000);
+
+let database: TestDatabase;
+let name: string;
+let role: string;
+let admin: Client;
+let app: TestApp;
+let logger: MemoryLogger;
+beforeEach(async () => {
+  database = await createDatabase();
+  name = new URL(database.url).pathname.slice(1);
+  role = `role_${randomUUID().replaceAll('-', '')}`;
+  admin = new Client({ connectionString: process.env['TEST_DATABASE_URL'] });
+  await admin.connect();
+  await admin.query(`CREATE ROLE ${role} LOGIN PASSWORD 'first'`);
+  await admin.query(`ALTER DATABASE ${name} OWNER TO ${role}`);
+  const url = Object.assign(new URL(database.url), { username: role, password: 'first' }).href;
+  logger = new MemoryLogger();
+  app = await startApp({
+    database: { ...database, config: { ...database.config, url } as TestDatabase['config'] },
+    logger,
+  });
+});
+afterEach(async () => {
+  await app.stop();
+  await database.drop();
+  await admin.query(`DROP ROLE ${role}`);
+  await admin.end();
+});
+
+const getReadiness = (): Promise<HttpResponse> => sendRequest(`${app.url}/readyz`);
+
+/** Terminates the connections of the service, so that it opens new ones. */
+async function disconnect(): Promise<void> {
+  await admin.query(
+    `SELECT pg_terminate_backend("pid") FROM pg_stat_activity WHERE "usename" = '${role}'`,
+  );
+}
+
+/** Runs a statement in the database of the service, as a superuser. */
+async function runInDatabase(sql: string): Promise<void> {
+  const client = new Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(sql);
+  await client.end();
+}
+
+/** Returns the lines at `info` and above since the start, the level and the message. */
+const getLines = (): string[] =>
+  logger.entries
+    .filter(({ level }) => ['error', 'warn', 'log'].includes(level))
+    .map(({ level, values }) => `${level} ${String(values[0])}`)
+    .filter((line) => / Database (unavailable|available|failed)| Request failed/.test(line));
+
+/** Sends create requests until one is refused, and returns the number of those refused. */
+async function waitUntilRefused(): Promise<number> {
+  let refused = 0;
+  await waitFor(
+    async () => {
+      const response = await app.categories.create('during');
+      if (response.status === 201) return false;
+      expect(response).toBeError('SERVICE_UNAVAILABLE');
+      refused++;
+      return (await getReadiness()).status === 503;
+    },
+    Boolean,
+    TIMEOUT_MS,
+  );
+  return refused;
+}
+
+/** Each failure of a real database, what repairs it, and what the log says. */
+const FAILURES: [string, () => Promise<void>, () => Promise<void>, RegExp][] = [
+  [
+    'is read-only',
+    async () => {
+      await admin.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+      await disconnect();
+    },
+    // The connections that the service has opened meanwhile remain read-only.
+    async () => {
+      await admin.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
+    },
+    /\(25006\)\. The server or the database is read-only: connect to the primary\./,
+  ],
+  [
+    'rejects the password',
+    async () => {
+      await admin.query(`ALTER ROLE ${role} PASSWORD 'second'`);
+      await disconnect();
+    },
+    async () => {
+      await admin.query(`ALTER ROLE ${role} PASSWORD 'first'`);
+    },
+    /\(28P01\)\. Correct the user and the password in DATABASE_URL/,
+  ],
+  [
+    'does not exist',
+    async () => {
+      await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
+      await disconnect();
+      await admin.query(`ALTER DATABASE ${name} RENAME TO ${name}_moved`);
+    },
+    async () => {
+      await admin.query(`ALTER DATABASE ${name}_moved RENAME TO ${name}`);
+      await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
+    },
+    /\((3D000|57P01|55000)\)/,
+  ],
+];
+
+describe('a PostgreSQL database', () => {
+  it.each(FAILURES)(
+    'that %s makes the instance unready until it is repaired, and logs two lines without a stack',
+    async (_state, fail, repair, message) => {
+      await fail();
+      const refused = await waitUntilRefused();
+      expect(await getReadiness()).toBeError('SERVICE_UNAVAILABLE');
+
+      await repair();
+      await waitFor(getReadiness, ({ status }) => status === 200, TIMEOUT_MS);
+      // No connection is left from the time of the failure.
+      const created = await Promise.all(
+        Array.from({ length: 20 }, () => app.categories.create('after')),
+      );
+      expect(created.map(({ status }) => status)).toEqual(created.map(() => 201));
+      const lines = await waitFor(getLines, ({ length }) => length === 2, TIMEOUT_MS);
+      expect(lines[0]).toMatch(/^error Database unavailable: /);
+      expect(logger.text).toMatch(message);
+      const requests = refused === 1 ? '1 request was refused' : `${refused} requests were refused`;
+      expect(lines[1]).toMatch(
+        new RegExp(`^log Database available again after \\d+\\.\\d s; ${requests}$`),
+      );
+      expect(logger.text).not.toMatch(/\n\s+at /);
+    },
+  );
+
+  it('that denies a privilege on one table refuses its requests with 503 and logs what to grant', async () => {
+    await runInDatabase(`ALTER TABLE "categories" OWNER TO CURRENT_USER`);
+    expect(await app.categories.create('during')).toBeError('SERVICE_UNAVAILABLE');
+    const [line] = await waitFor(getLines, ({ length }) => length === 1, TIMEOUT_MS);
+    expect(line).toMatch(
+      /1 request was refused: permission denied for table categories \(42501\)\. Grant/,
+    );
+    await runInDatabase(`ALTER TABLE "categories" OWNER TO ${role}`);
+    expect((await app.categories.create('after')).status).toBe(201);
+  });
+});
