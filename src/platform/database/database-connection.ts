@@ -111,7 +111,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     if (this.shutdown.signal.aborted) return;
     // After an attempt whose hooks failed it is initialized already.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
-    await this.dataSource.waitForLocksAsynchronously();
+    await this.dataSource.prepareForRequests();
     await this.availability.requireWritable();
     for (const hook of this.readyHooks) await hook();
     this.availability.start();

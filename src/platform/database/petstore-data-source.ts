@@ -1,13 +1,22 @@
+import { Mutex } from 'async-mutex';
 import { DataSource, type Migration, type QueryRunner } from 'typeorm';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { isPostgres } from './columns.js';
 import { SQLITE_BUSY_TIMEOUT_MS } from './data-source-options.js';
 import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
-import { type ErrorTranslator, PgQueryRunner, SqliteQueryRunner } from './query-runners.js';
+import {
+  PgQueryRunner,
+  type RunnerContext,
+  SqliteQueryRunner,
+  type SqliteSession,
+} from './query-runners.js';
 
 /** The key of the advisory lock of the migrations, among all locks in a PostgreSQL database. */
 const MIGRATION_LOCK = 7_738_378_831;
+
+/** How long a transaction of the service may take, in milliseconds. */
+const TRANSACTION_TIMEOUT_MS = 2_000;
 
 /** The schema is older than the code. */
 export class SchemaOutdatedError extends Error {
@@ -21,12 +30,19 @@ export class SchemaOutdatedError extends Error {
 }
 
 /**
- * A TypeORM DataSource that throws a `DatabaseUnavailableError` when the database is unavailable, and
- * migrates safely when several processes start at once.
+ * A TypeORM DataSource that throws a `DatabaseUnavailableError` when the database is unavailable, migrates
+ * safely when several processes start at once, and whose transactions are isolated on SQLite, too: TypeORM
+ * runs every statement on the only connection, within whatever transaction is active.
  */
-export class PetstoreDataSource extends DataSource {
+export class PetstoreDataSource extends DataSource implements RunnerContext {
   /** Called with every error of the driver, translated. */
   readonly errorListeners: ((error: unknown) => void)[] = [];
+  transactionTimeout = 0;
+  private readonly sqliteSession: SqliteSession = {
+    mutex: new Mutex(),
+    statements: new Map(),
+    lockTimeout: 0,
+  };
 
   /** @throws {DatabaseUnavailableError} if the database cannot be reached */
   override async initialize(): Promise<this> {
@@ -37,8 +53,8 @@ export class PetstoreDataSource extends DataSource {
 
   override createQueryRunner(mode: 'master' | 'slave' = 'master'): QueryRunner {
     const queryRunner = isPostgres(this)
-      ? new PgQueryRunner(this.driver as PostgresDriver, mode, this.translateError)
-      : this.getSqliteQueryRunner();
+      ? new PgQueryRunner(this.driver as PostgresDriver, mode, this)
+      : new SqliteQueryRunner(this.driver as BetterSqlite3Driver, this, this.sqliteSession);
     return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
   }
 
@@ -68,13 +84,15 @@ export class PetstoreDataSource extends DataSource {
   }
 
   /**
-   * Lets statements wait for the write lock of another process without blocking the event loop, which
-   * SQLite's own `busy_timeout` does. The service calls it before it serves requests.
+   * Limits the duration of transactions, and lets statements wait for the write lock of another process
+   * without blocking the event loop, which SQLite's own `busy_timeout` does. The service calls it before it
+   * serves requests.
    */
-  async waitForLocksAsynchronously(): Promise<void> {
+  async prepareForRequests(): Promise<void> {
+    this.transactionTimeout = TRANSACTION_TIMEOUT_MS;
     if (isPostgres(this)) return;
     await this.query('PRAGMA busy_timeout = 0');
-    this.getSqliteQueryRunner().lockTimeout = SQLITE_BUSY_TIMEOUT_MS;
+    this.sqliteSession.lockTimeout = SQLITE_BUSY_TIMEOUT_MS;
   }
 
   /**
@@ -83,7 +101,7 @@ export class PetstoreDataSource extends DataSource {
    * @param isConnecting whether there is no connection yet; then every error, such as an expired
    *   certificate, makes the database unavailable
    */
-  readonly translateError: ErrorTranslator = (error, isConnecting = false) => {
+  readonly translateError: RunnerContext['translateError'] = (error, isConnecting = false) => {
     // Reported when the connection failed.
     if (error instanceof DatabaseUnavailableError) return error;
     const translated = isConnecting
@@ -92,15 +110,6 @@ export class PetstoreDataSource extends DataSource {
     for (const listener of this.errorListeners) listener(translated);
     return translated;
   };
-
-  /** SQLite has one connection, and the driver one query runner for it. */
-  private getSqliteQueryRunner(): SqliteQueryRunner {
-    const driver = this.driver as BetterSqlite3Driver;
-    return (driver.queryRunner ??= new SqliteQueryRunner(
-      driver,
-      this.translateError,
-    )) as SqliteQueryRunner;
-  }
 
   /** Takes the write lock before it checks which migrations are pending. */
   private async migrateSqlite(): Promise<Migration[]> {

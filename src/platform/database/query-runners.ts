@@ -1,26 +1,62 @@
 /**
  * TypeORM's query runners, which every statement goes through, with the errors of the driver translated
- * at this boundary. TypeORM has no hook for it: its subscribers and loggers cannot replace an error.
+ * at this boundary, and transactions that are limited in time. TypeORM has no hook for either: its
+ * subscribers and loggers cannot replace an error.
  */
+import type { Mutex } from 'async-mutex';
+import type { Client } from 'pg';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
+import { DatabaseUnavailableError } from './driver-errors.js';
 import { retryOnBusy } from './retry-on-busy.js';
 
-/** Returns the error to throw for one that the driver threw, possibly before it had a connection. */
-export type ErrorTranslator = (error: unknown, isConnecting?: boolean) => unknown;
+/** What the query runners of a DataSource share. */
+export interface RunnerContext {
+  /** Reports an error of the driver, possibly before there is a connection, and returns the error to throw. */
+  readonly translateError: (error: unknown, isConnecting?: boolean) => unknown;
+  /** How long a transaction may take, in milliseconds; 0 does not limit it. */
+  readonly transactionTimeout: number;
+}
 
-/** Runs the statements of a SQLite database, on its only connection. */
-export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
+/** The only connection to a SQLite database. */
+export interface SqliteSession {
+  /** Held by a statement, or by a transaction from its beginning to its end. */
+  readonly mutex: Mutex;
+  /** The prepared statements, by their SQL. */
+  readonly statements: Map<string, unknown>;
   /** How long a statement waits for the write lock of another process, in milliseconds. */
-  lockTimeout = 0;
+  lockTimeout: number;
+}
+
+/** A transaction was rolled back because it took too long. */
+function transactionTimeout(milliseconds: number): DatabaseUnavailableError {
+  return new DatabaseUnavailableError(
+    new Error(
+      `The transaction took longer than ${milliseconds} ms. Within it, use only its manager, and wait for nothing but the database`,
+    ),
+  );
+}
+
+/**
+ * Runs statements on the only connection to a SQLite database. A statement outside of a transaction waits
+ * until the transactions that began before it have ended.
+ */
+export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
+  /** Ends the exclusive use of the connection; set while a transaction is active. */
+  private releaseMutex: (() => void) | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private timeoutError: DatabaseUnavailableError | undefined;
 
   constructor(
     driver: BetterSqlite3Driver,
-    private readonly translate: ErrorTranslator,
+    private readonly context: RunnerContext,
+    private readonly session: SqliteSession,
   ) {
     super(driver);
+    // TypeORM caches prepared statements in the runner, of which it has only one.
+    Object.assign(this, { stmtCache: session.statements });
   }
 
   // TypeORM declares the result as `any`, too.
@@ -29,31 +65,72 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     parameters?: any[],
     useStructuredResult?: boolean,
   ): Promise<any> {
+    if (this.timeoutError !== undefined) throw this.context.translateError(this.timeoutError);
     const run = (): Promise<any> => super.query(query, parameters, useStructuredResult);
     try {
-      // The statements of a transaction are not retried: others could come between them.
-      return this.lockTimeout === 0 || this.isTransactionActive
-        ? await run()
-        : await retryOnBusy(run, this.lockTimeout);
+      if (query === 'BEGIN TRANSACTION') return await this.begin();
+      if (this.releaseMutex === undefined) return await this.runOutsideTransaction(run);
+      const result: unknown = await run();
+      if (query === 'COMMIT') this.end();
+      return result;
     } catch (error) {
-      throw this.translate(error);
+      throw this.context.translateError(error);
+    } finally {
+      if (query === 'ROLLBACK') this.end();
     }
+  }
+
+  private runOutsideTransaction(run: () => Promise<unknown>): Promise<unknown> {
+    const { mutex, lockTimeout } = this.session;
+    return retryOnBusy(() => mutex.runExclusive(run), lockTimeout);
+  }
+
+  /** Takes the write lock at once: a transaction that reads first could not always get it later. */
+  private async begin(): Promise<void> {
+    const { mutex, lockTimeout } = this.session;
+    await retryOnBusy(async () => {
+      const release = await mutex.acquire();
+      try {
+        await super.query('BEGIN IMMEDIATE');
+        this.releaseMutex = release;
+      } catch (error) {
+        release();
+        throw error;
+      }
+    }, lockTimeout);
+    const { transactionTimeout: timeout } = this.context;
+    if (timeout > 0) this.timer = setTimeout(() => void this.abort(timeout), timeout);
+  }
+
+  private async abort(timeout: number): Promise<void> {
+    this.timeoutError = transactionTimeout(timeout);
+    await super.query('ROLLBACK').catch(() => undefined);
+    this.end();
+  }
+
+  private end(): void {
+    clearTimeout(this.timer);
+    this.releaseMutex?.();
+    this.releaseMutex = undefined;
   }
 }
 
 /** Runs statements on one connection of the PostgreSQL pool. */
 export class PgQueryRunner extends PostgresQueryRunner {
+  private timer: NodeJS.Timeout | undefined;
+  private timeoutError: DatabaseUnavailableError | undefined;
+
   constructor(
     driver: PostgresDriver,
     mode: 'master' | 'slave',
-    private readonly translate: ErrorTranslator,
+    private readonly context: RunnerContext,
   ) {
     super(driver, mode);
   }
 
   override connect(): Promise<any> {
     return super.connect().catch((error: unknown) => {
-      throw this.translate(error, true);
+      throw this.context.translateError(error, true);
     });
   }
 
@@ -63,9 +140,24 @@ export class PgQueryRunner extends PostgresQueryRunner {
     useStructuredResult?: boolean,
   ): Promise<any> {
     try {
-      return await super.query(query, parameters, useStructuredResult);
+      if (this.timeoutError !== undefined) throw this.timeoutError;
+      const result: unknown = await super.query(query, parameters, useStructuredResult);
+      if (query === 'START TRANSACTION') this.limitTransaction();
+      return result;
     } catch (error) {
-      throw this.translate(error);
+      throw this.context.translateError(this.timeoutError ?? error);
+    } finally {
+      if (query === 'COMMIT' || query === 'ROLLBACK') clearTimeout(this.timer);
     }
+  }
+
+  /** Closes the connection of a transaction that takes too long, which rolls it back. */
+  private limitTransaction(): void {
+    const { transactionTimeout: timeout } = this.context;
+    if (timeout === 0) return;
+    this.timer = setTimeout(() => {
+      this.timeoutError = transactionTimeout(timeout);
+      (this.databaseConnection as Client).connection.stream.destroy();
+    }, timeout);
   }
 }

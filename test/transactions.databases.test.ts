@@ -1,0 +1,155 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import type { EntityManager } from 'typeorm';
+import { CategoryEntity } from '../src/modules/categories/category.entity.js';
+import { DatabaseUnavailableError } from '../src/platform/database/driver-errors.js';
+import type { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
+import { startApp, type TestApp } from './support/app.js';
+
+/** The database under test, set by the Jest project. */
+declare const TEST_DATABASE: 'sqlite' | 'postgres';
+
+const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
+const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
+
+let app: TestApp;
+let dataSource: PetstoreDataSource;
+beforeEach(async () => {
+  app = await startApp();
+  dataSource = app.dataSource as PetstoreDataSource;
+});
+afterEach(() => app.stop());
+
+/** Inserts a pair of rows, with a pause between them in which other requests run. */
+async function insertPair(manager: EntityManager, name: string): Promise<void> {
+  await manager.insert(CategoryEntity, { name: `${name} a` });
+  await delay(1);
+  await manager.insert(CategoryEntity, { name: `${name} b` });
+}
+
+describe('DataSource.transaction', () => {
+  it('stores all rows or none, while other transactions and batched creates run', async () => {
+    const numbers = Array.from({ length: 64 }, (_, index) => index);
+    const creates = Promise.all(numbers.map((number) => app.categories.create(`single ${number}`)));
+    const outcomes = await Promise.all(
+      numbers.map((number) =>
+        dataSource
+          .transaction(async (manager) => {
+            await insertPair(manager, `pair ${number}`);
+            if (number % 4 === 0) throw new Error('rejected by the caller');
+          })
+          .then(
+            () => 'committed',
+            ({ message }: Error) => message,
+          ),
+      ),
+    );
+    expect((await creates).map(({ status }) => status)).toEqual(numbers.map(() => 201));
+    expect(outcomes).toEqual(
+      numbers.map((number) => (number % 4 === 0 ? 'rejected by the caller' : 'committed')),
+    );
+    const names = await app.categories.getNames();
+    const committed = numbers.filter((number) => number % 4 !== 0);
+    expect(names.toSorted()).toEqual(
+      [
+        ...numbers.map((number) => `single ${number}`),
+        ...committed.flatMap((number) => [`pair ${number} a`, `pair ${number} b`]),
+      ].toSorted(),
+    );
+  });
+
+  it('does not show its rows to others before it commits', async () => {
+    let others: Promise<number> | undefined;
+    const transaction = dataSource.transaction(async (manager) => {
+      await manager.insert(CategoryEntity, { name: 'uncommitted' });
+      expect(await manager.count(CategoryEntity)).toBe(1);
+      others = dataSource.getRepository(CategoryEntity).count();
+      await delay(50);
+      throw new Error('rolled back');
+    });
+    await expect(transaction).rejects.toThrow('rolled back');
+    expect(await others).toBe(0);
+    expect(await app.categories.getNames()).toEqual([]);
+  });
+
+  it('is safe through every entry of TypeORM, and with savepoints', async () => {
+    const repository = dataSource.getRepository(CategoryEntity);
+    await Promise.all([
+      repository.save({ name: 'saved', description: null }),
+      repository.manager.transaction((manager) => insertPair(manager, 'manager')),
+      dataSource.transaction(async (manager) => {
+        await insertPair(manager, 'outer');
+        await manager
+          .transaction(async (inner) => {
+            await insertPair(inner, 'inner');
+            throw new Error('only the inner one');
+          })
+          .catch(() => undefined);
+      }),
+    ]);
+    expect((await app.categories.getNames()).toSorted()).toEqual(
+      ['manager a', 'manager b', 'outer a', 'outer b', 'saved'].toSorted(),
+    );
+  });
+
+  it('is rolled back with an error if it takes too long, and nothing else hangs', async () => {
+    dataSource.transactionTimeout = 200;
+    const late: unknown[] = [];
+    const hanging = dataSource.transaction(async (manager) => {
+      await manager.insert(CategoryEntity, { name: 'late' });
+      await delay(400);
+      // The transaction is over: this must not be stored outside of it.
+      await manager.insert(CategoryEntity, { name: 'later' }).catch((error: unknown) => {
+        late.push(error);
+        throw error;
+      });
+    });
+    await expect(hanging).rejects.toThrow(DatabaseUnavailableError);
+    await expect(hanging).rejects.toMatchObject({
+      cause: {
+        message: expect.stringMatching(/took longer than 200 ms.*only its manager/) as string,
+      },
+    });
+    expect(late).toHaveLength(1);
+    expect((await app.categories.create('after')).status).toBe(201);
+    expect(await app.categories.getNames()).toEqual(['after']);
+  });
+
+  it('that waits for a statement outside of it fails instead of hanging', async () => {
+    dataSource.transactionTimeout = 200;
+    const repository = dataSource.getRepository(CategoryEntity);
+    const outcome = dataSource.transaction(async (manager) => {
+      await manager.insert(CategoryEntity, { name: 'inside' });
+      await repository.update({ name: 'inside' }, { name: 'outside' });
+    });
+    await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
+    expect((await app.categories.create('after')).status).toBe(201);
+  });
+});
+
+describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
+  it('fails and stores nothing if its connection is lost', async () => {
+    const transaction = dataSource.transaction(async (manager) => {
+      await insertPair(manager, 'lost');
+      const [row] = await manager.query<{ pid: number }[]>('SELECT pg_backend_pid() AS "pid"');
+      await dataSource.query('SELECT pg_terminate_backend($1)', [row!.pid]);
+      await insertPair(manager, 'lost, too');
+    });
+    await expect(transaction).rejects.toThrow(DatabaseUnavailableError);
+    expect(await app.categories.getNames()).toEqual([]);
+  });
+});
+
+describeOnSqlite('DataSource.transaction on SQLite', () => {
+  it('waits for the write lock of another process', async () => {
+    const other = new Database(dataSource.options.database as string);
+    other.exec('BEGIN IMMEDIATE');
+    const transaction = dataSource.transaction((manager) => insertPair(manager, 'patient'));
+    // Reads do not wait.
+    expect(await app.categories.getNames()).toEqual([]);
+    other.exec('COMMIT');
+    other.close();
+    await transaction;
+    expect(await app.categories.getNames()).toEqual(['patient a', 'patient b']);
+  });
+});
