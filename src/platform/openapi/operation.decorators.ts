@@ -1,0 +1,118 @@
+import { applyDecorators, type Type } from '@nestjs/common';
+import {
+  ApiBadRequestResponse,
+  ApiConflictResponse,
+  ApiConsumes,
+  ApiCreatedResponse,
+  ApiNoContentResponse,
+  ApiNotFoundResponse,
+  ApiNotModifiedResponse,
+  ApiOkResponse,
+  ApiOperation,
+} from '@nestjs/swagger';
+import { ApiError } from '../errors/api-error.js';
+import { MERGE_PATCH_CONTENT_TYPE } from '../http/body/merge-patch.js';
+import { ErrorBody } from '../http/responses/error-body.dto.js';
+
+/** What the OpenAPI document says about an operation. */
+export interface OperationDocs {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  /** The description of the successful response. */
+  readonly response: string;
+}
+
+/** Documents an operation that returns a list with an ETag. */
+export function ApiListOperation(
+  type: Type,
+  { response, ...docs }: OperationDocs,
+): MethodDecorator {
+  return applyDecorators(
+    ApiOperation(docs),
+    ApiOkResponse({
+      type: [type],
+      description: response,
+      headers: {
+        ETag: {
+          schema: {
+            type: 'string',
+            pattern: '^"[^"]+"$',
+            maxLength: 100,
+            example: '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"',
+          },
+          description: 'Identifies this version of the list.',
+        },
+      },
+    }),
+    ApiNotModifiedResponse({ description: 'Not modified: the list still matches If-None-Match.' }),
+  );
+}
+
+/**
+ * Documents an operation that creates a resource.
+ *
+ * @param docs.location an example of the `Location` header, if the resource can be read
+ * @param docs.invalid an example of the message of a 400
+ */
+export function ApiCreateOperation(
+  type: Type,
+  { response, location, invalid, ...docs }: OperationDocs & { location?: string; invalid: string },
+): MethodDecorator {
+  return applyDecorators(
+    ApiOperation(docs),
+    ApiCreatedResponse({
+      type,
+      description: response,
+      ...(location !== undefined && {
+        headers: {
+          Location: {
+            description: 'The URL of the resource, relative to the URL of this request.',
+            schema: { type: 'string', format: 'uri-reference', maxLength: 100, example: location },
+          },
+        },
+      }),
+    }),
+    ApiBadRequestResponse({
+      type: ErrorBody,
+      description: 'Required fields are missing or values are invalid.',
+      example: new ApiError('VALIDATION_FAILED', invalid).body,
+    }),
+  );
+}
+
+/** Documents an operation that returns a single resource. */
+export function ApiReadOperation(
+  type: Type,
+  { response, ...docs }: OperationDocs,
+): MethodDecorator {
+  return applyDecorators(
+    ApiOperation(docs),
+    ApiOkResponse({ type, description: response }),
+    ApiNotFoundResponse({ type: ErrorBody, description: 'No resource has this id.' }),
+  );
+}
+
+/** Documents an operation that applies a JSON merge patch (RFC 7396) to a resource. */
+export function ApiPatchOperation(
+  type: Type,
+  { response, ...docs }: OperationDocs,
+): MethodDecorator {
+  return applyDecorators(
+    ApiOperation(docs),
+    ApiConsumes(MERGE_PATCH_CONTENT_TYPE, 'application/json'),
+    ApiOkResponse({ type, description: response }),
+    ApiBadRequestResponse({ type: ErrorBody, description: 'Values are invalid.' }),
+    ApiNotFoundResponse({ type: ErrorBody, description: 'No resource has this id.' }),
+  );
+}
+
+/** Documents an operation that deletes a resource, unless another one refers to it. */
+export function ApiDeleteOperation({ response, ...docs }: OperationDocs): MethodDecorator {
+  return applyDecorators(
+    ApiOperation(docs),
+    ApiNoContentResponse({ description: response }),
+    ApiNotFoundResponse({ type: ErrorBody, description: 'No resource has this id.' }),
+    ApiConflictResponse({ type: ErrorBody, description: 'Another resource refers to it.' }),
+  );
+}
