@@ -2,6 +2,7 @@ import type { Type } from '@nestjs/common';
 import { FEATURES } from './features.js';
 import { ApiKey } from './platform/auth/api-key.entity.js';
 import { CreateApiKeys1763600000000 } from './platform/auth/migrations/1763600000000-create-api-keys.js';
+import { AddApiKeyScopes1763600000003 } from './platform/auth/migrations/1763600000003-add-api-key-scopes.js';
 import type { DatabaseConfig } from './platform/config/config.js';
 import { databaseOptions, type Schema } from './platform/database/data-source-options.js';
 import { CreateRevisions1763600000001 } from './platform/database/migrations/1763600000001-create-revisions.js';
@@ -17,6 +18,7 @@ export function collectSchema(features: readonly Type[]) {
       CreateApiKeys1763600000000,
       CreateRevisions1763600000001,
       ...declared.flatMap(({ migrations }) => migrations),
+      AddApiKeyScopes1763600000003,
     ],
   } satisfies Schema;
 }

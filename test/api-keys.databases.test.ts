@@ -1,12 +1,15 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { isMistyped } from '../src/platform/auth/key-format.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
+import { MetricsRegistry } from '../src/platform/metrics/metrics-registry.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
 import { CategoriesClient, type HttpResponse } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { MemoryLogger } from './support/memory-logger.js';
+import { recordQueries } from './support/queries.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
 
@@ -42,14 +45,78 @@ async function getRow(key: string): Promise<Record<string, unknown>> {
 }
 
 describe('an API key', () => {
-  it('consists of pet_ and 256 random bits in base64url', async () => {
+  it('consists of pet_, 256 random bits in base62, and their CRC-32', async () => {
     const created = await Promise.all(Array.from({ length: 20 }, () => keys.create('format')));
     const values = created.map(({ key }) => key);
     for (const key of values) {
-      expect(key).toMatch(/^pet_[A-Za-z0-9_-]{43}$/);
-      expect(Buffer.from(key.slice(4), 'base64url')).toHaveLength(32);
+      expect(key).toMatch(/^pet_[A-Za-z0-9]{49}$/);
+      expect(isMistyped(key)).toBe(false);
     }
     expect(new Set(values).size).toBe(20);
+    expect(new Set(values.map((key) => key.slice(4, 6))).size).toBeGreaterThan(5);
+  });
+
+  it('that was mistyped is rejected without a query', async () => {
+    const { key } = await keys.create('mistyped');
+    expect((await list(key)).status).toBe(200);
+    const queries = recordQueries(app.dataSource, /FROM "api_keys"/);
+    for (const index of [4, 20, key.length - 1]) {
+      const other = key[index] === 'a' ? 'b' : 'a';
+      const typo = key.slice(0, index) + other + key.slice(index + 1);
+      expect(await list(typo)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
+    }
+    expect(queries).toEqual([]);
+  });
+
+  it('in the format of earlier versions stays valid', async () => {
+    const key = `pet_${randomBytes(32).toString('base64url')}`;
+    await keys.ensureKey(key, 'earlier');
+    expect((await list(key)).status).toBe(200);
+  });
+
+  it('that expires within a week is logged once, and counted', async () => {
+    const { key, record } = await keys.create('expiring soon', {
+      expiresAt: new Date(Date.now() + 6 * 24 * 60 * MINUTE_MS),
+    });
+    const { key: later } = await keys.create('expiring later', {
+      expiresAt: new Date(Date.now() + 8 * 24 * 60 * MINUTE_MS),
+    });
+    for (const each of [key, later, key]) expect((await list(each)).status).toBe(200);
+    setSystemTime(Date.now() + 10_000);
+    expect((await list(key)).status).toBe(200);
+    const warnings = logger.entries.filter(({ values }) =>
+      /is in use and expires/.test(String(values[0])),
+    );
+    expect(warnings.map(({ level, values }) => [level, values[0]])).toEqual([
+      [
+        'warn',
+        expect.stringMatching(
+          new RegExp(
+            `^API key ${record.id} \\(expiring soon\\) is in use and expires at .* rotate ${record.id}$`,
+          ),
+        ),
+      ],
+    ]);
+    const metric = await app.app
+      .get(MetricsRegistry)
+      .getSingleMetricAsString('petstore_api_keys_expiring');
+    expect(metric).toMatch(/^petstore_api_keys_expiring 1$/m);
+  });
+
+  it.each([
+    ['read', 200, 403],
+    ['write', 403, 201],
+  ] as const)('with the scope %s may do only that', async (scope, listStatus, createStatus) => {
+    const { key } = await keys.create('scoped', { scopes: [scope] });
+    const client = new CategoriesClient(app.url, key);
+    const responses = [await client.list(), await client.create('scoped')];
+    expect(responses.map(({ status }) => status)).toEqual([listStatus, createStatus]);
+    const refused = responses.find(({ status }) => status === 403)!;
+    const missing = scope === 'read' ? 'write' : 'read';
+    expect(refused).toBeError('FORBIDDEN', `The API key lacks the scope ${missing}.`);
+    expect(refused.headers['www-authenticate']).toBe(
+      `Bearer realm="petstore", error="insufficient_scope", scope="${missing}"`,
+    );
   });
 
   it('is accepted immediately after its creation, even if it was rejected before', async () => {
@@ -70,7 +137,7 @@ describe('an API key', () => {
 
   it('expires to the millisecond', async () => {
     const expiresAt = new Date(Date.now() + 60 * MINUTE_MS);
-    const { key } = await keys.create('expiring', expiresAt);
+    const { key } = await keys.create('expiring', { expiresAt });
     expect((await list(key)).status).toBe(200);
     setSystemTime(expiresAt.getTime() - 1);
     expect((await list(key)).status).toBe(200);
@@ -79,7 +146,7 @@ describe('an API key', () => {
   });
 
   it('is rejected if it expired before its first use', async () => {
-    const { key } = await keys.create('expired', new Date(Date.now() - 1));
+    const { key } = await keys.create('expired', { expiresAt: new Date(Date.now() - 1) });
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
   });
 });
@@ -172,7 +239,7 @@ describe('the last-used timestamp of a key', () => {
 
   it('is not updated by a rejected request', async () => {
     const now = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
-    const { key: expired } = await keys.create('expired', new Date(now));
+    const { key: expired } = await keys.create('expired', { expiresAt: new Date(now) });
     const { key: used } = await keys.create('used');
     setSystemTime(now + 1);
     expect(await list(expired)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);

@@ -29,6 +29,7 @@ const agent = new Agent({ keepAlive: true, maxSockets: 8 });
 let app: TestApp;
 let revokedKey: string;
 let expiredKey: string;
+let rotatedKey: string;
 /** Every operation, with an example path. */
 let operations: Route[];
 beforeAll(async () => {
@@ -40,7 +41,10 @@ beforeAll(async () => {
   const { key, record } = await keys.create('revoked');
   await keys.revoke(record.id);
   revokedKey = key;
-  expiredKey = (await keys.create('expired', new Date(Date.now() - 1))).key;
+  expiredKey = (await keys.create('expired', { expiresAt: new Date(Date.now() - 1) })).key;
+  const rotated = await keys.create('rotated');
+  await keys.rotate(rotated.record.id, 0);
+  rotatedKey = rotated.key;
   operations = getExamplePaths().flatMap((path) =>
     findMethods(getRoutes(app), path).map((method) => ({ method, path })),
   );
@@ -145,6 +149,23 @@ describe('every operation', () => {
     });
   });
 
+  it.each(['read', 'write'] as const)('requires its scope of a key with only %s', async (scope) => {
+    const { key } = await app.app.get(ApiKeysService).create('scoped', { scopes: [scope] });
+    const responses = await sendToOperations({ headers: { Authorization: `Bearer ${key}` } });
+    const missing = scope === 'read' ? 'write' : 'read';
+    const forbidden = responses.filter(({ response }) => response.status === 403);
+    expect(forbidden.map(({ method, path }) => `${method} ${path}`)).toEqual(
+      operations
+        .filter(({ method }) => (method === 'GET' || method === 'HEAD') !== (scope === 'read'))
+        .map(({ method, path }) => `${method} ${path}`),
+    );
+    expect(forbidden.length).toBeGreaterThan(0);
+    for (const { response } of forbidden)
+      expect(response.challenge).toBe(
+        `Bearer realm="petstore", error="insufficient_scope", scope="${missing}"`,
+      );
+  });
+
   it.each<[string, (key: string) => string | undefined]>([
     ['a missing Authorization header', () => undefined],
     ['an empty Authorization header', () => ''],
@@ -170,6 +191,7 @@ describe('every operation', () => {
     ['an unknown key', unknownKey],
     ['a revoked key', () => revokedKey],
     ['an expired key', () => expiredKey],
+    ['a key that was rotated out', () => rotatedKey],
     ['a key without its last character', (key) => key.slice(0, -1)],
     ['a key without its first character', (key) => key.slice(1)],
     ['a key without its prefix', (key) => key.replace('pet_', '')],

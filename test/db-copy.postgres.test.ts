@@ -246,8 +246,8 @@ describe('db:copy', () => {
     };
     const before = await startApp({ database: source });
     const keys = before.app.get(ApiKeysService);
-    const expired = await keys.create('expired', new Date(Date.now() - 1));
-    const revoked = await keys.create('revoked', new Date(Date.now() + 1_000_000));
+    const expired = await keys.create('expired', { expiresAt: new Date(Date.now() - 1) });
+    const revoked = await keys.create('revoked', { expiresAt: new Date(Date.now() + 1_000_000) });
     await keys.revoke(revoked.record.id);
     for (const text of TEXTS) {
       expect((await before.categories.create(text, text)).status).toBe(201);

@@ -57,7 +57,10 @@ class ExpressController {
       subdomains: request.subdomains,
       url: request.url,
       xhr: request.xhr,
-      ownKeys: Object.keys(request).toSorted(),
+      // Only a request whose key had to be looked up has waited.
+      ownKeys: Object.keys(request)
+        .filter((name) => name !== 'waits')
+        .toSorted(),
     };
   }
 

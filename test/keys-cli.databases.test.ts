@@ -11,7 +11,7 @@ import { type CommandResult, runCommand, spawnCommand } from './support/cli.js';
 import { CategoriesClient } from './support/http-client.js';
 import { waitFor } from './support/wait.js';
 
-const KEY_PATTERN = /^pet_[A-Za-z0-9_-]{43}\n$/;
+const KEY_PATTERN = /^pet_[A-Za-z0-9]{49}\n$/;
 const HASH_PATTERN = /[0-9a-f]{64}/i;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
@@ -65,8 +65,8 @@ function failure(message: RegExp): CommandResult {
 }
 
 /** Formats a date like the table of `keys list`. */
-function formatMinute(date: Date | null | undefined): string {
-  return date!.toISOString().slice(0, 16).replace('T', ' ');
+function formatTime(date: Date | null | undefined): string {
+  return date!.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 }
 
 describe('keys create', () => {
@@ -151,11 +151,13 @@ describe('keys list', () => {
     expect(stderr).toBe('');
     const row = (name: string): string | undefined =>
       stdout.split('\n').find((line) => line.includes(name));
-    expect(stdout).toMatch(/name.*created.*expires.*revoked.*last used/);
+    expect(stdout).toMatch(
+      /^id +name +scopes +requests\/min +created +expires +revoked +last used\n/,
+    );
     const { expiresAt, createdAt } = await findRecord(expiring);
-    expect(row('list-expiring')).toContain(formatMinute(createdAt));
-    expect(row('list-expiring')).toContain(formatMinute(expiresAt));
-    expect(row('list-revoked')).toContain(formatMinute((await findRecord(revoked)).revokedAt));
+    expect(row('list-expiring')).toContain(formatTime(createdAt));
+    expect(row('list-expiring')).toContain(formatTime(expiresAt));
+    expect(row('list-revoked')).toContain(formatTime((await findRecord(revoked)).revokedAt));
     expect(row('list-revoked')).toMatch(new RegExp(`\\b${id}\\b`));
 
     const records = await keys.list();
@@ -172,6 +174,109 @@ describe('keys list', () => {
     expect(stdout).toContain('red');
     expect(stdout).not.toContain('\u001b');
     expect(stdout.split('\n').find((line) => line.includes('red'))).toContain('next');
+  });
+});
+
+describe('keys create --scope', () => {
+  it.each([
+    [['read'], 'read', 403],
+    [['write'], 'write', 201],
+    [['write', 'read'], 'read write', 201],
+  ])('creates a key with the scopes %j', async (scope, scopes, createStatus) => {
+    const key = await createKey('scoped', ...scope.flatMap((each) => ['--scope', each]));
+    expect(await findRecord(key)).toMatchObject({ scopes });
+    const client = new CategoriesClient(app.url, key);
+    expect((await client.create('scoped')).status).toBe(createStatus);
+    expect((await client.list()).status).toBe(scope.includes('read') ? 200 : 403);
+  });
+
+  it('rejects an unknown scope', async () => {
+    expect(await run('create', 'never', '--scope', 'admin')).toEqual(failure(/Allowed choices/));
+  });
+});
+
+describe('keys create --requests-per-minute', () => {
+  it('limits the key, and no other', async () => {
+    const limited = await createKey('limited', '--requests-per-minute', '2');
+    expect([
+      await requestStatus(limited),
+      await requestStatus(limited),
+      await requestStatus(limited),
+    ]).toEqual([200, 200, 429]);
+    expect(await requestStatus(app.key)).toBe(200);
+  });
+
+  it.each(['-1', '1.5', '1000001', 'many'])('rejects the limit "%s"', async (limit) => {
+    expect(await run('create', 'never', `--requests-per-minute=${limit}`)).toEqual(
+      failure(/must be an integer from 0 to 1000000/),
+    );
+  });
+});
+
+describe('keys rotate', () => {
+  it('creates a key of the same kind, and lets the old one expire after the overlap', async () => {
+    const old = await createKey('rotated', '--expires-in', '90d', '--scope', 'read');
+    const { id } = await findRecord(old);
+    const before = Date.now();
+    const { code, stdout, stderr } = await run('rotate', String(id), '--overlap', '7d');
+    const after = Date.now();
+    expect(code).toBe(0);
+    expect(stdout).toMatch(KEY_PATTERN);
+    expect(stderr).toMatch(
+      new RegExp(`^Created API key \\d+ \\(rotated\\)\\.\\nAPI key ${id} expires`),
+    );
+    const renewed = await findRecord(stdout.trim());
+    expect(renewed).toMatchObject({ name: 'rotated', scopes: 'read', requestsPerMinute: null });
+    expect(renewed.expiresAt!.getTime()).toBeGreaterThanOrEqual(before + 90 * DAY_MS);
+    expect(renewed.expiresAt!.getTime()).toBeLessThanOrEqual(after + 90 * DAY_MS);
+    const end = (await findRecord(old)).expiresAt!.getTime();
+    expect(end).toBeGreaterThanOrEqual(before + 7 * DAY_MS);
+    expect(end).toBeLessThanOrEqual(after + 7 * DAY_MS);
+    expect(await requestStatus(old)).toBe(200);
+    expect(await requestStatus(stdout.trim())).toBe(200);
+  });
+
+  it('does not extend the old key', async () => {
+    const old = await createKey('short', '--expires-in', '1d');
+    const { id, expiresAt } = await findRecord(old);
+    expect((await run('rotate', String(id), '--overlap', '7d')).code).toBe(0);
+    expect((await findRecord(old)).expiresAt).toEqual(expiresAt);
+  });
+
+  it('rejects a key that is not valid any more', async () => {
+    const { id } = await findRecord(await createKey('gone'));
+    await keys.revoke(id);
+    const count = (await keys.list()).length;
+    for (const each of [String(id), '999999'])
+      expect(await run('rotate', each, '--overlap', '1d')).toEqual(failure(/not found, or not/));
+    expect(await keys.list()).toHaveLength(count);
+  });
+});
+
+describe('keys show', () => {
+  it('prints everything but the key and its hash, for people and for programs', async () => {
+    const key = await createKey('shown', '--requests-per-minute', '600');
+    const { id, createdAt } = await findRecord(key);
+    const { stdout } = await run('show', String(id));
+    expect(stdout).toContain(`id: ${id}\nname: shown\nscopes: read write\nrequests/min: 600\n`);
+    const json = await run('show', String(id), '--json');
+    expect(JSON.parse(json.stdout)).toEqual({
+      id,
+      name: 'shown',
+      scopes: ['read', 'write'],
+      requestsPerMinute: 600,
+      createdAt: createdAt.toISOString(),
+      expiresAt: null,
+      revokedAt: null,
+      lastUsedAt: null,
+    });
+    const list = JSON.parse((await run('list', '--json')).stdout) as { id: number }[];
+    expect(list.find((each) => each.id === id)).toEqual(JSON.parse(json.stdout));
+    expect(stdout + json.stdout).not.toMatch(HASH_PATTERN);
+  });
+
+  it('fails if the key does not exist', async () => {
+    expect(await run('show', '999999')).toEqual(failure(/API key 999999 not found/));
   });
 });
 
@@ -222,7 +327,8 @@ describe('keys', () => {
   it('prints its usage with --help', async () => {
     const { code, stdout } = await run('--help');
     expect(code).toBe(0);
-    for (const command of ['create', 'list', 'revoke']) expect(stdout).toContain(command);
+    for (const command of ['create', 'list', 'show', 'rotate', 'revoke'])
+      expect(stdout).toContain(command);
   });
 });
 

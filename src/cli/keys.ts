@@ -1,10 +1,10 @@
-/** `npm run keys -- create | list | revoke`: manages the API keys of the configured database. */
-import { Console } from 'node:console';
+/** `npm run keys -- create | list | show | rotate | revoke`: manages the API keys of the configured database. */
 import { existsSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { ApiKey } from '../platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../platform/auth/api-keys.service.js';
+import { type Scope, SCOPES } from '../platform/auth/scope.decorator.js';
 import { loadConfig } from '../platform/config/config.js';
 import { isMain, runCommand } from './command.js';
 import { withDataSource } from './with-data-source.js';
@@ -22,8 +22,28 @@ export async function main(args: readonly string[]): Promise<void> {
     .description('Create an API key and print it to stdout (shown only once)')
     .argument('<name>', 'Name of the client', parseName)
     .option('--expires-in <duration>', 'Lifetime, such as 30m, 12h, 90d, 4w or 1y', parseDuration)
+    .addOption(
+      new Option('--scope <scope...>', 'What the key may do').choices(SCOPES).default([...SCOPES]),
+    )
+    .option('--requests-per-minute <n>', 'Limit; 0 for none', parseLimit)
     .action(createKey);
-  program.command('list').description('List API keys (metadata only)').action(listKeys);
+  program
+    .command('list')
+    .description('List API keys (metadata only)')
+    .option('--json', 'Print JSON')
+    .action(listKeys);
+  program
+    .command('show')
+    .description('Show an API key (metadata only)')
+    .argument('<id>', 'Id of the key, as shown by list', parseId)
+    .option('--json', 'Print JSON')
+    .action(showKey);
+  program
+    .command('rotate')
+    .description('Create a key that replaces another one, which expires after the overlap')
+    .argument('<id>', 'Id of the key to replace', parseId)
+    .requiredOption('--overlap <duration>', 'How long both keys are valid', parseDuration)
+    .action(rotateKey);
   program
     .command('revoke')
     .description('Revoke an API key (effective within 2 seconds)')
@@ -32,31 +52,59 @@ export async function main(args: readonly string[]): Promise<void> {
   await runCommand(program, args);
 }
 
-async function createKey(name: string, { expiresIn }: { expiresIn?: number }): Promise<void> {
+interface CreateOptions {
+  readonly expiresIn?: number;
+  readonly scope: readonly Scope[];
+  readonly requestsPerMinute?: number;
+}
+
+async function createKey(
+  name: string,
+  { expiresIn, scope, requestsPerMinute }: CreateOptions,
+): Promise<void> {
   await withKeys('migrate', async (keys) => {
-    const expiresAt = expiresIn === undefined ? null : new Date(Date.now() + expiresIn);
-    const { key, record } = await keys.create(name, expiresAt);
-    process.stdout.write(`${key}\n`);
-    process.stderr.write(`Created API key ${record.id} (${name}).\n`);
+    const { key, record } = await keys.create(name, {
+      expiresAt: expiresIn === undefined ? null : new Date(Date.now() + expiresIn),
+      scopes: SCOPES.filter((each) => scope.includes(each)),
+      requestsPerMinute: requestsPerMinute ?? null,
+    });
+    printKey(key, record);
   });
 }
 
-async function listKeys(): Promise<void> {
+async function rotateKey(id: number, { overlap }: { overlap: number }): Promise<void> {
   await withKeys('require-current-schema', async (keys) => {
-    const rows = (await keys.list()).map(
-      ({ id, name, createdAt, expiresAt, revokedAt, lastUsedAt }) => [
-        id,
-        {
-          name,
-          created: formatMinute(createdAt),
-          expires: formatMinute(expiresAt),
-          revoked: formatMinute(revokedAt),
-          'last used': formatMinute(lastUsedAt),
-        },
-      ],
-    );
-    if (rows.length === 0) process.stdout.write('No API keys found.\n');
-    else new Console(process.stdout).table(Object.fromEntries(rows));
+    const rotated = await keys.rotate(id, overlap);
+    if (rotated === undefined) throw new Error(`API key ${id} not found, or not valid any more.`);
+    printKey(rotated.key, rotated.record);
+    const { expiresAt } = rotated.replaced;
+    process.stderr.write(`API key ${id} expires at ${formatTime(expiresAt)}.\n`);
+  });
+}
+
+/** Prints a key to stdout, and its id to stderr, so that a script can read both. */
+function printKey(key: string, { id, name }: ApiKey): void {
+  process.stdout.write(`${key}\n`);
+  process.stderr.write(`Created API key ${id} (${name}).\n`);
+}
+
+async function listKeys({ json = false }: { json?: boolean }): Promise<void> {
+  await withKeys('require-current-schema', async (keys) => {
+    const records = await keys.list();
+    if (json) printJson(records.map(describeKey));
+    else if (records.length === 0) process.stdout.write('No API keys found.\n');
+    else printTable(records.map(formatKey));
+  });
+}
+
+async function showKey(id: number, { json = false }: { json?: boolean }): Promise<void> {
+  await withKeys('require-current-schema', async (keys) => {
+    const record = await keys.find(id);
+    if (record === undefined) throw new Error(`API key ${id} not found.`);
+    if (json) printJson(describeKey(record));
+    else
+      for (const [name, value] of Object.entries(formatKey(record)))
+        process.stdout.write(`${name}: ${value}\n`);
   });
 }
 
@@ -65,6 +113,40 @@ async function revokeKey(id: number): Promise<void> {
     if (!(await keys.revoke(id))) throw new Error(`API key ${id} not found or already revoked.`);
     process.stdout.write(`API key ${id} revoked.\n`);
   });
+}
+
+/** Returns what may be shown of a key: everything but its hash. */
+function describeKey({ hash: _hash, scopes, ...record }: ApiKey): object {
+  return { ...record, scopes: scopes.split(' ') };
+}
+
+/** Returns the columns of a key for a reader. */
+function formatKey(key: ApiKey): Record<string, string> {
+  return {
+    id: String(key.id),
+    // A name may contain control characters.
+    name: JSON.stringify(key.name).slice(1, -1),
+    scopes: key.scopes,
+    'requests/min': String(key.requestsPerMinute ?? ''),
+    created: formatTime(key.createdAt),
+    expires: formatTime(key.expiresAt),
+    revoked: formatTime(key.revokedAt),
+    'last used': formatTime(key.lastUsedAt),
+  };
+}
+
+function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+function printTable(rows: readonly Record<string, string>[]): void {
+  const names = Object.keys(rows[0]!);
+  const lines = [names, ...rows.map((row) => Object.values(row))];
+  const widths = names.map((_, index) => Math.max(...lines.map((cells) => cells[index]!.length)));
+  for (const cells of lines) {
+    const line = cells.map((cell, index) => cell.padEnd(widths[index]!)).join('  ');
+    process.stdout.write(`${line.trimEnd()}\n`);
+  }
 }
 
 /**
@@ -111,9 +193,15 @@ function parseId(id: string): number {
   return Number(id);
 }
 
-/** Formats a time in UTC, to the minute. */
-function formatMinute(date: Date | null): string {
-  return date?.toISOString().slice(0, 16).replace('T', ' ') ?? '';
+function parseLimit(limit: string): number {
+  if (!/^\d{1,7}$/.test(limit) || Number(limit) > 1_000_000)
+    throw new InvalidArgumentError('must be an integer from 0 to 1000000.');
+  return Number(limit);
+}
+
+/** Formats a time in the time zone and the language of the reader (`TZ`, `LANG`), to the minute. */
+function formatTime(date: Date | null): string {
+  return date?.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' }) ?? '';
 }
 
 if (isMain(import.meta)) await main(process.argv.slice(2));

@@ -16,6 +16,14 @@ export class ApiKey {
   @Column('varchar', { length: 64 })
   hash!: string;
 
+  /** What the key may do, separated by spaces, as in OAuth 2.0 (RFC 6749, section 3.3). */
+  @Column('varchar', { length: 20, default: 'read write' })
+  scopes!: string;
+
+  /** The limit of the key; null applies `KEY_REQUESTS_PER_MINUTE`. */
+  @Column('integer', { name: 'requests_per_minute', nullable: true })
+  requestsPerMinute!: number | null;
+
   @Column('bigint', { name: 'created_at', transformer: epochMillisTransformer })
   createdAt!: Date;
 

@@ -8,7 +8,9 @@ import { measureWait } from '../http/server/request-info.js';
 import type { ApiKey } from './api-key.entity.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AuthFailureLimiter } from './auth-failure-limiter.js';
+import { isMistyped } from './key-format.js';
 import { isPublic } from './public.decorator.js';
+import { getRequiredScope, type Scope } from './scope.decorator.js';
 
 /** RFC 6750, section 2.1, with a case-insensitive scheme (RFC 9110, section 11.1) and a maximum length. */
 const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;
@@ -21,8 +23,9 @@ export function extractBearerToken({ headers: { authorization } }: Request): str
 /**
  * Requires a valid API key, except for `@Public()` routes.
  *
- * @throws {ApiError} UNAUTHORIZED if the key is missing or invalid; TOO_MANY_REQUESTS after too many
- *   failed attempts of the client; SERVICE_UNAVAILABLE if the key cannot be checked
+ * @throws {ApiError} UNAUTHORIZED if the key is missing or invalid; FORBIDDEN if it lacks the scope of the
+ *   operation; TOO_MANY_REQUESTS after too many failed attempts of the client; SERVICE_UNAVAILABLE if the
+ *   key cannot be checked
  */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
@@ -36,10 +39,17 @@ export class ApiKeyGuard implements CanActivate {
   ) {}
 
   canActivate(context: ExecutionContext): true | Promise<true> {
-    return isPublic(context.getHandler()) || this.authenticate(context.switchToHttp().getRequest());
+    const handler = context.getHandler();
+    if (isPublic(handler)) return true;
+    const request = context.switchToHttp().getRequest<Request>();
+    const key = this.authenticate(request);
+    const scope = getRequiredScope(handler, request.method);
+    return key instanceof Promise
+      ? key.then((found) => authorize(request, found, scope))
+      : authorize(request, key, scope);
   }
 
-  private authenticate(request: Request): true | Promise<true> {
+  private authenticate(request: Request): ApiKey | Promise<ApiKey> {
     const { authorization } = request.headers;
     if (authorization === undefined || !/^Bearer +\S/i.test(authorization)) {
       throw unauthorized('The API key is missing: send Authorization: Bearer <API_KEY>.');
@@ -47,20 +57,18 @@ export class ApiKeyGuard implements CanActivate {
     if (!this.database.isReady) throw new DatabaseUnavailableError();
     const key = extractBearerToken(request);
     const cached = key === undefined ? undefined : this.keys.getCached(key);
-    if (cached === undefined) return measureWait(request, 'apiKey', this.verifyKey(key, request));
-    request.apiKeyId = cached.id;
-    return true;
+    return cached ?? measureWait(request, 'apiKey', this.verifyKey(key, request));
   }
 
-  private async verifyKey(key: string | undefined, request: Request): Promise<true> {
-    if (key === undefined) {
+  private async verifyKey(key: string | undefined, request: Request): Promise<ApiKey> {
+    // A mistyped key cannot exist, so it needs no query.
+    if (key === undefined || isMistyped(key)) {
       await this.failures.consume(request.ip);
       throw invalidKey();
     }
     const found = await this.lookUpOnce(key, request.ip);
     if (found === undefined) throw invalidKey();
-    request.apiKeyId = found.id;
-    return true;
+    return found;
   }
 
   /** Concurrent requests of a client with the same key share one look-up, and count as one attempt. */
@@ -87,6 +95,16 @@ export class ApiKeyGuard implements CanActivate {
       if (!isInvalid) await this.failures.refund(clientIp);
     }
   }
+}
+
+function authorize(request: Request, key: ApiKey, scope: Scope): true {
+  request.apiKey = key;
+  if (key.scopes.includes(scope)) return true;
+  // RFC 6750, section 3.1.
+  const challenge = `Bearer realm="petstore", error="insufficient_scope", scope="${scope}"`;
+  throw new ApiError('FORBIDDEN', `The API key lacks the scope ${scope}.`, {
+    'WWW-Authenticate': challenge,
+  });
 }
 
 function invalidKey(): ApiError {

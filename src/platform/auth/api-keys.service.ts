@@ -1,9 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { In, IsNull, Repository } from 'typeorm';
 import { DatabaseUnavailableError, isDataOrConstraintError } from '../database/driver-errors.js';
 import { ApiKey } from './api-key.entity.js';
+import { generateKey, hashKey } from './key-format.js';
+import { type Scope, SCOPES } from './scope.decorator.js';
 
 /** How long a valid key is cached, in milliseconds: a revocation takes effect within this time. */
 const KEY_CACHE_TTL_MS = 2_000;
@@ -11,6 +12,16 @@ const KEY_CACHE_SIZE = 1_000;
 /** How long the last-used times of keys are collected before they are written together, in milliseconds. */
 const LAST_USED_FLUSH_DELAY_MS = 1_000;
 const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+/** How long before its expiry the use of a key is logged, in milliseconds. */
+const EXPIRY_WARNING_MS = 7 * DAY_MS;
+
+/** The properties of a new key; by default it does not expire, and has all scopes and no limit of its own. */
+export interface KeyOptions {
+  readonly expiresAt?: Date | null;
+  readonly scopes?: readonly Scope[];
+  readonly requestsPerMinute?: number | null;
+}
 
 interface CachedKey {
   readonly key: ApiKey;
@@ -29,6 +40,8 @@ export class ApiKeysService implements OnApplicationShutdown {
   /** The ids of the keys that were used, by the minute of their use. */
   private readonly pendingLastUsed = new Map<number, number[]>();
   private flushTimer: NodeJS.Timeout | undefined;
+  /** When the expiry of a key was last logged, by its id. */
+  private readonly expiryWarnings = new Map<number, number>();
 
   constructor(@InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>) {}
 
@@ -61,6 +74,7 @@ export class ApiKeysService implements OnApplicationShutdown {
       this.logger.log(`API key ${cached.id} (${cached.name}) is revoked, rejecting request`);
     }
     if (record === null || !this.checkExpiryAndTouch(record, now)) return undefined;
+    this.warnOfExpiry(record, now);
     this.keyCache.set(key, { key: record, checkedAt: now });
     if (this.keyCache.size > KEY_CACHE_SIZE)
       this.keyCache.delete(this.keyCache.keys().next().value!);
@@ -72,19 +86,47 @@ export class ApiKeysService implements OnApplicationShutdown {
    *
    * @returns the key, which is not stored and cannot be retrieved later, and its record
    */
-  async create(
-    name: string,
-    expiresAt: Date | null = null,
-  ): Promise<{ key: string; record: ApiKey }> {
-    const key = `pet_${randomBytes(32).toString('base64url')}`;
-    return { key, record: await this.insert(key, name, expiresAt) };
+  async create(name: string, options: KeyOptions = {}): Promise<{ key: string; record: ApiKey }> {
+    const key = generateKey();
+    return { key, record: await this.insert(this.keys, key, name, options) };
+  }
+
+  /**
+   * Creates a key that replaces another one, with its name, scopes, limit and lifetime. The old key
+   * expires after the overlap.
+   *
+   * @param overlap milliseconds
+   * @returns undefined if the old key does not exist or is not valid any more
+   */
+  async rotate(
+    id: number,
+    overlap: number,
+  ): Promise<{ key: string; record: ApiKey; replaced: ApiKey } | undefined> {
+    const key = generateKey();
+    return this.keys.manager.transaction(async (manager) => {
+      const keys = manager.getRepository(ApiKey);
+      const now = Date.now();
+      const old = await keys.findOneBy({ id, revokedAt: IsNull() });
+      if (old === null || isExpired(old, now)) return undefined;
+      const { name, createdAt, expiresAt, scopes, requestsPerMinute } = old;
+      const record = await this.insert(keys, key, name, {
+        expiresAt:
+          expiresAt === null ? null : new Date(now + expiresAt.getTime() - createdAt.getTime()),
+        scopes: scopes.split(' ') as Scope[],
+        requestsPerMinute,
+      });
+      const end = new Date(Math.min(now + overlap, expiresAt?.getTime() ?? Infinity));
+      await keys.update(id, { expiresAt: end });
+      this.logger.log(`Rotated API key ${id} (${name}), which expires at ${end.toISOString()}`);
+      return { key, record, replaced: Object.assign(old, { expiresAt: end }) };
+    });
   }
 
   /** Creates a key from the configuration unless it exists. A revoked key stays revoked. */
   async ensureKey(key: string, name: string): Promise<void> {
     const record = await this.keys.findOneBy({ hash: hashKey(key) });
     if (record === null) {
-      await this.insert(key, name, null).catch((error: unknown) => {
+      await this.insert(this.keys, key, name).catch((error: unknown) => {
         // Another process that starts at the same time has created it.
         if (!isDataOrConstraintError(error)) throw error;
       });
@@ -95,6 +137,19 @@ export class ApiKeysService implements OnApplicationShutdown {
   /** Returns all keys in the order of their creation. */
   list(): Promise<ApiKey[]> {
     return this.keys.find({ order: { id: 'ASC' } });
+  }
+
+  /** Returns a key; undefined if it does not exist. */
+  async find(id: number): Promise<ApiKey | undefined> {
+    return (await this.keys.findOneBy({ id })) ?? undefined;
+  }
+
+  /** Returns the number of keys in recent use that expire within a week. */
+  countExpiring(): number {
+    const now = Date.now();
+    const records = [...this.keyCache.values()].map(({ key }) => key);
+    const expiring = records.filter((key) => !isExpired(key, now) && expiresSoon(key, now));
+    return new Set(expiring.map(({ id }) => id)).size;
   }
 
   /** Whether there are no keys, not even revoked ones. */
@@ -122,19 +177,36 @@ export class ApiKeysService implements OnApplicationShutdown {
     await this.flushLastUsed();
   }
 
-  private async insert(key: string, name: string, expiresAt: Date | null): Promise<ApiKey> {
-    const record = await this.keys.save({
+  private async insert(
+    keys: Repository<ApiKey>,
+    key: string,
+    name: string,
+    { expiresAt = null, scopes = SCOPES, requestsPerMinute = null }: KeyOptions = {},
+  ): Promise<ApiKey> {
+    const record = await keys.save({
       name,
       hash: hashKey(key),
       createdAt: new Date(),
       expiresAt,
+      scopes: scopes.join(' '),
+      requestsPerMinute,
     });
     this.logger.log(`Created API key ${record.id} (${name})`);
     return record;
   }
 
+  /** Logs once a day that a key that is in use expires soon. */
+  private warnOfExpiry(record: ApiKey, now: number): void {
+    if (!expiresSoon(record, now) || now - (this.expiryWarnings.get(record.id) ?? 0) < DAY_MS)
+      return;
+    this.expiryWarnings.set(record.id, now);
+    this.logger.warn(
+      `API key ${record.id} (${record.name}) is in use and expires at ${record.expiresAt!.toISOString()}. Replace it with: node dist/cli/keys.js rotate ${record.id}`,
+    );
+  }
+
   private checkExpiryAndTouch(record: ApiKey, now: number): boolean {
-    if (record.expiresAt !== null && record.expiresAt.getTime() <= now) return false;
+    if (isExpired(record, now)) return false;
     if (now - (record.lastUsedAt?.getTime() ?? 0) >= MINUTE_MS) {
       const minute = now - (now % MINUTE_MS);
       record.lastUsedAt = new Date(minute);
@@ -163,7 +235,11 @@ export class ApiKeysService implements OnApplicationShutdown {
   }
 }
 
-/** Returns the SHA-256 of a key, in lower-case hex. */
-export function hashKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+function isExpired({ expiresAt }: ApiKey, now: number): boolean {
+  return expiresAt !== null && expiresAt.getTime() <= now;
+}
+
+/** Whether a key expires so soon that it should be rotated. */
+function expiresSoon({ expiresAt }: ApiKey, now: number): boolean {
+  return expiresAt !== null && expiresAt.getTime() - now < EXPIRY_WARNING_MS;
 }

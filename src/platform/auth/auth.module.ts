@@ -1,7 +1,9 @@
 import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
+import { Gauge } from 'prom-client';
 import { DatabaseConnection } from '../database/database-connection.js';
+import { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { ApiKey } from './api-key.entity.js';
 import { ApiKeysService } from './api-keys.service.js';
@@ -17,9 +19,19 @@ export class AuthModule implements OnModuleInit {
     @Inject(CONFIG) private readonly config: Config,
     private readonly database: DatabaseConnection,
     private readonly keys: ApiKeysService,
+    private readonly registry: MetricsRegistry,
   ) {}
 
   onModuleInit(): void {
+    const { keys } = this;
+    new Gauge({
+      name: 'petstore_api_keys_expiring',
+      help: 'API keys in recent use that expire within 7 days.',
+      registers: [this.registry],
+      collect() {
+        this.set(keys.countExpiring());
+      },
+    });
     const { bootstrapApiKey } = this.config;
     if (bootstrapApiKey === undefined) return;
     this.database.onReady(() => this.keys.ensureKey(bootstrapApiKey, 'bootstrap'));

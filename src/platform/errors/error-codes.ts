@@ -13,6 +13,10 @@ export const ERROR_CODES = {
     description: 'a property is missing, invalid or unknown; the message names each',
   },
   UNAUTHORIZED: { status: 401, description: 'the API key is missing, unknown, expired or revoked' },
+  FORBIDDEN: {
+    status: 403,
+    description: 'the API key lacks the scope that the operation requires',
+  },
   NOT_FOUND: {
     status: 404,
     description: 'no route matches the path, or the resource does not exist',

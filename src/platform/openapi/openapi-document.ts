@@ -82,7 +82,8 @@ function createBase(
         type: 'http',
         scheme: 'bearer',
         bearerFormat: 'API key',
-        description: 'An API key of the service. Operators: `npm run keys -- create <name>`.',
+        description:
+          'An API key of the service. Operators: `npm run keys -- create <name>`. Operations with GET require the scope `read`, others `write`, unless they say otherwise; a key without it gets 403.',
       },
       'apiKey',
     )

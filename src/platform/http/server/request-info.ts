@@ -7,8 +7,12 @@ declare module 'node:http' {
   interface IncomingMessage {
     /** The request id: the client's `X-Request-Id` if it is valid, otherwise a new UUID. */
     id: string;
-    /** The id of the API key, once it is verified. */
-    apiKeyId?: number;
+    /** The API key, once it is verified. */
+    apiKey?: {
+      readonly id: number;
+      readonly scopes: string;
+      readonly requestsPerMinute: number | null;
+    };
     /** What was thrown while the request was handled. */
     error?: unknown;
     /** How long the request waited, in milliseconds. */
@@ -17,7 +21,7 @@ declare module 'node:http' {
 }
 
 /** The known parts of a request: not even a method if its head was not valid HTTP. */
-export type RequestInfo = Pick<IncomingMessage, 'apiKeyId' | 'error' | 'id' | 'waits'> & {
+export type RequestInfo = Pick<IncomingMessage, 'apiKey' | 'error' | 'id' | 'waits'> & {
   readonly method?: string | undefined;
   /** The route that Express matched. */
   readonly route?: { readonly path: string };

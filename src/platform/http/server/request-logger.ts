@@ -19,12 +19,20 @@ export function createRequestLogger(
   return (request, status, milliseconds) => {
     const isSlow = milliseconds !== undefined && milliseconds >= threshold;
     if (!isSlow && !logsAll) return;
-    const { id: requestId, method = '-', apiKeyId, ip: clientIp, waits } = request;
+    const { id: requestId, method = '-', apiKey, ip: clientIp, waits } = request;
     const route = getRouteLabel(request, status);
     const durationMs = milliseconds === undefined ? undefined : roundToTenth(milliseconds);
     const duration = durationMs === undefined ? '' : ` ${durationMs.toFixed(1)} ms`;
     const line = `${method} ${route} ${status}${duration}`;
-    const details = { requestId, method, route, status, durationMs, apiKeyId, clientIp };
+    const details = {
+      requestId,
+      method,
+      route,
+      status,
+      durationMs,
+      apiKeyId: apiKey?.id,
+      clientIp,
+    };
     if (isSlow)
       logger.warn(`Slow request: ${line}`, { ...details, waitedMs: getWaits(milliseconds, waits) });
     else if (config.logRequests) logger.log(line, details);
@@ -38,7 +46,7 @@ export function logFailedRequest(logger: Logger, request: RequestInfo, error: un
     method: request.method,
     route: getRouteLabel(request),
     requestId: request.id,
-    apiKeyId: request.apiKeyId,
+    apiKeyId: request.apiKey?.id,
   });
 }
 

@@ -1,0 +1,46 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+const PREFIX = 'pet_';
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** 256 random bits in base62. */
+const RANDOM_LENGTH = 43;
+/** 32 bits in base62. */
+const CHECKSUM_LENGTH = 6;
+/** `SECURITY.md` publishes this expression for secret scanners. */
+const KEY = /^pet_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
+
+/**
+ * Generates an API key that secret scanners recognise: `pet_`, 256 random bits in base62, and the CRC-32 of
+ * what precedes it in six base62 digits, as in GitHub's tokens
+ * (https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/).
+ */
+export function generateKey(): string {
+  const random = BigInt(`0x${randomBytes(32).toString('hex')}`);
+  const text = PREFIX + toBase62(random, RANDOM_LENGTH);
+  return text + getChecksum(text);
+}
+
+/**
+ * Whether a key has the format of a generated one but not its checksum: it was mistyped, and cannot exist.
+ * Keys in other formats, such as those of earlier versions, cannot be recognised.
+ */
+export function isMistyped(key: string): boolean {
+  const [, random, checksum] = KEY.exec(key) ?? [];
+  return random !== undefined && getChecksum(PREFIX + random) !== checksum;
+}
+
+/** Returns the SHA-256 of a key, in lower-case hex. */
+export function hashKey(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+function getChecksum(text: string): string {
+  return toBase62(BigInt(crc32(text)), CHECKSUM_LENGTH);
+}
+
+function toBase62(value: bigint, length: number): string {
+  let digits = '';
+  for (let rest = value; rest > 0n; rest /= 62n) digits = BASE62[Number(rest % 62n)]! + digits;
+  return digits.padStart(length, '0');
+}

@@ -1,0 +1,18 @@
+import { SetMetadata } from '@nestjs/common';
+
+/** What a key may do. */
+export const SCOPES = ['read', 'write'] as const;
+export type Scope = (typeof SCOPES)[number];
+
+const SCOPE = 'petstore:scope';
+
+/** Declares the scope that an operation requires, if it is not the one that its method implies. */
+export const RequireScope = (scope: Scope): MethodDecorator => SetMetadata(SCOPE, scope);
+
+/** Returns the scope that an operation requires: GET and HEAD imply `read`, other methods `write`. */
+export function getRequiredScope(handler: object, method: string): Scope {
+  return (
+    (Reflect.getMetadata(SCOPE, handler) as Scope | undefined) ??
+    (method === 'GET' || method === 'HEAD' ? 'read' : 'write')
+  );
+}
