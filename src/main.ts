@@ -56,11 +56,11 @@ async function bootstrap(): Promise<void> {
   const { schemaVersion } = app.get(DatabaseConnection);
   logger.log(`Listening on ${await app.getUrl()}`, {
     version: VERSION,
-    commit: config.commit,
+    ...(config.commit !== undefined && { commit: config.commit }),
     node: process.version,
     schema: schemaVersion,
     // For operators; in development it would only be in the way.
-    config: config.production ? redactConfig(config) : undefined,
+    ...(config.production && { config: redactConfig(config) }),
   });
   await createInitialApiKey(app, config);
 }

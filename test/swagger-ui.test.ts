@@ -142,8 +142,8 @@ describeIfChrome('Swagger UI in Chromium', () => {
     const information = page.locator('.information-container');
     expect(await information.getByRole('heading', { level: 1 }).innerText()).toMatch(/^Petstore/);
     const text = await information.innerText();
-    expect(text).toContain('npm run keys -- create <name>');
-    expect(text).toContain('press Authorize');
+    expect(text).toContain('API key, which the operator of the service issues');
+    expect(text).toContain('Press Authorize');
     const sections = await page.locator('.opblock-tag-section').all();
     const shown = await Promise.all(
       sections.map(async (section) => ({
@@ -171,6 +171,17 @@ describeIfChrome('Swagger UI in Chromium', () => {
           .map(({ method, path, operation }) => `${method} ${path} ${operation.summary}`),
       })),
     );
+  });
+
+  it.each([
+    [1280, 900],
+    [390, 844],
+  ])('shows an operation on the first screen of %i by %i pixels', async (width, height) => {
+    const page = await open(await createPage({ viewport: { width, height } }));
+    for (const part of ['.btn.authorize', '.opblock']) {
+      const box = (await page.locator(part).first().boundingBox())!;
+      expect(box.y + box.height).toBeLessThan(height);
+    }
   });
 
   it('strikes through a deprecated operation and shows sunset date and stability', async () => {

@@ -17,11 +17,11 @@ export interface Tag {
 /** The path prefix of the published operations, with which each base address ends. */
 export const API_PREFIX = '/v1';
 
-const DESCRIPTION = `A small JSON-over-HTTP API for listing and creating the categories of a pet store.
+const DESCRIPTION = `Lists and creates the categories of a pet store. Every operation requires an API key, which the
+operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
+out. The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
 
-Every operation requires an API key, sent as \`Authorization: Bearer <API_KEY>\`. Ask the operator of the
-service for a key. (Operators: \`npm run keys -- create <name>\`.) To try the operations in Swagger UI,
-press Authorize and enter the key; the browser stores it until you press Logout.
+<details><summary>Error codes</summary>
 
 Every error response has the body \`{ code, message, status }\`, with one of these codes:
 
@@ -30,6 +30,8 @@ Every error response has the body \`{ code, message, status }\`, with one of the
 ${Object.entries(ERROR_CODES)
   .map(([code, { status, description }]) => `| \`${code}\` | ${status} | ${description} |`)
   .join('\n')}
+
+</details>
 `;
 
 /**
@@ -83,7 +85,7 @@ function createBase(
         scheme: 'bearer',
         bearerFormat: 'API key',
         description:
-          'An API key of the service. Operators: `npm run keys -- create <name>`. Operations with GET require the scope `read`, others `write`, unless they say otherwise; a key without it gets 403.',
+          'An API key, which the operator of the service issues, without "Bearer". Operations with GET require the scope `read`, others `write`, unless they say otherwise; a key without it gets 403.',
       },
       'apiKey',
     )
