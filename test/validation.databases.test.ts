@@ -39,6 +39,11 @@ describe('property decorators', () => {
       'must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z',
       ['2026-11-01', '2026-02-30T12:00:00Z', '2026-11-01T24:00:00Z', 1, null],
     ],
+    [
+      'madeAt',
+      'must be in the years 0000 to 9999 in UTC',
+      ['9999-12-31T23:59:59-12:00', '0000-01-01T00:00:00+00:01'],
+    ],
     ['categoryId', 'must be an integer from 1 to 9007199254740991', [0, -1, 1.5, '1', null]],
   ])('reject an invalid %s: it %s', async (name, violation, values) => {
     for (const value of values) {
@@ -58,6 +63,8 @@ describe('property decorators', () => {
       {},
       { name: '🪀🪀', size: 'large', pieces: 10, weight: -0.25, fragile: true, categoryId },
       { weight: 1e300, madeAt: '1969-07-20T20:17:40.000Z' },
+      { madeAt: '0000-02-29T00:00:00.000Z' },
+      { madeAt: '9999-12-31T23:59:59.999Z' },
     ]) {
       const toy = await createToy(properties);
       expect(toy).toEqual({ ...TOY, ...properties, id: toy.id });

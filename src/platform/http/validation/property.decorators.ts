@@ -153,13 +153,16 @@ export function EnumProperty(
   );
 }
 
-/** RFC 3339, section 5.6. It captures the parts that `Date` would roll over. */
-const DATE_TIME = /^\d{4}-(\d\d)-(\d\d)T(\d\d):\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i;
+/** RFC 3339, section 5.6. */
+const DATE_TIME = /^(\d{4}-\d\d-\d\d)T(\d\d):\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i;
 
 /** In characters: RFC 3339 does not limit the digits of a fraction of a second. */
 const MAX_DATE_TIME_LENGTH = 64;
 
-/** Declares a point in time with an offset from UTC (RFC 3339). It is stored in milliseconds and returned in UTC. */
+/**
+ * Declares a point in time with an offset from UTC (RFC 3339). It is stored in milliseconds and returned
+ * in UTC, in which its year must have four digits, too.
+ */
 export function DateTimeProperty(options: PropertyOptions): PropertyDecorator {
   return Property(
     options,
@@ -169,16 +172,22 @@ export function DateTimeProperty(options: PropertyOptions): PropertyDecorator {
       maxLength: MAX_DATE_TIME_LENGTH,
       example: '2026-11-01T12:00:00.000Z',
     },
-    (value) =>
-      typeof value === 'string' && value.length <= MAX_DATE_TIME_LENGTH && isDateTime(value)
-        ? undefined
-        : 'must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z',
+    validateDateTime,
   );
 }
 
-function isDateTime(text: string): boolean {
-  const [, month, day, hour] = DATE_TIME.exec(text) ?? [];
-  if (month === undefined || Number.isNaN(Date.parse(text))) return false;
-  const daysOfMonth = new Date(Date.UTC(Number(text.slice(0, 4)), Number(month), 0)).getUTCDate();
-  return Number(day) <= daysOfMonth && Number(hour) < 24;
+function validateDateTime(value: unknown): string | undefined {
+  const text = typeof value === 'string' && value.length <= MAX_DATE_TIME_LENGTH ? value : '';
+  const [, date, hour] = DATE_TIME.exec(text) ?? [];
+  const time = new Date(text);
+  if (date === undefined || !isCalendarDate(date) || hour === '24' || Number.isNaN(time.getTime()))
+    return 'must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z';
+  const year = time.getUTCFullYear();
+  return year >= 0 && year <= 9999 ? undefined : 'must be in the years 0000 to 9999 in UTC';
+}
+
+/** Whether a date in the form of RFC 3339 exists. `Date` turns February 30 into March 2. */
+function isCalendarDate(text: string): boolean {
+  const date = new Date(text);
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
 }
