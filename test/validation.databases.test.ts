@@ -151,7 +151,7 @@ describe('unknown properties', () => {
   it.each<[string, object, string]>([
     ['at the top', { label, color: 1 }, 'color'],
     ['in a nested object', { label: { ...label, color: 1 } }, 'label.color'],
-    ['in an array', { label, more: [label, { ...label, color: 1 }] }, 'more.1.color'],
+    ['in an array', { label, more: [label, { ...label, color: 1 }] }, 'more[1].color'],
     [
       'named constructor',
       JSON.parse('{"label":{"text":"x","constructor":1}}'),
@@ -160,7 +160,7 @@ describe('unknown properties', () => {
     [
       'named __proto__',
       JSON.parse('{"label":{"text":"x"},"more":[{"text":"x","__proto__":{}}]}'),
-      'more.0.__proto__',
+      'more[0].__proto__',
     ],
     ['named toString', { label, toString: 1 }, 'toString'],
     ['named prototype', { label: { ...label, prototype: 1 } }, 'label.prototype'],

@@ -18,12 +18,7 @@ const VALIDATOR_OPTIONS: ValidatorOptions = {
 @Injectable()
 export class StrictValidationPipe extends ValidationPipe {
   constructor() {
-    super({
-      ...VALIDATOR_OPTIONS,
-      transform: true,
-      exceptionFactory: (errors) =>
-        validationFailed(errors.flatMap((error) => flattenErrors(error))),
-    });
+    super({ ...VALIDATOR_OPTIONS, transform: true, exceptionFactory: toApiError });
   }
 
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
@@ -33,7 +28,7 @@ export class StrictValidationPipe extends ValidationPipe {
       throw validationFailed(['the body must be a JSON object']);
     }
     // class-validator treats what every object inherits, such as `constructor`, as a known property.
-    const inherited = [...findInheritedNames(value)];
+    const inherited = findInheritedNames(value);
     if (inherited.length > 0) throw validationFailed(inherited.map(shouldNotExist));
     return this.toValidate(metadata) ? this.toDto(value, metadata.metatype!) : value;
   }
@@ -45,30 +40,46 @@ export class StrictValidationPipe extends ValidationPipe {
   private async toDto(value: object, dto: Type): Promise<object> {
     const body: object = plainToInstance(dto, value);
     const errors = await validate(body, VALIDATOR_OPTIONS);
-    if (errors.length > 0) throw this.exceptionFactory(errors);
+    if (errors.length > 0) throw toApiError(errors);
     return body;
   }
 }
 
-/** Yields the paths of all properties whose name is a property of every object. */
-function* findInheritedNames(value: object, path = ''): Generator<string> {
-  for (const [name, inner] of Object.entries(value)) {
-    if (name in Object.prototype || name === 'prototype') yield path + name;
+/** Returns the paths of all properties whose name is a property of every object. */
+function findInheritedNames(value: object, path = '', found: string[] = []): string[] {
+  for (const name of Object.keys(value)) {
+    const inner = (value as Record<string, unknown>)[name];
+    if (name in Object.prototype || name === 'prototype') found.push(joinPath(value, path, name));
     if (typeof inner === 'object' && inner !== null)
-      yield* findInheritedNames(inner as object, `${path}${name}.`);
+      findInheritedNames(inner, joinPath(value, path, name), found);
   }
+  return found;
 }
 
-/** The messages of an error and of the errors nested in it, which start with the path of the property. */
+/** Returns the path of a property of an object, or of an item of an array. */
+const joinPath = (parent: unknown, path: string, name: string): string =>
+  Array.isArray(parent) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`;
+
+const toApiError = (errors: ValidationError[]): ApiError =>
+  validationFailed(errors.flatMap((error) => flattenErrors(error)));
+
+/**
+ * The messages of an error and of the errors nested in it.
+ *
+ * @param parent the value that contains the property, at this path
+ */
 function flattenErrors(
-  { property, constraints = {}, children = [] }: ValidationError,
-  path = '',
+  { property, value, constraints = {}, children = [] }: ValidationError,
+  parent?: unknown,
+  parentPath = '',
 ): string[] {
+  const path = joinPath(parent, parentPath, property);
   return [
     ...Object.entries(constraints).map(([name, message]) =>
-      name === 'whitelistValidation' ? shouldNotExist(path + property) : path + message,
+      // Other messages start with the name of the property.
+      name === 'whitelistValidation' ? shouldNotExist(path) : joinPath({}, parentPath, message),
     ),
-    ...children.flatMap((child) => flattenErrors(child, `${path}${property}.`)),
+    ...children.flatMap((child) => flattenErrors(child, value, path)),
   ];
 }
 
