@@ -9,7 +9,7 @@ import { isMain, runCommand } from '../src/cli/command.js';
 
 /** A difference between two OpenAPI documents. */
 export interface Change {
-  /** A breaking change is allowed if the operation is not stable yet or its sunset date has passed. */
+  /** A breaking change is allowed if no client can depend on the operation; see {@link mayChange}. */
   readonly kind: 'breaking' | 'allowed' | 'other';
   readonly text: string;
 }
@@ -46,12 +46,37 @@ function isBreaking({ type, action, path }: Diff): boolean {
   return isSchemaKeyword && (name === 'type' || name === 'format' || parent === 'enum');
 }
 
-/** Returns whether the operation was marked as unstable or its announced sunset date has passed. */
+/** The part of an operation that decides whether it may change. */
+interface Operation {
+  readonly responses: Record<string, { readonly description?: string }>;
+  readonly 'x-stability'?: string;
+  readonly 'x-sunset'?: string;
+}
+
+/**
+ * Returns whether an incompatible change is allowed: the operation was marked as unstable, its announced
+ * sunset date has passed, or it was a placeholder that returns 501.
+ */
 function mayChange(before: OpenAPIObject, { path: [section, path, method] }: Diff): boolean {
   if (section !== 'paths') return false;
-  const item = before.paths[String(path)] as Record<string, Record<string, string>> | undefined;
-  const { 'x-stability': stability, 'x-sunset': sunset } = item?.[String(method)] ?? {};
-  return stability !== undefined || (sunset !== undefined && Date.parse(sunset) <= Date.now());
+  const item = before.paths[String(path)] as Record<string, Operation> | undefined;
+  const operation = item?.[String(method)];
+  if (operation === undefined) return false;
+  const { 'x-stability': stability, 'x-sunset': sunset } = operation;
+  const isSunset = sunset !== undefined && Date.parse(sunset) <= Date.now();
+  return stability !== undefined || isSunset || isPlaceholder(operation);
+}
+
+/**
+ * Returns whether an operation has no success response but 501. A placeholder documents 200, which it will
+ * return once it is implemented, and says in its description that it does not yet.
+ */
+function isPlaceholder({ responses }: Operation): boolean {
+  const successes = Object.keys(responses).filter((status) => /^[23]/.test(status));
+  if (successes.length === 0) return '501' in responses;
+  return successes.every((status) =>
+    responses[status]!.description?.startsWith('Not implemented yet'),
+  );
 }
 
 const formatValue = (value: unknown): string => JSON.stringify(value)?.slice(0, 80) ?? 'nothing';
@@ -72,14 +97,53 @@ const ACTIONS = { add: 'was added', remove: 'was removed', rename: 'was renamed'
  */
 function readDocument(fileOrRef: string): OpenAPIObject {
   if (existsSync(fileOrRef)) return parse(readFileSync(fileOrRef, 'utf8')) as OpenAPIObject;
-  const committed = `${fileOrRef}:openapi.json`;
-  const { status, stdout } = spawnSync('git', ['show', committed], { encoding: 'utf8' });
-  if (status !== 0)
+  const committed = git('show', `${fileOrRef}:./openapi.json`);
+  if (committed === undefined)
     throw new InvalidArgumentError(
       `${fileOrRef} is neither a file nor a git ref that contains openapi.json.`,
     );
-  return parse(stdout) as OpenAPIObject;
+  return parse(committed) as OpenAPIObject;
 }
+
+/** Runs git and returns its output, or undefined if it failed. */
+function git(...args: string[]): string | undefined {
+  // Node fails for more than 1 MiB by default.
+  const options = { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 } as const;
+  const { status, stdout } = spawnSync('git', args, options);
+  return status === 0 ? stdout.trim() : undefined;
+}
+
+/** Returns the id of a commit, or undefined if it does not exist. */
+const findCommit = (ref: string): string | undefined =>
+  git('rev-parse', '--quiet', '--verify', '--end-of-options', `${ref}^{commit}`);
+
+/**
+ * Returns the commit to compare with: the merge base of HEAD and the target branch, so that changes of
+ * unreleased work are not compared with each other. On the target branch itself, that is the first parent
+ * of HEAD, the state before the last merge.
+ *
+ * @param target the target branch; `origin/main` by default, or `main` without that
+ * @returns undefined if there is no earlier commit
+ * @throws {Error} if the target branch or the merge base does not exist
+ */
+function findBase(target?: string): string | undefined {
+  const [head, parent] = [findCommit('HEAD'), findCommit('HEAD^')];
+  const branch = target ?? DEFAULT_TARGETS.find((name) => findCommit(name) !== undefined);
+  if (target !== undefined && findCommit(target) === undefined)
+    throw new Error(`The target branch ${target} does not exist in this repository.`);
+  if (head === undefined || (branch === undefined && parent === undefined)) return undefined;
+  if (branch === undefined)
+    throw new Error(`There is no branch ${DEFAULT_TARGETS.join(' or ')}. Add --target <branch>.`);
+  const base = git('merge-base', 'HEAD', branch);
+  if (base === undefined) {
+    throw new Error(
+      `HEAD and ${branch} have no common commit. In a shallow clone, run git fetch --unshallow first.`,
+    );
+  }
+  return base === head ? parent : base;
+}
+
+const DEFAULT_TARGETS = ['origin/main', 'main'];
 
 const getMajorVersion = ({ info }: OpenAPIObject): string => info.version.split('.')[0]!;
 
@@ -89,12 +153,33 @@ export async function main(args: readonly string[]): Promise<void> {
     .description(
       'List the changes of openapi.json; exits with 1 on a breaking change within a major version',
     )
-    .requiredOption('--against <ref or file>', 'git ref or file to compare with', readDocument)
+    .option(
+      '--against <ref or file>',
+      'git ref or file to compare with (default: the merge base of HEAD and the target branch, or the ' +
+        'first parent of HEAD on the target branch)',
+      readDocument,
+    )
+    .option(
+      '--target <branch>',
+      `branch that the changes will be merged to (default: ${DEFAULT_TARGETS.join(', or ')} if there is none)`,
+    )
     .action(check);
   await runCommand(program, args);
 }
 
-function check({ against: before }: { against: OpenAPIObject }): void {
+interface Options {
+  readonly against?: OpenAPIObject;
+  readonly target?: string;
+}
+
+function check({ against, target }: Options): void {
+  const base = against === undefined ? findBase(target) : undefined;
+  const before = against ?? (base === undefined ? undefined : readDocument(base));
+  if (before === undefined) {
+    const hint = git('rev-parse', '--is-shallow-repository') === 'true' ? SHALLOW : '';
+    process.stderr.write(`Skipped: there is no earlier commit to compare with${hint}.\n`);
+    return;
+  }
   const after = readDocument('openapi.json');
   const changes = compare(before, after);
   for (const { kind, text } of changes) {
@@ -106,5 +191,7 @@ function check({ against: before }: { against: OpenAPIObject }): void {
   process.stdout.write(`${changes.length} changes, ${breaking} of them breaking\n`);
   if (breaking > 0 && getMajorVersion(before) === getMajorVersion(after)) process.exitCode = 1;
 }
+
+const SHALLOW = ' in this shallow clone; run git fetch --unshallow for the others';
 
 if (isMain(import.meta)) await main(process.argv.slice(2));

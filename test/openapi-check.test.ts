@@ -121,6 +121,33 @@ describe('compare', () => {
     expect(getRemovalKinds({ ...deprecated, 'x-sunset': '2026-11-02' })).toEqual(['allowed']);
   });
 
+  it('allows every change of an operation that returned 501', async () => {
+    const document: Document = JSON.parse(await readFile(join(ROOT, 'openapi.json'), 'utf8'));
+    const implemented = document.paths['/categories'].post;
+    const stub = Object.values<Document>(document.paths)
+      .flatMap((item) => Object.values<Document>(item))
+      .find(({ description }) => description?.startsWith('Not implemented yet'));
+    // Without the marker for experimental operations and the sunset date, which also allow changes.
+    const { responses, parameters } = stub ?? {
+      parameters: [{ name: 'petId', in: 'path', required: true, schema: { type: 'string' } }],
+      responses: { 200: { description: 'Not implemented yet: the operation returns 501.' } },
+    };
+    for (const placeholder of [{ responses }, { responses: { 501: { description: 'Later.' } } }]) {
+      const before = structuredClone(published);
+      before.paths['/colours/{id}'] = {
+        get: { operationId: 'getColour', parameters, ...placeholder },
+      };
+      const kinds = getDiffKinds((d) => {
+        d.paths['/colours/{id}'].get = {
+          ...implemented,
+          parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'integer' } }],
+        };
+      }, before);
+      expect(kinds).toContain('allowed');
+      expect(kinds).not.toContain('breaking');
+    }
+  });
+
   it('reports nothing for identical documents', () => {
     expect(compare(published, structuredClone(published))).toEqual([]);
   });
@@ -181,4 +208,144 @@ describe('npm run openapi:check', () => {
     const command = spawnSync(process.execPath, [script, '--against', file], { encoding: 'utf8' });
     expect({ code: command.status, stdout: command.stdout }).toEqual({ code, stdout });
   }, 60_000);
+});
+
+describe('npm run openapi:check in a git repository', () => {
+  let repository: string;
+  beforeEach(async () => {
+    repository = await mkdtemp(join(tmpdir(), 'petstore-openapi-check-git-'));
+    git('init', '--quiet', '--initial-branch=main');
+    await commit(published);
+  });
+  afterEach(() => rm(repository, { recursive: true }));
+
+  function git(...args: string[]): string {
+    const identity = ['-c', 'user.name=test', '-c', 'user.email=test@example.com'];
+    const options = { cwd: repository, encoding: 'utf8' } as const;
+    const { status, stdout, stderr } = spawnSync('git', [...identity, ...args], options);
+    expect({ args, stderr: status === 0 ? '' : stderr }).toEqual({ args, stderr: '' });
+    return stdout.trim();
+  }
+
+  /** Commits a document. */
+  async function commit(document: Document): Promise<void> {
+    await writeFile(join(repository, 'openapi.json'), JSON.stringify(document));
+    git('add', '.');
+    git('commit', '--quiet', '--allow-empty', '--message', 'Change the API');
+  }
+
+  /** Returns a changed copy of a document. */
+  function edit(change: (document: Document) => void, document = published): Document {
+    const copy = structuredClone(document);
+    change(copy);
+    return copy;
+  }
+
+  function check(args: string[] = [], cwd = repository): CommandResult {
+    const script = getBuiltFile('conformance/openapi-check.js');
+    const { status, ...output } = spawnSync(process.execPath, [script, ...args], {
+      cwd,
+      encoding: 'utf8',
+    });
+    return { code: status, ...output };
+  }
+
+  const addColours = (d: Document): void => {
+    d.paths['/colours'] = { get: { ...d.paths['/categories'].get, operationId: 'listColours' } };
+  };
+  const removeDescription = (d: Document): void => {
+    delete schemas(d).Category.properties.description;
+  };
+  const describeApi = (d: Document): void => {
+    d.info.description = 'Pets.';
+  };
+
+  it('finds a breaking commit that is followed by a harmless one', async () => {
+    git('checkout', '--quiet', '-b', 'feature');
+    await commit(edit(removeDescription));
+    await commit(edit((d) => (removeDescription(d), describeApi(d))));
+    expect(check()).toMatchObject({ code: 1, stdout: expect.stringMatching(/^breaking: /m) });
+    expect(check(['--against', 'HEAD^']).code).toBe(0);
+  });
+
+  it('accepts an incompatible change of an operation that is not released', async () => {
+    git('checkout', '--quiet', '-b', 'feature');
+    const colours = edit(addColours);
+    await commit(colours);
+    await commit(edit((d) => (d.paths['/colours'].get.operationId = 'getColours'), colours));
+    expect(check(['--against', 'HEAD^']).code).toBe(1);
+    expect(check()).toMatchObject({ code: 0, stdout: expect.stringContaining(', 0 of them') });
+  });
+
+  it('ignores what was merged to the target branch in the meantime', async () => {
+    git('checkout', '--quiet', '-b', 'feature');
+    await commit(edit(describeApi));
+    git('checkout', '--quiet', 'main');
+    await commit(edit(addColours));
+    git('checkout', '--quiet', 'feature');
+    expect(check().code).toBe(0);
+    expect(check(['--against', 'main']).code).toBe(1);
+  });
+
+  it('compares with the first parent of HEAD on the target branch', async () => {
+    git('checkout', '--quiet', '-b', 'feature');
+    await commit(edit(removeDescription));
+    await commit(edit((d) => (removeDescription(d), describeApi(d))));
+    git('checkout', '--quiet', 'main');
+    git('merge', '--quiet', '--no-ff', '--message', 'Merge', 'feature');
+    expect(check().code).toBe(1);
+    await commit(edit((d) => (removeDescription(d), addColours(d))));
+    expect(check().code).toBe(0);
+  });
+
+  it('prefers origin/main to main, and --target to both', async () => {
+    git('update-ref', 'refs/remotes/origin/main', 'HEAD');
+    await commit(edit(removeDescription));
+    await commit(edit((d) => (removeDescription(d), describeApi(d))));
+    expect(check().code).toBe(1);
+    git('branch', 'release', 'HEAD^');
+    expect(check(['--target', 'release']).code).toBe(0);
+  });
+
+  it('rejects a target branch that does not exist', () => {
+    expect(check(['--target', 'missing'])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('The target branch missing does not exist'),
+    });
+  });
+
+  it('asks for a target branch if there is no main', async () => {
+    await commit(edit(describeApi));
+    git('branch', '--move', 'trunk');
+    expect(check()).toMatchObject({ code: 1, stderr: expect.stringContaining('Add --target') });
+    expect(check(['--target', 'trunk']).code).toBe(0);
+  });
+
+  it('fails in a shallow clone without the merge base', async () => {
+    git('checkout', '--quiet', '-b', 'feature');
+    await commit(edit(describeApi));
+    git('checkout', '--quiet', 'main');
+    await commit(edit(addColours));
+    const clone = join(repository, 'clone');
+    const options = ['--quiet', '--depth', '1', '--no-single-branch', '--branch', 'feature'];
+    git('clone', ...options, `file://${repository}`, clone);
+    expect(check([], clone)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('git fetch --unshallow'),
+    });
+  });
+
+  it('skips the check if there is no earlier commit', async () => {
+    const skipped = { code: 0, stdout: '', stderr: expect.stringMatching(/^Skipped: .*earlier/) };
+    expect(check()).toMatchObject(skipped);
+    await commit(edit(removeDescription));
+    const clone = join(repository, 'clone');
+    git('clone', '--quiet', '--depth', '1', `file://${repository}`, clone);
+    expect(check([], clone)).toMatchObject({
+      ...skipped,
+      stderr: expect.stringMatching(
+        /^Skipped: .* in this shallow clone; run git fetch --unshallow/,
+      ),
+    });
+  });
 });
