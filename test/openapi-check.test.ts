@@ -128,14 +128,14 @@ describe('compare', () => {
       .flatMap((item) => Object.values<Document>(item))
       .find(({ description }) => description?.startsWith('Not implemented yet'));
     // Without the marker for experimental operations and the sunset date, which also allow changes.
-    const { responses, parameters } = stub ?? {
+    const documented = stub ?? {
       parameters: [{ name: 'petId', in: 'path', required: true, schema: { type: 'string' } }],
       responses: { 200: { description: 'Not implemented yet: the operation returns 501.' } },
     };
-    for (const placeholder of [{ responses }, { responses: { 501: { description: 'Later.' } } }]) {
+    for (const placeholder of [{ responses: documented.responses }, { responses: { 501: { description: 'Later.' } } }]) {
       const before = structuredClone(published);
       before.paths['/colours/{id}'] = {
-        get: { operationId: 'getColour', parameters, ...placeholder },
+        get: { operationId: 'getColour', parameters: documented.parameters, ...placeholder },
       };
       const kinds = getDiffKinds((d) => {
         d.paths['/colours/{id}'].get = {
@@ -210,6 +210,23 @@ describe('npm run openapi:check', () => {
   }, 60_000);
 });
 
+/** Returns a changed copy of a document. */
+function edit(change: (document: Document) => void, document = published): Document {
+  const copy = structuredClone(document);
+  change(copy);
+  return copy;
+}
+
+const addColours = (d: Document): void => {
+  d.paths['/colours'] = { get: { ...d.paths['/categories'].get, operationId: 'listColours' } };
+};
+const removeDescription = (d: Document): void => {
+  delete schemas(d).Category.properties.description;
+};
+const describeApi = (d: Document): void => {
+  d.info.description = 'Pets.';
+};
+
 describe('npm run openapi:check in a git repository', () => {
   let repository: string;
   beforeEach(async () => {
@@ -234,13 +251,6 @@ describe('npm run openapi:check in a git repository', () => {
     git('commit', '--quiet', '--allow-empty', '--message', 'Change the API');
   }
 
-  /** Returns a changed copy of a document. */
-  function edit(change: (document: Document) => void, document = published): Document {
-    const copy = structuredClone(document);
-    change(copy);
-    return copy;
-  }
-
   function check(args: string[] = [], cwd = repository): CommandResult {
     const script = getBuiltFile('conformance/openapi-check.js');
     const { status, ...output } = spawnSync(process.execPath, [script, ...args], {
@@ -249,16 +259,6 @@ describe('npm run openapi:check in a git repository', () => {
     });
     return { code: status, ...output };
   }
-
-  const addColours = (d: Document): void => {
-    d.paths['/colours'] = { get: { ...d.paths['/categories'].get, operationId: 'listColours' } };
-  };
-  const removeDescription = (d: Document): void => {
-    delete schemas(d).Category.properties.description;
-  };
-  const describeApi = (d: Document): void => {
-    d.info.description = 'Pets.';
-  };
 
   it('finds a breaking commit that is followed by a harmless one', async () => {
     git('checkout', '--quiet', '-b', 'feature');
