@@ -19,8 +19,8 @@ import {
   idColumn,
   IdColumn,
 } from '../../src/platform/database/columns.js';
+import { toConstraintError } from '../../src/platform/database/constraint-error.js';
 import { withDeadline } from '../../src/platform/database/deadline.js';
-import { toForeignKeyError } from '../../src/platform/database/foreign-key-error.js';
 import { HotPaths } from '../../src/platform/database/hot-paths.js';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
@@ -159,7 +159,7 @@ class ToysService {
     try {
       return toToy(await this.inserter.insert(row));
     } catch (error) {
-      throw await toForeignKeyError(error, this.toys, row);
+      throw await toConstraintError(error, this.toys, row);
     }
   }
 

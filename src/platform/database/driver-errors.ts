@@ -119,6 +119,14 @@ export function isForeignKeyViolation(error: unknown): boolean {
   );
 }
 
+/** Whether a statement violated a unique constraint, a unique index or a primary key. */
+export function isUniqueViolation(error: unknown): boolean {
+  return (
+    error instanceof QueryFailedError &&
+    /^(SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)|23505)$/.test(getDriverErrorCode(error))
+  );
+}
+
 /** Whether another process holds the lock of the SQLite file. Nothing was done; a retry may succeed. */
 export function isBusyError(error: unknown): boolean {
   return /^SQLITE_BUSY(_RECOVERY)?$/.test(getDriverErrorCode(error));

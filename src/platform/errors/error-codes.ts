@@ -31,6 +31,10 @@ export const ERROR_CODES = {
     status: 409,
     description: 'the resource cannot be deleted while another one refers to it',
   },
+  ALREADY_EXISTS: {
+    status: 409,
+    description: 'another resource has the same values of unique properties; the message names them',
+  },
   GONE: { status: 410, description: 'the sunset date of the operation has passed' },
   PAYLOAD_TOO_LARGE: { status: 413, description: 'the body exceeds the size limit' },
   UNSUPPORTED_MEDIA_TYPE: {

@@ -1,0 +1,118 @@
+import type { Test } from 'supertest';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { startApp, type TestApp } from './support/app.js';
+import { type Cage, CagesModule, CagesService } from './support/cages.module.js';
+import { matchers } from './support/matchers.js';
+
+expect.extend(matchers);
+
+const MISSING_ID = Number.MAX_SAFE_INTEGER;
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ features: [CategoriesModule, CagesModule] });
+});
+afterAll(() => app.stop());
+
+let count = 0;
+const newCage = (properties: object = {}): Omit<Cage, 'id'> => ({
+  label: `label ${++count}`,
+  room: 'attic',
+  shelfPosition: count,
+  ...properties,
+});
+const send = (method: 'post' | 'patch', path: string, body: object): Test =>
+  app.http()[method](`/v1/cages${path}`).auth(app.key, { type: 'bearer' }).send(body);
+
+async function createCage(properties?: object): Promise<Cage> {
+  const response = await send('post', '', newCage(properties));
+  expect(response.status).toBe(201);
+  return response.body as Cage;
+}
+
+describe('a create request that violates a constraint', () => {
+  it('is rejected with 409 and the name of the unique property', async () => {
+    const { label } = await createCage();
+    expect(await send('post', '', newCage({ label }))).toBeError(
+      'ALREADY_EXISTS',
+      'Another cage has the same label.',
+    );
+  });
+
+  it('is rejected with 409 and the names of all properties of a unique constraint', async () => {
+    const { room, shelfPosition } = await createCage();
+    expect(await send('post', '', newCage({ room, shelfPosition }))).toBeError(
+      'ALREADY_EXISTS',
+      'Another cage has the same room and shelfPosition.',
+    );
+    await createCage({ room: 'cellar', shelfPosition });
+  });
+
+  it('is rejected with 409 whatever characters the values contain', async () => {
+    const label = `a)=(b "c", 'd': label, room`;
+    await createCage({ label });
+    expect(await send('post', '', newCage({ label }))).toBeError(
+      'ALREADY_EXISTS',
+      'Another cage has the same label.',
+    );
+  });
+
+  it('is rejected with 400 and the name of the reference', async () => {
+    expect(await send('post', '', newCage({ categoryId: MISSING_ID }))).toBeError(
+      'VALIDATION_FAILED',
+      'categoryId must reference an existing category.',
+    );
+  });
+
+  it('does not affect the others of its batch', async () => {
+    const { label } = await createCage();
+    const cages = app.app.get(CagesService);
+    const bodies = [
+      newCage(),
+      newCage({ label }),
+      newCage(),
+      newCage({ categoryId: MISSING_ID }),
+      newCage(),
+    ];
+    const results = await Promise.allSettled(bodies.map((body) => cages.create(body)));
+    expect(results).toMatchObject([
+      { value: bodies[0] },
+      { reason: { code: 'ALREADY_EXISTS', message: 'Another cage has the same label.' } },
+      { value: bodies[2] },
+      { reason: { code: 'VALIDATION_FAILED' } },
+      { value: bodies[4] },
+    ]);
+  });
+
+  it('is rejected with 409 if the constraint is on an expression', async () => {
+    await app.dataSource.query('CREATE UNIQUE INDEX "uq_lower" ON "cages" (lower("label"))');
+    const { label } = await createCage();
+    expect(await send('post', '', newCage({ label: label.toUpperCase() }))).toBeError(
+      'ALREADY_EXISTS',
+      'Another cage has the same values.',
+    );
+    await app.dataSource.query('DROP INDEX "uq_lower"');
+  });
+});
+
+describe('an update that violates a constraint', () => {
+  it('is rejected with 409 and the names of the unique properties', async () => {
+    const [first, second] = [await createCage(), await createCage()];
+    expect(await send('patch', `/${second.id}`, { label: first.label })).toBeError(
+      'ALREADY_EXISTS',
+      'Another cage has the same label.',
+    );
+    expect(await send('patch', `/${second.id}`, { shelfPosition: first.shelfPosition })).toBeError(
+      'ALREADY_EXISTS',
+      'Another cage has the same room and shelfPosition.',
+    );
+  });
+
+  it('is rejected with 400 and the name of the reference', async () => {
+    const { id } = await createCage();
+    expect(await send('patch', `/${id}`, { categoryId: MISSING_ID })).toBeError(
+      'VALIDATION_FAILED',
+      'categoryId must reference an existing category.',
+    );
+  });
+});

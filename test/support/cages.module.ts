@@ -1,0 +1,161 @@
+import { Body, Controller, Injectable, Patch, Post } from '@nestjs/common';
+import { ApiOperation, ApiTags, OmitType } from '@nestjs/swagger';
+import { InjectRepository } from '@nestjs/typeorm';
+import {
+  Column,
+  Entity,
+  ForeignKey,
+  type MigrationInterface,
+  type QueryRunner,
+  Repository,
+  Table,
+  Unique,
+} from 'typeorm';
+import type { BatchInserter } from '../../src/platform/database/batch-inserter.js';
+import { bigintTransformer, idColumn, IdColumn } from '../../src/platform/database/columns.js';
+import { toConstraintError } from '../../src/platform/database/constraint-error.js';
+import { withDeadline } from '../../src/platform/database/deadline.js';
+import { HotPaths } from '../../src/platform/database/hot-paths.js';
+import { Feature } from '../../src/platform/feature.decorator.js';
+import { MergePatch } from '../../src/platform/http/body/merge-patch.js';
+import { IdParam } from '../../src/platform/http/validation/id-param.decorator.js';
+import {
+  IdProperty,
+  IntegerProperty,
+  StringProperty,
+} from '../../src/platform/http/validation/property.decorators.js';
+
+@Entity('cages')
+@Unique('uq_cages_label', ['label'])
+@Unique('uq_cages_room_position', ['room', 'shelfPosition'])
+export class CageEntity {
+  @IdColumn('pk_cages')
+  id!: number;
+
+  @Column('varchar', { length: 100 })
+  label!: string;
+
+  @Column('varchar', { length: 20 })
+  room!: string;
+
+  @Column('integer', { name: 'shelf_position' })
+  shelfPosition!: number;
+
+  @ForeignKey('categories', { name: 'fk_cages_category_id' })
+  @Column('bigint', { name: 'category_id', nullable: true, transformer: bigintTransformer })
+  categoryId!: number | null;
+}
+
+class CreateCages1790000000001 implements MigrationInterface {
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.createTable(
+      new Table({
+        name: 'cages',
+        columns: [
+          idColumn(queryRunner, 'pk_cages'),
+          { name: 'label', type: 'varchar', length: '100' },
+          { name: 'room', type: 'varchar', length: '20' },
+          { name: 'shelf_position', type: 'integer' },
+          { name: 'category_id', type: 'bigint', isNullable: true },
+        ],
+        uniques: [
+          { name: 'uq_cages_label', columnNames: ['label'] },
+          { name: 'uq_cages_room_position', columnNames: ['room', 'shelf_position'] },
+        ],
+        foreignKeys: [
+          {
+            name: 'fk_cages_category_id',
+            columnNames: ['category_id'],
+            referencedTableName: 'categories',
+            referencedColumnNames: ['id'],
+          },
+        ],
+      }),
+    );
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.dropTable('cages');
+  }
+}
+
+export class Cage {
+  @IdProperty({ description: 'Assigned by the service on creation.' })
+  id!: number;
+
+  @StringProperty({ minLength: 1, maxLength: 100, description: 'Unique label.', example: 'A1' })
+  label!: string;
+
+  @StringProperty({ minLength: 1, maxLength: 20, description: 'Room.', example: 'attic' })
+  room!: string;
+
+  @IntegerProperty({ minimum: 1, maximum: 1_000_000, example: 1, description: 'Unique in a room.' })
+  shelfPosition!: number;
+
+  @IdProperty({ optional: true, description: 'Category of the pets, by id.' })
+  categoryId?: number;
+}
+
+class NewCage extends OmitType(Cage, ['id']) {}
+class CagePatch extends MergePatch(NewCage, ['categoryId']) {}
+
+function toCage({ categoryId, ...cage }: CageEntity): Cage {
+  return { ...cage, categoryId: categoryId ?? undefined };
+}
+
+@Injectable()
+export class CagesService {
+  private readonly inserter: BatchInserter<CageEntity>;
+
+  constructor(
+    @InjectRepository(CageEntity) private readonly cages: Repository<CageEntity>,
+    hotPaths: HotPaths,
+  ) {
+    this.inserter = hotPaths.batchInserter(cages);
+  }
+
+  async create(cage: NewCage): Promise<Cage> {
+    try {
+      return toCage(await this.inserter.insert(cage));
+    } catch (error) {
+      throw await toConstraintError(error, this.cages, cage);
+    }
+  }
+
+  async update(id: number, patch: CagePatch): Promise<Cage> {
+    try {
+      await withDeadline(this.cages.update(id, patch));
+    } catch (error) {
+      throw await toConstraintError(error, this.cages, patch);
+    }
+    return toCage(await withDeadline(this.cages.findOneByOrFail({ id })));
+  }
+}
+
+@ApiTags('cages')
+@Controller('cages')
+class CagesController {
+  constructor(private readonly cages: CagesService) {}
+
+  @Post()
+  @ApiOperation({ operationId: 'createCage', summary: 'Create a cage' })
+  createCage(@Body() cage: NewCage): Promise<Cage> {
+    return this.cages.create(cage);
+  }
+
+  @Patch(':cageId')
+  @ApiOperation({ operationId: 'updateCage', summary: 'Update a cage' })
+  updateCage(@IdParam('cageId') id: number, @Body() patch: CagePatch): Promise<Cage> {
+    return this.cages.update(id, patch);
+  }
+}
+
+/** A feature for `startApp` whose table has unique constraints and a reference. */
+@Feature({
+  tag: { name: 'cages', description: 'Cages.' },
+  entities: [CageEntity],
+  migrations: [CreateCages1790000000001],
+  controllers: [CagesController],
+  providers: [CagesService],
+})
+export class CagesModule {}
