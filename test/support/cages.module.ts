@@ -14,8 +14,9 @@ import {
 import type { BatchInserter } from '../../src/platform/database/batch-inserter.js';
 import { bigintTransformer, idColumn, IdColumn } from '../../src/platform/database/columns.js';
 import { toConstraintError } from '../../src/platform/database/constraint-error.js';
-import { withDeadline } from '../../src/platform/database/deadline.js';
 import { HotPaths } from '../../src/platform/database/hot-paths.js';
+import { updateReturning } from '../../src/platform/database/returning.js';
+import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { MergePatch } from '../../src/platform/http/body/merge-patch.js';
 import { IdParam } from '../../src/platform/http/validation/id-param.decorator.js';
@@ -124,11 +125,12 @@ export class CagesService {
 
   async update(id: number, patch: CagePatch): Promise<Cage> {
     try {
-      await withDeadline(this.cages.update(id, patch));
+      const cage = await updateReturning(this.cages, { id }, patch);
+      if (cage === undefined) throw new ApiError('NOT_FOUND', `Cage ${id} not found.`);
+      return toCage(cage);
     } catch (error) {
       throw await toConstraintError(error, this.cages, patch);
     }
-    return toCage(await withDeadline(this.cages.findOneByOrFail({ id })));
   }
 }
 

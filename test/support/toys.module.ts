@@ -22,6 +22,7 @@ import {
 import { toConstraintError } from '../../src/platform/database/constraint-error.js';
 import { withDeadline } from '../../src/platform/database/deadline.js';
 import { HotPaths } from '../../src/platform/database/hot-paths.js';
+import { updateReturning } from '../../src/platform/database/returning.js';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { MergePatch } from '../../src/platform/http/body/merge-patch.js';
@@ -165,16 +166,19 @@ class ToysService {
 
   async read(id: number): Promise<Toy> {
     const toy = await withDeadline(this.toys.findOneBy({ id }));
-    if (toy === null) throw new ApiError('NOT_FOUND', `There is no toy with the id ${id}.`);
+    if (toy === null) throw notFound(id);
     return toToy(toy);
   }
 
   async update(id: number, { madeAt, ...patch }: ToyPatch): Promise<Toy> {
     const changes = { ...patch, madeAt: typeof madeAt === 'string' ? new Date(madeAt) : madeAt };
-    await withDeadline(this.toys.update(id, changes));
-    return this.read(id);
+    const toy = await updateReturning(this.toys, { id }, changes);
+    if (toy === undefined) throw notFound(id);
+    return toToy(toy);
   }
 }
+
+const notFound = (id: number): ApiError => new ApiError('NOT_FOUND', `Toy ${id} not found.`);
 
 class Label {
   @StringProperty({ maxLength: 10, description: 'Text.', example: 'new' })

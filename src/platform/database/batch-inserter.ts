@@ -3,6 +3,7 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 import type { DatabaseMetrics } from './database-metrics.js';
 import { withDeadline } from './deadline.js';
 import { isDataOrConstraintError } from './driver-errors.js';
+import { StatementParameters } from './row-mapping.js';
 
 /** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
 const MAX_BATCH_SIZE = 500;
@@ -62,21 +63,18 @@ export class BatchInserter<Entity extends ObjectLiteral> {
   /** Inserts all rows or none: one statement is one transaction. */
   private async insertRows(batch: readonly InsertRow<Entity>[]): Promise<Entity[]> {
     const { columns, tableName } = this.repository.metadata;
-    const { driver } = this.repository.manager.dataSource;
     const inserted = columns.filter(({ isGenerated }) => !isGenerated);
-    const values: unknown[] = [];
+    const parameters = new StatementParameters(this.repository);
     const tuples = batch.map((row: ObjectLiteral) => {
-      const parameters = inserted.map((column) => {
-        const value: unknown = row[column.propertyName] ?? null;
-        values.push(driver.preparePersistentValue(value, column));
-        return driver.createParameter('', values.length - 1);
-      });
-      return `(${parameters.join(', ')})`;
+      const placeholders = inserted.map((column) =>
+        parameters.add(row[column.propertyName] ?? null, column),
+      );
+      return `(${placeholders.join(', ')})`;
     });
     const names = inserted.map(({ databaseName }) => `"${databaseName}"`);
     const rows: { id: number | string }[] = await this.repository.query(
       `INSERT INTO "${tableName}" (${names.join(', ')}) VALUES ${tuples.join(', ')} RETURNING "id"`,
-      values,
+      parameters.values,
     );
     // Ids ascend in the order of VALUES; the order of RETURNING is not guaranteed
     // (https://sqlite.org/lang_returning.html, section 3).

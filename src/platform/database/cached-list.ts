@@ -2,10 +2,8 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 import { coalesce } from './coalesce.js';
 import type { DatabaseMetrics } from './database-metrics.js';
 import { withDeadline } from './deadline.js';
+import { selectColumns, toEntities } from './row-mapping.js';
 import type { TableRevisionTracker } from './table-revision-tracker.js';
-
-/** The column types whose values the drivers return as they are. */
-const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double precision']);
 
 /**
  * A value computed from all rows of a table in id order, and cached until the table changes. It includes
@@ -60,23 +58,13 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     return value;
   }
 
-  /** Reads the rows without TypeORM's hydration, which takes twice the time for a large list. */
   private async readRows(): Promise<Entity[]> {
-    const { columns } = this.repository.metadata;
-    const { driver } = this.repository.manager.dataSource;
-    const selection = columns.map(
-      ({ databaseName, propertyName }) => `"${databaseName}" AS "${propertyName}"`,
+    const { metadata } = this.repository;
+    return toEntities(
+      this.repository,
+      await this.repository.query(
+        `SELECT ${selectColumns(metadata)} FROM "${this.table}" ORDER BY "id"`,
+      ),
     );
-    const rows: Record<string, unknown>[] = await this.repository.query(
-      `SELECT ${selection.join(', ')} FROM "${this.table}" ORDER BY "id"`,
-    );
-    const converted = columns.filter(
-      ({ transformer, type }) => transformer !== undefined || !PLAIN_TYPES.has(type),
-    );
-    for (const row of rows) {
-      for (const column of converted)
-        row[column.propertyName] = driver.prepareHydratedValue(row[column.propertyName], column);
-    }
-    return rows as Entity[];
   }
 }

@@ -1,0 +1,109 @@
+/** Statements that change rows and return them, so that no other request can come between. */
+import type { ObjectLiteral, Repository } from 'typeorm';
+import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
+import { withDeadline } from './deadline.js';
+import { selectColumns, StatementParameters, toEntities } from './row-mapping.js';
+
+/** The values that rows must have: each property has the value, or one of several values. */
+export type Criteria<Entity> = {
+  readonly [Name in keyof Entity]?: NonNullable<Entity[Name]> | readonly Entity[Name][];
+};
+
+/**
+ * Updates the row that meets the criteria and returns it as this statement has stored it. An UPDATE
+ * followed by a SELECT could return the values of another request.
+ *
+ * @param criteria usually the id; at least one property
+ * @param changes the new values by property; undefined leaves a property unchanged. Without any change
+ *   the row is only read.
+ * @returns undefined if no row meets the criteria
+ * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
+ * @throws {DatabaseUnavailableError}
+ */
+export async function updateReturning<Entity extends ObjectLiteral>(
+  repository: Repository<Entity>,
+  criteria: Criteria<Entity>,
+  changes: { readonly [Name in keyof Entity]?: Entity[Name] | undefined },
+): Promise<Entity | undefined> {
+  const { metadata } = repository;
+  const parameters = new StatementParameters(repository);
+  const assignments = Object.entries(changes).flatMap(([property, value]) => {
+    if (value === undefined) return [];
+    const column = getColumn(repository, property);
+    return [`"${column.databaseName}" = ${parameters.add(value, column)}`];
+  });
+  const where = toCondition(repository, criteria, parameters);
+  const sql =
+    assignments.length === 0
+      ? `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where}`
+      : `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}
+         RETURNING ${selectColumns(metadata)}`;
+  return runReturning(repository, sql, parameters.values);
+}
+
+/**
+ * Deletes the row that meets the criteria and returns it.
+ *
+ * @param criteria usually the id; at least one property
+ * @returns undefined if no row meets the criteria
+ * @throws {QueryFailedError} if another row references it: see `isForeignKeyViolation`
+ * @throws {DatabaseUnavailableError}
+ */
+export async function deleteReturning<Entity extends ObjectLiteral>(
+  repository: Repository<Entity>,
+  criteria: Criteria<Entity>,
+): Promise<Entity | undefined> {
+  const { metadata } = repository;
+  const parameters = new StatementParameters(repository);
+  const where = toCondition(repository, criteria, parameters);
+  const sql = `DELETE FROM "${metadata.tableName}" WHERE ${where} RETURNING ${selectColumns(metadata)}`;
+  return runReturning(repository, sql, parameters.values);
+}
+
+async function runReturning<Entity extends ObjectLiteral>(
+  repository: Repository<Entity>,
+  sql: string,
+  values: unknown[],
+): Promise<Entity | undefined> {
+  const result: Record<string, unknown>[] | [Record<string, unknown>[], number] =
+    await withDeadline(repository.query(sql, values));
+  // For UPDATE and DELETE on PostgreSQL, TypeORM returns the rows and their number.
+  const rows = Array.isArray(result[0]) ? result[0] : (result as Record<string, unknown>[]);
+  return toEntities(repository, rows)[0];
+}
+
+/**
+ * Returns the condition of a WHERE clause.
+ *
+ * @throws {TypeError} if there are no criteria, or one is undefined: the statement would affect every row
+ */
+export function toCondition<Entity extends ObjectLiteral>(
+  repository: Repository<Entity>,
+  criteria: Criteria<Entity>,
+  parameters: StatementParameters,
+): string {
+  const conditions = Object.entries(criteria).map(([property, value]: [string, unknown]) => {
+    if (value === undefined || value === null)
+      throw new TypeError(`The criterion ${property} of ${repository.metadata.name} has no value`);
+    const column = getColumn(repository, property);
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    const placeholders = values.map((item) => parameters.add(item, column));
+    // PostgreSQL does not allow an empty list.
+    return placeholders.length === 0
+      ? 'FALSE'
+      : `"${column.databaseName}" IN (${placeholders.join(', ')})`;
+  });
+  if (conditions.length === 0)
+    throw new TypeError(`A statement on ${repository.metadata.name} has no criteria`);
+  return conditions.join(' AND ');
+}
+
+/** @throws {TypeError} if the entity has no such property */
+function getColumn<Entity extends ObjectLiteral>(
+  { metadata }: Repository<Entity>,
+  property: string,
+): ColumnMetadata {
+  const column = metadata.findColumnWithPropertyName(property);
+  if (column === undefined) throw new TypeError(`${metadata.name} has no property ${property}`);
+  return column;
+}
