@@ -76,11 +76,11 @@ describe('a create request that violates a constraint', () => {
     ];
     const results = await Promise.allSettled(bodies.map((body) => cages.create(body)));
     expect(results).toMatchObject([
-      { value: bodies[0] },
+      { value: { body: bodies[0] } },
       { reason: { code: 'ALREADY_EXISTS', message: 'Another cage has the same label.' } },
-      { value: bodies[2] },
+      { value: { body: bodies[2] } },
       { reason: { code: 'VALIDATION_FAILED' } },
-      { value: bodies[4] },
+      { value: { body: bodies[4] } },
     ]);
   });
 

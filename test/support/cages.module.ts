@@ -1,5 +1,21 @@
-import { Body, Controller, Injectable, Patch, Post } from '@nestjs/common';
-import { ApiOperation, ApiTags, OmitType } from '@nestjs/swagger';
+import {
+  Body,
+  Controller,
+  Delete,
+  Get,
+  HttpCode,
+  Injectable,
+  Patch,
+  Post,
+  Put,
+} from '@nestjs/common';
+import {
+  ApiNoContentResponse,
+  ApiOkResponse,
+  ApiOperation,
+  ApiTags,
+  OmitType,
+} from '@nestjs/swagger';
 import { InjectRepository } from '@nestjs/typeorm';
 import {
   Column,
@@ -12,13 +28,30 @@ import {
   Unique,
 } from 'typeorm';
 import type { BatchInserter } from '../../src/platform/database/batch-inserter.js';
-import { bigintTransformer, idColumn, IdColumn } from '../../src/platform/database/columns.js';
+import {
+  bigintTransformer,
+  idColumn,
+  IdColumn,
+  versionColumn,
+  VersionColumn,
+} from '../../src/platform/database/columns.js';
 import { toConstraintError } from '../../src/platform/database/constraint-error.js';
+import { withDeadline } from '../../src/platform/database/deadline.js';
 import { HotPaths } from '../../src/platform/database/hot-paths.js';
-import { updateReturning } from '../../src/platform/database/returning.js';
+import {
+  type Changes,
+  deleteReturning,
+  updateReturning,
+} from '../../src/platform/database/returning.js';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { MergePatch } from '../../src/platform/http/body/merge-patch.js';
+import {
+  IfMatch,
+  preconditionFailed,
+  type VersionCriteria,
+} from '../../src/platform/http/preconditions/if-match.decorator.js';
+import { ReturnsEtag, Versioned } from '../../src/platform/http/responses/versioned.js';
 import { IdParam } from '../../src/platform/http/validation/id-param.decorator.js';
 import {
   IdProperty,
@@ -45,6 +78,9 @@ export class CageEntity {
   @ForeignKey('categories', { name: 'fk_cages_category_id' })
   @Column('bigint', { name: 'category_id', nullable: true, transformer: bigintTransformer })
   categoryId!: number | null;
+
+  @VersionColumn()
+  version!: number;
 }
 
 class CreateCages1790000000001 implements MigrationInterface {
@@ -58,6 +94,7 @@ class CreateCages1790000000001 implements MigrationInterface {
           { name: 'room', type: 'varchar', length: '20' },
           { name: 'shelf_position', type: 'integer' },
           { name: 'category_id', type: 'bigint', isNullable: true },
+          versionColumn,
         ],
         uniques: [
           { name: 'uq_cages_label', columnNames: ['label'] },
@@ -100,8 +137,8 @@ export class Cage {
 class NewCage extends OmitType(Cage, ['id']) {}
 class CagePatch extends MergePatch(NewCage, ['categoryId']) {}
 
-function toCage({ categoryId, ...cage }: CageEntity): Cage {
-  return { ...cage, categoryId: categoryId ?? undefined };
+function toCage({ version, categoryId, ...cage }: CageEntity): Versioned<Cage> {
+  return new Versioned(version, { ...cage, categoryId: categoryId ?? undefined });
 }
 
 @Injectable()
@@ -115,7 +152,7 @@ export class CagesService {
     this.inserter = hotPaths.batchInserter(cages);
   }
 
-  async create(cage: NewCage): Promise<Cage> {
+  async create(cage: NewCage): Promise<Versioned<Cage>> {
     try {
       return toCage(await this.inserter.insert(cage));
     } catch (error) {
@@ -123,14 +160,29 @@ export class CagesService {
     }
   }
 
-  async update(id: number, patch: CagePatch): Promise<Cage> {
+  async read(id: number): Promise<Versioned<Cage>> {
+    const cage = await withDeadline(this.cages.findOneBy({ id }));
+    if (cage === null) throw new ApiError('NOT_FOUND', `Cage ${id} not found.`);
+    return toCage(cage);
+  }
+
+  async update(
+    id: number,
+    changes: Changes<CageEntity>,
+    ifMatch: VersionCriteria,
+  ): Promise<Versioned<Cage>> {
     try {
-      const cage = await updateReturning(this.cages, { id }, patch);
-      if (cage === undefined) throw new ApiError('NOT_FOUND', `Cage ${id} not found.`);
+      const cage = await updateReturning(this.cages, { id, ...ifMatch }, changes);
+      if (cage === undefined) throw preconditionFailed((await this.read(id)).version);
       return toCage(cage);
     } catch (error) {
-      throw await toConstraintError(error, this.cages, patch);
+      throw await toConstraintError(error, this.cages, changes);
     }
+  }
+
+  async delete(id: number, ifMatch: VersionCriteria): Promise<void> {
+    const cage = await deleteReturning(this.cages, { id, ...ifMatch });
+    if (cage === undefined) throw preconditionFailed((await this.read(id)).version);
   }
 }
 
@@ -141,18 +193,57 @@ class CagesController {
 
   @Post()
   @ApiOperation({ operationId: 'createCage', summary: 'Create a cage' })
-  createCage(@Body() cage: NewCage): Promise<Cage> {
+  @ReturnsEtag()
+  createCage(@Body() cage: NewCage): Promise<Versioned<Cage>> {
     return this.cages.create(cage);
+  }
+
+  @Get(':cageId')
+  @ApiOperation({ operationId: 'getCage', summary: 'Get a cage' })
+  @ApiOkResponse({ type: Cage, description: 'The cage.' })
+  @ReturnsEtag()
+  getCage(@IdParam('cageId') id: number): Promise<Versioned<Cage>> {
+    return this.cages.read(id);
   }
 
   @Patch(':cageId')
   @ApiOperation({ operationId: 'updateCage', summary: 'Update a cage' })
-  updateCage(@IdParam('cageId') id: number, @Body() patch: CagePatch): Promise<Cage> {
-    return this.cages.update(id, patch);
+  @ApiOkResponse({ type: Cage, description: 'The updated cage.' })
+  @ReturnsEtag()
+  updateCage(
+    @IdParam('cageId') id: number,
+    @IfMatch() ifMatch: VersionCriteria,
+    @Body() patch: CagePatch,
+  ): Promise<Versioned<Cage>> {
+    return this.cages.update(id, patch, ifMatch);
+  }
+
+  @Put(':cageId')
+  @ApiOperation({ operationId: 'replaceCage', summary: 'Replace a cage' })
+  @ApiOkResponse({ type: Cage, description: 'The replaced cage.' })
+  async replaceCage(
+    @IdParam('cageId') id: number,
+    @IfMatch({ required: true }) ifMatch: VersionCriteria,
+    @Body() cage: NewCage,
+  ): Promise<Cage> {
+    const { label, room, shelfPosition, categoryId = null } = cage;
+    const row = { label, room, shelfPosition, categoryId };
+    return (await this.cages.update(id, row, ifMatch)).body;
+  }
+
+  @Delete(':cageId')
+  @HttpCode(204)
+  @ApiOperation({ operationId: 'deleteCage', summary: 'Delete a cage' })
+  @ApiNoContentResponse({ description: 'The cage was deleted.' })
+  deleteCage(
+    @IdParam('cageId') id: number,
+    @IfMatch({ required: true }) ifMatch: VersionCriteria,
+  ): Promise<void> {
+    return this.cages.delete(id, ifMatch);
   }
 }
 
-/** A feature for `startApp` whose table has unique constraints and a reference. */
+/** A feature for `startApp` whose table has unique constraints, a reference and a version. */
 @Feature({
   tag: { name: 'cages', description: 'Cages.' },
   entities: [CageEntity],

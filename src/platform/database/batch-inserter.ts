@@ -9,12 +9,16 @@ import { StatementParameters } from './row-mapping.js';
 const MAX_BATCH_SIZE = 500;
 
 /**
- * The values of a new row: every property but the generated id. A property that may be null may be
- * omitted.
+ * The values of a new row: every property but those that the database assigns, the id and the version.
+ * A property that may be null may be omitted.
  */
 export type InsertRow<Entity> = {
   [
-    Name in keyof Entity as Name extends 'id' ? never : null extends Entity[Name] ? never : Name
+    Name in keyof Entity as Name extends 'id' | 'version'
+      ? never
+      : null extends Entity[Name]
+        ? never
+        : Name
   ]: Entity[Name];
 } & { [Name in keyof Entity as null extends Entity[Name] ? Name : never]?: Entity[Name] };
 
@@ -62,8 +66,8 @@ export class BatchInserter<Entity extends ObjectLiteral> {
 
   /** Inserts all rows or none: one statement is one transaction. */
   private async insertRows(batch: readonly InsertRow<Entity>[]): Promise<Entity[]> {
-    const { columns, tableName } = this.repository.metadata;
-    const inserted = columns.filter(({ isGenerated }) => !isGenerated);
+    const { columns, tableName, versionColumn } = this.repository.metadata;
+    const inserted = columns.filter(({ isGenerated, isVersion }) => !isGenerated && !isVersion);
     const parameters = new StatementParameters(this.repository);
     const tuples = batch.map((row: ObjectLiteral) => {
       const placeholders = inserted.map((column) =>
@@ -81,6 +85,7 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     const ids = rows.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
     return batch.map((row: ObjectLiteral, index) => {
       const stored: Record<string, unknown> = { id: ids[index]! };
+      if (versionColumn !== undefined) stored['version'] = 1;
       for (const { propertyName } of inserted) stored[propertyName] = row[propertyName] ?? null;
       return stored as Entity;
     });

@@ -5,6 +5,7 @@ import {
   type QueryRunner,
   type TableColumnOptions,
   type ValueTransformer,
+  VersionColumn as TypeOrmVersionColumn,
 } from 'typeorm';
 
 /** Converts a bigint, which PostgreSQL's driver returns as a string, to a number of up to 53 bits. */
@@ -43,6 +44,24 @@ export function idColumn({ dataSource }: QueryRunner, constraintName: string): T
     generationStrategy: 'increment',
   };
 }
+
+/**
+ * Declares the version of a row, which clients see as its ETag: 1 for a new row, incremented by each
+ * `updateReturning` and by TypeORM's own updates. The property must be named `version`.
+ * {@link versionColumn} is its column in a migration.
+ *
+ * @throws {TypeError} if the property has another name
+ */
+export function VersionColumn(): PropertyDecorator {
+  return (target, property) => {
+    if (property !== 'version')
+      throw new TypeError(`The version column ${String(property)} must be named version`);
+    TypeOrmVersionColumn({ type: 'integer', default: 1 })(target, property);
+  };
+}
+
+/** The version column of a migration. */
+export const versionColumn: TableColumnOptions = { name: 'version', type: 'integer', default: 1 };
 
 /** Whether a database is PostgreSQL; otherwise it is SQLite. */
 export function isPostgres({ options }: Pick<DataSource, 'options'>): boolean {

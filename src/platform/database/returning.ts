@@ -9,13 +9,17 @@ export type Criteria<Entity> = {
   readonly [Name in keyof Entity]?: NonNullable<Entity[Name]> | readonly Entity[Name][];
 };
 
+/** The new values of a row. Undefined leaves a property unchanged. */
+export type Changes<Entity> = {
+  readonly [Name in Exclude<keyof Entity, 'id' | 'version'>]?: Entity[Name] | undefined;
+};
+
 /**
  * Updates the row that meets the criteria and returns it as this statement has stored it. An UPDATE
  * followed by a SELECT could return the values of another request.
  *
  * @param criteria usually the id; at least one property
- * @param changes the new values by property; undefined leaves a property unchanged. Without any change
- *   the row is only read.
+ * @param changes without any, the row is only read, and its version stays the same
  * @returns undefined if no row meets the criteria
  * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
  * @throws {DatabaseUnavailableError}
@@ -23,7 +27,7 @@ export type Criteria<Entity> = {
 export async function updateReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   criteria: Criteria<Entity>,
-  changes: { readonly [Name in keyof Entity]?: Entity[Name] | undefined },
+  changes: Changes<Entity>,
 ): Promise<Entity | undefined> {
   const { metadata } = repository;
   const parameters = new StatementParameters(repository);
@@ -32,6 +36,8 @@ export async function updateReturning<Entity extends ObjectLiteral>(
     const column = getColumn(repository, property);
     return [`"${column.databaseName}" = ${parameters.add(value, column)}`];
   });
+  if (assignments.length > 0 && metadata.versionColumn !== undefined)
+    assignments.push('"version" = "version" + 1');
   const where = toCondition(repository, criteria, parameters);
   const sql =
     assignments.length === 0

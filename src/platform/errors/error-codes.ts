@@ -33,9 +33,14 @@ export const ERROR_CODES = {
   },
   ALREADY_EXISTS: {
     status: 409,
-    description: 'another resource has the same values of unique properties; the message names them',
+    description:
+      'another resource has the same values of unique properties; the message names them',
   },
   GONE: { status: 410, description: 'the sunset date of the operation has passed' },
+  PRECONDITION_FAILED: {
+    status: 412,
+    description: 'the resource has changed since the client read the version that `If-Match` names',
+  },
   PAYLOAD_TOO_LARGE: { status: 413, description: 'the body exceeds the size limit' },
   UNSUPPORTED_MEDIA_TYPE: {
     status: 415,
@@ -44,6 +49,10 @@ export const ERROR_CODES = {
   EXPECTATION_FAILED: {
     status: 417,
     description: 'the `Expect` header is something other than `100-continue`',
+  },
+  PRECONDITION_REQUIRED: {
+    status: 428,
+    description: 'the operation requires `If-Match` with the ETag of the resource',
   },
   TOO_MANY_REQUESTS: {
     status: 429,

@@ -4,6 +4,8 @@ import type { Config } from '../config/config.js';
 import { ERROR_CODES } from '../errors/error-codes.js';
 import { ApiError } from '../errors/api-error.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
+import { toVersionEtag } from '../http/responses/etag.js';
+import { RETURNS_ETAG } from '../http/responses/versioned.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 type SchemaOrReference = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
@@ -62,6 +64,7 @@ export function createDocument(
     for (const operation of [get, put, post, remove, patch]) {
       if (operation === undefined) continue;
       appendLifecycleNotes(operation);
+      describeEtag(operation, operation === get);
       disallowAdditionalProperties(operation, document);
     }
   }
@@ -123,6 +126,27 @@ function appendLifecycleNotes(operation: Operation): void {
   if (sunset !== undefined) notes.push(`**Sunset** on ${sunset}: from then on it returns 410.`);
   if (stability !== undefined) notes.push(`**Stability: ${stability}.** It may still change.`);
   operation.description = notes.filter(Boolean).join('\n\n');
+}
+
+/** Describes what `@ReturnsEtag` declares: the header, and for GET the conditional request. */
+function describeEtag(operation: Operation & { [RETURNS_ETAG]?: true }, isGet: boolean): void {
+  if (operation[RETURNS_ETAG] === undefined) return;
+  delete operation[RETURNS_ETAG];
+  const schema = { type: 'string', maxLength: 100, example: toVersionEtag(1) } as const;
+  for (const [status, response] of Object.entries(operation.responses)) {
+    if (!status.startsWith('2') || response === undefined || '$ref' in response) continue;
+    const description = 'Identifies this version of the resource.';
+    response.headers = { ...response.headers, ETag: { description, schema } };
+  }
+  if (!isGet) return;
+  const description = 'The ETag of the version that the client has.';
+  operation.parameters = [
+    ...(operation.parameters ?? []),
+    { name: 'If-None-Match', in: 'header', required: false, description, schema },
+  ];
+  operation.responses['304'] = {
+    description: 'Not modified: the resource still matches If-None-Match.',
+  };
 }
 
 /** Closes the schemas of a request body, at every depth, as the validation rejects unknown properties. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
+import { matchesEtag } from './etag.js';
 
 const compress = promisify(gzip);
 
@@ -64,15 +65,4 @@ function send(
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
   response.setHeader('Content-Length', body.length);
   response.end(body);
-}
-
-/** Evaluates If-None-Match (RFC 9110, section 13.1.2): a list of ETags, compared weakly, or `*`. */
-function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false;
-  return (
-    ifNoneMatch === etag ||
-    ifNoneMatch
-      .split(',')
-      .some((item) => item.trim() === '*' || item.trim().replace(/^W\//, '') === etag)
-  );
 }

@@ -1,0 +1,187 @@
+import type { OpenAPIObject } from '@nestjs/swagger';
+import type { Test } from 'supertest';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { startApp, type TestApp } from './support/app.js';
+import { type Cage, CagesModule } from './support/cages.module.js';
+import { matchers } from './support/matchers.js';
+
+expect.extend(matchers);
+
+const MISSING_ID = Number.MAX_SAFE_INTEGER;
+const ORIGIN = 'https://shop.example';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({
+    features: [CategoriesModule, CagesModule],
+    config: { corsOrigins: [ORIGIN] },
+  });
+});
+afterAll(() => app.stop());
+
+type Method = 'get' | 'head' | 'post' | 'put' | 'patch' | 'delete';
+
+function send(method: Method, id: number | '', headers: object = {}, body?: object): Test {
+  const request = app.http()[method](`/v1/cages/${id}`.replace(/\/$/, ''));
+  return request
+    .auth(app.key, { type: 'bearer' })
+    .set(headers as Record<string, string>)
+    .send(body);
+}
+
+let count = 0;
+const newCage = (): Omit<Cage, 'id'> => ({
+  label: `label ${++count}`,
+  room: 'attic',
+  shelfPosition: count,
+});
+
+async function createCage(): Promise<Cage> {
+  const response = await send('post', '', {}, newCage());
+  expect([response.status, response.headers['etag']]).toEqual([201, '"1"']);
+  return response.body as Cage;
+}
+
+describe('GET of a resource with a version', () => {
+  it('has a strong ETag that each update changes', async () => {
+    const { id, ...cage } = await createCage();
+    const response = await send('get', id);
+    expect([response.status, response.body]).toEqual([200, { id, ...cage }]);
+    expect(response.headers).toMatchObject({ etag: '"1"', 'cache-control': 'private, no-cache' });
+    const updated = await send('patch', id, {}, { room: 'cellar' });
+    expect([updated.status, updated.headers['etag']]).toEqual([200, '"2"']);
+    expect(updated.headers['cache-control']).toBe('no-store');
+    expect((await send('head', id)).headers['etag']).toBe('"2"');
+    const unchanged = await send('patch', id, {}, {});
+    expect([unchanged.status, unchanged.headers['etag']]).toEqual([200, '"2"']);
+  });
+
+  it.each(['"1"', 'W/"1"', '"7", "1"', '*'])('returns 304 for If-None-Match: %s', async (etags) => {
+    const { id } = await createCage();
+    for (const method of ['get', 'head'] as const) {
+      const response = await send(method, id, { 'If-None-Match': etags });
+      expect([response.status, response.text ?? '']).toEqual([304, '']);
+      expect(response.headers['etag']).toBe('"1"');
+    }
+  });
+
+  it.each(['"2"', '1', '"other"'])('returns 200 for If-None-Match: %s', async (etags) => {
+    const { id } = await createCage();
+    expect((await send('get', id, { 'If-None-Match': etags })).status).toBe(200);
+  });
+});
+
+describe('If-Match', () => {
+  const changes: [Method, () => object | undefined][] = [
+    ['put', newCage],
+    ['patch', () => ({ room: 'cellar' })],
+    ['delete', () => undefined],
+  ];
+
+  describe.each(changes)('of a %s request', (method, createBody) => {
+    it.each(['"1"', '*', '"7", "1"', ' W/"7" , "1"'])('accepts %s', async (etags) => {
+      const { id } = await createCage();
+      const response = await send(method, id, { 'If-Match': etags }, createBody());
+      expect(response.status).toBe(method === 'delete' ? 204 : 200);
+    });
+
+    it.each(['"2"', 'W/"1"', '"01"', '1', '""', '"1', '"9007199254740993"', '"1e0"', 'W/*'])(
+      'rejects %s with 412 and changes nothing',
+      async (etags) => {
+        const cage = await createCage();
+        const response = await send(method, cage.id, { 'If-Match': etags }, createBody());
+        expect(response).toBeError(
+          'PRECONDITION_FAILED',
+          'The resource has changed: its ETag is now "1".',
+        );
+        const { body, headers } = await send('get', cage.id);
+        expect([body, headers['etag']]).toEqual([cage, '"1"']);
+      },
+    );
+
+    it('returns 404 for an unknown id', async () => {
+      for (const etags of ['"1"', '*'])
+        expect(await send(method, MISSING_ID, { 'If-Match': etags }, createBody())).toBeError(
+          'NOT_FOUND',
+        );
+    });
+  });
+
+  it('rejects a patch without changes with 412 if the ETag is another', async () => {
+    const { id } = await createCage();
+    expect(await send('patch', id, { 'If-Match': '"2"' }, {})).toBeError('PRECONDITION_FAILED');
+    expect((await send('patch', id, { 'If-Match': '"1"' }, {})).status).toBe(200);
+  });
+
+  it('is required with 428 by an operation that declares it', async () => {
+    const { id } = await createCage();
+    expect(await send('delete', id)).toBeError('PRECONDITION_REQUIRED');
+    expect(await send('put', id, {}, newCage())).toBeError('PRECONDITION_REQUIRED');
+    expect((await send('patch', id, {}, { room: 'cellar' })).status).toBe(200);
+  });
+
+  it('lets exactly one of 50 concurrent requests change the resource', async () => {
+    const { id } = await createCage();
+    for (const version of [1, 2, 3]) {
+      const headers = { 'If-Match': `"${version}"` };
+      const responses = await Promise.all(
+        Array.from({ length: 50 }, (_, index) =>
+          send('patch', id, headers, { room: `room ${index}` }),
+        ),
+      );
+      const statuses = responses.map(({ status }) => status).toSorted((a, b) => a - b);
+      expect(statuses).toEqual([200, ...Array.from({ length: 49 }, () => 412)]);
+      const winner = responses.find(({ status }) => status === 200)!;
+      expect(winner.headers['etag']).toBe(`"${version + 1}"`);
+      expect((await send('get', id)).body).toEqual(winner.body);
+    }
+  });
+
+  it('counts each of several concurrent updates without it', async () => {
+    const { id } = await createCage();
+    const responses = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => send('patch', id, {}, { room: `room ${index}` })),
+    );
+    expect(new Set(responses.map(({ headers }) => headers['etag'])).size).toBe(20);
+    expect((await send('get', id)).headers['etag']).toBe('"21"');
+  });
+});
+
+describe('CORS', () => {
+  it('allows If-Match and exposes ETag', async () => {
+    const preflight = await app.http().options('/v1/cages/1').set({
+      Origin: ORIGIN,
+      'Access-Control-Request-Method': 'PATCH',
+      'Access-Control-Request-Headers': 'if-match',
+    });
+    expect(preflight.headers['access-control-allow-headers']).toMatch(/\bIf-Match\b/);
+    const response = await send('get', MISSING_ID, { Origin: ORIGIN });
+    expect(response.headers['access-control-expose-headers']).toMatch(/\bETag\b/);
+  });
+});
+
+const header = (name: string, required = false): object =>
+  expect.objectContaining({ name, in: 'header', required }) as object;
+
+describe('the OpenAPI document', () => {
+  it('declares the headers and the responses', async () => {
+    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const { get, patch, put, delete: remove } = paths['/cages/{cageId}']!;
+    const etag = { headers: { ETag: { schema: { type: 'string' } } } };
+    expect(get).toMatchObject({
+      parameters: expect.arrayContaining([header('If-None-Match')]) as object,
+      responses: { 200: etag, 304: {} },
+    });
+    expect(patch).toMatchObject({
+      parameters: expect.arrayContaining([header('If-Match')]) as object,
+      responses: { 200: etag, 412: {} },
+    });
+    expect(patch!.responses).not.toHaveProperty('428');
+    for (const operation of [put, remove])
+      expect(operation).toMatchObject({
+        parameters: expect.arrayContaining([header('If-Match', true)]) as object,
+        responses: { 412: {}, 428: {} },
+      });
+    expect(JSON.stringify(paths)).not.toContain('x-returns-etag');
+  });
+});
