@@ -1,8 +1,6 @@
 import { Body, Controller, Get, HttpCode, Injectable, Patch, Post } from '@nestjs/common';
-import { ApiOperation, ApiProperty, ApiTags, OmitType } from '@nestjs/swagger';
+import { ApiOperation, ApiTags, OmitType } from '@nestjs/swagger';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Type } from 'class-transformer';
-import { IsOptional, ValidateNested } from 'class-validator';
 import {
   Column,
   Entity,
@@ -28,12 +26,14 @@ import { Feature } from '../../src/platform/feature.decorator.js';
 import { MergePatch } from '../../src/platform/http/body/merge-patch.js';
 import { IdParam } from '../../src/platform/http/validation/id-param.decorator.js';
 import {
+  ArrayProperty,
   BooleanProperty,
   DateTimeProperty,
   EnumProperty,
   IdProperty,
   IntegerProperty,
   NumberProperty,
+  ObjectProperty,
   StringProperty,
 } from '../../src/platform/http/validation/property.decorators.js';
 
@@ -186,15 +186,15 @@ class Label {
 }
 
 class Box {
-  @ValidateNested()
-  @Type(() => Label)
-  @ApiProperty({ type: Label })
+  @ObjectProperty(() => Label, { description: 'Label on the lid.' })
   label!: Label;
 
-  @IsOptional()
-  @ValidateNested({ each: true })
-  @Type(() => Label)
-  @ApiProperty({ type: [Label], required: false })
+  @ArrayProperty({
+    items: ObjectProperty(() => Label),
+    maxItems: 10,
+    optional: true,
+    description: 'Labels on the sides.',
+  })
   more?: Label[];
 }
 

@@ -163,11 +163,15 @@ function disallowAdditionalProperties(
         : reference;
     if (schema === undefined || '$ref' in schema || closed.has(schema)) return;
     closed.add(schema);
+    // A map has no properties, but the schema of its values.
     if (schema.properties !== undefined) schema.additionalProperties ??= false;
     Object.values(schema.properties ?? {}).forEach(close);
     // Several closed schemas would reject each other's properties.
     if (schema.allOf?.length === 1) close(schema.allOf[0]);
+    schema.anyOf?.forEach(close);
+    schema.oneOf?.forEach(close);
     close(schema.items);
+    if (typeof schema.additionalProperties === 'object') close(schema.additionalProperties);
   };
   for (const { schema } of Object.values(requestBody.content)) close(schema);
 }

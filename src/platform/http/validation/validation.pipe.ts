@@ -2,6 +2,7 @@ import { type ArgumentMetadata, Injectable, type Type, ValidationPipe } from '@n
 import { plainToInstance } from 'class-transformer';
 import { validate, type ValidationError, type ValidatorOptions } from 'class-validator';
 import { ApiError } from '../../errors/api-error.js';
+import { READ_ONLY } from './property.js';
 
 const VALIDATOR_OPTIONS: ValidatorOptions = {
   whitelist: true,
@@ -9,6 +10,9 @@ const VALIDATOR_OPTIONS: ValidatorOptions = {
   stopAtFirstError: true,
   forbidUnknownValues: false,
 };
+
+/** The constraints that an unknown property violates, and one that is only in responses. */
+const UNKNOWN: ReadonlySet<string> = new Set(['whitelistValidation', READ_ONLY]);
 
 /**
  * Nest's validation pipe, which accepts only the properties that a DTO declares, at every depth.
@@ -77,7 +81,7 @@ function flattenErrors(
   return [
     ...Object.entries(constraints).map(([name, message]) =>
       // Other messages start with the name of the property.
-      name === 'whitelistValidation' ? shouldNotExist(path) : joinPath({}, parentPath, message),
+      UNKNOWN.has(name) ? shouldNotExist(path) : joinPath({}, parentPath, message),
     ),
     ...children.flatMap((child) => flattenErrors(child, value, path)),
   ];
