@@ -25,6 +25,8 @@ afterAll(() => app.stop());
 const send = (method: 'get' | 'post' | 'patch', path = ''): Test =>
   app.http()[method](`/v1/kits${path}`).auth(app.key, { type: 'bearer' });
 const create = (body: unknown): Test => sendText('post', JSON.stringify(body));
+const patch = (body: unknown): Test => sendText('patch', JSON.stringify(body));
+const merge = (body: object): Test => send('patch', '/merged').send(body);
 const sendText = (method: 'post' | 'patch', body: string): Test =>
   send(method).type('json').send(body);
 
@@ -164,7 +166,7 @@ describe('property decorators', () => {
         [`{"tags":[[${inner}]]}`, 'tags[0][0].'],
         [`{"parts":{"${name}":1}}`, 'parts.'],
       ] as const) {
-        for (const method of ['post'] as const)
+        for (const method of ['post', 'patch'] as const)
           expect(await sendText(method, body)).toBeError(
             'VALIDATION_FAILED',
             `property ${path}${name} should not exist.`,
@@ -208,12 +210,56 @@ describe('a default', () => {
       labels: [],
     });
   });
+
+  it('is not used for an absent property of a JSON merge patch', async () => {
+    expect(getBody(await patch({}))).toEqual({});
+    expect(getBody(await patch({ category: { id: 1 } }))).toEqual({ category: { id: 1 } });
+  });
 });
 
 describe('a write-only property', () => {
   it('is accepted, and not in the response', async () => {
     const response = await send('post', '/stored').send({ secret: 'x', category: RED });
     expect(getBody(response)).toEqual({ ...DEFAULTS, id: 1, category: RED });
+  });
+});
+
+describe('a JSON merge patch', () => {
+  it('accepts parts of nested objects, and null for what can be removed', async () => {
+    for (const body of [
+      { otherTags: null },
+      { otherTags: [RED] },
+      { category: null, tags: null, photoUrls: null, parts: null, orderKey: null, status: null },
+      { category: { id: null, codes: null, parent: { parent: null } }, parts: { red: null } },
+      { tags: [RED], parts: { red: 1 } },
+    ])
+      expect(getBody(await patch(body))).toEqual(body);
+  });
+
+  it.each<[object, string]>([
+    [{ id: 1 }, 'property id should not exist'],
+    [{ count: null }, 'count must be an integer from -2147483648 to 2147483647'],
+    [{ category: { name: null } }, 'category.name must be a string'],
+    [{ category: { desc: 1 } }, 'property category.desc should not exist'],
+    [{ category: { parent: { x: 1 } } }, 'property category.parent.x should not exist'],
+    [{ category: [] }, 'category must be an object'],
+    [{ tags: [{}] }, 'tags[0].name is missing'],
+    [{ tags: [null] }, 'tags[0] must be an object'],
+    [{ tags: [[]] }, 'tags[0] must be an object'],
+    [{ parts: { red: '1' } }, 'parts.red must be an integer from -2147483648 to 2147483647'],
+  ])('rejects %j', async (body, message) => {
+    expect(await patch(body)).toBeError('VALIDATION_FAILED', `${message}.`);
+  });
+
+  it('is applied to nested objects and maps, and the result is validated', async () => {
+    expect(getBody(await merge({ parts: { red: null, green: 3 }, status: null }))).toEqual({
+      ...DEFAULTS,
+      parts: { blue: 2, green: 3 },
+    });
+    expect(await merge({ category: { id: 1 } })).toBeError(
+      'VALIDATION_FAILED',
+      'category.name is missing.',
+    );
   });
 });
 
@@ -266,8 +312,39 @@ describe('the OpenAPI document', () => {
     });
   });
 
+  it('contains the schema of a JSON merge patch, in which null is valid if it removes a property', () => {
+    const patchOrNull = {
+      anyOf: [reference('TagMergePatch'), { type: 'object', nullable: true, enum: [null] }],
+    };
+    expect(getSchema('KitPatch')).toMatchObject({
+      additionalProperties: false,
+      properties: {
+        category: patchOrNull,
+        tags: { type: 'array', items: reference('Tag'), nullable: true },
+        otherTags: { type: 'array', items: reference('Tag'), nullable: true },
+        parts: {
+          type: 'object',
+          nullable: true,
+          additionalProperties: { type: 'integer', nullable: true },
+        },
+        sizes: {
+          additionalProperties: { enum: ['small', 'large', null], nullable: true },
+        },
+        status: { type: 'string', nullable: true, enum: ['available', 'sold', null] },
+        count: { type: 'integer' },
+      },
+    });
+    for (const name of ['KitPatch', 'TagMergePatch']) {
+      expect(getSchema(name)).not.toHaveProperty('required');
+      expect(JSON.stringify(getSchema(name))).not.toContain('"default"');
+    }
+    expect(getSchema('KitPatch')).not.toHaveProperty('properties.id');
+    expect(getSchema('KitPatch')).not.toHaveProperty('properties.count.nullable');
+    expect(getSchema('TagMergePatch')).toHaveProperty('properties.parent.anyOf', patchOrNull.anyOf);
+  });
+
   it('closes the schemas of request bodies at every depth, except maps', () => {
-    for (const name of ['NewKit', 'Tag'])
+    for (const name of ['NewKit', 'Tag', 'KitPatch', 'TagMergePatch'])
       expect([name, getSchema(name)]).toMatchObject([name, { additionalProperties: false }]);
   });
 });

@@ -3,6 +3,7 @@ import {
   ClassSerializerInterceptor,
   Controller,
   HttpCode,
+  Patch,
   Post,
   SerializeOptions,
   UseInterceptors,
@@ -11,6 +12,7 @@ import { ApiOkResponse, ApiOperation, ApiProperty, ApiTags } from '@nestjs/swagg
 import { Type } from 'class-transformer';
 import { IsOptional, ValidateNested } from 'class-validator';
 import { Feature } from '../../src/platform/feature.decorator.js';
+import { applyMergePatch, MergePatch } from '../../src/platform/http/body/merge-patch.js';
 import {
   ArrayProperty,
   DateProperty,
@@ -26,6 +28,7 @@ import {
   UriProperty,
   UuidProperty,
 } from '../../src/platform/http/validation/property.decorators.js';
+import { validateBody } from '../../src/platform/http/validation/validation.pipe.js';
 
 class Tag {
   @IntegerProperty({ format: 'int32', optional: true, example: 1, description: 'Number.' })
@@ -171,6 +174,16 @@ class NewKit {
   secret?: string;
 }
 
+class KitPatch extends MergePatch(NewKit, [
+  'category',
+  'tags',
+  'otherTags',
+  'photoUrls',
+  'parts',
+  'orderKey',
+  'status',
+]) {}
+
 @ApiTags('kits')
 @Controller('kits')
 class KitsController {
@@ -179,6 +192,18 @@ class KitsController {
   @ApiOperation({ operationId: 'createKit', summary: 'Returns the body' })
   createKit(@Body() kit: NewKit): object {
     return kit;
+  }
+
+  @Patch()
+  @ApiOperation({ operationId: 'updateKit', summary: 'Returns the body' })
+  updateKit(@Body() patch: KitPatch): object {
+    return patch;
+  }
+
+  @Patch('merged')
+  @ApiOperation({ operationId: 'mergeKit', summary: 'Returns an empty kit with the patch applied' })
+  mergeKit(@Body() patch: KitPatch): Promise<NewKit> {
+    return validateBody(NewKit, applyMergePatch({ parts: { red: 1, blue: 2 } }, patch));
   }
 
   @Post('stored')

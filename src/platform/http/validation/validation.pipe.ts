@@ -27,26 +27,39 @@ export class StrictValidationPipe extends ValidationPipe {
 
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     if (metadata.type !== 'body') return super.transform(value, metadata);
-    if (value === undefined) throw validationFailed(['request body is required']);
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      throw validationFailed(['the body must be a JSON object']);
-    }
-    // class-validator treats what every object inherits, such as `constructor`, as a known property.
-    const inherited = findInheritedNames(value);
-    if (inherited.length > 0) throw validationFailed(inherited.map(shouldNotExist));
-    return this.toValidate(metadata) ? this.toDto(value, metadata.metatype!) : value;
+    return validateBody(this.toValidate(metadata) ? metadata.metatype : undefined, value);
   }
+}
 
-  /**
-   * Does what Nest's pipe does with a body, without its checks for values that JSON cannot contain:
-   * 2.6 µs instead of 5.7.
-   */
-  private async toDto(value: object, dto: Type): Promise<object> {
-    const body: object = plainToInstance(dto, value);
-    const errors = await validate(body, VALIDATOR_OPTIONS);
-    if (errors.length > 0) throw toApiError(errors);
-    return body;
+/**
+ * Validates a body, or another JSON value such as the result of a JSON merge patch.
+ *
+ * @param dto the class that the value is converted to; if it is undefined, any object is valid
+ * @throws {ApiError} VALIDATION_FAILED with every problem, each with the path of its property
+ */
+export async function validateBody<Dto extends object>(
+  dto: Type<Dto> | undefined,
+  value: unknown,
+): Promise<Dto> {
+  if (value === undefined) throw validationFailed(['request body is required']);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw validationFailed(['the body must be a JSON object']);
   }
+  // class-validator treats what every object inherits, such as `constructor`, as a known property.
+  const inherited = findInheritedNames(value);
+  if (inherited.length > 0) throw validationFailed(inherited.map(shouldNotExist));
+  return dto === undefined ? (value as Dto) : toDto(dto, value);
+}
+
+/**
+ * Does what Nest's pipe does with a value, without its checks for values that JSON cannot contain:
+ * 2.6 µs instead of 5.7.
+ */
+async function toDto<Dto extends object>(dto: Type<Dto>, value: object): Promise<Dto> {
+  const instance = plainToInstance(dto, value);
+  const errors = await validate(instance, VALIDATOR_OPTIONS);
+  if (errors.length > 0) throw toApiError(errors);
+  return instance;
 }
 
 /** Returns the paths of all properties whose name is a property of every object. */
