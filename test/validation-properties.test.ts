@@ -263,6 +263,90 @@ describe('a JSON merge patch', () => {
   });
 });
 
+describe('a query', () => {
+  it('is converted from text', async () => {
+    const response = await send('get').query(
+      'status=sold&limit=5&minWeight=-1.5e1&inStock=false&tag=1&tag=2',
+    );
+    expect(getBody(response)).toEqual({
+      status: 'sold',
+      limit: 5,
+      minWeight: -15,
+      inStock: false,
+      tag: [1, 2],
+    });
+  });
+
+  it('may omit every optional parameter, and repeat an array once', async () => {
+    expect(getBody(await send('get'))).toEqual({ limit: 20 });
+    expect(getBody(await send('get').query('tag=7'))).toEqual({ limit: 20, tag: [7] });
+  });
+
+  it('may contain unknown parameters, which are ignored', async () => {
+    const query = 'x=1&constructor=1&__proto__=1&toString=1&hasOwnProperty=1&x[y]=1';
+    expect(getBody(await send('get').query(query))).toEqual({ limit: 20 });
+  });
+
+  it.each([
+    ['status=gone', 'status must be one of available, sold'],
+    ['limit=0', 'limit must be an integer from 1 to 100'],
+    ['limit=', 'limit must be an integer from 1 to 100'],
+    ['limit=1e1', 'limit must be an integer from 1 to 100'],
+    ['limit=0x10', 'limit must be an integer from 1 to 100'],
+    ['limit=1&limit=2', 'limit must be an integer from 1 to 100'],
+    ['minWeight=NaN', 'minWeight must be a number'],
+    ['minWeight=1e999', 'minWeight must be a number'],
+    ['inStock=1', 'inStock must be true or false'],
+    ['tag=1&tag=x', 'tag[1] must be an integer from 1 to 9007199254740991'],
+    ['tag=1,2', 'tag[0] must be an integer from 1 to 9007199254740991'],
+    ['tag=1&tag=2&tag=3&tag=4', 'tag must have at most 3 items'],
+  ])('is rejected with 400 if it is invalid: %s', async (query, message) => {
+    expect(await send('get').query(query)).toBeError('VALIDATION_FAILED', `${message}.`);
+  });
+
+  it('is in the OpenAPI document with its types', () => {
+    expect(document.paths['/kits']!.get!.parameters).toEqual([
+      {
+        name: 'status',
+        in: 'query',
+        required: false,
+        description: 'Status.',
+        schema: { type: 'string', enum: ['available', 'sold'], example: 'available' },
+      },
+      {
+        name: 'limit',
+        in: 'query',
+        required: false,
+        description: 'Limit.',
+        schema: {
+          type: 'integer',
+          format: 'int32',
+          minimum: 1,
+          maximum: 100,
+          default: 20,
+          example: 20,
+        },
+      },
+      expect.objectContaining({
+        name: 'minWeight',
+        schema: { type: 'number', format: 'double', example: 1.5 },
+      }),
+      expect.objectContaining({ name: 'inStock', schema: { type: 'boolean', example: true } }),
+      {
+        name: 'tag',
+        in: 'query',
+        required: false,
+        description: 'Tags.',
+        schema: {
+          type: 'array',
+          items: expect.objectContaining({ type: 'integer', minimum: 1 }),
+          maxItems: 3,
+        },
+      },
+    ]);
+  });
+});
+
 describe('the OpenAPI document', () => {
   it('contains the schema of a create request', () => {
     expect(getSchema('NewKit')).toMatchObject({

@@ -2,9 +2,11 @@ import {
   Body,
   ClassSerializerInterceptor,
   Controller,
+  Get,
   HttpCode,
   Patch,
   Post,
+  Query,
   SerializeOptions,
   UseInterceptors,
 } from '@nestjs/common';
@@ -15,6 +17,7 @@ import { Feature } from '../../src/platform/feature.decorator.js';
 import { applyMergePatch, MergePatch } from '../../src/platform/http/body/merge-patch.js';
 import {
   ArrayProperty,
+  BooleanProperty,
   DateProperty,
   DateTimeProperty,
   DecimalProperty,
@@ -184,9 +187,37 @@ class KitPatch extends MergePatch(NewKit, [
   'status',
 ]) {}
 
+class KitQuery {
+  @EnumProperty({ values: ['available', 'sold'], optional: true, description: 'Status.' })
+  status?: string;
+
+  @IntegerProperty({ minimum: 1, maximum: 100, default: 20, example: 20, description: 'Limit.' })
+  limit!: number;
+
+  @NumberProperty({ example: 1.5, optional: true, description: 'Minimum weight.' })
+  minWeight?: number;
+
+  @BooleanProperty({ optional: true, description: 'Only those in stock.' })
+  inStock?: boolean;
+
+  @ArrayProperty({
+    items: IdProperty({ description: 'Id of a tag.' }),
+    maxItems: 3,
+    optional: true,
+    description: 'Tags.',
+  })
+  tag?: number[];
+}
+
 @ApiTags('kits')
 @Controller('kits')
 class KitsController {
+  @Get()
+  @ApiOperation({ operationId: 'listKits', summary: 'Returns the query' })
+  listKits(@Query() query: KitQuery): KitQuery {
+    return query;
+  }
+
   @Post()
   @HttpCode(200)
   @ApiOperation({ operationId: 'createKit', summary: 'Returns the body' })

@@ -2,7 +2,7 @@ import { type ArgumentMetadata, Injectable, type Type, ValidationPipe } from '@n
 import { plainToInstance } from 'class-transformer';
 import { validate, type ValidationError, type ValidatorOptions } from 'class-validator';
 import { ApiError } from '../../errors/api-error.js';
-import { READ_ONLY } from './property.js';
+import { getDeclarations, READ_ONLY } from './property.js';
 
 const VALIDATOR_OPTIONS: ValidatorOptions = {
   whitelist: true,
@@ -15,7 +15,8 @@ const VALIDATOR_OPTIONS: ValidatorOptions = {
 const UNKNOWN: ReadonlySet<string> = new Set(['whitelistValidation', READ_ONLY]);
 
 /**
- * Nest's validation pipe, which accepts only the properties that a DTO declares, at every depth.
+ * Nest's validation pipe, which accepts only the properties that a DTO declares, at every depth. Of a
+ * query it passes only the parameters that the DTO declares, converted from text; others are ignored.
  *
  * @throws {ApiError} VALIDATION_FAILED with every problem, each with the path of its property
  */
@@ -26,8 +27,12 @@ export class StrictValidationPipe extends ValidationPipe {
   }
 
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
-    if (metadata.type !== 'body') return super.transform(value, metadata);
-    return validateBody(this.toValidate(metadata) ? metadata.metatype : undefined, value);
+    const { type, metatype } = metadata;
+    const dto = this.toValidate(metadata) ? metatype : undefined;
+    if (type === 'query' && dto !== undefined && metadata.data === undefined)
+      return toDto(dto, parseQuery(dto, value as Record<string, unknown>));
+    if (type !== 'body') return super.transform(value, metadata);
+    return validateBody(dto, value);
   }
 }
 
@@ -60,6 +65,17 @@ async function toDto<Dto extends object>(dto: Type<Dto>, value: object): Promise
   const errors = await validate(instance, VALIDATOR_OPTIONS);
   if (errors.length > 0) throw toApiError(errors);
   return instance;
+}
+
+/** Converts the parameters that a DTO declares from text. */
+function parseQuery(dto: Type, query: Record<string, unknown>): Record<string, unknown> {
+  const parameters: Record<string, unknown> = {};
+  for (const [name, { rules }] of getDeclarations(dto)) {
+    if (!Object.hasOwn(query, name)) continue;
+    const parameter = query[name];
+    parameters[name] = rules.parse === undefined ? parameter : rules.parse(parameter);
+  }
+  return parameters;
 }
 
 /** Returns the paths of all properties whose name is a property of every object. */
