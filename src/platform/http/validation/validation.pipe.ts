@@ -26,7 +26,7 @@ export class StrictValidationPipe extends ValidationPipe {
     super({ ...VALIDATOR_OPTIONS, transform: true, exceptionFactory: toApiError });
   }
 
-  override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
+  override transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     const { type, metatype } = metadata;
     const dto = this.toValidate(metadata) ? metatype : undefined;
     if (type === 'query' && dto !== undefined && metadata.data === undefined)
