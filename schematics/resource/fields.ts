@@ -1,6 +1,6 @@
 import { SchematicsException, strings } from '@angular-devkit/schematics';
 import pluralize from 'pluralize';
-import ts from 'typescript';
+import { isReservedWord } from './collisions.js';
 
 /** A field of a resource, with the code that the templates contain for it. */
 export interface Field {
@@ -54,6 +54,7 @@ interface FieldType {
 interface Definition {
   readonly name: string;
   readonly argument: string | undefined;
+  readonly optional: boolean;
   /** Creates an error about the field. */
   readonly invalidField: (violation: string) => SchematicsException;
   readonly enumType: string;
@@ -101,15 +102,16 @@ function parseField(definition: string, table: string, item: string): Field {
   if (createType === undefined) throw invalidField(`unknown type, expected one of ${FIELD_TYPES}`);
   const enumType = `${item}${strings.classify(name)}`;
   const valuesConstant = strings.underscore(pluralize.plural(enumType)).toUpperCase();
+  const optional = mark !== undefined;
   const type = createType({
     name,
     argument: argument?.trim(),
+    optional,
     invalidField,
     enumType,
     valuesConstant,
     table,
   });
-  const optional = mark !== undefined;
   const column = strings.underscore(name);
   for (const constraint of [`fk_${table}_${column}`, `ix_${table}_${column}`]) {
     if (constraint.length > MAX_IDENTIFIER_LENGTH)
@@ -217,7 +219,9 @@ const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
       invalid: '1',
     };
   },
-  enum: ({ argument, invalidField, enumType, valuesConstant }) => {
+  enum: ({ name, argument, invalidField, enumType, valuesConstant }) => {
+    // The type of the enum would be called as the body of an update, or as the entity.
+    if (name === 'patch' || name === 'entity') throw invalidField(`${name} is a reserved name`);
     const values = (argument ?? '').split(',').map((value) => value.trim());
     const isValid = (value: string): boolean =>
       /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(value) && value.length <= MAX_ENUM_VALUE_LENGTH;
@@ -239,8 +243,8 @@ const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
   },
   'date-time': (definition) => {
     rejectArgument(definition);
-    // The service has a variable for each date and time.
-    if (isReservedWord(definition.name))
+    // The service has a variable for each date and time, besides these.
+    if (isReservedWord(definition.name) || ['changes', 'rest', 'row'].includes(definition.name))
       throw definition.invalidField(`${definition.name} is a reserved name`);
     return {
       decorator: 'DateTimeProperty',
@@ -254,13 +258,15 @@ const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
       invalid: `'2026-02-30T12:00:00Z'`,
     };
   },
-  ref: ({ argument, invalidField, table }) => {
+  ref: ({ argument, invalidField, optional, table }) => {
     if (argument === undefined || !/^[a-z][a-z0-9-]*$/.test(argument))
       throw invalidField('expected the referenced resource, such as ref(categories)');
     const references = strings.underscore(argument);
-    // db:copy copies the rows of a table in id order, so a row could precede the one it references.
-    if (references === table)
-      throw invalidField('references to the same resource are not supported');
+    if (references === table && !optional) {
+      throw invalidField(
+        'a reference to the same resource must be optional, because the first row has nothing to reference',
+      );
+    }
     return {
       decorator: 'IdProperty',
       options: '',
@@ -301,10 +307,4 @@ function parseRange({ argument, invalidField }: Definition): [number, number] | 
     throw invalidField('expected integers min..max, such as (1..100)');
   }
   return limits;
-}
-
-/** Whether a name cannot be the name of a variable in a module. */
-function isReservedWord(name: string): boolean {
-  const token = ts.createScanner(ts.ScriptTarget.Latest, false, undefined, name).scan();
-  return token >= ts.SyntaxKind.FirstReservedWord && token <= ts.SyntaxKind.LastFutureReservedWord;
 }

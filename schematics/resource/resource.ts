@@ -1,7 +1,10 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import {
   apply,
   applyTemplates,
   chain,
+  forEach,
   mergeWith,
   move,
   type Rule,
@@ -11,11 +14,18 @@ import {
   url,
 } from '@angular-devkit/schematics';
 import pluralize from 'pluralize';
-import { format, type Options as PrettierOptions } from 'prettier';
+import { aliasImports, findCollisions, renameVariables } from './collisions.js';
 import { parseFields } from './fields.js';
+import {
+  FEATURES_PATH,
+  getRecordPath,
+  readFile,
+  type Record as GenerationRecord,
+} from './record.js';
 import {
   addElement,
   addImport,
+  formatSource,
   organizeImports,
   parseControllers,
   type ParsedOperation,
@@ -78,10 +88,13 @@ type Names = ReturnType<typeof createNames>;
  */
 export function resource(options: Options): Rule {
   return (tree) => {
-    const names = createNames(options);
+    const templates = readTemplates();
+    const names = renameVariables(createNames(options), templates);
     const has = parseOperations(options.operations);
     const fields = parseFields(options.fields, names.table, names.Item);
-    for (const { name, references } of fields) checkReference(tree, name, references);
+    for (const { name, references } of fields) {
+      if (references !== names.table) checkReference(tree, name, references);
+    }
     const timestamp = nextTimestamp(tree);
     const { folderPath, name, itemName } = names;
     const isNewFolder = !tree.exists(names.modulePath);
@@ -95,6 +108,9 @@ export function resource(options: Options): Rule {
     ];
     const existing = createdFiles.find((path) => tree.exists(path));
     if (existing !== undefined) throw alreadyExists(existing);
+    checkNames(tree, names, templates);
+    checkRoutes(tree, names, has);
+    const before = tree.branch();
     const stubs = replaceStubs(tree, names, has);
     createdFiles.push(`${folderPath}/${name}${CONTROLLER}`);
     const references = fields.filter((field) => field.references !== undefined);
@@ -121,6 +137,10 @@ export function resource(options: Options): Rule {
     return chain([
       mergeWith(
         apply(url(TEMPLATES), [
+          forEach(({ path, content }) => ({
+            path,
+            content: Buffer.from(aliasImports(content.toString(), names)),
+          })),
           applyTemplates(values),
           (files) => moveTemplates(files, names, isNewFolder),
           move('/'),
@@ -132,6 +152,7 @@ export function resource(options: Options): Rule {
         removeStubWorkflows(target, names, has);
       },
       (target) => formatFiles(target, createdFiles),
+      (target) => writeRecord(before, target, names),
     ]);
   };
 }
@@ -169,13 +190,23 @@ function createNames({ name: path, singular }: Options) {
     noun,
     Noun: strings.capitalize(noun),
     nouns: name.replaceAll('-', ' '),
-    nounWithArticle: `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`,
+    nounWithArticle: `${getArticle(noun)} ${noun}`,
+    idParameter: `${strings.camelize(itemName)}Id`,
     item: strings.camelize(itemName),
     Item: strings.classify(itemName),
     items: strings.camelize(name),
     Items: strings.classify(name),
     Folder: strings.classify(folder),
   };
+}
+
+/** Returns "an" if a noun starts with a vowel sound, and "a" otherwise. */
+function getArticle(noun: string): string {
+  const hasVowelSound = /^(?:[aeiou]|hour|honou?r|honest|heir)/.test(noun);
+  // As in user, unit, utility, uranium, euro, ewe and one; but not in usher, unimportant or utter.
+  const hasConsonantSound =
+    /^(?:us[aeiu]|uni(?!n|m|de)|ut[ei]|ur[aeio]|u[bfk][aeiou]|eu|ew|one\b|once\b)/.test(noun);
+  return hasVowelSound && !hasConsonantSound ? 'an' : 'a';
 }
 
 function parseOperations(text: string): Operations {
@@ -210,6 +241,72 @@ function joinWords(words: readonly string[]): string {
 
 function alreadyExists(path: string): SchematicsException {
   return new SchematicsException(`${path.replace(/^\//, '')} already exists.`);
+}
+
+/** Returns the content of each template. */
+function readTemplates(): string[] {
+  const folder = join(import.meta.dirname, TEMPLATES);
+  return readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
+}
+
+/**
+ * @throws {SchematicsException} if the generated code needs a class of the resource for something else, or
+ *   another resource has a schema with the same name
+ */
+function checkNames(tree: Tree, names: Names, templates: readonly string[]): void {
+  const { name, Item } = names;
+  const [collision] = templates.flatMap((template) => findCollisions(template, names));
+  if (collision !== undefined) {
+    throw new SchematicsException(
+      `The name ${name} cannot be used: the generated code needs ${collision} for something else.`,
+    );
+  }
+  tree.getDir('/src').visit((path) => {
+    if (!path.endsWith('.dto.ts')) return;
+    const schema = [Item, `New${Item}`, `${Item}Patch`].find((candidate) =>
+      new RegExp(`class ${candidate}\\b`).test(tree.readText(path)),
+    );
+    if (schema !== undefined) {
+      throw new SchematicsException(
+        `The name ${name} cannot be used: ${path.slice(1)} already has a schema named ${schema}.`,
+      );
+    }
+  });
+}
+
+/**
+ * Checks that no generated route matches the same requests as a route of another folder, unless the
+ * `routeResolutionStrategy` of src/app.ts decides which one is used: of `pets/photos` and `pets/:petId` the
+ * first, wherever they are declared.
+ *
+ * @throws {SchematicsException} with the route and its file
+ */
+function checkRoutes(tree: Tree, { path: resourcePath, folderPath }: Names, has: Operations): void {
+  const routes = OPERATIONS.filter((operation) => has[operation]).map((operation) => ({
+    method: METHODS[operation],
+    path: getRoutePath(resourcePath, operation),
+  }));
+  tree.getDir('/src/modules').visit((file) => {
+    if (!file.endsWith(CONTROLLER)) return;
+    // Those of the same folder are replaced, or rejected, by replaceStubs.
+    for (const { operations } of parseControllers(tree.readText(file))) {
+      for (const existing of operations) {
+        if (existing.version !== '1') continue;
+        const conflict = routes.find(
+          (route) =>
+            route.method === existing.method &&
+            isAmbiguous(route.path, existing.path) &&
+            !(file.startsWith(`${folderPath}/`) && isSameRoute(route.path, existing.path)),
+        );
+        if (conflict !== undefined) {
+          throw new SchematicsException(
+            `${conflict.method} /v1/${conflict.path} would match the same requests as ` +
+              `/v1/${existing.path} in ${file.slice(1)}.`,
+          );
+        }
+      }
+    }
+  });
 }
 
 /** @throws {SchematicsException} if no entity has the table */
@@ -259,7 +356,7 @@ function replaceStubs(
   const lifecycle = { list: '', create: '', read: '', update: '', delete: '' };
   const generated = new Map<string, Operation>(
     OPERATIONS.filter((operation) => has[operation]).map((operation) => [
-      `${METHODS[operation]} ${resourcePath}${operation === 'list' || operation === 'create' ? '' : '/:'}`,
+      `v1 ${METHODS[operation]} ${getRoutePath(resourcePath, operation)}`,
       operation,
     ]),
   );
@@ -295,17 +392,39 @@ function replaceStubs(
   return { lifecycle, remainingMembers };
 }
 
-/** Returns the method and the path of an operation, with a bare colon for each parameter. */
-function getOperationKey({ method, path }: ParsedOperation): string {
-  return `${method} ${path.replaceAll(/:\w+/g, ':')}`;
+/** Returns the version, the method and the path of an operation, with `:id` for each parameter. */
+function getOperationKey({ method, path, version }: ParsedOperation): string {
+  return `v${version} ${method} ${path.replaceAll(/:\w+/g, ':id')}`;
+}
+
+/** Returns the path of a generated operation, with `:id` for its parameter. */
+function getRoutePath(resourcePath: string, operation: Operation): string {
+  return operation === 'list' || operation === 'create' ? resourcePath : `${resourcePath}/:id`;
+}
+
+const isSameRoute = (a: string, b: string): boolean =>
+  a.replaceAll(/:\w+/g, ':id') === b.replaceAll(/:\w+/g, ':id');
+
+const isParameter = (segment: string): boolean => /^[:*{]/.test(segment);
+
+const isMoreSpecific = (path: string[], other: string[]): boolean =>
+  path.some((segment, i) => !isParameter(segment) && isParameter(other[i]!));
+
+/** Returns whether some requests match two paths, neither of which is more specific than the other. */
+function isAmbiguous(a: string, b: string): boolean {
+  const [left, right] = [a.split('/'), b.split('/')];
+  if (left.length !== right.length) return false;
+  const overlap = left.every(
+    (segment, i) => segment === right[i] || isParameter(segment) || isParameter(right[i]!),
+  );
+  return overlap && isMoreSpecific(left, right) === isMoreSpecific(right, left);
 }
 
 /** Adds the module of a new folder to the features. */
 function registerFeature(tree: Tree, { folder, Folder }: Names): void {
-  const path = '/src/features.ts';
-  const features = addElement(tree.readText(path), 'FEATURES', `${Folder}Module`);
+  const features = addElement(tree.readText(FEATURES_PATH), 'FEATURES', `${Folder}Module`);
   tree.overwrite(
-    path,
+    FEATURES_PATH,
     addImport(features, `${Folder}Module`, `./modules/${folder}/${folder}.module.js`),
   );
 }
@@ -354,13 +473,26 @@ function removeStubWorkflows(tree: Tree, { folder, Item, Items }: Names, has: Op
   else tree.delete(path);
 }
 
+/** Records the changes, so that they can be undone. */
+function writeRecord(before: Tree, tree: Tree, { path, table, Folder }: Names): void {
+  const files = tree.actions.map(({ path: file }) => ({
+    path: file,
+    before: readFile(before, file),
+    after: readFile(tree, file),
+  }));
+  const record: GenerationRecord = { table, module: `${Folder}Module`, files };
+  const recordPath = getRecordPath(path);
+  // Left by files that were deleted by hand.
+  if (tree.exists(recordPath)) tree.delete(recordPath);
+  tree.create(recordPath, JSON.stringify(record));
+}
+
 /** Removes the unused imports of the templates, and formats all changed files. */
 async function formatFiles(tree: Tree, createdFiles: readonly string[]): Promise<void> {
-  const options = JSON.parse(tree.readText('/.prettierrc.json')) as PrettierOptions;
   for (const { kind, path } of tree.actions) {
     if (kind === 'd' || !path.endsWith('.ts')) continue;
     const text = tree.readText(path);
     const organized = createdFiles.includes(path) ? organizeImports(text) : text;
-    tree.overwrite(path, await format(organized, { ...options, parser: 'typescript' }));
+    tree.overwrite(path, await formatSource(tree, organized));
   }
 }

@@ -1,11 +1,15 @@
 /** Reads and edits TypeScript sources. */
-import ts from 'typescript';
+import type { Tree } from '@angular-devkit/schematics';
+import { format, type Options as PrettierOptions } from 'prettier';
+// With an import in the syntax of ES modules, Node would scan the compiler for its exports for a second.
+import ts = require('typescript');
 
 /** An operation of a controller. */
 export interface ParsedOperation {
   readonly method: string;
   /** Without the version, as in `pets/:petId`. */
   readonly path: string;
+  readonly version: string;
   /** The operation returns 501. */
   readonly isStub: boolean;
   /** Its `@Deprecated` and `@Stability` decorators. */
@@ -42,8 +46,9 @@ export function parseControllers(text: string): ParsedController[] {
   return parse(text)
     .statements.filter((statement) => ts.isClassDeclaration(statement))
     .flatMap((declaration) => {
-      const base = getDecoratorArgument(declaration, 'Controller');
-      if (base === undefined) return [];
+      const controller = getDecoratorCall(declaration, 'Controller');
+      if (controller === undefined) return [];
+      const { path: base = '', version = '1' } = getControllerOptions(controller);
       const operations = declaration.members.flatMap((member): ParsedOperation[] => {
         if (!ts.isMethodDeclaration(member)) return [];
         const method = METHODS.find((name) => getDecoratorArgument(member, name) !== undefined);
@@ -53,6 +58,7 @@ export function parseControllers(text: string): ParsedController[] {
           {
             method: method.toUpperCase(),
             path,
+            version: getDecoratorArgument(member, 'Version') ?? version,
             isStub: member.body?.getText().includes(`ApiError('NOT_IMPLEMENTED'`) ?? false,
             lifecycle: getDecorators(member)
               .map((decorator) => decorator.getText())
@@ -72,10 +78,30 @@ function getDecorators(node: ts.Node): readonly ts.Decorator[] {
 }
 
 function getDecoratorCall(node: ts.Node, name: string): ts.CallExpression | undefined {
-  return getDecorators(node)
-    .map(({ expression }) => expression)
-    .filter((expression) => ts.isCallExpression(expression))
-    .find(({ expression }) => expression.getText() === name);
+  return (
+    getDecorators(node)
+      .map(({ expression }) => expression)
+      .filter((expression) => ts.isCallExpression(expression))
+      // A generated import may have a prefix; see collisions.ts.
+      .find(({ expression }) => expression.getText().replace(/^(Nest|Platform)/, '') === name)
+  );
+}
+
+/** Returns the strings in the argument of `@Controller`: a path, or an object with the path and the version. */
+function getControllerOptions({ arguments: [argument] }: ts.CallExpression): {
+  path?: string;
+  version?: string;
+} {
+  if (argument === undefined) return {};
+  if (ts.isStringLiteral(argument)) return { path: argument.text };
+  if (!ts.isObjectLiteralExpression(argument)) return {};
+  return Object.fromEntries(
+    argument.properties.flatMap((property) =>
+      ts.isPropertyAssignment(property) && ts.isStringLiteral(property.initializer)
+        ? [[property.name.getText(), property.initializer.text]]
+        : [],
+    ),
+  );
 }
 
 /** Returns the string passed to a decorator, or an empty one; undefined if the node lacks the decorator. */
@@ -112,12 +138,14 @@ export function addElement(text: string, name: string, element: string): string 
 
 /** Removes an element from an array; see {@link addElement}. */
 export function removeElement(text: string, name: string, element: string): string {
-  const array = findArray(text, name);
-  if (array === undefined) return text;
-  const remaining = array.elements
-    .map((existing) => existing.getText())
-    .filter((existing) => existing !== element);
-  return `${text.slice(0, array.getStart())}[${remaining.join(', ')}]${text.slice(array.end)}`;
+  const elements = findArray(text, name)?.elements ?? ts.factory.createNodeArray();
+  const index = elements.findIndex((existing) => existing.getText() === element);
+  const [node, previous, next] = [elements[index], elements[index - 1], elements[index + 1]];
+  if (node === undefined) return text;
+  // With one of the commas, and without the comments before it.
+  const start = next === undefined && previous !== undefined ? previous.end : node.getStart();
+  const end = next?.getStart() ?? (previous === undefined ? elements.end : node.end);
+  return text.slice(0, start) + text.slice(end);
 }
 
 /** Finds the array that is the value of a constant or of a property. */
@@ -190,4 +218,10 @@ export function organizeImports(text: string): string {
         rest.slice(0, span.start) + newText + rest.slice(span.start + span.length),
       text,
     );
+}
+
+/** Formats a source with the options of the project. */
+export async function formatSource(tree: Tree, text: string): Promise<string> {
+  const options = JSON.parse(tree.readText('/.prettierrc.json')) as PrettierOptions;
+  return format(text, { ...options, parser: 'typescript' });
 }

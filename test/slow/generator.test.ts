@@ -5,7 +5,6 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'n
 import { tmpdir } from 'node:os';
 import { join, relative, sep } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
-import { transformFile } from '@swc/core';
 import { jsonHeaders, sendRequest } from '../support/http-client.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
 import {
@@ -19,7 +18,7 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const PETS = [
   'pets',
   '--fields',
-  'name:string(1..100) status:enum(available,pending,sold) categoryId:ref(categories)? bornAt:date-time? notes:text? weight:number? chipped:boolean age:integer(0..50) serial:integer?',
+  'name:string(1..100) status:enum(available,pending,sold) categoryId:ref(categories)? bornAt:date-time? notes:text? weight:number? chipped:boolean age:integer(0..50) serial:integer? motherId:ref(pets)?',
 ];
 const ORDERS = [
   'store/orders',
@@ -56,7 +55,7 @@ const GENERATOR = `
       },
     });
     const code = await main({
-      args: ['./schematics/collection.json:resource', '--no-debug', ...args],
+      args: ['./schematics/collection.json:' + args[0], '--no-debug', ...args.slice(1)],
       stdout,
       stderr: stdout,
     });
@@ -99,9 +98,14 @@ function run(file: string, ...args: string[]): Promise<CommandResult> {
 }
 
 const npm = (...args: string[]): Promise<CommandResult> => run('npm', 'run', '--silent', ...args);
+const git = (...args: string[]): Promise<CommandResult> =>
+  run('git', '-c', 'user.name=test', '-c', 'user.email=test@example.com', ...args);
 const bin = (name: string): string => join(ROOT, 'node_modules', '.bin', name);
 
-async function generate(...args: string[]): Promise<CommandResult> {
+const generate = (...args: string[]): Promise<CommandResult> => runSchematic('resource', ...args);
+const remove = (...args: string[]): Promise<CommandResult> => runSchematic('remove', ...args);
+
+async function runSchematic(...args: string[]): Promise<CommandResult> {
   generator.send(args);
   const [{ failed, output }] = (await once(generator, 'message')) as [CommandResult];
   return { failed, output: stripVTControlCharacters(output) };
@@ -170,15 +174,8 @@ beforeAll(async () => {
   }
   await mkdir(join(project, 'node_modules', '@petstore'));
   await symlink(join(project, 'schematics'), join(project, 'node_modules/@petstore/schematics'));
-  // Only what the generator needs: `npm run generate` compiles it again, with the types checked.
-  const schematics = join('schematics', 'resource');
-  await mkdir(join(project, 'build', schematics), { recursive: true });
-  for (const name of ['fields', 'resource', 'source']) {
-    const { code } = await transformFile(join(project, schematics, `${name}.ts`), {
-      jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
-    });
-    await writeFile(join(project, 'build', schematics, `${name}.js`), code);
-  }
+  // It compiles the generator.
+  await run(process.execPath, 'schematics/generate.js', 'resource', ...PETS, '--dry-run');
   original = await readProject();
   generator = spawn(process.execPath, ['--input-type=module', '--eval', GENERATOR], {
     cwd: project,
@@ -208,6 +205,30 @@ describeUnlessGenerated('npm run generate', () => {
       /toString is a reserved name/,
     ],
     ['a date-time whose name is a keyword', 'things', 'new:date-time', /new is a reserved name/],
+    [
+      'an enum whose type would be called as another class',
+      'things',
+      'patch:enum(a)',
+      /patch is a reserved name/,
+    ],
+    [
+      'a required reference to the same resource',
+      'things',
+      'thingId:ref(things)',
+      /a reference to the same resource must be optional/,
+    ],
+    [
+      'a name that hides a global object',
+      'promises',
+      'name:text',
+      /promises cannot be used: the generated code needs Promise/,
+    ],
+    [
+      'a name whose schema exists already',
+      'new-categories',
+      'name:text',
+      /categories\/category\.dto\.ts already has a schema named NewCategory/,
+    ],
     ['an unknown reference', 'things', 'aId:ref(stores)', /stores is not an existing resource/],
     ['a name that the platform uses', 'revisions', 'name:text', /revisions is a reserved name/],
     ['an invalid name', 'Things', 'name:text', /Invalid name Things/],
@@ -223,6 +244,49 @@ describeUnlessGenerated('npm run generate', () => {
     const result = await generate(name, '--fields', fields);
     expect(result).toEqual({ failed: true, output: expect.stringMatching(message) });
     expect(await readProject()).toEqual(before);
+  });
+
+  it.each([
+    ['the same requests', 'toys/:anyId', true],
+    ['some of the same requests, where neither route is more specific', ':folder/7', true],
+    ['fewer of the same requests', 'toys/7', false],
+    ['more of the same requests', ':folder/:anyId', false],
+  ])('checks for routes of other folders that match %s', async (_case, path, isRejected) => {
+    const before = await readProject();
+    const file = join(project, 'src/modules/store/shelves.controller.ts');
+    await writeFile(
+      file,
+      `@Controller('${path}') class ShelvesController { @Get() getShelf(): void {} }`,
+    );
+    try {
+      const { failed, output } = await generate('toys', '--fields', 'name:text', '--dry-run');
+      const message = `GET /v1/toys/:id would match the same requests as /v1/${path} in src/modules/store/shelves.controller.ts.`;
+      expect({ failed, output }).toEqual({
+        failed: isRejected,
+        output: expect.stringContaining(
+          isRejected ? message : 'CREATE src/modules/toys/toy.dto.ts',
+        ),
+      });
+    } finally {
+      await rm(file);
+    }
+    expect(await readProject()).toEqual(before);
+  });
+
+  it('prints its own help', async () => {
+    const { failed, output } = await npm('generate', '--', 'resource', '--help');
+    expect(failed).toBe(false);
+    for (const text of ['--fields', '--operations', '--singular', '--dry-run', 'enum(a,b)'])
+      expect(output).toContain(text);
+    expect(output).not.toMatch(/schematics|collection/);
+  });
+
+  it('rejects an unknown option and an unknown command', async () => {
+    expect(await npm('generate', '--', 'resource', 'toys', '--field', 'a:text')).toEqual({
+      failed: true,
+      output: expect.stringContaining(`unknown option '--field'`),
+    });
+    expect(await npm('generate', '--', 'resources')).toMatchObject({ failed: true });
   });
 
   it('rejects an unknown operation', async () => {
@@ -307,6 +371,72 @@ describeUnlessGenerated('npm run generate', () => {
     expect(after.get('src/modules/store/store.module.ts')).not.toContain('StoreController');
   });
 
+  it('restores a replaced stub when it removes a resource', async () => {
+    const before = await readProject();
+    expect(await remove('store/orders', '--dry-run')).toMatchObject({ failed: false });
+    expect(await readProject()).toEqual(before);
+    expect(await remove('store/orders')).toEqual({
+      failed: false,
+      output: expect.stringMatching(/CREATE src\/modules\/store\/store\.controller\.ts/),
+    });
+    for (const path of ['store/store.controller.ts', 'store/store.module.ts'])
+      expect((await readProject()).get(`src/modules/${path}`)).toBe(
+        original.get(`src/modules/${path}`),
+      );
+    expect(await remove('store/orders')).toEqual({
+      failed: true,
+      output: expect.stringContaining('store/orders was not generated in this working copy'),
+    });
+    expect(await generate(...ORDERS)).toMatchObject({ failed: false });
+  });
+
+  it.each([
+    ['is referenced', 'pets', /src\/modules\/store\/order\.entity\.ts references pets/, undefined],
+    [
+      'has a changed file',
+      'store/orders',
+      /src\/modules\/store\/order\.dto\.ts\. Add --discard-changes/,
+      'src/modules/store/order.dto.ts',
+    ],
+    [
+      'has a changed module',
+      'store/orders',
+      /src\/modules\/store\/store\.module\.ts\. Undo those changes/,
+      'src/modules/store/store.module.ts',
+    ],
+  ])('does not remove a resource that %s', async (_case, name, message, changed) => {
+    const text = changed === undefined ? '' : await readFile(join(project, changed), 'utf8');
+    if (changed !== undefined) await writeFile(join(project, changed), `${text}// changed\n`);
+    const before = await readProject();
+    expect(await remove(name)).toEqual({ failed: true, output: expect.stringMatching(message) });
+    expect(await readProject()).toEqual(before);
+    if (changed !== undefined) await writeFile(join(project, changed), text);
+  });
+
+  it('discards changes of generated files with --discard-changes', async () => {
+    const before = await readProject();
+    await generate('toys', '--fields', 'name:text');
+    await writeFile(join(project, 'src/modules/toys/toy.dto.ts'), '');
+    expect(await remove('toys')).toMatchObject({ failed: true });
+    expect(await remove('toys', '--discard-changes')).toMatchObject({ failed: false });
+    expect(await readProject()).toEqual(before);
+  });
+
+  it('does not remove a committed resource', async () => {
+    await generate('toys', '--fields', 'name:text');
+    await git('init', '--quiet');
+    await git('add', 'src');
+    await git('commit', '--quiet', '--message', 'Add toys');
+    const before = await readProject();
+    expect(await remove('toys')).toEqual({
+      failed: true,
+      output: expect.stringMatching(/src\/modules\/toys\/\S+ is committed/),
+    });
+    expect(await readProject()).toEqual(before);
+    await rm(join(project, '.git'), { recursive: true });
+    expect(await remove('toys')).toMatchObject({ failed: false });
+  });
+
   it('adds a new folder with one line in src/features.ts, and updates the OpenAPI document', async () => {
     const before = await readProject();
     const { failed, output } = await npm('generate', '--', 'resource', ...PET_TAGS);
@@ -340,6 +470,36 @@ describeUnlessGenerated('npm run generate', () => {
     expect(controller).toMatch(/createPetTag/);
     expect(controller).not.toMatch(/@Patch|@Delete|@Get\(':/);
   });
+
+  /** Names whose classes or variables collide with imports, variables or keywords. */
+  const COLLIDING_NAMES =
+    'posts requests flags checks columns bodies gets features entities apps responses classes rows changes repositories controllers'.split(
+      ' ',
+    );
+  const NOUNS = ['a user', 'an hour', 'an animal', 'a unicorn', 'an umbrella', 'a cage'];
+
+  it('generates code that compiles, whatever the resource is called, and removes it', async () => {
+    const before = await readProject();
+    const nouns = NOUNS.map((noun) => `${noun.split(' ')[1]!}s`);
+    for (const name of [...COLLIDING_NAMES, ...nouns]) {
+      const fields =
+        'name:string(1..9) kind:enum(a,b) madeAt:date-time categoryId:ref(categories)?';
+      const { failed, output } = await generate(name, '--fields', fields);
+      expect(failed ? output : '').toBe('');
+    }
+    const after = await readProject();
+    const controllers = [...after].filter(([path]) => path.endsWith('.controller.ts'));
+    for (const noun of NOUNS) {
+      expect(controllers.some(([, text]) => text.includes(`summary: 'Create ${noun}'`))).toBe(true);
+    }
+    const { failed, output } = await npm('typecheck');
+    expect(failed ? output : '').toBe('');
+    // Not in the reverse order: src/features.ts is edited.
+    for (const name of [...COLLIDING_NAMES, ...nouns]) {
+      expect(await remove(name)).toMatchObject({ failed: false });
+    }
+    expect(await readProject()).toEqual(before);
+  }, 300_000);
 
   it('is available as nest generate', async () => {
     // Without a terminal nest cannot prompt for the fields. That it requires them shows that it found
@@ -444,10 +604,11 @@ describeUnlessGenerated('a service with generated resources', () => {
   });
 
   it('passes the conformance check', async () => {
+    await npm('build:tools');
     const args = ['--base-url', `${url}/v1`, '--key', BOOTSTRAP_KEY];
     const { failed, output } = await run(process.execPath, 'build/conformance/run.js', ...args);
     expect(failed ? output : '').toBe('');
-  }, 60_000);
+  }, 180_000);
 
   it('documents the resources, with the lifecycle of the replaced stub operations', async () => {
     const { paths, tags } = (await sendRequest(`${url}/openapi.json`)).json<{

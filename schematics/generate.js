@@ -1,0 +1,111 @@
+/**
+ * `npm run generate -- <command>`: runs the generator, then updates `openapi.json`. JavaScript, so that it
+ * can compile the generator itself: `npm run build:tools` checks the types of the whole project, too.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import module from 'node:module';
+import { dirname, join } from 'node:path';
+import { Command } from 'commander';
+
+// Saves half a second from Node 22.
+module.enableCompileCache?.();
+
+const ROOT = join(import.meta.dirname, '..');
+
+const program = new Command('npm run generate --').description(
+  'Generate the code of a resource, or remove it again.',
+);
+program
+  .command('resource')
+  .usage('<name> --fields "<fields>" [options]')
+  .description('generate a resource with migration and tests, and register it')
+  .argument(
+    '[name]',
+    'plural name, which is also the path: pets, or store/orders in the folder store',
+  )
+  .option(
+    '--fields <fields>',
+    'fields as name:type, separated by spaces; a ? at the end makes one optional',
+  )
+  .option(
+    '--operations <operations>',
+    'operations to generate, separated by commas (default: list,create,read,update,delete)',
+  )
+  .option('--singular <name>', 'singular of the name, if it is irregular')
+  .option('--dry-run', 'list the files, and write nothing')
+  .addHelpText(
+    'after',
+    `
+Types of fields:
+  string(min..max)             text of min to max characters
+  text                         text of up to 10,000 characters
+  integer, integer(min..max)   integer
+  number                       number
+  boolean                      true or false
+  enum(a,b)                    one of the values
+  date-time                    date and time with an offset
+  ref(categories)              id of an existing resource
+
+Examples:
+  npm run generate -- resource pets --fields "name:string(1..100) categoryId:ref(categories)?"
+  npm run generate -- resource store/orders --fields "quantity:integer(1..100)" --operations list,create
+  npm run generate -- resource geese --fields "name:text" --singular goose --dry-run
+
+docs/adding-a-module.md describes the result.`,
+  )
+  .action((name, options) => run('resource', name, options));
+program
+  .command('remove')
+  .description('remove a generated resource that is not committed, and restore what it replaced')
+  .argument('<name>', 'name of the resource, as it was generated')
+  .option('--discard-changes', 'delete generated files even if they were changed since')
+  .option('--dry-run', 'list the files, and change nothing')
+  .action((name, options) => run('remove', name, options));
+await program.parseAsync();
+
+/** Runs a schematic. Angular's command line asks for a missing name or missing fields. */
+async function run(schematic, name, { dryRun = false, ...options }) {
+  await compile();
+  const { main } = await import('@angular-devkit/schematics-cli/bin/schematics.js');
+  const args = Object.entries(options).map(([option, value]) =>
+    value === true ? `--${toKebabCase(option)}` : `--${option}=${value}`,
+  );
+  process.exitCode = await main({
+    args: [
+      `./schematics/collection.json:${schematic}`,
+      ...(name === undefined ? [] : [name]),
+      ...args,
+      // By default, a collection given as a path is debugged: it only does a dry run.
+      '--no-debug',
+      ...(dryRun ? ['--dry-run'] : []),
+    ],
+  });
+  if (process.exitCode !== 0 || dryRun) return;
+  execFileSync('npm', ['run', '--silent', 'openapi'], { stdio: 'inherit' });
+  process.stdout.write('UPDATE openapi.json\nUPDATE examples/petstore.d.ts\n');
+}
+
+const toKebabCase = (name) => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+
+/** Compiles the files of the generator that have changed since they were compiled. */
+async function compile() {
+  const names = await readdir(import.meta.dirname, { recursive: true });
+  for (const name of names.filter((candidate) => candidate.endsWith('.ts'))) {
+    const source = join(import.meta.dirname, name);
+    const output = join(ROOT, 'build', 'schematics', name.replace(/\.ts$/, '.js'));
+    if ((await getModifiedTime(output)) >= (await getModifiedTime(source))) continue;
+    const { transformFile } = await import('@swc/core');
+    const { code } = await transformFile(source, {
+      module: { type: 'nodenext' },
+      jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
+    });
+    await mkdir(dirname(output), { recursive: true });
+    await writeFile(output, code);
+  }
+}
+
+/** Returns when a file was modified, or 0 if it does not exist. */
+async function getModifiedTime(path) {
+  return (await stat(path).catch(() => ({ mtimeMs: 0 }))).mtimeMs;
+}
