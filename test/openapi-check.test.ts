@@ -132,7 +132,10 @@ describe('compare', () => {
       parameters: [{ name: 'petId', in: 'path', required: true, schema: { type: 'string' } }],
       responses: { 200: { description: 'Not implemented yet: the operation returns 501.' } },
     };
-    for (const placeholder of [{ responses: documented.responses }, { responses: { 501: { description: 'Later.' } } }]) {
+    for (const placeholder of [
+      { responses: documented.responses },
+      { responses: { 501: { description: 'Later.' } } },
+    ]) {
       const before = structuredClone(published);
       before.paths['/colours/{id}'] = {
         get: { operationId: 'getColour', parameters: documented.parameters, ...placeholder },
