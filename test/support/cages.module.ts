@@ -8,6 +8,9 @@ import {
   Patch,
   Post,
   Put,
+  Query,
+  Req,
+  Res,
 } from '@nestjs/common';
 import {
   ApiNoContentResponse,
@@ -27,6 +30,7 @@ import {
   Table,
   Unique,
 } from 'typeorm';
+import type { Request, Response } from 'express';
 import type { BatchInserter } from '../../src/platform/database/batch-inserter.js';
 import {
   bigintTransformer,
@@ -35,7 +39,13 @@ import {
   versionColumn,
   VersionColumn,
 } from '../../src/platform/database/columns.js';
+import type { CachedPages } from '../../src/platform/database/cached-pages.js';
 import { toConstraintError } from '../../src/platform/database/constraint-error.js';
+import {
+  addRevisionTrigger,
+  dropRevisionTrigger,
+} from '../../src/platform/database/revision-trigger.js';
+import type { Criteria } from '../../src/platform/database/row-mapping.js';
 import { withDeadline } from '../../src/platform/database/deadline.js';
 import { HotPaths } from '../../src/platform/database/hot-paths.js';
 import {
@@ -51,6 +61,8 @@ import {
   preconditionFailed,
   type VersionCriteria,
 } from '../../src/platform/http/preconditions/if-match.decorator.js';
+import { PageParams } from '../../src/platform/http/pages/page-params.decorator.js';
+import { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
 import { ReturnsEtag, Versioned } from '../../src/platform/http/responses/versioned.js';
 import { IdParam } from '../../src/platform/http/validation/id-param.decorator.js';
 import {
@@ -110,9 +122,11 @@ class CreateCages1790000000001 implements MigrationInterface {
         ],
       }),
     );
+    await addRevisionTrigger(queryRunner, 'cages');
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
+    await dropRevisionTrigger(queryRunner, 'cages');
     await queryRunner.dropTable('cages');
   }
 }
@@ -144,12 +158,28 @@ function toCage({ version, categoryId, ...cage }: CageEntity): Versioned<Cage> {
 @Injectable()
 export class CagesService {
   private readonly inserter: BatchInserter<CageEntity>;
+  private readonly pages: CachedPages<CageEntity, CachedJsonResponse>;
 
   constructor(
     @InjectRepository(CageEntity) private readonly cages: Repository<CageEntity>,
     hotPaths: HotPaths,
   ) {
     this.inserter = hotPaths.batchInserter(cages);
+    this.pages = hotPaths.cachedPages(
+      cages,
+      (rows, next) =>
+        new CachedJsonResponse(
+          rows.map((row) => toCage(row).body),
+          next,
+        ),
+    );
+  }
+
+  list(
+    page: PageParams,
+    filters: Criteria<CageEntity>,
+  ): CachedJsonResponse | Promise<CachedJsonResponse> {
+    return this.pages.get(page, filters);
   }
 
   async create(cage: NewCage): Promise<Versioned<Cage>> {
@@ -196,6 +226,19 @@ class CagesController {
   @ReturnsEtag()
   createCage(@Body() cage: NewCage): Promise<Versioned<Cage>> {
     return this.cages.create(cage);
+  }
+
+  @Get()
+  @ApiOperation({ operationId: 'listCages', summary: 'List cages' })
+  @ApiOkResponse({ type: [Cage], description: 'A page of cages.' })
+  async listCages(
+    @PageParams() page: PageParams,
+    @Req() request: Request,
+    @Res() response: Response,
+    @Query('room') room?: string,
+  ): Promise<void> {
+    const cages = await this.cages.list(page, { room });
+    await cages.send(request, response);
   }
 
   @Get(':cageId')

@@ -2,10 +2,11 @@ import { Injectable } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { BatchInserter } from './batch-inserter.js';
 import { CachedList } from './cached-list.js';
+import { CachedPages } from './cached-pages.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { TableRevisionTracker } from './table-revision-tracker.js';
 
-/** Speeds up the two operations that every client uses: listing all rows of a table, and creating one. */
+/** Speeds up the two operations that every client uses: listing the rows of a table, and creating one. */
 @Injectable()
 export class HotPaths {
   constructor(
@@ -23,6 +24,19 @@ export class HotPaths {
     build: (rows: Entity[]) => Value,
   ): CachedList<Entity, Value> {
     return new CachedList(repository, build, this.revisions, this.metrics);
+  }
+
+  /**
+   * Returns the pages of a table. The first pages are cached.
+   *
+   * @param build computes the value of a page, such as a response, from its rows in id order and the
+   *   `after` of the next page
+   */
+  cachedPages<Entity extends ObjectLiteral, Value>(
+    repository: Repository<Entity>,
+    build: (rows: Entity[], next: number | undefined) => Value,
+  ): CachedPages<Entity, Value> {
+    return new CachedPages(repository, build, this.revisions, this.metrics);
   }
 
   /** Returns an inserter that batches the rows of concurrent requests. */

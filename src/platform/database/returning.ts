@@ -1,13 +1,14 @@
 /** Statements that change rows and return them, so that no other request can come between. */
 import type { ObjectLiteral, Repository } from 'typeorm';
-import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 import { withDeadline } from './deadline.js';
-import { selectColumns, StatementParameters, toEntities } from './row-mapping.js';
-
-/** The values that rows must have: each property has the value, or one of several values. */
-export type Criteria<Entity> = {
-  readonly [Name in keyof Entity]?: NonNullable<Entity[Name]> | readonly Entity[Name][];
-};
+import {
+  type Criteria,
+  getColumn,
+  selectColumns,
+  StatementParameters,
+  toConditions,
+  toEntities,
+} from './row-mapping.js';
 
 /** The new values of a row. Undefined leaves a property unchanged. */
 export type Changes<Entity> = {
@@ -78,38 +79,14 @@ async function runReturning<Entity extends ObjectLiteral>(
   return toEntities(repository, rows)[0];
 }
 
-/**
- * Returns the condition of a WHERE clause.
- *
- * @throws {TypeError} if there are no criteria, or one is undefined: the statement would affect every row
- */
-export function toCondition<Entity extends ObjectLiteral>(
+/** @throws {TypeError} if there are no criteria, or one is undefined: the statement would affect other rows */
+function toCondition<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   criteria: Criteria<Entity>,
   parameters: StatementParameters,
 ): string {
-  const conditions = Object.entries(criteria).map(([property, value]: [string, unknown]) => {
-    if (value === undefined || value === null)
-      throw new TypeError(`The criterion ${property} of ${repository.metadata.name} has no value`);
-    const column = getColumn(repository, property);
-    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    const placeholders = values.map((item) => parameters.add(item, column));
-    // PostgreSQL does not allow an empty list.
-    return placeholders.length === 0
-      ? 'FALSE'
-      : `"${column.databaseName}" IN (${placeholders.join(', ')})`;
-  });
-  if (conditions.length === 0)
-    throw new TypeError(`A statement on ${repository.metadata.name} has no criteria`);
+  const conditions = toConditions(repository, criteria, parameters);
+  if (conditions.length === 0 || conditions.length < Object.keys(criteria).length)
+    throw new TypeError(`A statement on ${repository.metadata.name} lacks criteria`);
   return conditions.join(' AND ');
-}
-
-/** @throws {TypeError} if the entity has no such property */
-function getColumn<Entity extends ObjectLiteral>(
-  { metadata }: Repository<Entity>,
-  property: string,
-): ColumnMetadata {
-  const column = metadata.findColumnWithPropertyName(property);
-  if (column === undefined) throw new TypeError(`${metadata.name} has no property ${property}`);
-  return column;
 }

@@ -51,3 +51,44 @@ export class StatementParameters {
     return driver.createParameter('', this.values.length - 1);
   }
 }
+
+/**
+ * The values that rows must have: each property has the value, or one of several values. Undefined
+ * stands for any value.
+ */
+export type Criteria<Entity> = {
+  readonly [Name in keyof Entity]?:
+    NonNullable<Entity[Name]> | readonly NonNullable<Entity[Name]>[] | undefined;
+};
+
+/**
+ * Returns the conditions of a WHERE clause.
+ *
+ * @throws {TypeError} if the entity has no such property
+ */
+export function toConditions<Entity extends ObjectLiteral>(
+  repository: Repository<Entity>,
+  criteria: Criteria<Entity>,
+  parameters: StatementParameters,
+): string[] {
+  return Object.entries(criteria).flatMap(([property, value]: [string, unknown]) => {
+    if (value === undefined) return [];
+    const column = getColumn(repository, property);
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    const placeholders = values.map((item) => parameters.add(item, column));
+    // PostgreSQL does not allow an empty list.
+    return placeholders.length === 0
+      ? 'FALSE'
+      : `"${column.databaseName}" IN (${placeholders.join(', ')})`;
+  });
+}
+
+/** @throws {TypeError} if the entity has no such property */
+export function getColumn<Entity extends ObjectLiteral>(
+  { metadata }: Repository<Entity>,
+  property: string,
+): ColumnMetadata {
+  const column = metadata.findColumnWithPropertyName(property);
+  if (column === undefined) throw new TypeError(`${metadata.name} has no property ${property}`);
+  return column;
+}

@@ -4,11 +4,14 @@ import type { Config } from '../config/config.js';
 import { ERROR_CODES } from '../errors/error-codes.js';
 import { ApiError } from '../errors/api-error.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
-import { toVersionEtag } from '../http/responses/etag.js';
-import { RETURNS_ETAG } from '../http/responses/versioned.js';
+import { RESPONSE_HEADERS } from '../http/responses/response-headers.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 type SchemaOrReference = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
+interface Header {
+  readonly description: string;
+  readonly schema: SchemaOrReference;
+}
 
 /** A tag of operations. */
 export interface Tag {
@@ -64,7 +67,7 @@ export function createDocument(
     for (const operation of [get, put, post, remove, patch]) {
       if (operation === undefined) continue;
       appendLifecycleNotes(operation);
-      describeEtag(operation, operation === get);
+      describeHeaders(operation, operation === get);
       disallowAdditionalProperties(operation, document);
     }
   }
@@ -128,17 +131,20 @@ function appendLifecycleNotes(operation: Operation): void {
   operation.description = notes.filter(Boolean).join('\n\n');
 }
 
-/** Describes what `@ReturnsEtag` declares: the header, and for GET the conditional request. */
-function describeEtag(operation: Operation & { [RETURNS_ETAG]?: true }, isGet: boolean): void {
-  if (operation[RETURNS_ETAG] === undefined) return;
-  delete operation[RETURNS_ETAG];
-  const schema = { type: 'string', maxLength: 100, example: toVersionEtag(1) } as const;
+/** Adds the headers that decorators declare, and the conditional request of a GET with an ETag. */
+function describeHeaders(
+  operation: Operation & { [RESPONSE_HEADERS]?: Record<string, Header> },
+  isGet: boolean,
+): void {
+  const headers = operation[RESPONSE_HEADERS];
+  if (headers === undefined) return;
+  delete operation[RESPONSE_HEADERS];
   for (const [status, response] of Object.entries(operation.responses)) {
     if (!status.startsWith('2') || response === undefined || '$ref' in response) continue;
-    const description = 'Identifies this version of the resource.';
-    response.headers = { ...response.headers, ETag: { description, schema } };
+    response.headers = { ...headers, ...response.headers };
   }
-  if (!isGet) return;
+  if (!isGet || headers['ETag'] === undefined) return;
+  const { schema } = headers['ETag'];
   const description = 'The ETag of the version that the client has.';
   operation.parameters = [
     ...(operation.parameters ?? []),

@@ -21,22 +21,45 @@ export class CachedJsonResponse {
   private readonly plain: Representation;
   private gzipped: Promise<Representation> | undefined;
 
-  /** @param value the body; it is serialized here, once */
-  constructor(value: unknown) {
-    this.plain = createRepresentation(Buffer.from(JSON.stringify(value)));
+  /**
+   * @param value the body; it is serialized here, once
+   * @param next the `after` of the next page, if the body is a page of a list and not the last one
+   */
+  constructor(
+    value: unknown,
+    private readonly next?: number,
+  ) {
+    this.plain = this.createRepresentation(Buffer.from(JSON.stringify(value)));
   }
 
   /** Sends the representation that the client accepts, or 304 if the client already has it. */
   send(request: Request, response: Response): void | Promise<void> {
+    if (this.next !== undefined) response.setHeader('Link', toNextLink(request, this.next));
     if (this.plain.body.length < COMPRESSION_THRESHOLD || !acceptsGzip(request))
       return send(this.plain, request, response);
-    this.gzipped ??= compress(this.plain.body).then((body) => createRepresentation(body, 'gzip'));
+    this.gzipped ??= compress(this.plain.body).then((body) =>
+      this.createRepresentation(body, 'gzip'),
+    );
     return this.gzipped.then((representation) => send(representation, request, response));
+  }
+
+  private createRepresentation(body: Buffer, encoding?: string): Representation {
+    const hash = createHash('sha256').update(body);
+    // Whether a page is the last one is part of its state.
+    if (this.next !== undefined) hash.update(`next: ${this.next}`);
+    return { body, encoding, etag: `"${hash.digest('base64url')}"` };
   }
 }
 
-function createRepresentation(body: Buffer, encoding?: string): Representation {
-  return { body, encoding, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
+/**
+ * Returns the Link header of a page (RFC 8288). The URL is relative to that of the request, so that it is
+ * valid behind a proxy that adds a path prefix, and keeps the other query parameters.
+ */
+function toNextLink({ originalUrl }: Request, after: number): string {
+  const [, query = ''] = originalUrl.split(/\?(.*)/s);
+  const parameters = new URLSearchParams(query);
+  parameters.set('after', String(after));
+  return `<?${parameters.toString()}>; rel="next"`;
 }
 
 /** Skips the parser of q values, `acceptsEncodings`, for clients that do not mention gzip. */

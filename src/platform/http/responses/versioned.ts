@@ -10,6 +10,7 @@ import { ApiExtension } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { map, type Observable } from 'rxjs';
 import { matchesEtag, toVersionEtag } from './etag.js';
+import { RESPONSE_HEADERS } from './response-headers.js';
 
 /** The body of a response, and the version of the row that it represents. */
 export class Versioned<Body> {
@@ -39,14 +40,18 @@ class VersionedInterceptor implements NestInterceptor<Versioned<unknown>> {
   }
 }
 
-/** The extension that marks an operation for `createDocument`, which removes it. */
-export const RETURNS_ETAG = 'x-returns-etag';
-
 /**
  * Declares that an operation returns a {@link Versioned}. The response has its version as a strong ETag;
  * a GET request also evaluates If-None-Match. The OpenAPI document declares both. Not for PUT, unless
  * the row is exactly what the client sent (RFC 9110, section 9.3.4).
  */
 export function ReturnsEtag(): MethodDecorator {
-  return applyDecorators(UseInterceptors(VersionedInterceptor), ApiExtension(RETURNS_ETAG, true));
+  const ETag = {
+    description: 'Identifies this version of the resource.',
+    schema: { type: 'string', maxLength: 100, example: toVersionEtag(1) },
+  };
+  return applyDecorators(
+    UseInterceptors(VersionedInterceptor),
+    ApiExtension(RESPONSE_HEADERS, { ETag }),
+  );
 }

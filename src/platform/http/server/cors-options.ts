@@ -11,6 +11,7 @@ export function corsOptions({
     allowedHeaders: ['Authorization', 'Content-Type', 'If-Match', 'If-None-Match', 'X-Request-Id'],
     exposedHeaders: [
       'ETag',
+      'Link',
       'Location',
       'X-Request-Id',
       'Deprecation',

@@ -1,0 +1,167 @@
+import type { OpenAPIObject } from '@nestjs/swagger';
+import type { Response, Test } from 'supertest';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { startApp, type TestApp } from './support/app.js';
+import { type Cage, CagesModule, CagesService } from './support/cages.module.js';
+import { matchers } from './support/matchers.js';
+import { recordQueries } from './support/queries.js';
+
+const { jest } = import.meta;
+expect.extend(matchers);
+
+const PAGE_QUERY = /^SELECT\b.*\bFROM "cages"/is;
+
+let app: TestApp;
+beforeEach(async () => {
+  app = await startApp({ features: [CategoriesModule, CagesModule] });
+});
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await app.stop();
+});
+
+const list = (query = '', headers: Record<string, string> = {}): Test =>
+  app.http().get(`/v1/cages${query}`).auth(app.key, { type: 'bearer' }).set(headers);
+
+const getIds = ({ body }: Response): number[] => (body as Cage[]).map(({ id }) => id);
+
+let count = 0;
+/** Creates cages, whose rooms are attic and cellar in turn, and returns their ids. */
+async function createCages(length: number): Promise<number[]> {
+  const cages = app.app.get(CagesService);
+  const created = await Promise.all(
+    Array.from({ length }, (_, index) =>
+      cages.create({
+        label: `label ${++count}`,
+        room: index % 2 === 0 ? 'attic' : 'cellar',
+        shelfPosition: count,
+      }),
+    ),
+  );
+  return created.map(({ body: { id } }) => id).toSorted((a, b) => a - b);
+}
+
+/** Follows the Link headers from a page to the last one, as a client does. */
+async function followLinks(query: string): Promise<number[][]> {
+  const pages: number[][] = [];
+  for (let next: string | undefined = `${app.url}/v1/cages${query}`; next !== undefined;) {
+    const response = await list(new URL(next).search);
+    expect(response.status).toBe(200);
+    pages.push(getIds(response));
+    const [, target] = /^<(.+)>; rel="next"$/.exec(response.headers['link'] ?? '') ?? [];
+    next = target === undefined ? undefined : new URL(target, next).href;
+  }
+  return pages;
+}
+
+describe('a list with pages', () => {
+  it('returns 20 items by default, and a link to the next page', async () => {
+    const ids = await createCages(45);
+    const response = await list();
+    expect(getIds(response)).toEqual(ids.slice(0, 20));
+    expect(response.headers['link']).toBe(`<?after=${ids[19]}>; rel="next"`);
+    expect(await followLinks('')).toEqual([ids.slice(0, 20), ids.slice(20, 40), ids.slice(40)]);
+  });
+
+  it('keeps the limit and the filters in the links', async () => {
+    const ids = await createCages(12);
+    const cellar = ids.filter((_, index) => index % 2 === 1);
+    expect(await followLinks('?room=cellar&limit=4')).toEqual([
+      cellar.slice(0, 4),
+      cellar.slice(4),
+    ]);
+    const { headers } = await list('?x=%3E%22%0A&room=cellar&limit=4&after=1');
+    expect(headers['link']).toMatch(/^<\?x=%3E%22%0A&room=cellar&limit=4&after=\d+>; rel="next"$/);
+  });
+
+  it('has no link if the last item is on the page', async () => {
+    await createCages(4);
+    expect((await list('?limit=4')).headers['link']).toBeUndefined();
+    expect((await list('?limit=3')).headers['link']).toBeDefined();
+  });
+
+  it('returns an empty array after the last item', async () => {
+    const ids = await createCages(2);
+    const response = await list(`?after=${ids[1]}`);
+    expect([response.status, response.body]).toEqual([200, []]);
+    expect((await list('?room=garden')).body).toEqual([]);
+  });
+
+  it.each([
+    ['limit', 100, ['0', '101', '-1', '1.5', '', 'x', '1&limit=2']],
+    ['after', Number.MAX_SAFE_INTEGER, ['0', '-1', 'x', '9007199254740992', '1&after=2']],
+  ])('rejects an invalid %s with 400', async (name, maximum, values) => {
+    for (const value of values) {
+      expect(await list(`?${name}=${value}`)).toBeError(
+        'VALIDATION_FAILED',
+        `${name} must be an integer from 1 to ${maximum}.`,
+      );
+    }
+  });
+
+  it('evaluates If-None-Match, and a new next page changes the ETag', async () => {
+    const ids = await createCages(20);
+    const { etag } = (await list()).headers as { etag: string };
+    expect((await list('', { 'If-None-Match': etag })).status).toBe(304);
+    const [next] = await createCages(1);
+    const response = await list('', { 'If-None-Match': etag });
+    expect([response.status, getIds(response)]).toEqual([200, ids]);
+    expect(getIds(await list(`?after=${ids[19]}`))).toEqual([next]);
+  });
+
+  it('is documented', async () => {
+    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    expect(paths['/cages']!.get).toMatchObject({
+      parameters: expect.arrayContaining([
+        expect.objectContaining({ name: 'limit', in: 'query', required: false }),
+        expect.objectContaining({ name: 'after', in: 'query', required: false }),
+      ]) as object,
+      responses: { 200: { headers: { ETag: {}, Link: {} } }, 304: {}, 400: {} },
+    });
+  });
+});
+
+describe('the cache of first pages', () => {
+  it('reads each combination of limit and filters once until the table changes', async () => {
+    await createCages(5);
+    const queries = recordQueries(app.dataSource, PAGE_QUERY);
+    const variants = ['', '?limit=2', '?room=attic', '?room=attic&limit=2'];
+    for (let round = 0; round < 3; round++) {
+      for (const variant of variants) expect((await list(variant)).status).toBe(200);
+    }
+    expect(queries).toHaveLength(variants.length);
+    await createCages(1);
+    for (const variant of variants) expect((await list(variant)).status).toBe(200);
+    expect(queries).toHaveLength(2 * variants.length);
+  });
+
+  it('includes every change that was acknowledged', async () => {
+    const [id] = await createCages(1);
+    expect((await list('?room=attic')).body).toHaveLength(1);
+    const changes = { room: 'cellar' };
+    await app.http().patch(`/v1/cages/${id}`).auth(app.key, { type: 'bearer' }).send(changes);
+    expect((await list('?room=attic')).body).toHaveLength(0);
+    expect((await list('?room=cellar')).body).toMatchObject([{ id }]);
+  });
+
+  it('keeps the 50 pages that were used last', async () => {
+    await createCages(2);
+    for (let limit = 1; limit <= 50; limit++) await list(`?limit=${limit}`);
+    const queries = recordQueries(app.dataSource, PAGE_QUERY);
+    await list('?limit=1');
+    expect(queries).toHaveLength(0);
+    await list('?limit=51');
+    await list('?limit=1');
+    expect(queries).toHaveLength(1);
+    await list('?limit=2');
+    expect(queries).toHaveLength(2);
+  });
+
+  it('does not cache later pages', async () => {
+    const ids = await createCages(3);
+    const queries = recordQueries(app.dataSource, PAGE_QUERY);
+    for (let round = 0; round < 2; round++)
+      expect(getIds(await list(`?after=${ids[0]}`))).toEqual(ids.slice(1));
+    expect(queries).toHaveLength(2);
+  });
+});
