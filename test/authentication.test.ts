@@ -1,9 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Agent, METHODS, type OutgoingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { startApp, type TestApp } from './support/app.js';
+import { CagesModule } from './support/cages.module.js';
 import { type HttpResponse, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import {
@@ -16,6 +18,7 @@ import {
 import {
   findMethods,
   getProtectedRoutes,
+  getPublicOperations,
   getRoutes,
   PUBLIC_PATHS,
   type Route,
@@ -30,11 +33,13 @@ let app: TestApp;
 let revokedKey: string;
 let expiredKey: string;
 let rotatedKey: string;
-/** Every operation, with an example path. */
+/** Every operation that is not declared public, with an example path. */
 let operations: Route[];
+/** The operations that are declared public. */
+let publicOperations: Route[];
 beforeAll(async () => {
   app = await startApp({
-    features: [StubsModule, ...FEATURES],
+    features: [StubsModule, CagesModule, ...FEATURES],
     config: { authFailuresPerMinute: 0 },
   });
   const keys = app.app.get(ApiKeysService);
@@ -45,9 +50,16 @@ beforeAll(async () => {
   const rotated = await keys.create('rotated');
   await keys.rotate(rotated.record.id, 0);
   rotatedKey = rotated.key;
-  operations = getExamplePaths().flatMap((path) =>
-    findMethods(getRoutes(app), path).map((method) => ({ method, path })),
-  );
+  publicOperations = await getPublicOperations(app);
+  operations = getExamplePaths()
+    .flatMap((path) => findMethods(getRoutes(app), path).map((method) => ({ method, path })))
+    .filter(
+      (route) =>
+        !publicOperations.some(
+          ({ method, path }) =>
+            route.path === path && (route.method === 'HEAD' ? 'GET' : route.method) === method,
+        ),
+    );
 });
 afterAll(async () => {
   agent.destroy();
@@ -388,6 +400,36 @@ describe('another spelling of a path', () => {
     await connection.closed();
     expect(connection.received).toMatch(/^HTTP\/1\.1 40[0145] /);
     connection.close();
+  });
+});
+
+describe('every operation that the OpenAPI document declares as public', () => {
+  it('requires no key and ignores an invalid one', async () => {
+    expect(publicOperations).toContainEqual({ method: 'POST', path: '/v1/cages/login' });
+    for (const { method, path } of publicOperations) {
+      for (const headers of [{}, { Authorization: `Bearer ${unknownKey()}` }]) {
+        const { status } = await sendRequest(app.url + path, { method, headers });
+        expect([method, path, status]).not.toEqual([method, path, 401]);
+      }
+    }
+  });
+
+  it('documents neither a key nor the 401 of a missing key', async () => {
+    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const operation = paths['/cages/login']!.post!;
+    expect(operation.security).toEqual([]);
+    expect(Object.keys(operation.responses)).toEqual(['200', '400', 'default']);
+    expect(operation).not.toHaveProperty('x-public');
+  });
+
+  it('validates its body', async () => {
+    const login = '/v1/cages/login';
+    const accepted = await app.http().post(login).send({ user: 'ann' });
+    expect(accepted.body).toEqual({ user: 'ann' });
+    expect(await app.http().post(login).send({})).toBeError(
+      'VALIDATION_FAILED',
+      'user is missing.',
+    );
   });
 });
 

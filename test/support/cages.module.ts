@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   Body,
   Controller,
@@ -13,6 +14,7 @@ import {
   Res,
 } from '@nestjs/common';
 import {
+  ApiBadRequestResponse,
   ApiNoContentResponse,
   ApiOkResponse,
   ApiOperation,
@@ -31,6 +33,7 @@ import {
   Unique,
 } from 'typeorm';
 import type { Request, Response } from 'express';
+import { Public } from '../../src/platform/auth/public.decorator.js';
 import type { BatchInserter } from '../../src/platform/database/batch-inserter.js';
 import {
   bigintTransformer,
@@ -55,6 +58,7 @@ import {
 } from '../../src/platform/database/returning.js';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
+import { BinaryBody } from '../../src/platform/http/body/binary-body.decorator.js';
 import { MergePatch } from '../../src/platform/http/body/merge-patch.js';
 import {
   IfMatch,
@@ -63,6 +67,7 @@ import {
 } from '../../src/platform/http/preconditions/if-match.decorator.js';
 import { PageParams } from '../../src/platform/http/pages/page-params.decorator.js';
 import { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
+import { ErrorBody } from '../../src/platform/http/responses/error-body.dto.js';
 import { ReturnsEtag, Versioned } from '../../src/platform/http/responses/versioned.js';
 import { IdParam } from '../../src/platform/http/validation/id-param.decorator.js';
 import {
@@ -216,6 +221,16 @@ export class CagesService {
   }
 }
 
+/** More than the limit of a JSON body. */
+export const IMAGE_LIMIT = 200_000;
+
+class Session {
+  @StringProperty({ maxLength: 20, description: 'User name.', example: 'ann' })
+  user!: string;
+}
+
+class Credentials extends OmitType(Session, []) {}
+
 @ApiTags('cages')
 @Controller('cages')
 class CagesController {
@@ -274,6 +289,29 @@ class CagesController {
     return (await this.cages.update(id, row, ifMatch)).body;
   }
 
+  @Post(':cageId/image')
+  @ApiOperation({ operationId: 'uploadImage', summary: 'Upload an image of a cage' })
+  uploadImage(
+    @IdParam('cageId') id: number,
+    @BinaryBody({ limit: IMAGE_LIMIT }) image: Buffer,
+  ): object {
+    return { id, sha256: createHash('sha256').update(image).digest('hex') };
+  }
+
+  @Post('login')
+  @Public()
+  @HttpCode(200)
+  @ApiOperation({
+    operationId: 'logIn',
+    summary: 'Log in',
+    description: 'Returns a session.',
+  })
+  @ApiOkResponse({ type: Session, description: 'The session.' })
+  @ApiBadRequestResponse({ type: ErrorBody, description: 'The credentials are invalid.' })
+  logIn(@Body() { user }: Credentials): Session {
+    return { user };
+  }
+
   @Delete(':cageId')
   @HttpCode(204)
   @ApiOperation({ operationId: 'deleteCage', summary: 'Delete a cage' })
@@ -286,7 +324,10 @@ class CagesController {
   }
 }
 
-/** A feature for `startApp` whose table has unique constraints, a reference and a version. */
+/**
+ * A feature for `startApp`: its table has unique constraints, a reference and a version, its list has pages,
+ * and it has an operation with a binary body and a public one, `POST /v1/cages/login`.
+ */
 @Feature({
   tag: { name: 'cages', description: 'Cages.' },
   entities: [CageEntity],

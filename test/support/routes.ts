@@ -44,6 +44,17 @@ export function getProtectedRoutes(app: TestApp): Route[] {
   return getRoutes(app).filter(({ path }) => !PUBLIC_PATHS.has(path));
 }
 
+/** Returns the operations that the OpenAPI document declares as public, with `security: []`. */
+export async function getPublicOperations(app: TestApp): Promise<Route[]> {
+  const { body } = await app.http().get('/openapi.json');
+  return getOperations(body as OpenAPIObject)
+    .filter(({ operation }) => operation.security?.length === 0)
+    .map(({ method, path }) => ({
+      method,
+      path: toExamplePath(/^\/v\d+\//.test(path) ? path : `/v1${path}`),
+    }));
+}
+
 /** Returns a path that matches a route. */
 export function toExamplePath(path: string): string {
   return path.replaceAll(/:\w+|\{\w+\}/g, '1');

@@ -1,5 +1,6 @@
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
+import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
 import type { Config } from '../config/config.js';
 import { ERROR_CODES } from '../errors/error-codes.js';
 import { ApiError } from '../errors/api-error.js';
@@ -21,6 +22,9 @@ export interface Tag {
 
 /** The path prefix of the published operations, with which each base address ends. */
 export const API_PREFIX = '/v1';
+
+/** Of the 401 that every operation has that requires a key. */
+const UNAUTHORIZED_DESCRIPTION = 'The API key is missing or invalid.';
 
 const DESCRIPTION = `Lists and creates the categories of a pet store. Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
@@ -67,6 +71,7 @@ export function createDocument(
     for (const operation of [get, put, post, remove, patch]) {
       if (operation === undefined) continue;
       appendLifecycleNotes(operation);
+      describePublicAccess(operation);
       describeHeaders(operation, operation === get);
       disallowAdditionalProperties(operation, document);
     }
@@ -97,7 +102,7 @@ function createBase(
     )
     .addSecurityRequirements('apiKey')
     .addGlobalResponse(
-      { status: 401, type: ErrorBody, description: 'The API key is missing or invalid.' },
+      { status: 401, type: ErrorBody, description: UNAUTHORIZED_DESCRIPTION },
       {
         status: 'default',
         type: ErrorBody,
@@ -129,6 +134,20 @@ function appendLifecycleNotes(operation: Operation): void {
   if (sunset !== undefined) notes.push(`**Sunset** on ${sunset}: from then on it returns 410.`);
   if (stability !== undefined) notes.push(`**Stability: ${stability}.** It may still change.`);
   operation.description = notes.filter(Boolean).join('\n\n');
+}
+
+/** Describes what `@Public` declares: no key, and no 401 unless the operation declares one itself. */
+function describePublicAccess(operation: Operation & { [PUBLIC_EXTENSION]?: true }): void {
+  if (operation[PUBLIC_EXTENSION] === undefined) return;
+  delete operation[PUBLIC_EXTENSION];
+  operation.security = [];
+  const unauthorized = operation.responses['401'];
+  if (
+    unauthorized !== undefined &&
+    'description' in unauthorized &&
+    unauthorized.description === UNAUTHORIZED_DESCRIPTION
+  )
+    delete operation.responses['401'];
 }
 
 /** Adds the headers that decorators declare, and the conditional request of a GET with an ETag. */

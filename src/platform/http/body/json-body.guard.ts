@@ -4,6 +4,7 @@ import express, { type Request, type RequestHandler, type Response } from 'expre
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import { measureWait } from '../server/request-info.js';
+import { getBinaryBody } from './binary-body.decorator.js';
 import { MERGE_PATCH_CONTENT_TYPE } from './merge-patch.js';
 
 const CONTENT_TYPES = ['application/json'];
@@ -32,20 +33,30 @@ const PARSE_ERRORS: Record<string, (limit: number) => ApiError> = {
     new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The charset of the body must be UTF-8.'),
 };
 
+/** What the body of a request may be. */
+interface AcceptedBody {
+  readonly isJson: boolean;
+  readonly types: readonly string[];
+  /** In bytes, also after decompression. */
+  readonly limit: number;
+  readonly parse: RequestHandler;
+}
+
 /**
- * Parses the JSON body of a request into `request.body`. It is a guard because it must run after
+ * Parses the body of a request into `request.body`: JSON, or the bytes of an operation with a
+ * `@BinaryBody`. It is a guard because it must run after
  * `ApiKeyGuard`: no byte of a body is read before the key is checked, and Express middleware runs
  * before all guards.
  *
- * @throws {ApiError} MALFORMED_JSON, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED
+ * @throws {ApiError} MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED
  *   if the body is nested too deeply
  */
 @Injectable()
 export class JsonBodyGuard implements CanActivate {
-  private readonly parse: RequestHandler;
+  private readonly parseJson: RequestHandler;
 
   constructor(@Inject(CONFIG) private readonly config: Config) {
-    this.parse = express.json({
+    this.parseJson = express.json({
       limit: config.bodyLimit,
       // `canActivate` checks the type.
       type: () => true,
@@ -63,8 +74,9 @@ export class JsonBodyGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
     if (request.method === 'GET' || request.method === 'HEAD' || !hasBody(request)) return true;
-    const types = request.method === 'PATCH' ? PATCH_CONTENT_TYPES : CONTENT_TYPES;
-    if (!request.is(types)) {
+    const accepted = this.getAcceptedBody(context.getHandler(), request);
+    const { isJson, types, limit, parse } = accepted;
+    if (!request.is([...types])) {
       throw new ApiError(
         'UNSUPPORTED_MEDIA_TYPE',
         `The Content-Type of the body must be ${types.join(' or ')}.`,
@@ -73,46 +85,67 @@ export class JsonBodyGuard implements CanActivate {
       );
     }
     // If the Content-Length is too large, the body is not read.
-    if (Number(request.headers['content-length'] ?? 0) > this.config.bodyLimit) {
-      throw this.toApiError(parseError('entity.too.large'), request);
+    if (Number(request.headers['content-length'] ?? 0) > limit) {
+      throw toApiError(parseError('entity.too.large'), request, accepted);
     }
     const { 'content-encoding': encoding = 'identity' } = request.headers;
     if (!CONTENT_ENCODINGS.has(encoding.toLowerCase()))
-      throw this.toApiError(parseError('encoding.unsupported'), request);
+      throw toApiError(parseError('encoding.unsupported'), request, accepted);
     const response = context.switchToHttp().getResponse<Response>();
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
     if (request.headers.expect !== undefined && request.httpVersion !== '1.0')
       response.writeContinue();
     const parsed = new Promise<boolean>((resolve, reject) => {
-      const rejectWith = (error: unknown): void => reject(this.toApiError(error, request));
+      const rejectWith = (error: unknown): void => reject(toApiError(error, request, accepted));
       if (request.headers['transfer-encoding'] !== undefined)
-        this.enforceSizeLimit(request, rejectWith);
-      void this.parse(request, response, (error?: unknown) => {
+        enforceSizeLimit(request, limit, rejectWith);
+      void parse(request, response, (error?: unknown) => {
         if (error !== undefined) rejectWith(error);
-        else if (exceedsDepth(request.body, MAX_DEPTH)) rejectWith(parseError('depth.exceeded'));
+        else if (isJson && exceedsDepth(request.body, MAX_DEPTH))
+          rejectWith(parseError('depth.exceeded'));
         else resolve(true);
       });
     });
     return measureWait(request, 'body', parsed);
   }
 
-  /** body-parser reports a chunked body that is too large only when it ends, which it may never do. */
-  private enforceSizeLimit(request: Request, rejectWith: (error: unknown) => void): void {
-    let received = 0;
-    request.on('data', ({ length }: Buffer) => {
-      received += length;
-      if (received > this.config.bodyLimit) rejectWith(parseError('entity.too.large'));
-    });
+  private getAcceptedBody(handler: object, { method }: Request): AcceptedBody {
+    const binary = getBinaryBody(handler);
+    if (binary !== undefined) {
+      const { contentTypes: types, limit } = binary;
+      return { isJson: false, types, limit, parse: express.raw({ limit, type: () => true }) };
+    }
+    const types = method === 'PATCH' ? PATCH_CONTENT_TYPES : CONTENT_TYPES;
+    return { isJson: true, types, limit: this.config.bodyLimit, parse: this.parseJson };
   }
+}
 
-  private toApiError(error: unknown, { headers }: Request): unknown {
-    const type = error instanceof Error && 'type' in error ? String(error.type) : '';
-    const encoding = headers['content-encoding'];
-    // The errors of zlib have no type.
-    if (type === '' && encoding !== undefined)
-      return new ApiError('MALFORMED_JSON', `The body is not valid ${encoding}.`);
-    return PARSE_ERRORS[type]?.(this.config.bodyLimit) ?? error;
+/** body-parser reports a chunked body that is too large only when it ends, which it may never do. */
+function enforceSizeLimit(
+  request: Request,
+  limit: number,
+  rejectWith: (error: unknown) => void,
+): void {
+  let received = 0;
+  request.on('data', ({ length }: Buffer) => {
+    received += length;
+    if (received > limit) rejectWith(parseError('entity.too.large'));
+  });
+}
+
+function toApiError(
+  error: unknown,
+  { headers }: Request,
+  { isJson, limit }: AcceptedBody,
+): unknown {
+  const type = error instanceof Error && 'type' in error ? String(error.type) : '';
+  const encoding = headers['content-encoding'];
+  // The errors of zlib have no type.
+  if (type === '' && encoding !== undefined) {
+    const message = `The body is not valid ${encoding}.`;
+    return new ApiError(isJson ? 'MALFORMED_JSON' : 'BAD_REQUEST', message);
   }
+  return PARSE_ERRORS[type]?.(limit) ?? error;
 }
 
 function parseError(type: string): Error {
