@@ -16,7 +16,9 @@ export interface VersionCriteria {
 /** An ETag (RFC 9110, section 8.8.3). */
 const ETAG = /(W\/)?"([^"]*)"/g;
 /** The content of the ETag of a version. */
-const VERSION = /^[1-9]\d{0,8}$/;
+const VERSION = /^[1-9]\d{0,9}$/;
+/** The maximum of the column, which PostgreSQL does not compare with a larger number. */
+const MAX_VERSION = 2 ** 31 - 1;
 
 /**
  * Parses If-Match (RFC 9110, section 13.1.1). ETags are compared strongly, so a weak one matches no
@@ -25,7 +27,9 @@ const VERSION = /^[1-9]\d{0,8}$/;
 function parseIfMatch(ifMatch: string | undefined): VersionCriteria {
   if (ifMatch === undefined || ifMatch.trim() === '*') return {};
   const versions = [...ifMatch.matchAll(ETAG)].flatMap(([, weak, content]) =>
-    weak === undefined && VERSION.test(content!) ? [Number(content)] : [],
+    weak === undefined && VERSION.test(content!) && Number(content) <= MAX_VERSION
+      ? [Number(content)]
+      : [],
   );
   return { version: [...new Set(versions)] };
 }
