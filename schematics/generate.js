@@ -32,6 +32,7 @@ program
     '--operations <operations>',
     'operations to generate, separated by commas (default: list,create,read,update,delete)',
   )
+  .option('--pages', 'return the list in pages, with the fields that end in :filter as filters')
   .option('--singular <name>', 'singular of the name, if it is irregular')
   .option('--dry-run', 'list the files, and write nothing')
   .addHelpText(
@@ -42,13 +43,21 @@ Types of fields:
   text                         text of up to 10,000 characters
   integer, integer(min..max)   integer
   number                       number
+  decimal(precision,scale)     decimal number as text, without rounding
   boolean                      true or false
   enum(a,b)                    one of the values
+  date                         calendar date
   date-time                    date and time with an offset
+  uuid                         UUID
+  uri                          URL with http or https
   ref(categories)              id of an existing resource
 
+A ? after the type makes a field optional. Modifiers at the end:
+  :unique   no two rows have the same value
+  :filter   a query parameter of the list selects rows by the field; needs --pages
+
 Examples:
-  npm run generate -- resource pets --fields "name:string(1..100) categoryId:ref(categories)?"
+  npm run generate -- resource pets --fields "name:string(1..100) categoryId:ref(categories)? chip:uuid?:unique"
   npm run generate -- resource store/orders --fields "quantity:integer(1..100)" --operations list,create
   npm run generate -- resource geese --fields "name:text" --singular goose --dry-run
 
@@ -86,7 +95,9 @@ async function run(schematic, name, { dryRun = false, ...options }) {
   process.stdout.write('UPDATE openapi.json\nUPDATE examples/petstore.d.ts\n');
 }
 
-const toKebabCase = (name) => name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+function toKebabCase(name) {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
 
 /** Compiles the files of the generator that have changed since they were compiled. */
 async function compile() {

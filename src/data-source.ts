@@ -17,10 +17,15 @@ export function collectSchema(features: readonly Type[]) {
     migrations: [
       CreateApiKeys1763600000000,
       CreateRevisions1763600000001,
-      ...declared.flatMap(({ migrations }) => migrations),
       AddApiKeyScopes1763600000003,
-    ],
+      ...declared.flatMap(({ migrations }) => migrations),
+    ].toSorted((a, b) => getTimestamp(a) - getTimestamp(b)),
   } satisfies Schema;
+}
+
+/** Returns the timestamp at the end of a migration's name, by which TypeORM orders migrations. */
+function getTimestamp({ name }: { readonly name: string }): number {
+  return Number(name.slice(-13));
 }
 
 /** Creates the DataSource of a command, of TypeORM's CLI or of a test; the caller initializes it. */

@@ -6,6 +6,12 @@ import { isReservedWord } from './collisions.js';
 export interface Field {
   readonly name: string;
   readonly optional: boolean;
+  /** Whether no two rows may have the same value. */
+  readonly unique: boolean;
+  /** Whether clients can select rows by its value. */
+  readonly filter: boolean;
+  /** The decorator of the query parameter, if it is a filter. */
+  readonly filterDecorator: string;
   /** The name of its column. */
   readonly column: string;
   /** The table that it references. */
@@ -48,6 +54,8 @@ interface FieldType {
   readonly sample: string;
   readonly otherSample: string;
   readonly invalid: string;
+  /** An expression for the tests: another value each time. Without it, the field cannot be unique. */
+  readonly uniqueSample?: string;
 }
 
 /** What the user wrote about a field, and what its type needs of the resource. */
@@ -63,14 +71,16 @@ interface Definition {
   readonly table: string;
 }
 
-const SYNTAX = /^([a-z][A-Za-z0-9]*):([a-z-]+)(?:\((.*)\))?(\?)?$/;
+const SYNTAX = /^([a-z][A-Za-z0-9]*):([a-z-]+)(?:\((.*)\))?(\?)?((?::[a-z]+)*)$/;
 /** PostgreSQL truncates longer names. */
 const MAX_IDENTIFIER_LENGTH = 63;
 /** In characters. */
 const MAX_TEXT_LENGTH = 10_000;
 const MAX_ENUM_VALUE_LENGTH = 64;
+/** The types of fields that a client can select rows by. */
+const FILTER_TYPES = new Set(['string', 'integer', 'boolean', 'enum', 'date', 'uuid', 'ref']);
 const FIELD_TYPES =
-  'string(min..max), text, integer, integer(min..max), number, boolean, enum(a,b), date-time, ref(resource)';
+  'string(min..max), text, integer, integer(min..max), number, decimal(precision,scale), boolean, enum(a,b), date, date-time, uuid, uri, ref(resource)';
 
 /**
  * Parses fields in the form `name:type(arguments)?`, separated by spaces.
@@ -92,7 +102,7 @@ export function parseFields(text: string, table: string, item: string): Field[] 
 function parseField(definition: string, table: string, item: string): Field {
   const invalidField = (violation: string): SchematicsException =>
     new SchematicsException(`Invalid field ${definition}: ${violation}.`);
-  const [, name, typeName, argument, mark] = SYNTAX.exec(definition) ?? [];
+  const [, name, typeName, argument, mark, modifiers] = SYNTAX.exec(definition) ?? [];
   if (name === undefined || typeName === undefined)
     throw invalidField('expected name:type, such as age:integer?');
   if (name === 'id') throw invalidField('the service assigns the id');
@@ -112,8 +122,21 @@ function parseField(definition: string, table: string, item: string): Field {
     valuesConstant,
     table,
   });
+  const names = (modifiers ?? '').split(':').slice(1);
+  const unknown = names.find((modifier) => modifier !== 'unique' && modifier !== 'filter');
+  if (unknown !== undefined)
+    throw invalidField(`unknown modifier ${unknown}, expected unique or filter`);
+  const unique = names.includes('unique');
+  const filter = names.includes('filter');
+  if (filter && !FILTER_TYPES.has(typeName))
+    throw invalidField(`only ${[...FILTER_TYPES].join(', ')} may be a filter`);
+  if (unique && type.uniqueSample === undefined)
+    throw invalidField(
+      'only string with a maximum of 10 or more, integer without limits, and uuid may be unique',
+    );
   const column = strings.underscore(name);
-  for (const constraint of [`fk_${table}_${column}`, `ix_${table}_${column}`]) {
+  for (const prefix of ['fk', 'ix', 'uq']) {
+    const constraint = `${prefix}_${table}_${column}`;
     if (constraint.length > MAX_IDENTIFIER_LENGTH)
       throw invalidField(`the name ${constraint} exceeds ${MAX_IDENTIFIER_LENGTH} characters`);
   }
@@ -129,6 +152,9 @@ function parseField(definition: string, table: string, item: string): Field {
   return {
     name,
     optional,
+    unique,
+    filter,
+    filterDecorator: `@${type.decorator}({ ${type.options} optional: true, description: 'Selects by: ${toWords(name)}.' })`,
     column,
     isDateTime,
     values: type.values ?? [],
@@ -140,8 +166,8 @@ function parseField(definition: string, table: string, item: string): Field {
     entityType: `${type.entityType ?? type.dtoType}${optional ? ' | null' : ''}`,
     migrationColumn: `{ name: '${column}', type: '${columnType}'${length === undefined ? '' : `, length: '${length}'`}${optional ? ', isNullable: true' : ''} }`,
     toDto: isDateTime ? `${optional ? '?' : ''}.toISOString()` : optional ? ' ?? undefined' : '',
-    sample: type.sample,
-    otherSample: type.otherSample,
+    sample: unique ? type.uniqueSample! : type.sample,
+    otherSample: unique ? type.uniqueSample! : type.otherSample,
     invalid: type.invalid,
   };
 }
@@ -153,6 +179,8 @@ function describeField(typeName: string, words: string, noun: string): string {
   switch (typeName) {
     case 'boolean':
       return `Whether the ${noun} ${/^(is|has|can|needs|was) /.test(words) ? '' : 'is '}${words}.`;
+    case 'date':
+      return `Date: ${words}.`;
     case 'date-time':
       return `Date and time: ${words}.`;
     case 'ref':
@@ -193,7 +221,58 @@ const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
       sample: `${sample}`,
       otherSample: `${max}`,
       invalid: '1.5',
+      ...(definition.argument === undefined && { uniqueSample: 'nextNumber()' }),
     };
+  },
+  decimal: ({ argument, invalidField }) => {
+    const [, precision, scale] = /^(\d{1,2}), *(\d{1,2})$/.exec(argument ?? '')?.map(Number) ?? [];
+    if (
+      precision === undefined ||
+      scale === undefined ||
+      precision > 38 ||
+      scale > precision ||
+      precision < 1
+    )
+      throw invalidField('expected precision and scale, such as decimal(10,2)');
+    const example = scale === 0 ? '1' : `0.${'1'.padStart(scale, '0')}`;
+    return {
+      decorator: 'DecimalProperty',
+      options: `precision: ${precision}, scale: ${scale}, example: '${example}',`,
+      dtoType: 'string',
+      columnType: 'varchar',
+      // With a sign and a decimal point.
+      length: precision + 3,
+      sample: quote(example),
+      otherSample: quote('0'),
+      invalid: '1.5',
+    };
+  },
+  date: (definition) => {
+    rejectArgument(definition);
+    return createFormatType('DateProperty', 10, '2026-11-01', '2024-02-29', '2026-02-30');
+  },
+  uuid: (definition) => {
+    rejectArgument(definition);
+    return {
+      ...createFormatType(
+        'UuidProperty',
+        36,
+        '5f0c1f7e-9f0b-4c3a-8a55-0c2a3d4e5f60',
+        '0b9f0c1f-7e9f-4b4c-93a8-a550c2a3d4e5',
+        'not-a-uuid',
+      ),
+      uniqueSample: 'randomUUID()',
+    };
+  },
+  uri: (definition) => {
+    rejectArgument(definition);
+    return createFormatType(
+      'UriProperty',
+      2048,
+      'https://example.com/1.jpg',
+      'https://example.com/2.jpg',
+      'no uri',
+    );
   },
   number: (definition) => {
     rejectArgument(definition);
@@ -281,6 +360,25 @@ const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
   },
 };
 
+function createFormatType(
+  decorator: string,
+  length: number,
+  sample: string,
+  otherSample: string,
+  invalid: string,
+): FieldType {
+  return {
+    decorator,
+    options: '',
+    dtoType: 'string',
+    columnType: 'varchar',
+    length,
+    sample: quote(sample),
+    otherSample: quote(otherSample),
+    invalid: quote(invalid),
+  };
+}
+
 function createTextType(columnType: string, min: number, max: number): FieldType {
   const sample = 'example'.padEnd(min, '.').slice(0, max);
   return {
@@ -292,6 +390,8 @@ function createTextType(columnType: string, min: number, max: number): FieldType
     sample: quote(sample),
     otherSample: quote('🐶'.repeat(Math.min(max, Math.max(min, 1)))),
     invalid: max > 200 ? `'x'.repeat(${max + 1})` : quote('x'.repeat(max + 1)),
+    ...(columnType === 'varchar' &&
+      max >= 10 && { uniqueSample: `String(nextNumber()).padStart(${Math.max(min, 1)}, '0')` }),
   };
 }
 

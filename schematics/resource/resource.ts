@@ -15,7 +15,7 @@ import {
 } from '@angular-devkit/schematics';
 import pluralize from 'pluralize';
 import { aliasImports, findCollisions, renameVariables } from './collisions.js';
-import { parseFields } from './fields.js';
+import { type Field, parseFields } from './fields.js';
 import {
   FEATURES_PATH,
   getRecordPath,
@@ -39,6 +39,7 @@ interface Options {
   readonly fields: string;
   readonly operations: string;
   readonly singular?: string;
+  readonly pages?: boolean;
 }
 
 const OPERATIONS = ['list', 'create', 'read', 'update', 'delete'] as const;
@@ -92,6 +93,11 @@ export function resource(options: Options): Rule {
     const names = renameVariables(createNames(options), templates);
     const has = parseOperations(options.operations);
     const fields = parseFields(options.fields, names.table, names.Item);
+    const filters = fields.filter(({ filter }) => filter);
+    const pages = options.pages === true;
+    if (pages && !has.list) throw new SchematicsException('--pages needs the operation list.');
+    if (filters.length > 0 && !pages)
+      throw new SchematicsException(`The filter ${filters[0]!.name} needs --pages.`);
     for (const { name, references } of fields) {
       if (references !== names.table) checkReference(tree, name, references);
     }
@@ -114,6 +120,10 @@ export function resource(options: Options): Rule {
     const stubs = replaceStubs(tree, names, has);
     createdFiles.push(`${folderPath}/${name}${CONTROLLER}`);
     const references = fields.filter((field) => field.references !== undefined);
+    const uniques = fields.filter(({ unique }) => unique);
+    const constrained = fields.filter(
+      (field) => uniques.includes(field) || references.includes(field),
+    );
     const migration = `Create${names.Items}${timestamp}`;
     const values = {
       ...names,
@@ -123,12 +133,20 @@ export function resource(options: Options): Rule {
       optionals: fields.filter(({ optional }) => optional),
       required: fields.filter(({ optional }) => !optional),
       references,
+      pages,
+      filters,
+      indexed: fields.filter(
+        (field) => references.includes(field) || (field.filter && !field.unique),
+      ),
+      uniques,
+      uniqueNames: `[${uniques.map((field) => `'${field.name}'`).join(', ')}]`,
+      constrained,
+      constraintErrors: describeConstraintErrors(references, uniques),
       dateTimes: fields.filter(({ isDateTime }) => isDateTime),
       enums: fields.filter((field) => field.values.length > 0),
-      mapsForeignKeyErrors: references.length > 0 && (has.create || has.update),
       usesMissingId: has.read || has.update || (has.create && references.length > 0),
       injectsRepository:
-        has.read || has.update || has.delete || (has.create && references.length > 0),
+        has.read || has.update || has.delete || (has.create && constrained.length > 0),
       summary: summarize(has),
       tagDescription: describeTag([names.nouns]),
       migration,
@@ -155,6 +173,15 @@ export function resource(options: Options): Rule {
       (target) => writeRecord(before, target, names),
     ]);
   };
+}
+
+/** Returns the errors of a create or an update, for the docstrings of the service. */
+function describeConstraintErrors(references: readonly Field[], uniques: readonly Field[]): string {
+  const names = uniques.map(({ name }) => name).join(' or ');
+  return [
+    ...(references.length > 0 ? ['VALIDATION_FAILED if a referenced resource does not exist'] : []),
+    ...(uniques.length > 0 ? [`ALREADY_EXISTS if another resource has the same ${names}`] : []),
+  ].join('; ');
 }
 
 function createNames({ name: path, singular }: Options) {

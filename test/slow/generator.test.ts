@@ -18,14 +18,21 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const PETS = [
   'pets',
   '--fields',
-  'name:string(1..100) status:enum(available,pending,sold) categoryId:ref(categories)? bornAt:date-time? notes:text? weight:number? chipped:boolean age:integer(0..50) serial:integer? motherId:ref(pets)?',
+  'name:string(1..100) status:enum(available,pending,sold) categoryId:ref(categories)? bornAt:date-time? notes:text? weight:number? chipped:boolean age:integer(0..50) serial:integer? motherId:ref(pets)? chip:uuid?:unique price:decimal(8,2)? birthday:date? photo:uri?',
 ];
 const ORDERS = [
   'store/orders',
   '--fields',
-  'petId:ref(pets) quantity:integer(1..100) shipAt:date-time',
+  'petId:ref(pets):filter quantity:integer(1..100) shipAt:date-time status:enum(placed,delivered):filter',
+  '--pages',
 ];
-const PET_TAGS = ['pet-tags', '--fields', 'name:string(1..20)', '--operations', 'list,create'];
+const PET_TAGS = [
+  'pet-tags',
+  '--fields',
+  'name:string(1..20):unique',
+  '--operations',
+  'list,create',
+];
 /** The tests that concern every operation, every table or every migration. */
 const CORE_TESTS = ['openapi', 'authentication', 'migrations.databases', 'db-copy.postgres'];
 /** Top-level folders that are neither copied to the test project nor compared. */

@@ -23,6 +23,13 @@ export interface OperationDocs {
   readonly response: string;
 }
 
+/** Documents the 409 of an operation that stores a resource. */
+function ApiUniqueResponse(unique: readonly string[] | undefined): MethodDecorator[] {
+  if (unique === undefined) return [];
+  const description = `Another resource has the same ${unique.join(' or ')}.`;
+  return [ApiConflictResponse({ type: ErrorBody, description })];
+}
+
 /** Documents an operation that returns a list with an ETag. */
 export function ApiListOperation(
   type: Type,
@@ -54,10 +61,17 @@ export function ApiListOperation(
  *
  * @param docs.location an example of the `Location` header, if the resource can be read
  * @param docs.invalid an example of the message of a 400
+ * @param docs.unique the properties that no two resources may share, if there are any
  */
 export function ApiCreateOperation(
   type: Type,
-  { response, location, invalid, ...docs }: OperationDocs & { location?: string; invalid: string },
+  {
+    response,
+    location,
+    invalid,
+    unique,
+    ...docs
+  }: OperationDocs & { location?: string; invalid: string; unique?: readonly string[] },
 ): MethodDecorator {
   return applyDecorators(
     ApiOperation(docs),
@@ -78,6 +92,7 @@ export function ApiCreateOperation(
       description: 'Required fields are missing or values are invalid.',
       example: new ApiError('VALIDATION_FAILED', invalid).body,
     }),
+    ...ApiUniqueResponse(unique),
   );
 }
 
@@ -93,10 +108,14 @@ export function ApiReadOperation(
   );
 }
 
-/** Documents an operation that applies a JSON merge patch (RFC 7396) to a resource. */
+/**
+ * Documents an operation that applies a JSON merge patch (RFC 7396) to a resource.
+ *
+ * @param docs.unique the properties that no two resources may share, if there are any
+ */
 export function ApiPatchOperation(
   type: Type,
-  { response, ...docs }: OperationDocs,
+  { response, unique, ...docs }: OperationDocs & { unique?: readonly string[] },
 ): MethodDecorator {
   return applyDecorators(
     ApiOperation(docs),
@@ -104,6 +123,7 @@ export function ApiPatchOperation(
     ApiOkResponse({ type, description: response }),
     ApiBadRequestResponse({ type: ErrorBody, description: 'Values are invalid.' }),
     ApiNotFoundResponse({ type: ErrorBody, description: 'No resource has this id.' }),
+    ...ApiUniqueResponse(unique),
   );
 }
 
