@@ -33,6 +33,10 @@ program
     'operations to generate, separated by commas (default: list,create,read,update,delete)',
   )
   .option('--pages', 'return the list in pages, with the fields that end in :filter as filters')
+  .option(
+    '--if-match',
+    'give the resource an ETag, which If-Match of PATCH and DELETE is compared with',
+  )
   .option('--singular <name>', 'singular of the name, if it is irregular')
   .option('--dry-run', 'list the files, and write nothing')
   .addHelpText(

@@ -40,6 +40,7 @@ interface Options {
   readonly operations: string;
   readonly singular?: string;
   readonly pages?: boolean;
+  readonly ifMatch?: boolean;
 }
 
 const OPERATIONS = ['list', 'create', 'read', 'update', 'delete'] as const;
@@ -95,6 +96,11 @@ export function resource(options: Options): Rule {
     const fields = parseFields(options.fields, names.table, names.Item);
     const filters = fields.filter(({ filter }) => filter);
     const pages = options.pages === true;
+    const ifMatch = options.ifMatch === true;
+    if (ifMatch && !(has.read && (has.update || has.delete)))
+      throw new SchematicsException('--if-match needs the operations read, and update or delete.');
+    if (ifMatch && fields.some(({ name }) => name === 'version'))
+      throw new SchematicsException('--if-match adds a column version: rename the field.');
     if (pages && !has.list) throw new SchematicsException('--pages needs the operation list.');
     if (filters.length > 0 && !pages)
       throw new SchematicsException(`The filter ${filters[0]!.name} needs --pages.`);
@@ -134,6 +140,12 @@ export function resource(options: Options): Rule {
       required: fields.filter(({ optional }) => !optional),
       references,
       pages,
+      ifMatch,
+      /** What the service returns, and how it converts a row to it. */
+      result: ifMatch ? `Versioned<${names.Item}>` : names.Item,
+      convert: ifMatch ? 'toVersioned' : `to${names.Item}`,
+      /** The error if no row meets the criteria of a statement. */
+      notChanged: ifMatch ? 'preconditionFailed((await this.read(id)).version)' : 'notFound(id)',
       filters,
       indexed: fields.filter(
         (field) => references.includes(field) || (field.filter && !field.unique),

@@ -25,6 +25,7 @@ const ORDERS = [
   '--fields',
   'petId:ref(pets):filter quantity:integer(1..100) shipAt:date-time status:enum(placed,delivered):filter',
   '--pages',
+  '--if-match',
 ];
 const PET_TAGS = [
   'pet-tags',
@@ -594,7 +595,12 @@ describeUnlessGenerated('a service with generated resources', () => {
     expect(created).toEqual({ status: 201, body: { ...pet, id } });
     expect(await send('GET', '/pets')).toEqual({ status: 200, body: [{ ...pet, id }] });
 
-    const order = { petId: id, quantity: 2, shipAt: '2026-12-01T08:00:00+01:00' };
+    const order = {
+      petId: id,
+      quantity: 2,
+      shipAt: '2026-12-01T08:00:00+01:00',
+      status: 'placed',
+    };
     const createdOrder = await send('POST', '/store/orders', order);
     const { id: orderId } = createdOrder.body as { id: number };
     const inUtc = { ...order, id: orderId, shipAt: '2026-12-01T07:00:00.000Z' };
