@@ -119,21 +119,19 @@ const findCommit = (ref: string): string | undefined =>
 
 /**
  * Returns the commit to compare with: the merge base of HEAD and the target branch, so that changes of
- * unreleased work are not compared with each other. On the target branch itself, that is the first parent
- * of HEAD, the state before the last merge.
+ * unreleased work are not compared with each other. On the target branch itself, and without one, that is
+ * the first parent of HEAD, the state before the last merge.
  *
  * @param target the target branch; `origin/main` by default, or `main` without that
  * @returns undefined if there is no earlier commit
- * @throws {Error} if the target branch or the merge base does not exist
+ * @throws {Error} if the given target branch or the merge base does not exist
  */
 function findBase(target?: string): string | undefined {
   const [head, parent] = [findCommit('HEAD'), findCommit('HEAD^')];
   const branch = target ?? DEFAULT_TARGETS.find((name) => findCommit(name) !== undefined);
   if (target !== undefined && findCommit(target) === undefined)
     throw new Error(`The target branch ${target} does not exist in this repository.`);
-  if (head === undefined || (branch === undefined && parent === undefined)) return undefined;
-  if (branch === undefined)
-    throw new Error(`There is no branch ${DEFAULT_TARGETS.join(' or ')}. Add --target <branch>.`);
+  if (head === undefined || branch === undefined) return parent;
   const base = git('merge-base', 'HEAD', branch);
   if (base === undefined) {
     throw new Error(
@@ -156,7 +154,7 @@ export async function main(args: readonly string[]): Promise<void> {
     .option(
       '--against <ref or file>',
       'git ref or file to compare with (default: the merge base of HEAD and the target branch, or the ' +
-        'first parent of HEAD on the target branch)',
+        'first parent of HEAD on the target branch and without one)',
       readDocument,
     )
     .option(

@@ -317,11 +317,13 @@ describe('npm run openapi:check in a git repository', () => {
     });
   });
 
-  it('asks for a target branch if there is no main', async () => {
-    await commit(edit(describeApi));
+  it('compares with the first parent of HEAD if there is no main', async () => {
+    await commit(edit(removeDescription));
     git('branch', '--move', 'trunk');
-    expect(check()).toMatchObject({ code: 1, stderr: expect.stringContaining('Add --target') });
-    expect(check(['--target', 'trunk']).code).toBe(0);
+    expect(check().code).toBe(1);
+    git('checkout', '--quiet', '--detach');
+    await commit(edit((d) => (removeDescription(d), describeApi(d))));
+    expect(check().code).toBe(0);
   });
 
   it('fails in a shallow clone without the merge base', async () => {
