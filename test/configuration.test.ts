@@ -249,7 +249,15 @@ describe('loadConfig with an invalid environment', () => {
     ['LOG_LEVEL', ['trace', 'loud', 'info,warn']],
     [
       'CORS_ORIGINS',
-      ['*', 'a.example', 'https://a.example/', 'https://a.example/path', 'null', 'ftp://a.example'],
+      [
+        '*',
+        'https://*.a.example',
+        'a.example',
+        'https://a.example/',
+        'https://a.example/path',
+        'null',
+        'ftp://a.example',
+      ],
     ],
     [
       'TRUST_PROXY',

@@ -62,11 +62,13 @@ describe('security headers', () => {
     ],
   ])(
     'are sent, without revealing the framework, in the response to %s',
-    async (_name, status, send) => {
+    async (name, status, send) => {
       const response = await send();
       expect(response.status).toBe(status);
       expect(response.headers).toMatchObject(API_HEADERS);
-      expect(findDisclosures(response)).toEqual([]);
+      // Any page may read the document.
+      const expected = name === 'the OpenAPI document' ? ['access-control-allow-origin'] : [];
+      expect(findDisclosures(response)).toEqual(expected);
       // RFC 6797, section 7.2, forbids it over HTTP.
       expect(response.headers).not.toHaveProperty('strict-transport-security');
     },
@@ -116,9 +118,34 @@ describe('CORS', () => {
   const ORIGIN = 'https://app.example';
 
   it('is disabled by default', async () => {
-    for (const path of ['/v1/categories', '/livez', '/openapi.json', '/docs']) {
+    for (const path of ['/v1/categories', '/livez', '/docs']) {
       const response = await get(path, { Origin: ORIGIN });
       expect(findDisclosures(response)).toEqual([]);
+    }
+  });
+
+  it('lets pages of any origin read the OpenAPI document', async () => {
+    for (const path of ['/openapi.json', '/openapi.yaml']) {
+      const response = await get(path, { Origin: ORIGIN });
+      expect(response.status).toBe(200);
+      expect(response.headers['access-control-allow-origin']).toBe('*');
+    }
+  });
+
+  it('varies every response by Origin, so that a cache does not serve it to another origin', async () => {
+    const cors = await startApp({ config: { corsOrigins: [ORIGIN, 'https://other.example'] } });
+    try {
+      const list = await cors.categories.list({ origin: ORIGIN });
+      const unchanged = await cors.categories.list({
+        origin: ORIGIN,
+        'if-none-match': list.headers.etag!,
+      });
+      const error = await sendRequest(`${cors.url}/v1/categories`, { headers: { origin: ORIGIN } });
+      expect([list, unchanged, error].map(({ status }) => status)).toEqual([200, 304, 401]);
+      for (const { headers } of [list, unchanged, error])
+        expect(headers.vary).toMatch(/\bOrigin\b/);
+    } finally {
+      await cors.stop();
     }
   });
 

@@ -134,8 +134,10 @@ export class Environment {
 
   @Check(
     (origins) =>
-      splitList(origins).every((origin) => isHttpUrl(origin) && new URL(origin).origin === origin),
-    'must be origins like https://app.example, separated by commas',
+      splitList(origins).every(
+        (origin) => isHttpUrl(origin) && new URL(origin).origin === origin && !origin.includes('*'),
+      ),
+    'must be origins like https://app.example, without patterns, separated by commas',
   )
   CORS_ORIGINS?: string;
 

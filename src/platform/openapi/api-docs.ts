@@ -1,10 +1,18 @@
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import type { Request } from 'express';
+import type { Request, RequestHandler } from 'express';
 import type { Config } from '../config/config.js';
 import { swaggerUiHeaders } from '../http/server/security-headers.js';
 import { API_PREFIX, createDocument, type Tag } from './openapi-document.js';
 import { swaggerUiOptions } from './swagger-ui.js';
+
+const DOCUMENT_PATHS = ['/openapi.json', '/openapi.yaml'];
+
+/** Lets pages of any origin, such as editors, read the OpenAPI document: it is public. */
+const allowAnyOrigin: RequestHandler = (_request, response, next) => {
+  response.setHeader('Access-Control-Allow-Origin', '*');
+  next();
+};
 
 /**
  * Serves Swagger UI at `/docs`, and the OpenAPI document at `/openapi.json` and `/openapi.yaml`.
@@ -17,9 +25,10 @@ export function setupApiDocs(
   tags: readonly Tag[],
 ): void {
   app.use('/docs', swaggerUiHeaders(config));
+  app.use(DOCUMENT_PATHS, allowAnyOrigin);
   SwaggerModule.setup('docs', app, () => createDocument(app, config, tags), {
-    jsonDocumentUrl: 'openapi.json',
-    yamlDocumentUrl: 'openapi.yaml',
+    jsonDocumentUrl: DOCUMENT_PATHS[0],
+    yamlDocumentUrl: DOCUMENT_PATHS[1],
     ...swaggerUiOptions,
     patchDocumentOnRequest: (request, _response, document) =>
       (request as Request).path.endsWith('.js') ? withThisDeployment(document) : document,

@@ -8,8 +8,17 @@ export function corsOptions({
   return {
     origin: [...corsOrigins],
     methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-    allowedHeaders: ['Authorization', 'Content-Type', 'If-Match', 'If-None-Match', 'X-Request-Id'],
+    allowedHeaders: [
+      'Authorization',
+      'Content-Type',
+      'If-Match',
+      'If-None-Match',
+      // Tracing in the browser adds it to every request (W3C Trace Context).
+      'traceparent',
+      'X-Request-Id',
+    ],
     exposedHeaders: [
+      'Allow',
       'ETag',
       'Link',
       'Location',
