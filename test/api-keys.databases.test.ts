@@ -1,12 +1,22 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { Controller, HttpCode, Post } from '@nestjs/common';
+import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { isMistyped } from '../src/platform/auth/key-format.js';
+import { RequireScope, type Scope } from '../src/platform/auth/scope.decorator.js';
 import { loadConfig } from '../src/platform/config/config.js';
+import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { MetricsRegistry } from '../src/platform/metrics/metrics-registry.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
-import { CategoriesClient, type HttpResponse } from './support/http-client.js';
+import {
+  CategoriesClient,
+  type HttpResponse,
+  jsonHeaders,
+  sendRequest,
+} from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { recordQueries } from './support/queries.js';
@@ -22,11 +32,30 @@ const REVOCATION_MS = 2_000;
 const MINUTE_MS = 60_000;
 const TIMEOUT_MS = 30_000;
 
+/** A search that needs a body, and changes nothing. */
+@ApiTags('searches')
+@Controller('searches')
+class SearchesController {
+  @Post()
+  @HttpCode(200)
+  @RequireScope('read')
+  @ApiOperation({ operationId: 'search', summary: 'Search' })
+  search(): object {
+    return {};
+  }
+}
+
+@Feature({
+  tag: { name: 'searches', description: 'The operation of this test.' },
+  controllers: [SearchesController],
+})
+class SearchesModule {}
+
 const logger = new MemoryLogger();
 let app: TestApp;
 let keys: ApiKeysService;
 beforeAll(async () => {
-  app = await startApp({ logger });
+  app = await startApp({ logger, features: [SearchesModule, ...FEATURES] });
   keys = app.app.get(ApiKeysService);
 });
 afterEach(() => jest.restoreAllMocks());
@@ -101,6 +130,16 @@ describe('an API key', () => {
       .get(MetricsRegistry)
       .getSingleMetricAsString('petstore_api_keys_expiring');
     expect(metric).toMatch(/^petstore_api_keys_expiring 1$/m);
+  });
+
+  it('needs only the scope that the operation declares', async () => {
+    const statuses = ['read', 'write'].map(async (scope) => {
+      const { key } = await keys.create('scoped', { scopes: [scope as Scope] });
+      const headers = jsonHeaders(key);
+      return (await sendRequest(`${app.url}/v1/searches`, { method: 'POST', headers, body: '{}' }))
+        .status;
+    });
+    expect(await Promise.all(statuses)).toEqual([200, 403]);
   });
 
   it.each([

@@ -217,7 +217,13 @@ class Container {
   }
 
   private get options(): SpawnOptions {
-    const variables = getArgs(this.stage, 'ENV').flatMap((args) => args.split(' '));
+    const defaults = new Map(
+      getArgs(this.stage, 'ARG').map((arg) => arg.split('=', 2) as [string, string]),
+    );
+    const variables = getArgs(this.stage, 'ENV')
+      .join(' ')
+      .replaceAll(/\$(\w+)/g, (_reference, name: string) => defaults.get(name) ?? '')
+      .split(' ');
     return {
       cwd: this.directory,
       env: {
