@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { connect as connectTo, type Socket } from 'node:net';
+import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import type { Connection } from '../src/platform/http/server/connections.js';
@@ -15,6 +17,7 @@ import {
 } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
 
+const { jest } = import.meta;
 expect.extend(matchers);
 
 const CATEGORY = '{"name":"dog"}';
@@ -478,6 +481,29 @@ describe('a client that half-closes its connection', () => {
     const connection = await RawConnection.open(app.url);
     const responses = await connection.send(Buffer.concat(requests())).endWrites().closed();
     expect(statuses(responses)).toEqual(expected);
+  });
+
+  it.each([
+    ['of known length', () => create([contentLength])],
+    ['in chunks', () => create([chunked], chunks)],
+  ])('may have done so before its key is looked up, with a body %s', async (_name, request) => {
+    const keys = app.app.get(ApiKeysService);
+    jest.spyOn(keys, 'getCached').mockReturnValue(undefined);
+    const lookUp = keys.lookUp.bind(keys);
+    jest.spyOn(keys, 'lookUp').mockImplementation(async (sent) => {
+      const [{ socket }] = (await closed) as [IncomingMessage];
+      await waitFor(
+        () => socket.readable,
+        (readable) => !readable,
+        30_000,
+      );
+      return lookUp(sent);
+    });
+    const closed = once(app.server, 'request');
+    const connection = await RawConnection.open(app.url);
+    const [response] = await connection.send(request()).endWrites().closed();
+    jest.restoreAllMocks();
+    expect(response!.status).toBe(201);
   });
 });
 

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { PassThrough } from 'node:stream';
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { CONFIG, type Config } from '../../config/config.js';
@@ -99,7 +100,9 @@ export class JsonBodyGuard implements CanActivate {
       const rejectWith = (error: unknown): void => reject(toApiError(error, request, accepted));
       if (request.headers['transfer-encoding'] !== undefined)
         enforceSizeLimit(request, limit, rejectWith);
-      void parse(request, response, (error?: unknown) => {
+      const source = toUnfinished(request);
+      void parse(source, response, (error?: unknown) => {
+        request.body = source.body;
         if (error !== undefined) rejectWith(error);
         else if (isJson && exceedsDepth(request.body, MAX_DEPTH))
           rejectWith(parseError('depth.exceeded'));
@@ -118,6 +121,16 @@ export class JsonBodyGuard implements CanActivate {
     const types = method === 'PATCH' ? PATCH_CONTENT_TYPES : CONTENT_TYPES;
     return { isJson: true, types, limit: this.config.bodyLimit, parse: this.parseJson };
   }
+}
+
+/**
+ * Returns a request whose body body-parser reads. It skips the body of a client that has half-closed its
+ * connection, as one that was read before.
+ */
+function toUnfinished(request: Request): Request {
+  if (request.socket.readable) return request;
+  const { method, headers } = request;
+  return Object.assign(request.pipe(new PassThrough()), { method, headers }) as unknown as Request;
 }
 
 /** body-parser reports a chunked body that is too large only when it ends, which it may never do. */
