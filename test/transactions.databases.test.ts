@@ -5,6 +5,7 @@ import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { DatabaseUnavailableError } from '../src/platform/database/driver-errors.js';
 import type { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
 import { startApp, type TestApp } from './support/app.js';
+import { waitFor } from './support/wait.js';
 
 /** The database under test, set by the Jest project. */
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
@@ -133,6 +134,8 @@ describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
       await insertPair(manager, 'lost');
       const [row] = await manager.query<{ pid: number }[]>('SELECT pg_backend_pid() AS "pid"');
       await dataSource.query('SELECT pg_terminate_backend($1)', [row!.pid]);
+      // TypeORM notices it between two statements.
+      await waitFor(() => manager.queryRunner!.isReleased, Boolean, 30_000);
       await insertPair(manager, 'lost, too');
     });
     await expect(transaction).rejects.toThrow(DatabaseUnavailableError);

@@ -117,6 +117,8 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
 
 /** Runs statements on one connection of the PostgreSQL pool. */
 export class PgQueryRunner extends PostgresQueryRunner {
+  /** Whether the runner was released by its user. */
+  private hasEnded = false;
   private timer: NodeJS.Timeout | undefined;
   private timeoutError: DatabaseUnavailableError | undefined;
 
@@ -145,10 +147,17 @@ export class PgQueryRunner extends PostgresQueryRunner {
       if (query === 'START TRANSACTION') this.limitTransaction();
       return result;
     } catch (error) {
-      throw this.context.translateError(this.timeoutError ?? error);
+      // TypeORM releases a runner whose connection is lost between two statements.
+      const isConnectionLost = this.isReleased && !this.hasEnded;
+      throw this.context.translateError(this.timeoutError ?? error, isConnectionLost);
     } finally {
       if (query === 'COMMIT' || query === 'ROLLBACK') clearTimeout(this.timer);
     }
+  }
+
+  override release(): Promise<void> {
+    this.hasEnded = true;
+    return super.release();
   }
 
   /** Closes the connection of a transaction that takes too long, which rolls it back. */
