@@ -25,7 +25,7 @@ process.on('unhandledRejection', (reason) =>
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
 await bootstrap().catch((error: unknown) => {
-  // The message of an invalid configuration says it all.
+  // An invalid configuration is for the operator; anything else needs its stack.
   if (error instanceof ConfigError) exitOnFatalError(error.message);
   else exitOnFatalError('Startup failed', error);
 });

@@ -111,10 +111,7 @@ interface ColumnPair {
 class TableCopy {
   private readonly table: string;
   /** The columns whose values the database does not compute. */
-  private readonly columns: readonly {
-    readonly from: ColumnMetadata;
-    readonly to: ColumnMetadata;
-  }[];
+  private readonly columns: readonly ColumnPair[];
   private readonly primaryKey: readonly string[];
 
   constructor(

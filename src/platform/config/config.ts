@@ -7,6 +7,7 @@ import {
   SIZE,
   splitList,
 } from './environment.js';
+import { withHost } from './uri.js';
 
 /** The injection token of the {@link Config}. */
 export const CONFIG = Symbol('CONFIG');
@@ -100,7 +101,7 @@ export function redactConfig(config: Config): Partial<Config> {
   const redacted = { ...config, bootstrapApiKey: undefined };
   const { database } = config;
   if (database.type === 'sqlite') return redacted;
-  const { host, pathname } = new URL(database.url.replace('@/', '@localhost/'));
+  const { host, pathname } = new URL(withHost(database.url));
   return { ...redacted, database: { ...database, url: `postgres://${host}${pathname}` } };
 }
 

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { IsIn, Matches, registerDecorator } from 'class-validator';
 import leven from 'leven';
+import { isDecodable, withHost } from './uri.js';
 
 /** The levels of `LOG_LEVEL`, from least to most verbose. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose'] as const;
@@ -43,18 +44,7 @@ function isBaseUrl(text: string): boolean {
 /** Whether a URL names a PostgreSQL server unambiguously: an unencoded `#`, `/` or `%` in its password would end it. */
 function isPostgresUrl(text: string): boolean {
   if (!/^postgres(ql)?:\/\/./.test(text) || text.includes('#')) return false;
-  // The host may be a parameter, which is the directory of a Unix socket.
-  const url = text.replace('@/', '@localhost/');
-  return URL.canParse(url) && isDecodable(url);
-}
-
-function isDecodable(text: string): boolean {
-  try {
-    decodeURIComponent(text);
-    return true;
-  } catch {
-    return false;
-  }
+  return URL.canParse(withHost(text)) && isDecodable(text);
 }
 
 /** Whether Express accepts the text for `trust proxy`: an address, a subnet or the name of a range. */

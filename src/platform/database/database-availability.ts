@@ -64,8 +64,12 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     this.refusedRequests++;
   }
 
-  /** Returns the requests that were refused since the last call, as a part of a log line. */
-  takeRefusedRequests(): string {
+  /** Describes an outage for the log: its length, and the requests that were refused since the last one. */
+  describeOutage(milliseconds: number): string {
+    return `${(milliseconds / 1_000).toFixed(1)} s; ${this.takeRefusedRequests()}`;
+  }
+
+  private takeRefusedRequests(): string {
     const count = this.refusedRequests;
     this.refusedRequests = 0;
     return count === 1 ? '1 request was refused' : `${count} requests were refused`;
@@ -132,9 +136,11 @@ export class DatabaseAvailability implements OnApplicationShutdown {
   }
 
   private logEnd({ startedAt, cause, isLogged }: Incident, endedAt: number): void {
-    const seconds = ((endedAt - startedAt) / 1_000).toFixed(1);
-    const refused = this.takeRefusedRequests();
-    if (isLogged) this.logger.log(`Database available again after ${seconds} s; ${refused}`);
-    else this.logger.warn(`Database failed briefly; ${refused}: ${describeDriverError(cause)}`);
+    if (isLogged) {
+      this.logger.log(`Database available again after ${this.describeOutage(endedAt - startedAt)}`);
+    } else {
+      const refused = this.takeRefusedRequests();
+      this.logger.warn(`Database failed briefly; ${refused}: ${describeDriverError(cause)}`);
+    }
   }
 }

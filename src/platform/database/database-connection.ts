@@ -95,9 +95,8 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       try {
         await this.open();
         if (!this.isReady) return;
-        const seconds = ((performance.now() - startedAt) / 1_000).toFixed(1);
-        const refused = this.availability.takeRefusedRequests();
-        this.logger.log(`Database available after ${seconds} s; ${refused}`);
+        const outage = this.availability.describeOutage(performance.now() - startedAt);
+        this.logger.log(`Database available after ${outage}`);
         return;
       } catch (reason) {
         if (!this.isRetryable(reason)) throw this.toStartupError(reason);

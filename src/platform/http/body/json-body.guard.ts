@@ -37,7 +37,7 @@ const PARSE_ERRORS: Record<string, (limit: number) => ApiError> = {
 /** What the body of a request may be. */
 interface AcceptedBody {
   readonly isJson: boolean;
-  readonly types: readonly string[];
+  readonly types: string[];
   /** In bytes, also after decompression. */
   readonly limit: number;
   readonly parse: RequestHandler;
@@ -45,20 +45,22 @@ interface AcceptedBody {
 
 /**
  * Parses the body of a request into `request.body`: JSON, or the bytes of an operation with a
- * `@BinaryBody`. It is a guard because it must run after
- * `ApiKeyGuard`: no byte of a body is read before the key is checked, and Express middleware runs
- * before all guards.
+ * `@BinaryBody`. It is a guard because it must run after `ApiKeyGuard`: no byte of a body is read before
+ * the key is checked, and Express middleware runs before all guards.
  *
- * @throws {ApiError} MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED
- *   if the body is nested too deeply
+ * @throws {ApiError} MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed, PAYLOAD_TOO_LARGE,
+ *   UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED if the body is nested too deeply
  */
 @Injectable()
 export class JsonBodyGuard implements CanActivate {
-  private readonly parseJson: RequestHandler;
+  private readonly json: AcceptedBody;
+  private readonly patch: AcceptedBody;
+  /** The bodies of operations with a `@BinaryBody`, by their handlers. */
+  private readonly binary = new WeakMap<object, AcceptedBody>();
 
-  constructor(@Inject(CONFIG) private readonly config: Config) {
-    this.parseJson = express.json({
-      limit: config.bodyLimit,
+  constructor(@Inject(CONFIG) { bodyLimit: limit }: Config) {
+    const parse = express.json({
+      limit,
       // `canActivate` checks the type.
       type: () => true,
       // Any JSON value is parsed; the validation requires an object.
@@ -70,6 +72,8 @@ export class JsonBodyGuard implements CanActivate {
         if (!isUtf8(body)) throw parseError('body.not.utf8');
       },
     });
+    this.json = { isJson: true, types: CONTENT_TYPES, limit, parse };
+    this.patch = { ...this.json, types: PATCH_CONTENT_TYPES };
   }
 
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
@@ -77,7 +81,7 @@ export class JsonBodyGuard implements CanActivate {
     if (request.method === 'GET' || request.method === 'HEAD' || !hasBody(request)) return true;
     const accepted = this.getAcceptedBody(context.getHandler(), request);
     const { isJson, types, limit, parse } = accepted;
-    if (!request.is([...types])) {
+    if (!request.is(types)) {
       throw new ApiError(
         'UNSUPPORTED_MEDIA_TYPE',
         `The Content-Type of the body must be ${types.join(' or ')}.`,
@@ -113,13 +117,16 @@ export class JsonBodyGuard implements CanActivate {
   }
 
   private getAcceptedBody(handler: object, { method }: Request): AcceptedBody {
-    const binary = getBinaryBody(handler);
-    if (binary !== undefined) {
-      const { contentTypes: types, limit } = binary;
-      return { isJson: false, types, limit, parse: express.raw({ limit, type: () => true }) };
+    const declared = getBinaryBody(handler);
+    if (declared === undefined) return method === 'PATCH' ? this.patch : this.json;
+    let accepted = this.binary.get(handler);
+    if (accepted === undefined) {
+      const { contentTypes, limit } = declared;
+      const parse = express.raw({ limit, type: () => true });
+      accepted = { isJson: false, types: [...contentTypes], limit, parse };
+      this.binary.set(handler, accepted);
     }
-    const types = method === 'PATCH' ? PATCH_CONTENT_TYPES : CONTENT_TYPES;
-    return { isJson: true, types, limit: this.config.bodyLimit, parse: this.parseJson };
+    return accepted;
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Express, Request, RequestHandler, Response } from 'express';
+import { isDecodable } from '../../config/uri.js';
 import { ApiError } from '../../errors/api-error.js';
 
 /**
@@ -44,13 +45,4 @@ function rejectUnmatched({ method, path }: Request, { locals }: Response<unknown
   }
   if (!isDecodable(path)) throw new ApiError('BAD_REQUEST', `Failed to decode the path ${path}.`);
   throw new ApiError('NOT_FOUND', `Route not found: ${method} ${path}.`);
-}
-
-function isDecodable(path: string): boolean {
-  try {
-    decodeURIComponent(path);
-    return true;
-  } catch {
-    return false;
-  }
 }
