@@ -66,6 +66,9 @@ const getLines = (): string[] =>
     .map(({ level, values }) => `${level} ${String(values[0])}`)
     .filter((line) => / Database (unavailable|available|failed)| Request failed/.test(line));
 
+/** Whether the end of an incident was logged. */
+const isOver = (lines: string[]): boolean => lines.some((line) => line.includes('available again'));
+
 /** Sends create requests until one is refused, and returns the number of those refused. */
 async function waitUntilRefused(): Promise<number> {
   let refused = 0;
@@ -119,13 +122,13 @@ const FAILURES: [string, () => Promise<void>, () => Promise<void>, RegExp][] = [
       await admin.query(`ALTER DATABASE ${name}_moved RENAME TO ${name}`);
       await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
     },
-    /\((3D000|57P01|55000)\)/,
+    /\(3D000\)\. Create the database/,
   ],
 ];
 
 describe('a PostgreSQL database', () => {
   it.each(FAILURES)(
-    'that %s makes the instance unready until it is repaired, and logs two lines without a stack',
+    'that %s makes the instance unready until it is repaired, and logs its cause and its end without a stack',
     async (_state, fail, repair, message) => {
       await fail();
       const refused = await waitUntilRefused();
@@ -138,16 +141,44 @@ describe('a PostgreSQL database', () => {
         Array.from({ length: 20 }, () => app.categories.create('after')),
       );
       expect(created.map(({ status }) => status)).toEqual(created.map(() => 201));
-      const lines = await waitFor(getLines, ({ length }) => length === 2, TIMEOUT_MS);
-      expect(lines[0]).toMatch(/^error Database unavailable: /);
-      expect(logger.text).toMatch(message);
+      const lines = await waitFor(getLines, isOver, TIMEOUT_MS);
+      // The requests may only notice that the connection was lost; the cause is then a line of its own.
+      const failures = lines.slice(0, -1);
+      const lost = /Connection terminated|57P01|ECONNRESET/;
+      expect(failures.filter((line) => !lost.test(line))).toHaveLength(1);
+      expect(failures.filter((line) => lost.test(line)).length).toBeLessThanOrEqual(1);
+      expect(failures.at(-1)).toMatch(/^error Database unavailable: /);
+      expect(failures.at(-1)).toMatch(message);
       const requests = refused === 1 ? '1 request was refused' : `${refused} requests were refused`;
-      expect(lines[1]).toMatch(
+      expect(lines.at(-1)).toMatch(
         new RegExp(`^log Database available again after \\d+\\.\\d s; ${requests}$`),
       );
       expect(logger.text).not.toMatch(/\n\s+at /);
     },
   );
+
+  it('that loses its connections and then rejects the password logs both', async () => {
+    const blocker = new Client({ connectionString: database.url });
+    await blocker.connect();
+    await blocker.query('BEGIN; LOCK TABLE "categories"');
+    const blocked = app.categories.create('blocked');
+    await waitFor(
+      () =>
+        admin.query(
+          `SELECT 1 FROM pg_stat_activity WHERE "usename" = '${role}' AND "wait_event_type" = 'Lock'`,
+        ),
+      ({ rowCount }) => rowCount === 1,
+      TIMEOUT_MS,
+    );
+    await admin.query(`ALTER ROLE ${role} PASSWORD 'second'`);
+    await disconnect();
+    expect(await blocked).toBeError('SERVICE_UNAVAILABLE');
+    await blocker.end();
+    expect(await waitFor(getLines, ({ length }) => length === 2, TIMEOUT_MS)).toEqual([
+      expect.stringMatching(/^error Database unavailable: terminating connection .*57P01/),
+      expect.stringMatching(/^error Database unavailable: .*\(28P01\)\. Correct the user/),
+    ]);
+  });
 
   it('that denies a privilege on one table refuses its requests with 503 and logs what to grant', async () => {
     await runInDatabase(`ALTER TABLE "categories" OWNER TO CURRENT_USER`);

@@ -3,7 +3,12 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { isPostgres } from './columns.js';
 import { withDeadline } from './deadline.js';
-import { DatabaseUnavailableError, describeDriverError } from './driver-errors.js';
+import {
+  DatabaseUnavailableError,
+  describeDriverError,
+  getDriverErrorCode,
+  getRemedy,
+} from './driver-errors.js';
 import { PetstoreDataSource } from './petstore-data-source.js';
 import { requireSpace } from './sqlite-file.js';
 
@@ -16,13 +21,16 @@ interface Incident {
   readonly startedAt: number;
   readonly cause: DatabaseUnavailableError;
   lastFailureAt: number;
-  isLogged: boolean;
+  /** The codes of the errors that were logged. */
+  readonly loggedCodes: Set<string>;
 }
 
 /**
  * Tracks whether the database can be written. A statement that fails because the database is unavailable
  * begins an incident. The database is then checked until a check succeeds and no other statement fails for
- * a second. The incident is logged in two lines, or in one if the first check succeeds.
+ * a second. The incident is logged in two lines, or in one if the first check succeeds. An error that the
+ * operator can remedy gets a line of its own if it appears later, as a rejected password does after the
+ * connections have been lost.
  */
 @Injectable()
 export class DatabaseAvailability implements OnApplicationShutdown {
@@ -79,10 +87,11 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     const now = performance.now();
     if (this.incident !== undefined) {
       this.incident.lastFailureAt = now;
+      if (this.incident.loggedCodes.size > 0) this.logFailure(this.incident, cause);
       return;
     }
     this.refusedRequests = 0;
-    this.incident = { startedAt: now, cause, lastFailureAt: now, isLogged: false };
+    this.incident = { startedAt: now, cause, lastFailureAt: now, loggedCodes: new Set() };
     void this.resolve(this.incident);
   }
 
@@ -92,7 +101,7 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     for (let retryDelay = INITIAL_CHECK_DELAY_MS; ; retryDelay *= 2) {
       const checkedAt = performance.now();
       this.isAvailable = await this.check();
-      if (!this.isAvailable) this.logStart(incident);
+      if (!this.isAvailable) this.logFailure(incident, incident.cause);
       const pause = this.isAvailable
         ? MAX_CHECK_DELAY_MS
         : Math.min(retryDelay, MAX_CHECK_DELAY_MS);
@@ -104,7 +113,7 @@ export class DatabaseAvailability implements OnApplicationShutdown {
         this.incident = undefined;
         return;
       }
-      this.logStart(incident);
+      this.logFailure(incident, incident.cause);
     }
   }
 
@@ -129,14 +138,16 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     );
   }
 
-  private logStart(incident: Incident): void {
-    if (incident.isLogged) return;
-    incident.isLogged = true;
-    this.logger.error(`Database unavailable: ${describeDriverError(incident.cause)}`);
+  private logFailure({ loggedCodes }: Incident, error: DatabaseUnavailableError): void {
+    const code = getDriverErrorCode(error);
+    const isNew = loggedCodes.size === 0 || getRemedy(code) !== undefined;
+    if (!isNew || loggedCodes.has(code)) return;
+    loggedCodes.add(code);
+    this.logger.error(`Database unavailable: ${describeDriverError(error)}`);
   }
 
-  private logEnd({ startedAt, cause, isLogged }: Incident, endedAt: number): void {
-    if (isLogged) {
+  private logEnd({ startedAt, cause, loggedCodes }: Incident, endedAt: number): void {
+    if (loggedCodes.size > 0) {
       this.logger.log(`Database available again after ${this.describeOutage(endedAt - startedAt)}`);
     } else {
       const refused = this.takeRefusedRequests();

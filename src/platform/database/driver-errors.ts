@@ -90,12 +90,17 @@ export function isMisconfiguration(error: unknown): boolean {
   return MISCONFIGURED.test(getDriverErrorCode(error));
 }
 
+/** Returns what the operator can do about an error with this code, if anything. */
+export function getRemedy(code: string): string | undefined {
+  return REMEDIES.find(([pattern]) => pattern.test(code))?.[1];
+}
+
 /** Describes an error of the driver for the log: its message, its code, and what to do about it. */
 export function describeDriverError(error: unknown): string {
   const code = getDriverErrorCode(error);
   const cause = getDriverError(error);
   const message = cause instanceof Error ? cause.message : String(cause);
-  const remedy = REMEDIES.find(([pattern]) => pattern.test(code))?.[1];
+  const remedy = getRemedy(code);
   return `${message}${code === '' ? '' : ` (${code})`}${remedy === undefined ? '' : `. ${remedy}`}`;
 }
 
