@@ -11,6 +11,7 @@ import { JsonBodyGuard } from './platform/http/body/json-body.guard.js';
 import { ErrorFilter } from './platform/http/error.filter.js';
 import { HttpModule } from './platform/http/http.module.js';
 import { StrictValidationPipe } from './platform/http/validation/validation.pipe.js';
+import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
 import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
 import { MetricsModule } from './platform/metrics/metrics.module.js';
 
@@ -28,6 +29,7 @@ export class AppModule {
         AuthModule,
         HttpModule,
         HealthModule,
+        IdempotencyModule,
         ...features,
       ],
       providers: [

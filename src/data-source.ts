@@ -5,7 +5,9 @@ import { CreateApiKeys1763600000000 } from './platform/auth/migrations/176360000
 import { AddApiKeyScopes1763600000003 } from './platform/auth/migrations/1763600000003-add-api-key-scopes.js';
 import type { DatabaseConfig } from './platform/config/config.js';
 import { databaseOptions, type Schema } from './platform/database/data-source-options.js';
+import { IdempotencyRecord } from './platform/database/idempotency-record.entity.js';
 import { CreateRevisions1763600000001 } from './platform/database/migrations/1763600000001-create-revisions.js';
+import { CreateIdempotencyRecords1763600000004 } from './platform/database/migrations/1763600000004-create-idempotency-records.js';
 import { PetstoreDataSource } from './platform/database/petstore-data-source.js';
 import { getFeature } from './platform/feature.decorator.js';
 
@@ -13,11 +15,12 @@ import { getFeature } from './platform/feature.decorator.js';
 export function collectSchema(features: readonly Type[]) {
   const declared = features.map(getFeature);
   return {
-    entities: [ApiKey, ...declared.flatMap(({ entities }) => entities)],
+    entities: [ApiKey, IdempotencyRecord, ...declared.flatMap(({ entities }) => entities)],
     migrations: [
       CreateApiKeys1763600000000,
       CreateRevisions1763600000001,
       AddApiKeyScopes1763600000003,
+      CreateIdempotencyRecords1763600000004,
       ...declared.flatMap(({ migrations }) => migrations),
     ].toSorted((a, b) => getTimestamp(a) - getTimestamp(b)),
   } satisfies Schema;

@@ -198,8 +198,9 @@ describe('OpenAPI document', () => {
       description: 'The created category.',
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Category' } } },
     });
-    expect(Object.keys(responses).toSorted()).toEqual(['201', '400', '401', 'default']);
-    expect(parameters ?? []).toEqual([]);
+    expect(Object.keys(responses).toSorted()).toEqual(['201', '400', '401', '422', 'default']);
+    expect(parameters).toMatchObject([{ name: 'Idempotency-Key', in: 'header', required: false }]);
+    expect(responses['201']).toMatchObject({ headers: { 'Idempotency-Replayed': {} } });
   });
 
   const name = {

@@ -162,14 +162,14 @@ function toCage({ version, categoryId, ...cage }: CageEntity): Versioned<Cage> {
 
 @Injectable()
 export class CagesService {
-  private readonly inserter: BatchInserter<CageEntity>;
+  private readonly inserter: BatchInserter<CageEntity, Versioned<Cage>>;
   private readonly pages: CachedPages<CageEntity, CachedJsonResponse>;
 
   constructor(
     @InjectRepository(CageEntity) private readonly cages: Repository<CageEntity>,
     hotPaths: HotPaths,
   ) {
-    this.inserter = hotPaths.batchInserter(cages);
+    this.inserter = hotPaths.batchInserter(cages, toCage);
     this.pages = hotPaths.cachedPages(
       cages,
       (rows, next) =>
@@ -189,7 +189,7 @@ export class CagesService {
 
   async create(cage: NewCage): Promise<Versioned<Cage>> {
     try {
-      return toCage(await this.inserter.insert(cage));
+      return await this.inserter.insert(cage);
     } catch (error) {
       throw await toConstraintError(error, this.cages, cage);
     }

@@ -1,10 +1,12 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A TCP proxy that simulates a slow network or one that silently drops packets. */
+/** A TCP proxy that simulates a slow network, one that silently drops packets, or one that loses responses. */
 export class ChaosProxy {
   private readonly sockets = new Set<Socket>();
   private stopForwarding: (() => void)[] = [];
+  /** How often the connection is lost in the middle of what the upstream server sends, from 0 to 1. */
+  cutProbability = 0;
 
   private constructor(
     private readonly server: Server,
@@ -51,6 +53,12 @@ export class ChaosProxy {
     client.setNoDelay();
     this.pipe(client, upstream, 0);
     this.pipe(upstream, client, this.latency);
+    upstream.prependListener('data', (chunk: Buffer) => {
+      if (Math.random() >= this.cutProbability) return;
+      client.write(chunk.subarray(0, Math.random() * chunk.length));
+      client.destroySoon();
+      upstream.destroy();
+    });
   }
 
   private pipe(from: Socket, to: Socket, latency: number): void {

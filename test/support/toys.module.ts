@@ -146,19 +146,19 @@ function toToy({ weight, madeAt, categoryId, ...toy }: ToyEntity): Toy {
 
 @Injectable()
 class ToysService {
-  private readonly inserter: BatchInserter<ToyEntity>;
+  private readonly inserter: BatchInserter<ToyEntity, Toy>;
 
   constructor(
     @InjectRepository(ToyEntity) private readonly toys: Repository<ToyEntity>,
     hotPaths: HotPaths,
   ) {
-    this.inserter = hotPaths.batchInserter(toys);
+    this.inserter = hotPaths.batchInserter(toys, toToy);
   }
 
   async create({ madeAt, ...toy }: NewToy): Promise<Toy> {
     const row = { ...toy, madeAt: madeAt === undefined ? null : new Date(madeAt) };
     try {
-      return toToy(await this.inserter.insert(row));
+      return await this.inserter.insert(row);
     } catch (error) {
       throw await toConstraintError(error, this.toys, row);
     }

@@ -1,6 +1,7 @@
 import { Body, Controller, Get, Post, Req, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
+import { IdempotencyKey } from '../../platform/idempotency/idempotency-key.decorator.js';
 import {
   ApiCreateOperation,
   ApiListOperation,
@@ -35,7 +36,10 @@ export class CategoriesController {
     response: 'The created category.',
     invalid: 'name is missing.',
   })
-  createCategory(@Body() category: NewCategory): Promise<Category> {
-    return this.categories.create(category);
+  createCategory(
+    @Body() category: NewCategory,
+    @IdempotencyKey() key: IdempotencyKey,
+  ): Promise<Category> {
+    return this.categories.create(category, key);
   }
 }

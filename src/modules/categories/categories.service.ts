@@ -4,6 +4,7 @@ import { Repository } from 'typeorm';
 import type { BatchInserter } from '../../platform/database/batch-inserter.js';
 import type { CachedList } from '../../platform/database/cached-list.js';
 import { HotPaths } from '../../platform/database/hot-paths.js';
+import type { IdempotencyKey } from '../../platform/database/idempotency-records.js';
 import { CachedJsonResponse } from '../../platform/http/responses/cached-json-response.js';
 import { type Category, type NewCategory, toCategory } from './category.dto.js';
 import { CategoryEntity } from './category.entity.js';
@@ -12,7 +13,7 @@ import { CategoryEntity } from './category.entity.js';
 @Injectable()
 export class CategoriesService {
   private readonly cachedList: CachedList<CategoryEntity, CachedJsonResponse>;
-  private readonly inserter: BatchInserter<CategoryEntity>;
+  private readonly inserter: BatchInserter<CategoryEntity, Category>;
 
   constructor(
     @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,
@@ -22,7 +23,7 @@ export class CategoriesService {
       categories,
       (rows) => new CachedJsonResponse(rows.map(toCategory)),
     );
-    this.inserter = hotPaths.batchInserter(categories);
+    this.inserter = hotPaths.batchInserter(categories, toCategory);
   }
 
   /** Returns all categories in id order, including every create acknowledged before the call. */
@@ -30,8 +31,8 @@ export class CategoriesService {
     return this.cachedList.get();
   }
 
-  /** Creates a category. It is durable when the promise resolves. */
-  async create(category: NewCategory): Promise<Category> {
-    return toCategory(await this.inserter.insert(category));
+  /** Creates a category, once for each Idempotency-Key. It is durable when the promise resolves. */
+  create(category: NewCategory, key?: IdempotencyKey): Promise<Category> {
+    return this.inserter.insert(category, key);
   }
 }

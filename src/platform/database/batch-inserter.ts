@@ -1,9 +1,16 @@
 import DataLoader from 'dataloader';
-import type { ObjectLiteral, Repository } from 'typeorm';
+import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import type { DatabaseMetrics } from './database-metrics.js';
 import { withDeadline } from './deadline.js';
 import { isDataOrConstraintError } from './driver-errors.js';
-import { StatementParameters } from './row-mapping.js';
+import {
+  findResponses,
+  type IdempotencyKey,
+  recordResponses,
+  replay,
+  toId,
+} from './idempotency-records.js';
+import { buildInsert, getInsertedColumns } from './row-mapping.js';
 
 /** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
 const MAX_BATCH_SIZE = 500;
@@ -22,72 +29,162 @@ export type InsertRow<Entity> = {
   ]: Entity[Name];
 } & { [Name in keyof Entity as null extends Entity[Name] ? Name : never]?: Entity[Name] };
 
+/** A row to insert, and the Idempotency-Key of its request. */
+interface Item<Entity> {
+  readonly row: InsertRow<Entity>;
+  readonly key: IdempotencyKey | undefined;
+}
+
 /**
  * Inserts rows. Those that arrive in one turn of the event loop share an INSERT, so that one fsync
  * covers them. Measured with 64 connections: 20,000 durable creates per second, against 4,000 of
  * Fastify with one commit each (bench/RESULTS.md). A single create request is not delayed.
  */
-export class BatchInserter<Entity extends ObjectLiteral> {
+export class BatchInserter<Entity extends ObjectLiteral, Response> {
   private readonly loader = new DataLoader(
-    (batch: readonly InsertRow<Entity>[]) => withDeadline(this.insertBatch(batch)),
+    (batch: readonly Item<Entity>[]) => withDeadline(this.insertBatch(batch)),
     { cache: false, maxBatchSize: MAX_BATCH_SIZE, batchScheduleFn: setImmediate },
   );
 
+  /** @param toResponse converts a new row to what the client gets */
   constructor(
     private readonly repository: Repository<Entity>,
+    private readonly toResponse: (row: Entity) => Response,
     private readonly metrics: DatabaseMetrics,
   ) {}
 
   /**
    * Inserts a row. It is durable when the promise resolves.
    *
-   * @returns the row with its id
+   * @param key if an earlier request with this key has inserted a row, no row is inserted, and its response
+   *   is returned, from JSON
+   * @returns the response for the row with its id
    * @throws {QueryFailedError} if the database rejects the row
+   * @throws {ApiError} IDEMPOTENCY_KEY_REUSED
    * @throws {DatabaseUnavailableError}
    */
-  insert(row: InsertRow<Entity>): Promise<Entity> {
-    return this.loader.load(row);
+  insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
+    return this.loader.load({ row, key });
   }
 
-  private async insertBatch(batch: readonly InsertRow<Entity>[]): Promise<(Entity | Error)[]> {
-    this.metrics.batchSizes.observe({ table: this.repository.metadata.tableName }, batch.length);
+  private async insertBatch(batch: readonly Item<Entity>[]): Promise<(Response | Error)[]> {
+    const results = new Map<Item<Entity>, Response | Error>();
+    await this.insertInto(results, batch);
+    return batch.map((item) => results.get(item)!);
+  }
+
+  /** Inserts items, and adds their results. */
+  private async insertInto(
+    results: Map<Item<Entity>, Response | Error>,
+    batch: readonly Item<Entity>[],
+  ): Promise<void> {
+    const [items, copies] = separateCopies(batch);
+    this.metrics.batchSizes.observe({ table: this.repository.metadata.tableName }, items.length);
     try {
-      return await this.insertRows(batch);
+      const responses = await this.insertItems(items);
+      items.forEach((item, index) => results.set(item, responses[index]!));
     } catch (error) {
-      // Only if the database rejected a row is it certain that nothing was stored. The rows are then
-      // inserted one by one, so that the valid ones succeed.
-      if (batch.length === 1 || !isDataOrConstraintError(error))
-        return batch.map(() => error as Error);
-      const results: (Entity | Error)[] = [];
-      for (const row of batch) results.push(...(await this.insertBatch([row])));
-      return results;
+      await this.recover(results, items, error as Error);
+    }
+    const remaining = await this.replayRecorded(results, copies);
+    if (remaining.length > 0) await this.insertInto(results, remaining);
+  }
+
+  /** Repeats recorded responses and retries the other items, if it is certain that nothing was stored. */
+  private async recover(
+    results: Map<Item<Entity>, Response | Error>,
+    items: readonly Item<Entity>[],
+    error: Error,
+  ): Promise<void> {
+    if (!isDataOrConstraintError(error)) {
+      for (const item of items) results.set(item, error);
+      return;
+    }
+    const remaining = await this.replayRecorded(results, items);
+    if (remaining.length < items.length) {
+      if (remaining.length > 0) await this.insertInto(results, remaining);
+    } else if (items.length === 1) {
+      results.set(items[0]!, error);
+    } else {
+      // The database rejected a row. One by one, the valid ones succeed.
+      for (const item of items) await this.insertInto(results, [item]);
     }
   }
 
-  /** Inserts all rows or none: one statement is one transaction. */
-  private async insertRows(batch: readonly InsertRow<Entity>[]): Promise<Entity[]> {
-    const { columns, tableName, versionColumn } = this.repository.metadata;
-    const inserted = columns.filter(({ isGenerated, isVersion }) => !isGenerated && !isVersion);
-    const parameters = new StatementParameters(this.repository);
-    const tuples = batch.map((row: ObjectLiteral) => {
-      const placeholders = inserted.map((column) =>
-        parameters.add(row[column.propertyName] ?? null, column),
-      );
-      return `(${placeholders.join(', ')})`;
+  /** Adds the results of items whose key has a response, and returns the other items. */
+  private async replayRecorded(
+    results: Map<Item<Entity>, Response | Error>,
+    items: readonly Item<Entity>[],
+  ): Promise<readonly Item<Entity>[]> {
+    const keys = items.flatMap(({ key }) => key ?? []);
+    if (keys.length === 0) return items;
+    const records = await findResponses(this.repository.manager, keys);
+    return items.filter((item) => {
+      const { key } = item;
+      const record = key && records.get(toId(key.apiKeyId, key.value));
+      if (key === undefined || record === undefined) return true;
+      try {
+        results.set(item, replay(key, record) as Response);
+      } catch (error) {
+        results.set(item, error as Error);
+      }
+      return false;
     });
-    const names = inserted.map(({ databaseName }) => `"${databaseName}"`);
-    const rows: { id: number | string }[] = await this.repository.query(
-      `INSERT INTO "${tableName}" (${names.join(', ')}) VALUES ${tuples.join(', ')} RETURNING "id"`,
-      parameters.values,
+  }
+
+  /** Inserts all items or none. */
+  private async insertItems(items: readonly Item<Entity>[]): Promise<Response[]> {
+    const { manager } = this.repository;
+    // One statement is one transaction.
+    if (items.every(({ key }) => key === undefined)) return this.insertRows(manager, items);
+    return manager.transaction(async (transaction) => {
+      const responses = await this.insertRows(transaction, items);
+      const keyed = items.flatMap(({ key }, index) =>
+        key === undefined ? [] : { key, response: responses[index] },
+      );
+      await recordResponses(transaction, keyed);
+      return responses;
+    });
+  }
+
+  private async insertRows(
+    manager: EntityManager,
+    items: readonly Item<Entity>[],
+  ): Promise<Response[]> {
+    const { sql, values } = buildInsert(
+      this.repository,
+      items.map(({ row }) => row),
     );
+    const rows: { id: number | string }[] = await manager.query(`${sql} RETURNING "id"`, values);
     // Ids ascend in the order of VALUES; the order of RETURNING is not guaranteed
     // (https://sqlite.org/lang_returning.html, section 3).
     const ids = rows.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
-    return batch.map((row: ObjectLiteral, index) => {
+    const columns = getInsertedColumns(this.repository);
+    return items.map(({ row }, index) => {
       const stored: Record<string, unknown> = { id: ids[index]! };
-      if (versionColumn !== undefined) stored['version'] = 1;
-      for (const { propertyName } of inserted) stored[propertyName] = row[propertyName] ?? null;
-      return stored as Entity;
+      if (this.repository.metadata.versionColumn !== undefined) stored['version'] = 1;
+      for (const { propertyName } of columns)
+        stored[propertyName] = (row as ObjectLiteral)[propertyName] ?? null;
+      return this.toResponse(stored as Entity);
     });
   }
+}
+
+/** Separates the items whose Idempotency-Key an earlier one of the batch has, too. */
+function separateCopies<Entity>(
+  batch: readonly Item<Entity>[],
+): [items: Item<Entity>[], copies: Item<Entity>[]] {
+  const ids = new Set<string>();
+  const items: Item<Entity>[] = [];
+  const copies: Item<Entity>[] = [];
+  for (const item of batch) {
+    const id = item.key && toId(item.key.apiKeyId, item.key.value);
+    if (id !== undefined && ids.has(id)) {
+      copies.push(item);
+    } else {
+      items.push(item);
+      if (id !== undefined) ids.add(id);
+    }
+  }
+  return [items, copies];
 }

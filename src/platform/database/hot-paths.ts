@@ -39,10 +39,15 @@ export class HotPaths {
     return new CachedPages(repository, build, this.revisions, this.metrics);
   }
 
-  /** Returns an inserter that batches the rows of concurrent requests. */
-  batchInserter<Entity extends ObjectLiteral>(
+  /**
+   * Returns an inserter that batches the rows of concurrent requests.
+   *
+   * @param toResponse converts a new row to what the client gets
+   */
+  batchInserter<Entity extends ObjectLiteral, Response>(
     repository: Repository<Entity>,
-  ): BatchInserter<Entity> {
-    return new BatchInserter(repository, this.metrics);
+    toResponse: (row: Entity) => Response,
+  ): BatchInserter<Entity, Response> {
+    return new BatchInserter(repository, toResponse, this.metrics);
   }
 }

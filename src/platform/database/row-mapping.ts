@@ -53,6 +53,35 @@ export class StatementParameters {
 }
 
 /**
+ * Builds an INSERT of rows: of the columns whose values the database does not assign. A missing value is null.
+ *
+ * @param rows values by the properties of the entity
+ */
+export function buildInsert(
+  repository: Repository<ObjectLiteral>,
+  rows: readonly ObjectLiteral[],
+): { readonly sql: string; readonly values: unknown[] } {
+  const columns = getInsertedColumns(repository);
+  const parameters = new StatementParameters(repository);
+  const tuples = rows.map((row) => {
+    const placeholders = columns.map((column) =>
+      parameters.add(row[column.propertyName] ?? null, column),
+    );
+    return `(${placeholders.join(', ')})`;
+  });
+  const names = columns.map(({ databaseName }) => `"${databaseName}"`);
+  const sql = `INSERT INTO "${repository.metadata.tableName}" (${names.join(', ')}) VALUES ${tuples.join(', ')}`;
+  return { sql, values: parameters.values };
+}
+
+/** Returns the columns of {@link buildInsert}. */
+export function getInsertedColumns({
+  metadata: { columns },
+}: Repository<ObjectLiteral>): ColumnMetadata[] {
+  return columns.filter(({ isGenerated, isVersion }) => !isGenerated && !isVersion);
+}
+
+/**
  * The values that rows must have: each property has the value, or one of several values. Undefined
  * stands for any value.
  */

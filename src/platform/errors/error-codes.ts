@@ -50,6 +50,10 @@ export const ERROR_CODES = {
     status: 417,
     description: 'the `Expect` header is something other than `100-continue`',
   },
+  IDEMPOTENCY_KEY_REUSED: {
+    status: 422,
+    description: 'the `Idempotency-Key` was used for a different request',
+  },
   PRECONDITION_REQUIRED: {
     status: 428,
     description: 'the operation requires `If-Match` with the ETag of the resource',

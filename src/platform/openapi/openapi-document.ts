@@ -5,7 +5,7 @@ import type { Config } from '../config/config.js';
 import { ERROR_CODES } from '../errors/error-codes.js';
 import { ApiError } from '../errors/api-error.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
-import { RESPONSE_HEADERS } from '../http/responses/response-headers.js';
+import { RESPONSE_HEADER } from '../http/responses/response-headers.js';
 
 type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 type SchemaOrReference = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
@@ -151,13 +151,14 @@ function describePublicAccess(operation: Operation & { [PUBLIC_EXTENSION]?: true
 }
 
 /** Adds the headers that decorators declare, and the conditional request of a GET with an ETag. */
-function describeHeaders(
-  operation: Operation & { [RESPONSE_HEADERS]?: Record<string, Header> },
-  isGet: boolean,
-): void {
-  const headers = operation[RESPONSE_HEADERS];
-  if (headers === undefined) return;
-  delete operation[RESPONSE_HEADERS];
+function describeHeaders(operation: Operation, isGet: boolean): void {
+  const headers: Record<string, Header> = {};
+  for (const [extension, header] of Object.entries(operation)) {
+    if (!extension.startsWith(RESPONSE_HEADER)) continue;
+    headers[extension.slice(RESPONSE_HEADER.length)] = header as Header;
+    Reflect.deleteProperty(operation, extension);
+  }
+  if (Object.keys(headers).length === 0) return;
   for (const [status, response] of Object.entries(operation.responses)) {
     if (!status.startsWith('2') || response === undefined || '$ref' in response) continue;
     response.headers = { ...headers, ...response.headers };

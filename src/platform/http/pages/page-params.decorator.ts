@@ -1,10 +1,10 @@
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
-import { ApiExtension, ApiQuery, ApiResponse } from '@nestjs/swagger';
+import { ApiQuery, ApiResponse } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { MAX_ID } from '../../config/max-id.js';
 import { ApiError } from '../../errors/api-error.js';
 import { ErrorBody } from '../responses/error-body.dto.js';
-import { RESPONSE_HEADERS } from '../responses/response-headers.js';
+import { ApiResponseHeaders } from '../responses/response-headers.js';
 
 /** Which page of a list a client requests. */
 export interface PageParams {
@@ -63,7 +63,7 @@ export function PageParams(): ParameterDecorator {
           'The id after which the page starts. The Link header has the URL of the next page.',
         schema: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID },
       }),
-      ApiExtension(RESPONSE_HEADERS, {
+      ApiResponseHeaders({
         ETag: {
           description: 'Identifies this version of the page.',
           schema: { type: 'string', maxLength: 100 },
@@ -80,6 +80,6 @@ export function PageParams(): ParameterDecorator {
       }),
       ApiResponse({ status: 400, type: ErrorBody, description: 'A parameter is invalid.' }),
     ];
-    for (const decorate of decorators) decorate(target, method, handler);
+    for (const decorate of decorators) decorate(target, method!, handler);
   };
 }

@@ -6,11 +6,10 @@ import {
   type NestInterceptor,
   UseInterceptors,
 } from '@nestjs/common';
-import { ApiExtension } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { map, type Observable } from 'rxjs';
 import { matchesEtag, toVersionEtag } from './etag.js';
-import { RESPONSE_HEADERS } from './response-headers.js';
+import { ApiResponseHeaders } from './response-headers.js';
 
 /** The body of a response, and the version of the row that it represents. */
 export class Versioned<Body> {
@@ -50,8 +49,5 @@ export function ReturnsEtag(): MethodDecorator {
     description: 'Identifies this version of the resource.',
     schema: { type: 'string', maxLength: 100, example: toVersionEtag(1) },
   };
-  return applyDecorators(
-    UseInterceptors(VersionedInterceptor),
-    ApiExtension(RESPONSE_HEADERS, { ETag }),
-  );
+  return applyDecorators(UseInterceptors(VersionedInterceptor), ApiResponseHeaders({ ETag }));
 }

@@ -11,6 +11,7 @@ export function corsOptions({
     allowedHeaders: [
       'Authorization',
       'Content-Type',
+      'Idempotency-Key',
       'If-Match',
       'If-None-Match',
       // Tracing in the browser adds it to every request (W3C Trace Context).
@@ -20,6 +21,7 @@ export function corsOptions({
     exposedHeaders: [
       'Allow',
       'ETag',
+      'Idempotency-Replayed',
       'Link',
       'Location',
       'X-Request-Id',

@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import { ApiHeader, ApiResponse } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
+import type { IdempotencyKey as Key } from '../database/idempotency-records.js';
+import { ApiError } from '../errors/api-error.js';
+import { ErrorBody } from '../http/responses/error-body.dto.js';
+import { ApiResponseHeaders } from '../http/responses/response-headers.js';
+
+/** The Idempotency-Key of a request; undefined if it has none. */
+export type IdempotencyKey = Key | undefined;
+
+/** A string of RFC 9651, section 3.3.3: in quotes, with escaped quotes and backslashes. */
+const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])+)"$/;
+/** The same characters without quotes, as most clients send them. */
+const BARE = /^[!#-+\--[\]-~]+$/;
+const MAX_LENGTH = 255;
+
+/**
+ * Parses an Idempotency-Key
+ * (https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header-07, section 2.1).
+ *
+ * @returns undefined if it is invalid
+ */
+function parseIdempotencyKey(header: string): string | undefined {
+  const quoted = QUOTED.exec(header)?.[1]?.replaceAll(/\\(.)/g, '$1');
+  const key = quoted ?? (BARE.test(header) ? header : undefined);
+  return key === undefined || key.length > MAX_LENGTH ? undefined : key;
+}
+
+function fingerprint({ method, originalUrl, body }: Request): string {
+  return createHash('sha256')
+    .update(`${method} ${originalUrl}\n${JSON.stringify(body)}`)
+    .digest('hex');
+}
+
+const getIdempotencyKey = createParamDecorator(
+  (_data, context: ExecutionContext): IdempotencyKey => {
+    const request = context.switchToHttp().getRequest<Request>();
+    if (request.headers['idempotency-key'] === undefined || request.apiKey === undefined)
+      return undefined;
+    // Node joins repeated headers.
+    const headers = request.headersDistinct['idempotency-key']!;
+    const value = headers.length === 1 ? parseIdempotencyKey(headers[0]!) : undefined;
+    if (value === undefined)
+      throw new ApiError(
+        'VALIDATION_FAILED',
+        `Idempotency-Key must be one string of 1 to ${MAX_LENGTH} printable ASCII characters; with a space, comma, quote or backslash, it must be quoted.`,
+      );
+    const response = context.switchToHttp().getResponse<Response>();
+    return {
+      apiKeyId: request.apiKey.id,
+      value,
+      fingerprint: fingerprint(request),
+      onReplay: () => response.setHeader('Idempotency-Replayed', 'true'),
+    };
+  },
+);
+
+/**
+ * Passes the Idempotency-Key of a request to a handler, and declares the header, its errors and
+ * `Idempotency-Replayed` in the OpenAPI document. Pass it on to `BatchInserter.insert` or
+ * `transactionOnce`, which repeat the response of an earlier request with the same key. It is
+ * undefined for a `@Public()` operation, whose clients the service cannot tell apart.
+ *
+ * @throws {ApiError} VALIDATION_FAILED
+ */
+export function IdempotencyKey(): ParameterDecorator {
+  return (target, method, index) => {
+    getIdempotencyKey()(target, method, index);
+    const handler = Object.getOwnPropertyDescriptor(target, method!)!;
+    const decorators = [
+      ApiHeader({
+        name: 'Idempotency-Key',
+        required: false,
+        description:
+          'Identifies this request, for example a UUID. If a request with the same key was successful in the last 24 hours, its response is repeated, and nothing is created.',
+        schema: { type: 'string', minLength: 1, maxLength: MAX_LENGTH },
+      }),
+      ApiResponseHeaders({
+        'Idempotency-Replayed': {
+          description: '`true` if this is the response of an earlier request with the same key.',
+          schema: { type: 'string', enum: ['true'], example: 'true' },
+        },
+      }),
+      ApiResponse({
+        status: 422,
+        type: ErrorBody,
+        description: 'The Idempotency-Key was used for a different request.',
+      }),
+    ];
+    for (const decorate of decorators) decorate(target, method!, handler);
+  };
+}

@@ -1,0 +1,77 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import type { DataSource } from 'typeorm';
+import { DatabaseConnection } from '../database/database-connection.js';
+import { describeDriverError } from '../database/driver-errors.js';
+import { IdempotencyRecord } from '../database/idempotency-record.entity.js';
+
+/** How long a record is kept at least, in milliseconds. */
+const LIFETIME_MS = 24 * 60 * 60 * 1_000;
+/** How many records a statement deletes, in about 5 ms. */
+const MAX_DELETED = 500;
+/** The delay after a statement that deleted as many as it may, and after one that deleted all, in milliseconds. */
+const BUSY_DELAY_MS = 50;
+const IDLE_DELAY_MS = 60_000;
+
+/** Deletes records of Idempotency-Keys that are older than 24 hours, a few at a time. */
+@Injectable()
+export class IdempotencyRecordsCleanup implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger(IdempotencyRecordsCleanup.name);
+  private readonly shutdown = new AbortController();
+
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly database: DatabaseConnection,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    void this.run();
+  }
+
+  onApplicationShutdown(): void {
+    this.shutdown.abort();
+  }
+
+  /**
+   * Deletes the oldest records.
+   *
+   * @param now the time from which their age is measured
+   * @returns how many were deleted, at most 500
+   */
+  async deleteExpired(now = Date.now()): Promise<number> {
+    const { affected } = await this.dataSource
+      .createQueryBuilder()
+      .delete()
+      .from(IdempotencyRecord)
+      .where(
+        `("api_key_id", "key") IN (
+          SELECT "api_key_id", "key" FROM "idempotency_records"
+          WHERE "created_at" < :expiry ORDER BY "created_at" LIMIT ${MAX_DELETED})`,
+        { expiry: now - LIFETIME_MS },
+      )
+      .execute();
+    return affected ?? 0;
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.shutdown;
+    while (!signal.aborted) {
+      const deleted = this.database.isReady ? await this.tryDeleteExpired() : 0;
+      const pause = deleted === MAX_DELETED ? BUSY_DELAY_MS : IDLE_DELAY_MS;
+      await delay(pause, undefined, { signal, ref: false }).catch(() => undefined);
+    }
+  }
+
+  private async tryDeleteExpired(): Promise<number> {
+    return this.deleteExpired().catch((error: unknown) => {
+      this.logger.warn(`Failed to delete expired records: ${describeDriverError(error)}`);
+      return 0;
+    });
+  }
+}

@@ -1,0 +1,266 @@
+import { randomUUID } from 'node:crypto';
+import { CategoriesService } from '../src/modules/categories/categories.service.js';
+import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import {
+  type IdempotencyKey,
+  recordResponses,
+  transactionOnce,
+} from '../src/platform/database/idempotency-records.js';
+import { IdempotencyRecordsCleanup } from '../src/platform/idempotency/idempotency-records-cleanup.js';
+import { startApp, type TestApp } from './support/app.js';
+import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
+import { matchers } from './support/matchers.js';
+import { INSERT_QUERY, recordQueries } from './support/queries.js';
+import { waitFor } from './support/wait.js';
+
+expect.extend(matchers);
+
+const TIMEOUT_MS = 30_000;
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp();
+});
+afterAll(() => app.stop());
+beforeEach(async () => {
+  await app.dataSource.query('DELETE FROM "categories"');
+});
+
+/** Sends a create request with an Idempotency-Key. */
+function create(
+  idempotencyKey: string | string[],
+  body: object = { name: 'dog' },
+  key = app.key,
+): Promise<HttpResponse> {
+  return sendRequest(`${app.url}/v1/categories`, {
+    method: 'POST',
+    headers: { ...jsonHeaders(key), 'Idempotency-Key': idempotencyKey as string },
+    body: JSON.stringify(body),
+  });
+}
+
+const countRecords = async (): Promise<number> => {
+  const [row] = await app.dataSource.query<{ count: number | string }[]>(
+    'SELECT count(*) AS "count" FROM "idempotency_records"',
+  );
+  return Number(row!.count);
+};
+
+const isReplayed = ({ headers }: HttpResponse): boolean =>
+  headers['idempotency-replayed'] === 'true';
+
+/** A key as a request has it, which counts how often its response is repeated. */
+function createKey(value: string, fingerprint = 'a'): IdempotencyKey & { replays: number } {
+  const key = { apiKeyId: 1, value, fingerprint, replays: 0, onReplay: () => void key.replays++ };
+  return key;
+}
+
+describe('a create request with an Idempotency-Key', () => {
+  it('creates one row and gets the same bytes again when it is repeated', async () => {
+    const key = randomUUID();
+    const body = { name: 'dog', description: 'Wau "ünï" \u{1F436}' };
+    const first = await create(key, body);
+    expect(first.status).toBe(201);
+    expect(first.headers).not.toHaveProperty('idempotency-replayed');
+    for (let repetition = 0; repetition < 3; repetition++) {
+      const repeated = await create(key, body);
+      expect(repeated.status).toBe(201);
+      expect(isReplayed(repeated)).toBe(true);
+      expect(repeated.body).toEqual(first.body);
+    }
+    expect(await app.categories.getAll()).toEqual([first.json()]);
+  });
+
+  it('repeats its response after the row was changed or deleted', async () => {
+    const key = randomUUID();
+    const first = await create(key);
+    await app.dataSource.query('DELETE FROM "categories"');
+    const repeated = await create(key);
+    expect(isReplayed(repeated)).toBe(true);
+    expect(repeated.body).toEqual(first.body);
+    expect(await app.categories.getAll()).toEqual([]);
+  });
+
+  it('creates one row if many copies arrive at once', async () => {
+    const key = randomUUID();
+    const responses = await Promise.all(Array.from({ length: 16 }, () => create(key)));
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 201));
+    expect(new Set(responses.map(({ text }) => text)).size).toBe(1);
+    expect(responses.filter((response) => !isReplayed(response))).toHaveLength(1);
+    expect(await app.categories.getAll()).toHaveLength(1);
+  });
+
+  it('shares an INSERT with others, of which some are copies', async () => {
+    const categories = app.app.get(CategoriesService);
+    const keys = Array.from({ length: 20 }, () => createKey(randomUUID()));
+    const sent = [...keys, ...keys, ...keys].map((key) => ({ key, name: `of ${key.value}` }));
+    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
+    const created = await Promise.all([
+      ...sent.map(({ key, name }) => categories.create({ name }, key)),
+      categories.create({ name: 'without a key' }),
+    ]);
+    // The rows and the records, and then the copies, which are found in two turns.
+    expect(inserts.length).toBeLessThanOrEqual(6);
+    expect(created.map(({ name }) => name)).toEqual([
+      ...sent.map(({ name }) => name),
+      'without a key',
+    ]);
+    expect(keys.map(({ replays }) => replays)).toEqual(keys.map(() => 2));
+    expect((await app.categories.getNames()).toSorted()).toEqual(
+      [...keys.map(({ value }) => `of ${value}`), 'without a key'].toSorted(),
+    );
+  });
+
+  it('is separate from that of another API key', async () => {
+    const key = randomUUID();
+    const other = await app.app.get(ApiKeysService).create('other');
+    const first = await create(key);
+    const second = await create(key, { name: 'dog' }, other.key);
+    expect(isReplayed(second)).toBe(false);
+    expect(second.text).not.toBe(first.text);
+    expect(await app.categories.getAll()).toHaveLength(2);
+  });
+
+  it('gets 422 with the key of a different request, also if both arrive at once', async () => {
+    const key = randomUUID();
+    const first = await create(key);
+    expect(await create(key, { name: 'cat' })).toBeError('IDEMPOTENCY_KEY_REUSED');
+    expect(await app.categories.getAll()).toEqual([first.json()]);
+
+    const concurrent = randomUUID();
+    const responses = await Promise.all(['dog', 'cat'].map((name) => create(concurrent, { name })));
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([201, 422]));
+    expect(await app.categories.getAll()).toHaveLength(2);
+  });
+
+  it('leaves the key unused if it is refused', async () => {
+    const key = randomUUID();
+    expect(await create(key, { desc: 'no name' })).toBeError('VALIDATION_FAILED');
+    expect(await create(key, { name: 'dog' }, 'pet_unknown')).toBeError('UNAUTHORIZED');
+    await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
+    expect(await create(key)).toBeError('INTERNAL_ERROR');
+    await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
+    const created = await create(key);
+    expect(created.status).toBe(201);
+    expect(isReplayed(created)).toBe(false);
+  });
+
+  it('stores neither the row nor the record if one of them is rejected', async () => {
+    const before = await countRecords();
+    await app.dataSource.query('ALTER TABLE "idempotency_records" RENAME TO "hidden"');
+    expect(await create(randomUUID())).toBeError('INTERNAL_ERROR');
+    await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "idempotency_records"');
+    expect(await app.categories.getAll()).toEqual([]);
+    expect(await countRecords()).toBe(before);
+  });
+
+  it('is one of a batch with others without a key, of which one is rejected', async () => {
+    await app.dataSource.query(
+      `CREATE UNIQUE INDEX "rejected_name" ON "categories" ("name") WHERE "name" = 'rejected'`,
+    );
+    await app.categories.create('rejected');
+    const key = randomUUID();
+    const replayed = await create(key);
+    const responses = await Promise.all([
+      app.categories.create('first'),
+      create(key),
+      create(randomUUID(), { name: 'rejected' }),
+      create(randomUUID(), { name: 'last' }),
+    ]);
+    await app.dataSource.query('DROP INDEX "rejected_name"');
+    expect(responses.map(({ status }) => status)).toEqual([201, 201, 500, 201]);
+    expect(responses[1].text).toBe(replayed.text);
+    expect((await app.categories.getNames()).toSorted()).toEqual([
+      'dog',
+      'first',
+      'last',
+      'rejected',
+    ]);
+  });
+
+  it.each([
+    ['"quoted"', 'quoted'],
+    [String.raw`"a \"b\" \\ c"`, String.raw`"a \"b\" \\ c"`],
+    ['x'.repeat(255), `"${'x'.repeat(255)}"`],
+    ['!#$%&()*+-./:;<=>?@[]^_`{|}~', '"!#$%&()*+-./:;<=>?@[]^_`{|}~"'],
+  ])('accepts %s, the same key as %s', async (header, same) => {
+    const first = await create(header);
+    expect(first.status).toBe(201);
+    const repeated = await create(same);
+    expect(isReplayed(repeated)).toBe(true);
+    expect(repeated.text).toBe(first.text);
+  });
+
+  it.each([
+    [''],
+    ['""'],
+    ['x'.repeat(256)],
+    ['"unfinished'],
+    ['two words'],
+    ['a,b'],
+    ['"a";b=1'],
+    ['b\u00e4r'],
+    [String.raw`"\n"`],
+    [['a', 'b']],
+  ])('is refused if the key is %j', async (header) => {
+    expect(await create(header)).toBeError('VALIDATION_FAILED', /Idempotency-Key/);
+    expect(await app.categories.getAll()).toEqual([]);
+  });
+});
+
+/** Inserts a category in a transaction. */
+function insert(name: string, key: IdempotencyKey | undefined): Promise<{ name: string }> {
+  return transactionOnce(app.dataSource, key, async (manager) => {
+    await manager.query(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
+    return { name };
+  });
+}
+
+describe('transactionOnce', () => {
+  it('commits once for each key and returns the first result again', async () => {
+    const key = createKey(randomUUID());
+    const results = await Promise.all(Array.from({ length: 8 }, () => insert('dog', key)));
+    expect(results).toEqual(results.map(() => ({ name: 'dog' })));
+    expect(key.replays).toBe(7);
+    expect(await app.categories.getNames()).toEqual(['dog']);
+  });
+
+  it('rejects another request with the same key, and repeats without a key', async () => {
+    const key = createKey(randomUUID());
+    await insert('dog', key);
+    await expect(insert('cat', createKey(key.value, 'b'))).rejects.toMatchObject({
+      code: 'IDEMPOTENCY_KEY_REUSED',
+    });
+    await insert('cat', undefined);
+    await insert('cat', undefined);
+    expect(await app.categories.getNames()).toEqual(['dog', 'cat', 'cat']);
+  });
+});
+
+describe('the records of Idempotency-Keys', () => {
+  it('are deleted after 24 hours, 500 at a time', async () => {
+    const cleanup = app.app.get(IdempotencyRecordsCleanup);
+    await app.dataSource.query('DELETE FROM "idempotency_records"');
+    const keys = Array.from({ length: 501 }, () => createKey(randomUUID()));
+    await recordResponses(
+      app.dataSource.manager,
+      keys.map((key) => ({ key, response: {} })),
+    );
+    expect(await cleanup.deleteExpired(Date.now() + DAY_MS - 60_000)).toBe(0);
+    expect(await countRecords()).toBe(501);
+    expect(await cleanup.deleteExpired(Date.now() + DAY_MS)).toBe(500);
+    expect(await cleanup.deleteExpired(Date.now() + DAY_MS)).toBe(1);
+    expect(await countRecords()).toBe(0);
+  });
+
+  it('are deleted while the service runs', async () => {
+    await create(randomUUID());
+    await app.dataSource.query('UPDATE "idempotency_records" SET "created_at" = 0');
+    const other = await startApp({
+      database: { config: app.config.database, url: '', drop: () => Promise.resolve() },
+    });
+    expect(await waitFor(countRecords, (count) => count === 0, TIMEOUT_MS)).toBe(0);
+    await other.stop();
+  });
+});
