@@ -42,9 +42,16 @@ const list: autocannon.Request = {
     record(status === load.listStatus && isListLength(Buffer.byteLength(body)), status, body);
   },
 };
+let sentCreates = 0;
 const create: autocannon.Request = {
   method: 'POST',
   headers: { authorization, 'content-type': 'application/json' },
+  ...(load.idempotencyKey !== '' && {
+    setupRequest: (request) => ({
+      ...request,
+      headers: { ...request.headers, 'idempotency-key': `${load.idempotencyKey}${++sentCreates}` },
+    }),
+  }),
   body: load.createBody,
   onResponse: (status, body) => {
     const isExpected = isExpectedCreate(status, body);

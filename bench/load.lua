@@ -41,14 +41,18 @@ function init(args)
   local listHeaders = { Authorization = "Bearer " .. key }
   if etag ~= "" then listHeaders["If-None-Match"] = etag end
   local list = wrk.format("GET", nil, listHeaders)
-  local create = wrk.format("POST", nil, {
-    Authorization = "Bearer " .. key,
-    ["Content-Type"] = "application/json",
-  }, body)
+  local idempotencyKey = args[12] or ""
+  local createHeaders = { Authorization = "Bearer " .. key, ["Content-Type"] = "application/json" }
+  -- A number of fixed length replaces the placeholder in each request.
+  if idempotencyKey ~= "" then createHeaders["Idempotency-Key"] = idempotencyKey .. number .. "-PLACEHOLDER" end
+  local create = wrk.format("POST", nil, createHeaders, body)
+  local head, tail = string.match(create, "^(.*)PLACEHOLDER(.*)$")
   local sent = 0
   function request()
     sent = sent + 1
-    if writeInterval > 0 and sent % writeInterval == 0 then return create end
+    if writeInterval > 0 and sent % writeInterval == 0 then
+      return head and head .. sent .. tail or create
+    end
     return list
   end
 end

@@ -19,6 +19,8 @@ export interface Load {
   readonly etag: string;
   /** Body of a create request. */
   readonly createBody: string;
+  /** Sent as `Idempotency-Key` with create requests, each with its number, unless empty. */
+  readonly idempotencyKey: string;
   /** Expected status of a list response: 200 or 304. */
   readonly listStatus: number;
   /** Expected body length in bytes of a list response before anything is created. */
@@ -133,6 +135,7 @@ async function loadWithWrk(load: Load): Promise<LoadResult> {
     Math.ceil(load.requests / urls.length),
     connections / urls.length,
     urls.map((url) => new URL(url).port).join(),
+    load.idempotencyKey,
   ].map(String);
   const [command, args] = withAffinity(1, 'wrk', [
     ...options,

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import {
   closeSync,
   fdatasyncSync,
@@ -18,6 +19,7 @@ import {
   API_KEY,
   type RunningServer,
   type Target,
+  TARGETS,
   readCpu,
   readMemory,
   startServer,
@@ -113,12 +115,13 @@ export async function measure(
   const readServerCpu = (): number | undefined => sum(instances.map(({ pid }) => readCpu(pid)));
   try {
     if (target.listOnly) await Promise.all(urls.map((url) => seed(url, scenario.categories)));
-    const etags = await Promise.all(
+    const lists = await Promise.all(
       instances.map((instance) => checkResponses(instance, scenario.categories)),
     );
-    const etag = etags[0] ?? null;
+    const { etag, bytes } = lists[0]!;
     if (scenario.conditional && etag === null) throw new Error('the list has no ETag');
     const requests = Math.round((scenario.requests ?? 0) * requestCountFactor);
+    const createIdempotencyKey = (): string => (scenario.idempotent ? randomUUID() : '');
     const load: Load = {
       urls,
       key: API_KEY,
@@ -129,12 +132,14 @@ export async function measure(
       etag: scenario.conditional ? (etag ?? '') : '',
       createBody: JSON.stringify(NEW_CATEGORY),
       listStatus: scenario.conditional ? 304 : 200,
-      listLength: scenario.conditional ? 0 : getListLength(scenario.categories),
+      idempotencyKey: createIdempotencyKey(),
+      listLength: scenario.conditional ? 0 : bytes,
       createdLength: JSON.stringify({ id: 0, ...NEW_CATEGORY }).length - 1,
       lastId: scenario.categories,
     };
     const warmUp = await runLoad(generator, {
       ...load,
+      idempotencyKey: createIdempotencyKey(),
       // The instances share a core, so the warm-up is extended to give each the full CPU time.
       durationSeconds:
         scenario.requests === undefined ? warmUpSeconds * instances.length : MAX_DURATION_SECONDS,
@@ -147,7 +152,8 @@ export async function measure(
     const cpuAfter = readServerCpu();
     const databaseCpuAfter = backend.readCpu();
     const peakMemory = sum(instances.map(({ pid }) => readMemory(pid, 'VmHWM')));
-    for (const url of urls) await checkCreated(url, scenario, warmUp.created + result.created);
+    const listed = { ...scenario, categories: target.pageSize ?? scenario.categories };
+    for (const url of urls) await checkCreated(url, listed, warmUp.created + result.created);
     return {
       requestsPerSecond: result.requests / result.seconds,
       p50: result.p50,
@@ -295,10 +301,11 @@ function getSize(path: string): number {
 
 /** Returns the name of a database with the scenario's categories, seeding it through the target once. */
 function getSeededDatabase(
-  target: Target,
+  measured: Target,
   { database, categories }: Scenario,
   backend: DatabaseBackend,
 ): Promise<string> {
+  const target = measured.pageSize === undefined ? measured : TARGETS.service;
   const key = `${target.title}, ${database}, ${categories}`;
   const existing = seededDatabases.get(key);
   if (existing) return existing;
@@ -354,13 +361,20 @@ function getListLength(categories: number): number {
 
 /**
  * Checks that a server lists the seeded categories and rejects invalid and unauthenticated requests.
- * @returns the ETag of the list
+ * @returns the ETag and the length in bytes of the list
  */
 async function checkResponses(
   { target, url }: RunningServer,
   categories: number,
-): Promise<string | null> {
+): Promise<{ etag: string | null; bytes: number }> {
   const list = await fetchList(url);
+  const { bytes } = list;
+  const etag = list.headers.get('etag');
+  if (target.pageSize !== undefined) {
+    if (list.categories.length !== target.pageSize) throw new Error('the page is not full');
+    await checkError(401, await fetch(url));
+    return { etag, bytes };
+  }
   const names = list.categories.map(({ name, description }) =>
     JSON.stringify({ name, description }),
   );
@@ -377,7 +391,7 @@ async function checkResponses(
 
   await checkError(401, await fetch(url));
   await checkError(401, await fetch(url, { headers: { Authorization: `Bearer ${API_KEY}x` } }));
-  if (target.listOnly) return list.headers.get('etag');
+  if (target.listOnly) return { etag, bytes };
   const invalid = [
     {},
     { name: '' },
@@ -395,7 +409,7 @@ async function checkResponses(
     401,
     await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body }),
   );
-  return list.headers.get('etag');
+  return { etag, bytes };
 }
 
 async function checkError(status: number, response: Response): Promise<void> {

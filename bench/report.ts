@@ -22,14 +22,21 @@ interface Threshold {
   readonly getValue: (results: Results) => number | undefined;
 }
 
-/** Returns a function that computes the ratio of the service's requests per second to the baseline's. */
-const speedup =
-  (scenario: ScenarioName, baseline: TargetName) =>
-  ({ scenarios }: Results): number | undefined =>
-    divide(
-      scenarios.get(scenario)?.get('service')?.requestsPerSecond,
-      scenarios.get(scenario)?.get(baseline)?.requestsPerSecond,
+type Measured = readonly [scenario: ScenarioName, target: TargetName];
+
+/** Returns a function that computes the ratio of two numbers of requests per second. */
+const throughputRatio =
+  (numerator: Measured, denominator: Measured) =>
+  ({ scenarios }: Results): number | undefined => {
+    const [first, second] = [numerator, denominator].map(
+      ([scenario, target]) => scenarios.get(scenario)?.get(target)?.requestsPerSecond,
     );
+    return divide(first, second);
+  };
+
+/** Returns a function that computes the ratio of the service's requests per second to the baseline's. */
+const speedup = (scenario: ScenarioName, baseline: TargetName): Threshold['getValue'] =>
+  throughputRatio([scenario, 'service'], [scenario, baseline]);
 
 const THRESHOLDS: readonly Threshold[] = [
   {
@@ -92,6 +99,30 @@ const THRESHOLDS: readonly Threshold[] = [
     unit: 'x',
     min: 0.8,
     getValue: speedup('create-64', 'fastify-normal'),
+  },
+  {
+    text: 'create without an Idempotency-Key, 64 connections, against one with it',
+    unit: 'x',
+    max: 1.4,
+    getValue: throughputRatio(['create-64', 'service'], ['create-64-key', 'service']),
+  },
+  {
+    text: 'create without an Idempotency-Key, 1 connection, against one with it',
+    unit: 'x',
+    max: 1.4,
+    getValue: throughputRatio(['create-1', 'service'], ['create-1-key', 'service']),
+  },
+  {
+    text: 'PostgreSQL, create without an Idempotency-Key, 64 connections, against one with it',
+    unit: 'x',
+    max: 1.4,
+    getValue: throughputRatio(['pg-create-64', 'service'], ['pg-create-64-key', 'service']),
+  },
+  {
+    text: 'list of 20, against the first page of 20 out of 100,000',
+    unit: 'x',
+    max: 1.5,
+    getValue: throughputRatio(['list-20', 'service'], ['page-20', 'service-page']),
   },
   {
     text: '95% list of 1,000, 5% create, against Fastify',

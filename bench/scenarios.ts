@@ -12,6 +12,8 @@ export interface Scenario {
   readonly connections: number;
   /** 0: only list requests; 1: only create requests; n: every nth request is a create request. */
   readonly writeInterval: number;
+  /** Sends each create request with an Idempotency-Key of its own. */
+  readonly idempotent?: boolean;
   /** Sends list requests with the current ETag, so that the expected response is 304. */
   readonly conditional?: boolean;
   /**
@@ -68,6 +70,20 @@ export const SCENARIOS = {
     targets: ['service', 'raw', 'fastify', 'express'],
     quickTargets: [],
   },
+  'list-20': {
+    ...LIST,
+    title: 'list of 20',
+    categories: 20,
+    targets: ['service'],
+    quickTargets: [],
+  },
+  'page-20': {
+    ...LIST,
+    title: 'page of 20 out of 100,000',
+    categories: 100_000,
+    targets: ['service-page', 'service-later-page'],
+    quickTargets: [],
+  },
   'list-304': {
     ...LIST,
     title: 'list of 100, not modified (304)',
@@ -84,6 +100,14 @@ export const SCENARIOS = {
     targets: ['service', 'fastify', 'express', 'nest'],
     quickTargets: ['service', 'fastify'],
   },
+  'create-1-key': {
+    ...CREATE,
+    title: 'create with an Idempotency-Key, 1 connection',
+    connections: 1,
+    idempotent: true,
+    targets: ['service'],
+    quickTargets: [],
+  },
   'create-16': {
     ...CREATE,
     title: 'create, 16 connections',
@@ -98,6 +122,14 @@ export const SCENARIOS = {
     targets: ['service', 'fastify', 'fastify-normal', 'express', 'nest'],
     quickTargets: ['service', 'fastify', 'fastify-normal', 'nest'],
     inChart: true,
+  },
+  'create-64-key': {
+    ...CREATE,
+    title: 'create with an Idempotency-Key, 64 connections',
+    connections: 64,
+    idempotent: true,
+    targets: ['service'],
+    quickTargets: [],
   },
   mix: {
     title: '95% list of 1,000, 5% create',
@@ -129,6 +161,14 @@ export const SCENARIOS = {
     title: 'PostgreSQL, create, 64 connections',
     connections: 64,
     inChart: true,
+  },
+  'pg-create-64-key': {
+    ...CREATE,
+    ...POSTGRES,
+    title: 'PostgreSQL, create with an Idempotency-Key, 64 connections',
+    connections: 64,
+    idempotent: true,
+    targets: ['service'],
   },
   'pg-create-64-two': {
     ...CREATE,

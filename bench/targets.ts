@@ -16,6 +16,10 @@ export interface Target {
   readonly script: string;
   /** Returns the environment, except `PORT`, for a database URL (`sqlite:<file>` or `postgres://…`). */
   readonly env: (database: string) => Record<string, string>;
+  /** The path of the list requests; defaults to that of the categories. */
+  readonly path?: string;
+  /** Responds to list requests with a page of this length; its database is seeded through the service. */
+  readonly pageSize?: number;
   /** Serves only as the upper bound for list requests: it neither validates nor stores what is created. */
   readonly listOnly?: boolean;
 }
@@ -29,18 +33,32 @@ const baseline = (title: string, file: string, env: Record<string, string> = {})
   env: (database) => ({ API_KEY, DATABASE_FILE: database.replace(/^sqlite:/, ''), ...env }),
 });
 
+/** Returns the environment of the service. */
+const serviceEnv = (database: string): Record<string, string> => ({
+  HOST: '127.0.0.1',
+  DATABASE_URL: database,
+  BOOTSTRAP_API_KEY: API_KEY,
+  LOG_LEVEL: 'error',
+});
+
+/** Defines the service with a list in pages. */
+const page = (title: string, query: string): Target => ({
+  title,
+  script: compiled('./pages.js'),
+  env: serviceEnv,
+  path: `/v1/category-pages?limit=20${query}`,
+  pageSize: 20,
+});
+
 /** The service and the baselines, keyed by the name passed to `--target`. */
 export const TARGETS = {
   service: {
     title: 'this service',
     script: compiled('../../dist/main.js'),
-    env: (database) => ({
-      HOST: '127.0.0.1',
-      DATABASE_URL: database,
-      BOOTSTRAP_API_KEY: API_KEY,
-      LOG_LEVEL: 'error',
-    }),
+    env: serviceEnv,
   },
+  'service-page': page('first page', ''),
+  'service-later-page': page('later page', '&after=50000'),
   raw: { ...baseline('raw node:http', 'raw'), listOnly: true },
   fastify: baseline('Fastify', 'fastify'),
   'fastify-no-etag': baseline('Fastify, no ETag', 'fastify', { ETAG: 'off' }),
@@ -81,7 +99,7 @@ process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
  */
 export async function startServer(target: Target, database: string): Promise<RunningServer> {
   const port = await findFreePort();
-  const url = `http://127.0.0.1:${port}/v1/categories`;
+  const url = `http://127.0.0.1:${port}${target.path ?? '/v1/categories'}`;
   const [command, args] = withAffinity(0, process.execPath, [target.script]);
   const startedAt = performance.now();
   const child = spawn(command, args, {

@@ -1,0 +1,58 @@
+/** The service with the categories in pages, too: `GET /v1/category-pages`. */
+import { Controller, Get, Injectable, Req, Res } from '@nestjs/common';
+import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
+import type { Request, Response } from 'express';
+import { Repository } from 'typeorm';
+import { createApp } from '../src/app.js';
+import { FEATURES } from '../src/features.js';
+import { toCategory } from '../src/modules/categories/category.dto.js';
+import { CategoryEntity } from '../src/modules/categories/category.entity.js';
+import { loadConfig } from '../src/platform/config/config.js';
+import type { CachedPages } from '../src/platform/database/cached-pages.js';
+import { HotPaths } from '../src/platform/database/hot-paths.js';
+import { Feature } from '../src/platform/feature.decorator.js';
+import { PageParams } from '../src/platform/http/pages/page-params.decorator.js';
+import { CachedJsonResponse } from '../src/platform/http/responses/cached-json-response.js';
+
+@Injectable()
+class CategoryPagesService {
+  readonly pages: CachedPages<CategoryEntity, CachedJsonResponse>;
+
+  constructor(
+    @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,
+    hotPaths: HotPaths,
+  ) {
+    this.pages = hotPaths.cachedPages(
+      categories,
+      (rows, next) => new CachedJsonResponse(rows.map(toCategory), next),
+    );
+  }
+}
+
+@Controller('category-pages')
+class CategoryPagesController {
+  constructor(private readonly service: CategoryPagesService) {}
+
+  @Get()
+  async listCategoryPages(
+    @PageParams() page: PageParams,
+    @Req() request: Request,
+    @Res() response: Response,
+  ): Promise<void> {
+    const list = await this.service.pages.get(page, {});
+    await list.send(request, response);
+  }
+}
+
+@Feature({
+  tag: { name: 'category-pages', description: 'Categories in pages' },
+  imports: [TypeOrmModule.forFeature([CategoryEntity])],
+  controllers: [CategoryPagesController],
+  providers: [CategoryPagesService],
+})
+class CategoryPagesModule {}
+
+const config = loadConfig();
+const app = await createApp(config, { features: [...FEATURES, CategoryPagesModule] });
+app.enableShutdownHooks();
+await app.listen(config.port, config.host);
