@@ -254,21 +254,16 @@ describe('npm run openapi:check in a git repository', () => {
     git('commit', '--quiet', '--allow-empty', '--message', 'Change the API');
   }
 
-  function check(args: string[] = [], cwd = repository): CommandResult {
-    const script = getBuiltFile('conformance/openapi-check.js');
-    const { status, ...output } = spawnSync(process.execPath, [script, ...args], {
-      cwd,
-      encoding: 'utf8',
-    });
-    return { code: status, ...output };
+  function check(args: string[] = [], cwd = repository): Promise<CommandResult> {
+    return runCommand(main, args, {}, cwd);
   }
 
   it('finds a breaking commit that is followed by a harmless one', async () => {
     git('checkout', '--quiet', '-b', 'feature');
     await commit(edit(removeDescription));
     await commit(edit((d) => (removeDescription(d), describeApi(d))));
-    expect(check()).toMatchObject({ code: 1, stdout: expect.stringMatching(/^breaking: /m) });
-    expect(check(['--against', 'HEAD^']).code).toBe(0);
+    expect(await check()).toMatchObject({ code: 1, stdout: expect.stringMatching(/^breaking: /m) });
+    expect((await check(['--against', 'HEAD^'])).code).toBe(0);
   });
 
   it('accepts an incompatible change of an operation that is not released', async () => {
@@ -276,8 +271,11 @@ describe('npm run openapi:check in a git repository', () => {
     const colours = edit(addColours);
     await commit(colours);
     await commit(edit((d) => (d.paths['/colours'].get.operationId = 'getColours'), colours));
-    expect(check(['--against', 'HEAD^']).code).toBe(1);
-    expect(check()).toMatchObject({ code: 0, stdout: expect.stringContaining(', 0 of them') });
+    expect((await check(['--against', 'HEAD^'])).code).toBe(1);
+    expect(await check()).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(', 0 of them'),
+    });
   });
 
   it('ignores what was merged to the target branch in the meantime', async () => {
@@ -286,8 +284,8 @@ describe('npm run openapi:check in a git repository', () => {
     git('checkout', '--quiet', 'main');
     await commit(edit(addColours));
     git('checkout', '--quiet', 'feature');
-    expect(check().code).toBe(0);
-    expect(check(['--against', 'main']).code).toBe(1);
+    expect((await check()).code).toBe(0);
+    expect((await check(['--against', 'main'])).code).toBe(1);
   });
 
   it('compares with the first parent of HEAD on the target branch', async () => {
@@ -296,22 +294,22 @@ describe('npm run openapi:check in a git repository', () => {
     await commit(edit((d) => (removeDescription(d), describeApi(d))));
     git('checkout', '--quiet', 'main');
     git('merge', '--quiet', '--no-ff', '--message', 'Merge', 'feature');
-    expect(check().code).toBe(1);
+    expect((await check()).code).toBe(1);
     await commit(edit((d) => (removeDescription(d), addColours(d))));
-    expect(check().code).toBe(0);
+    expect((await check()).code).toBe(0);
   });
 
   it('prefers origin/main to main, and --target to both', async () => {
     git('update-ref', 'refs/remotes/origin/main', 'HEAD');
     await commit(edit(removeDescription));
     await commit(edit((d) => (removeDescription(d), describeApi(d))));
-    expect(check().code).toBe(1);
+    expect((await check()).code).toBe(1);
     git('branch', 'release', 'HEAD^');
-    expect(check(['--target', 'release']).code).toBe(0);
+    expect((await check(['--target', 'release'])).code).toBe(0);
   });
 
-  it('rejects a target branch that does not exist', () => {
-    expect(check(['--target', 'missing'])).toMatchObject({
+  it('rejects a target branch that does not exist', async () => {
+    expect(await check(['--target', 'missing'])).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('The target branch missing does not exist'),
     });
@@ -320,10 +318,10 @@ describe('npm run openapi:check in a git repository', () => {
   it('compares with the first parent of HEAD if there is no main', async () => {
     await commit(edit(removeDescription));
     git('branch', '--move', 'trunk');
-    expect(check().code).toBe(1);
+    expect((await check()).code).toBe(1);
     git('checkout', '--quiet', '--detach');
     await commit(edit((d) => (removeDescription(d), describeApi(d))));
-    expect(check().code).toBe(0);
+    expect((await check()).code).toBe(0);
   });
 
   it('fails in a shallow clone without the merge base', async () => {
@@ -334,7 +332,7 @@ describe('npm run openapi:check in a git repository', () => {
     const clone = join(repository, 'clone');
     const options = ['--quiet', '--depth', '1', '--no-single-branch', '--branch', 'feature'];
     git('clone', ...options, `file://${repository}`, clone);
-    expect(check([], clone)).toMatchObject({
+    expect(await check([], clone)).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('git fetch --unshallow'),
     });
@@ -342,11 +340,11 @@ describe('npm run openapi:check in a git repository', () => {
 
   it('skips the check if there is no earlier commit', async () => {
     const skipped = { code: 0, stdout: '', stderr: expect.stringMatching(/^Skipped: .*earlier/) };
-    expect(check()).toMatchObject(skipped);
+    expect(await check()).toMatchObject(skipped);
     await commit(edit(removeDescription));
     const clone = join(repository, 'clone');
     git('clone', '--quiet', '--depth', '1', `file://${repository}`, clone);
-    expect(check([], clone)).toMatchObject({
+    expect(await check([], clone)).toMatchObject({
       ...skipped,
       stderr: expect.stringMatching(
         /^Skipped: .* in this shallow clone; run git fetch --unshallow/,

@@ -27,17 +27,21 @@ interface SpawnOptions {
 
 /**
  * Runs a command of `src/cli` in this process, which saves the second that a new process takes to start.
- * Two commands must not run at the same time: both would replace the environment and the output.
+ * Two commands must not run at the same time: both would replace the environment, the output and the
+ * working directory.
  *
  * @param main the `main` of the command's module
  * @param env the complete environment
+ * @param cwd the working directory; by default that of the tests
  */
 export async function runCommand(
   main: (args: readonly string[]) => Promise<void>,
   args: readonly string[],
   env: NodeJS.ProcessEnv,
+  cwd = process.cwd(),
 ): Promise<CommandResult> {
   const before = { env: process.env, exitCode: process.exitCode };
+  const directory = process.cwd();
   let stdout = '';
   let stderr = '';
   const spies = [
@@ -52,11 +56,13 @@ export async function runCommand(
   ];
   process.env = env;
   process.exitCode = 0;
+  process.chdir(cwd);
   try {
     await main(args);
     return { code: process.exitCode, stdout, stderr };
   } finally {
     for (const spy of spies) spy.mockRestore();
+    process.chdir(directory);
     Object.assign(process, before);
   }
 }
