@@ -35,7 +35,7 @@ expect.extend(matchers);
  * Runs per property. fast-check shrinks a failing example and reports the seed that reproduces it. A few
  * runs show that the service still has these properties; `npm run test:slow` searches for exceptions.
  */
-const RUNS = Number(process.env['FUZZ_RUNS'] ?? 100);
+const RUNS = Number(process.env['FUZZ_RUNS'] ?? 40);
 const TIMEOUT = 60_000 + RUNS * 100;
 
 const AUTHORIZATION = `Authorization: Bearer ${BOOTSTRAP_KEY}`;
