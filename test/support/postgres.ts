@@ -48,7 +48,13 @@ export async function startPostgres(): Promise<PostgresServer> {
     authMethod: 'password',
     persistent: false,
     createPostgresUser: process.getuid?.() === 0,
-    initdbFlags: ['--encoding=UTF8', '--locale=C.UTF-8', '--no-sync'],
+    initdbFlags: [
+      '--encoding=UTF8',
+      '--locale=C.UTF-8',
+      '--no-sync',
+      // The server hashes the password at every connection; by default 4,096 times.
+      '--set=scram_iterations=1',
+    ],
     postgresFlags: [
       '-c',
       'listen_addresses=127.0.0.1',
