@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { createDatabase, startApp } from './support/app.js';
+import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
 import { RawConnection } from './support/raw-connection.js';
 import {
@@ -51,20 +51,29 @@ function parseInitialKeyBanner(
 
 const splitLines = (output: string): string[] => output.trim().split('\n');
 
-describe('a service process', () => {
-  beforeEach(async () => {
+describe('a service process that is restarted', () => {
+  let database: TestDatabase;
+  let env: NodeJS.ProcessEnv;
+  let first: RunningService;
+  let key: string;
+  beforeAll(async () => {
     services = await createServices();
-  });
-  afterEach(closeServices);
-
-  it('creates one API key at the first startup, prints it once with a curl command and the URLs, and keeps it and the categories after a restart', async () => {
-    const env = { BOOTSTRAP_API_KEY: '' };
-    const first = await services.serve({ env });
+    database = await createDatabase();
+    env = { BOOTSTRAP_API_KEY: '', DATABASE_URL: database.url };
+    first = await services.serve({ env });
     await waitFor(
       () => first.service.stdout,
       (output) => output.includes('/docs'),
       TIMEOUT_MS,
     );
+    key = parseInitialKeyBanner(first.service.stdout)!.key;
+  });
+  afterAll(async () => {
+    await closeServices();
+    await database.drop();
+  });
+
+  it('creates one API key at the first startup, and prints it once with a curl command and the URLs', async () => {
     const { stdout } = first.service;
     const banner = parseInitialKeyBanner(stdout)!;
     expect(banner.key).toMatch(/^pet_[A-Za-z0-9]{49}$/);
@@ -79,24 +88,63 @@ describe('a service process', () => {
     expect(addresses).toContain(`${first.url}/v1`);
     expect(addresses).toContain(`${first.url}/docs`);
     expect((await sendRequest(`${first.url}/docs`)).status).toBe(200);
+  });
 
-    const categories = new CategoriesClient(first.url, banner.key);
+  it('keeps the key and every acknowledged create after SIGTERM, and after SIGKILL (durability)', async () => {
+    const categories = new CategoriesClient(first.url, key);
     const created = [await categories.create('dog'), await categories.create('cat')];
+    expect(created.map(({ status }) => status)).toEqual([201, 201]);
     first.service.kill('SIGTERM');
     expect(await first.service.exited).toEqual({ code: 0, signal: null });
 
     const second = await services.serve({ env });
-    const list = await new CategoriesClient(second.url, banner.key).getAll();
-    expect(list).toEqual(created.map((each) => each.json()));
-    expect(list).toMatchObject([{ name: 'dog' }, { name: 'cat' }]);
-    await second.service.stop();
+    const client = new CategoriesClient(second.url, key);
+    expect(await client.getAll()).toEqual(created.map((each) => each.json()));
+    const responses = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => client.create(`category ${index}`)),
+    );
+    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 201));
+    second.service.kill('SIGKILL');
+    expect(await second.service.exited).toEqual({ code: null, signal: 'SIGKILL' });
     expect(second.service.output).not.toMatch(/pet_|curl|shown only/);
+
+    const app = await startApp({ database });
+    const list = await new CategoriesClient(app.url, key).getAll();
+    await app.stop();
+    const expected = [...created, ...responses].map((response) => response.json<Category>());
+    expect(list).toEqual(expected.toSorted((a, b) => a.id - b.id));
+  });
+});
+
+describe('a service process in production with a .env file', () => {
+  let production: RunningService;
+  beforeAll(async () => {
+    services = await createServices();
+    await writeFile(
+      join(services.directory, '.env'),
+      'PUBLIC_BASE_URL=https://file.example/v1\nSTAGING_BASE_URL=https://staging.example/v1\n',
+    );
+    production = await services.serve({
+      env: {
+        NODE_ENV: 'production',
+        BOOTSTRAP_API_KEY: '',
+        PUBLIC_BASE_URL: 'https://environment.example/v1',
+      },
+    });
+  });
+  afterAll(closeServices);
+
+  it('reads the file, which the environment overrides', async () => {
+    const response = await sendRequest(`${production.url}/openapi.json`);
+    const { servers } = response.json<{ servers: { url: string }[] }>();
+    expect(servers.map((server) => server.url)).toEqual([
+      'https://environment.example/v1',
+      'https://staging.example/v1',
+    ]);
   });
 
-  it('prints no key in production but logs how to create one', async () => {
-    const { service, categories } = await services.serve({
-      env: { NODE_ENV: 'production', BOOTSTRAP_API_KEY: '' },
-    });
+  it('prints no key but logs how to create one', async () => {
+    const { service, categories } = production;
     await waitFor(
       () => service.output,
       (output) => output.includes('No API keys exist'),
@@ -113,24 +161,13 @@ describe('a service process', () => {
     ]);
     expect(service.output).not.toMatch(/pet_|curl|shown only/);
   });
+});
 
-  it('keeps every acknowledged create after SIGKILL (durability)', async () => {
-    const database = await createDatabase();
-    const { service, categories } = await services.serve({ env: { DATABASE_URL: database.url } });
-    const responses = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => categories.create(`category ${index}`)),
-    );
-    expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 201));
-    service.kill('SIGKILL');
-    expect(await service.exited).toEqual({ code: null, signal: 'SIGKILL' });
-
-    const app = await startApp({ database });
-    const list = await app.categories.getAll();
-    await app.stop();
-    await database.drop();
-    const created = responses.map((response) => response.json<Category>());
-    expect(list).toEqual(created.toSorted((a, b) => a.id - b.id));
+describe('a service process that cannot start', () => {
+  beforeEach(async () => {
+    services = await createServices();
   });
+  afterEach(closeServices);
 
   it('ends startup by reporting every invalid variable by name, never its value', async () => {
     const service = services.start({
@@ -150,22 +187,6 @@ describe('a service process', () => {
     expect(service.output).not.toContain('SECRET');
     // A stack trace would not help the operator to fix the configuration.
     expect(service.output).not.toMatch(/^\s+at /m);
-  });
-
-  it('reads a .env file, which the environment overrides', async () => {
-    await writeFile(
-      join(services.directory, '.env'),
-      'PUBLIC_BASE_URL=https://file.example/v1\nSTAGING_BASE_URL=https://staging.example/v1\n',
-    );
-    const { url } = await services.serve({
-      env: { PUBLIC_BASE_URL: 'https://environment.example/v1' },
-    });
-    const response = await sendRequest(`${url}/openapi.json`);
-    const { servers } = response.json<{ servers: { url: string }[] }>();
-    expect(servers.map((server) => server.url)).toEqual([
-      'https://environment.example/v1',
-      'https://staging.example/v1',
-    ]);
   });
 
   it('ends startup with a clear message if the port is in use', async () => {
