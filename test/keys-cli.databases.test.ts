@@ -11,6 +11,9 @@ import { type CommandResult, runCommand, spawnCommand } from './support/cli.js';
 import { CategoriesClient } from './support/http-client.js';
 import { waitFor } from './support/wait.js';
 
+declare const TEST_DATABASE: 'sqlite' | 'postgres';
+
+const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 const KEY_PATTERN = /^pet_[A-Za-z0-9]{49}\n$/;
 const HASH_PATTERN = /[0-9a-f]{64}/i;
 const MINUTE_MS = 60_000;
@@ -357,7 +360,8 @@ describe('keys configuration', () => {
   });
 });
 
-describe('keys process', () => {
+// Two processes, whatever the database.
+describeOnSqlite('keys process', () => {
   let directory: string;
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'petstore-keys-'));
