@@ -1,7 +1,8 @@
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { toConstraintError } from '../src/platform/database/constraint-error.js';
 import { startApp, type TestApp } from './support/app.js';
-import { type Cage, CagesModule, CagesService } from './support/cages.module.js';
+import { type Cage, CageEntity, CagesModule, CagesService } from './support/cages.module.js';
 import { matchers } from './support/matchers.js';
 
 expect.extend(matchers);
@@ -114,5 +115,23 @@ describe('an update that violates a constraint', () => {
       'VALIDATION_FAILED',
       'categoryId must reference an existing category.',
     );
+  });
+});
+
+describe('toConstraintError', () => {
+  it('names the paths of properties that the body has elsewhere', async () => {
+    const { label } = await createCage();
+    const cages = app.dataSource.getRepository(CageEntity);
+    const paths = { label: 'sign.text', categoryId: 'category.id' };
+    const insert = async (row: Omit<Cage, 'id'>): Promise<unknown> =>
+      cages.insert(row).catch((error: unknown) => toConstraintError(error, cages, row, paths));
+    expect(await insert(newCage({ label }))).toMatchObject({
+      code: 'ALREADY_EXISTS',
+      message: 'Another cage has the same sign.text.',
+    });
+    expect(await insert(newCage({ categoryId: MISSING_ID }))).toMatchObject({
+      code: 'VALIDATION_FAILED',
+      message: 'category.id must reference an existing category.',
+    });
   });
 });

@@ -9,6 +9,8 @@ import { getDriverError, isForeignKeyViolation, isUniqueViolation } from './driv
  * read the referenced tables, and PostgreSQL accepts no other statement before.
  *
  * @param row the properties of the entity that were to be stored
+ * @param paths where the body has the value of a property, if not in a property of the same name: such as
+ *   `{ categoryId: 'category.id' }`
  * @returns VALIDATION_FAILED for a foreign key, ALREADY_EXISTS for a unique constraint, or the error
  *   itself if it has another cause
  */
@@ -16,15 +18,17 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
   error: unknown,
   repository: Repository<Entity>,
   row: object,
+  paths: Readonly<Record<string, string>> = {},
 ): Promise<unknown> {
-  if (isForeignKeyViolation(error)) return toForeignKeyError(error, repository, row);
-  return isUniqueViolation(error) ? toUniqueError(error, repository) : error;
+  if (isForeignKeyViolation(error)) return toForeignKeyError(error, repository, row, paths);
+  return isUniqueViolation(error) ? toUniqueError(error, repository, paths) : error;
 }
 
 async function toForeignKeyError<Entity extends ObjectLiteral>(
   error: unknown,
   repository: Repository<Entity>,
   row: object,
+  paths: Readonly<Record<string, string>>,
 ): Promise<unknown> {
   const { driver } = repository.manager.dataSource;
   const references = repository.metadata.foreignKeys.flatMap((key) => {
@@ -43,7 +47,8 @@ async function toForeignKeyError<Entity extends ObjectLiteral>(
   }
   // If all exist now, one of them was created after the statement failed.
   const messages = (missing.length > 0 ? missing : references).map(
-    ({ property, table }) => `${property} must reference an existing ${toNoun(table)}`,
+    ({ property, table }) =>
+      `${paths[property] ?? property} must reference an existing ${toNoun(table)}`,
   );
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, {}, error);
 }
@@ -51,13 +56,14 @@ async function toForeignKeyError<Entity extends ObjectLiteral>(
 function toUniqueError<Entity extends ObjectLiteral>(
   error: unknown,
   { metadata }: Repository<Entity>,
+  paths: Readonly<Record<string, string>>,
 ): unknown {
   const columns = getUniqueColumns(getDriverError(error)).flatMap(
     (name) => metadata.findColumnWithDatabaseName(name) ?? [],
   );
   // The database itself generated the value, so the request is not the cause.
   if (columns.length > 0 && columns.every(({ isGenerated }) => isGenerated)) return error;
-  const properties = columns.map(({ propertyName }) => propertyName);
+  const properties = columns.map(({ propertyName }) => paths[propertyName] ?? propertyName);
   const values = properties.length === 0 ? 'values' : LIST_FORMAT.format(properties);
   const message = `Another ${toNoun(metadata.tableName)} has the same ${values}.`;
   return new ApiError('ALREADY_EXISTS', message, {}, error);
