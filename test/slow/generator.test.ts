@@ -1,12 +1,12 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, relative, sep } from 'node:path';
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { jsonHeaders, sendRequest } from '../support/http-client.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
+import { type CopyResult, getCommand, ProjectCopy } from '../support/project-copy.js';
 import {
   BOOTSTRAP_KEY,
   createServices,
@@ -36,16 +36,6 @@ const PET_TAGS = [
 ];
 /** The tests that concern every operation, every table or every migration. */
 const CORE_TESTS = ['openapi', 'authentication', 'migrations.databases', 'db-copy.postgres'];
-/** Top-level folders that are neither copied to the test project nor compared. */
-const IGNORED_FOLDERS = new Set([
-  '.git',
-  'build',
-  'coverage',
-  'data',
-  'dist',
-  'node_modules',
-  'test-results',
-]);
 
 /**
  * Runs the generator with the arguments in each message, and replies with the result: unlike
@@ -72,6 +62,8 @@ const GENERATOR = `
 `;
 
 /** A copy of the project, in which the generator runs. */
+let copy: ProjectCopy;
+/** Its directory. */
 let project: string;
 /** The files of the copy, by their paths, before the generator ran. */
 let original: Map<string, string>;
@@ -79,68 +71,26 @@ let generator: ChildProcess;
 /** The server for the tests in the copy, unless this test run already provides one. */
 let postgres: PostgresServer | undefined;
 
-interface CommandResult {
-  readonly failed: boolean;
-  readonly output: string;
-}
+const run = (file: string, ...args: string[]): Promise<CopyResult> =>
+  copy.run(file, args, postgres === undefined ? {} : { TEST_DATABASE_URL: postgres.url });
+const npm = (...args: string[]): Promise<CopyResult> => run('npm', 'run', '--silent', ...args);
 
-function run(file: string, ...args: string[]): Promise<CommandResult> {
-  const env = {
-    ...process.env,
-    CI: 'true',
-    NO_COLOR: '1',
-    ...(postgres === undefined ? {} : { TEST_DATABASE_URL: postgres.url }),
-  };
-  return new Promise((resolve) => {
-    execFile(
-      file,
-      args,
-      { cwd: project, env, timeout: 600_000, maxBuffer: 64 * 1024 * 1024 },
-      (error, stdout, stderr) =>
-        resolve({
-          failed: error !== null,
-          output: stripVTControlCharacters(stdout + stderr),
-        }),
-    );
-  });
-}
+const generate = (...args: string[]): Promise<CopyResult> => runSchematic('resource', ...args);
+const remove = (...args: string[]): Promise<CopyResult> => runSchematic('remove', ...args);
 
-const npm = (...args: string[]): Promise<CommandResult> => run('npm', 'run', '--silent', ...args);
-const git = (...args: string[]): Promise<CommandResult> =>
-  run('git', '-c', 'user.name=test', '-c', 'user.email=test@example.com', ...args);
-const bin = (name: string): string => join(ROOT, 'node_modules', '.bin', name);
-
-const generate = (...args: string[]): Promise<CommandResult> => runSchematic('resource', ...args);
-const remove = (...args: string[]): Promise<CommandResult> => runSchematic('remove', ...args);
-
-async function runSchematic(...args: string[]): Promise<CommandResult> {
+async function runSchematic(...args: string[]): Promise<CopyResult> {
   generator.send(args);
-  const [{ failed, output }] = (await once(generator, 'message')) as [CommandResult];
+  const [{ failed, output }] = (await once(generator, 'message')) as [CopyResult];
   return { failed, output: stripVTControlCharacters(output) };
 }
 
-/** Reads every file of the copy except build output and packages, by its path. */
-async function readProject(): Promise<Map<string, string>> {
-  const files = new Map<string, string>();
-  const folders = await readdir(project, { withFileTypes: true });
-  for (const folder of ['.', ...folders.filter((entry) => entry.isDirectory()).map(getName)]) {
-    if (IGNORED_FOLDERS.has(folder)) continue;
-    const options = { recursive: folder !== '.', withFileTypes: true } as const;
-    for (const entry of await readdir(join(project, folder), options)) {
-      if (!entry.isFile()) continue;
-      const path = join(entry.parentPath, entry.name);
-      files.set(relative(project, path).split(sep).join('/'), await readFile(path, 'utf8'));
-    }
-  }
-  return files;
-}
+const readProject = (): Promise<Map<string, string>> => copy.readFiles();
 
 const withoutTimestamps = (paths: string[]): string[] =>
   paths.map((path) => path.replace(/\d{13}/, '*')).toSorted();
 /** Returns the ids of the workflows in a conformance file. */
 const getWorkflows = (text: string): string[] =>
   [...text.matchAll(/workflowId: (\S+)/g)].map(([, id]) => id!);
-const getName = ({ name }: { name: string }): string => name;
 
 /** Returns which files of the copy differ from an earlier state, with `*` for timestamps. */
 async function diffProject(before: Map<string, string>): Promise<{
@@ -169,19 +119,8 @@ if (existing.length > 0)
 
 beforeAll(async () => {
   if (existing.length > 0) return;
-  project = await mkdtemp(join(tmpdir(), 'petstore-generator-'));
-  for (const name of await readdir(ROOT)) {
-    if (IGNORED_FOLDERS.has(name)) continue;
-    await cp(join(ROOT, name), join(project, name), { recursive: true });
-  }
-  // Linked one by one, so that caches are written to a folder of the copy.
-  await mkdir(join(project, 'node_modules'));
-  for (const name of await readdir(join(ROOT, 'node_modules'))) {
-    if (name === '.cache' || name === '@petstore') continue;
-    await symlink(join(ROOT, 'node_modules', name), join(project, 'node_modules', name));
-  }
-  await mkdir(join(project, 'node_modules', '@petstore'));
-  await symlink(join(project, 'schematics'), join(project, 'node_modules/@petstore/schematics'));
+  copy = await ProjectCopy.create();
+  project = copy.directory;
   // It compiles the generator.
   await run(process.execPath, 'schematics/generate.js', 'resource', ...PETS, '--dry-run');
   original = await readProject();
@@ -195,7 +134,7 @@ afterAll(async () => {
   generator.disconnect();
   await once(generator, 'exit');
   await postgres?.stop();
-  await rm(project, { recursive: true, force: true });
+  await copy.remove();
 });
 
 describeUnlessGenerated('npm run generate', () => {
@@ -432,9 +371,9 @@ describeUnlessGenerated('npm run generate', () => {
 
   it('does not remove a committed resource', async () => {
     await generate('toys', '--fields', 'name:text');
-    await git('init', '--quiet');
-    await git('add', 'src');
-    await git('commit', '--quiet', '--message', 'Add toys');
+    await copy.git('init', '--quiet');
+    await copy.git('add', 'src');
+    await copy.git('commit', '--quiet', '--message', 'Add toys');
     const before = await readProject();
     expect(await remove('toys')).toEqual({
       failed: true,
@@ -513,7 +452,7 @@ describeUnlessGenerated('npm run generate', () => {
     // Without a terminal nest cannot prompt for the fields. That it requires them shows that it found
     // the collection.
     const { output } = await run(
-      bin('nest'),
+      getCommand('nest'),
       'g',
       '-c',
       '@petstore/schematics',
@@ -534,7 +473,7 @@ describeUnlessGenerated('npm run generate', () => {
       typecheck: npm('typecheck'),
       lint: npm('lint', '--', ...sources),
       'lint:openapi': npm('lint:openapi'),
-      format: run(bin('prettier'), '--check', ...changed),
+      format: run(getCommand('prettier'), '--check', ...changed),
       // More workers would compete with the other checks.
       test: npm('test', '--', '--maxWorkers=2', ...tests, ...coreTests),
     };
