@@ -1,6 +1,10 @@
 import type { Repository } from 'typeorm';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { deleteReturning, updateReturning } from '../src/platform/database/returning.js';
+import {
+  deleteReturning,
+  insertReturning,
+  updateReturning,
+} from '../src/platform/database/returning.js';
 import { startApp, type TestApp } from './support/app.js';
 import { ToyEntity, ToysModule } from './support/toys.module.js';
 
@@ -16,6 +20,26 @@ const TOY = { name: 'ball', size: 'small', pieces: 1, fragile: false };
 
 const insertToy = (): Promise<ToyEntity> =>
   toys.save({ ...TOY, weight: 1.5, madeAt: new Date(1000), categoryId: null });
+
+describe('insertReturning', () => {
+  it('returns the inserted row with its id, with values of every type', async () => {
+    const row = { ...TOY, fragile: true, weight: 1.5, madeAt: new Date(1000) };
+    const inserted = await insertReturning(toys, row);
+    expect(inserted).toEqual({ ...row, categoryId: null, id: expect.any(Number) });
+    expect(await toys.findOneBy({ id: inserted.id })).toEqual(inserted);
+  });
+
+  it('is part of a transaction through the repository of its manager', async () => {
+    let id = 0;
+    const transaction = app.dataSource.transaction(async (manager) => {
+      ({ id } = await insertReturning(manager.getRepository(ToyEntity), TOY));
+      throw new Error('rejected');
+    });
+    await expect(transaction).rejects.toThrow('rejected');
+    expect(id).toBeGreaterThan(0);
+    expect(await toys.findOneBy({ id })).toBeNull();
+  });
+});
 
 describe('updateReturning', () => {
   it('returns the updated row, with values of every type', async () => {

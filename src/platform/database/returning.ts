@@ -1,5 +1,6 @@
 /** Statements that change rows and return them, so that no other request can come between. */
 import type { ObjectLiteral, Repository } from 'typeorm';
+import type { InsertRow } from './batch-inserter.js';
 import { withDeadline } from './deadline.js';
 import {
   type Criteria,
@@ -14,6 +15,31 @@ import {
 export type Changes<Entity> = {
   readonly [Name in Exclude<keyof Entity, 'id' | 'version'>]?: Entity[Name] | undefined;
 };
+
+/**
+ * Inserts a row and returns it as it is stored, with its id. TypeORM's `insert` returns only the id, as a
+ * string (`ColumnMetadata.createValueMap`). Use a `BatchInserter` for a create request that inserts only one row.
+ *
+ * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
+ * @throws {DatabaseUnavailableError}
+ */
+export async function insertReturning<Entity extends ObjectLiteral>(
+  repository: Repository<Entity>,
+  row: InsertRow<Entity>,
+): Promise<Entity> {
+  const { metadata } = repository;
+  const parameters = new StatementParameters(repository);
+  const names: string[] = [];
+  const placeholders: string[] = [];
+  for (const [property, value] of Object.entries(row)) {
+    const column = getColumn(repository, property);
+    names.push(`"${column.databaseName}"`);
+    placeholders.push(parameters.add(value ?? null, column));
+  }
+  const sql = `INSERT INTO "${metadata.tableName}" (${names.join(', ')}) VALUES (${placeholders.join(', ')})
+     RETURNING ${selectColumns(metadata)}`;
+  return (await runReturning(repository, sql, parameters.values))!;
+}
 
 /**
  * Updates the row that meets the criteria and returns it as this statement has stored it. An UPDATE
