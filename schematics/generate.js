@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import module from 'node:module';
 import { dirname, join } from 'node:path';
+import { Writable } from 'node:stream';
 import { Command } from 'commander';
 
 // Saves half a second from Node 22.
@@ -91,8 +92,15 @@ async function run(schematic, name, { dryRun = false, ...options }) {
       ...args,
       // By default, a collection given as a path is debugged: it only does a dry run.
       '--no-debug',
-      ...(dryRun ? ['--dry-run'] : []),
+      // Formatting would take almost half the time of a dry run.
+      ...(dryRun ? ['--dry-run', ...(schematic === 'resource' ? ['--format=false'] : [])] : []),
     ],
+    stdout: new Writable({
+      write(chunk, _encoding, done) {
+        // Without formatting, the sizes would be wrong.
+        process.stdout.write(String(chunk).replaceAll(/ \(\d+ bytes\)/g, ''), done);
+      },
+    }),
   });
   if (process.exitCode !== 0 || dryRun) return;
   execFileSync('npm', ['run', '--silent', 'openapi'], { stdio: 'inherit' });

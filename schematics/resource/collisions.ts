@@ -90,16 +90,15 @@ const TAG = /<%(?:= (Items?|items?) )?[\s\S]*?%>/g;
 /** What `parse` replaces such a tag with; see there. */
 const PLACEHOLDER = /\$(Items?|items?)\$+/g;
 
+/** The syntax trees of the templates, which are the same for all names. */
+const sources = new Map<string, ts.SourceFile>();
+
 function parse(template: string, names: ResourceNames): Identifiers {
-  // A tag that inserts something becomes part of an identifier, and others become spaces. They keep their
-  // lengths, so that a position in the syntax tree is one in the template.
-  const source = template.replace(TAG, (tag: string, name: string | undefined) =>
-    name !== undefined
-      ? `$${name}`.padEnd(tag.length, '$')
-      : tag.startsWith('<%=')
-        ? '$'.repeat(tag.length)
-        : tag.replaceAll(/[^\n]/g, ' '),
-  );
+  let tree = sources.get(template);
+  if (tree === undefined) {
+    tree = parseTemplate(template);
+    sources.set(template, tree);
+  }
   const fromResource = new Set<string>();
   const fixed = new Map<string, ts.Identifier[]>();
   const visit = (node: ts.Node): void => {
@@ -114,6 +113,19 @@ function parse(template: string, names: ResourceNames): Identifiers {
     }
     ts.forEachChild(node, visit);
   };
-  visit(ts.createSourceFile('template.ts', source, ts.ScriptTarget.Latest, true));
+  visit(tree);
   return { fromResource, fixed };
+}
+
+function parseTemplate(template: string): ts.SourceFile {
+  // A tag that inserts something becomes part of an identifier, and others become spaces. They keep their
+  // lengths, so that a position in the syntax tree is one in the template.
+  const source = template.replace(TAG, (tag: string, name: string | undefined) =>
+    name !== undefined
+      ? `$${name}`.padEnd(tag.length, '$')
+      : tag.startsWith('<%=')
+        ? '$'.repeat(tag.length)
+        : tag.replaceAll(/[^\n]/g, ' '),
+  );
+  return ts.createSourceFile('template.ts', source, ts.ScriptTarget.Latest, true);
 }

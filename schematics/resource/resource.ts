@@ -41,6 +41,7 @@ interface Options {
   readonly singular?: string;
   readonly pages?: boolean;
   readonly ifMatch?: boolean;
+  readonly format?: boolean;
 }
 
 const OPERATIONS = ['list', 'create', 'read', 'update', 'delete'] as const;
@@ -181,7 +182,7 @@ export function resource(options: Options): Rule {
         else extendModule(target, names, migration, timestamp);
         removeStubWorkflows(target, names, has);
       },
-      (target) => formatFiles(target, createdFiles),
+      (target) => (options.format === false ? undefined : formatFiles(target, createdFiles)),
       (target) => writeRecord(before, target, names),
     ]);
   };

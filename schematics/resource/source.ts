@@ -1,6 +1,6 @@
 /** Reads and edits TypeScript sources. */
 import type { Tree } from '@angular-devkit/schematics';
-import { format, type Options as PrettierOptions } from 'prettier';
+import type { Options as PrettierOptions } from 'prettier';
 // With an import in the syntax of ES modules, Node would scan the compiler for its exports for a second.
 import ts = require('typescript');
 
@@ -222,6 +222,8 @@ export function organizeImports(text: string): string {
 
 /** Formats a source with the options of the project. */
 export async function formatSource(tree: Tree, text: string): Promise<string> {
+  // A dry run does not load it.
+  const { format } = await import('prettier');
   const options = JSON.parse(tree.readText('/.prettierrc.json')) as PrettierOptions;
   return format(text, { ...options, parser: 'typescript' });
 }
