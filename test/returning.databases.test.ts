@@ -3,15 +3,17 @@ import { CategoriesModule } from '../src/modules/categories/categories.module.js
 import {
   deleteReturning,
   insertReturning,
+  modifyReturning,
   updateReturning,
 } from '../src/platform/database/returning.js';
 import { startApp, type TestApp } from './support/app.js';
+import { CageEntity, CagesModule } from './support/cages.module.js';
 import { ToyEntity, ToysModule } from './support/toys.module.js';
 
 let app: TestApp;
 let toys: Repository<ToyEntity>;
 beforeAll(async () => {
-  app = await startApp({ features: [CategoriesModule, ToysModule] });
+  app = await startApp({ features: [CategoriesModule, ToysModule, CagesModule] });
   toys = app.dataSource.getRepository(ToyEntity);
 });
 afterAll(() => app.stop());
@@ -72,6 +74,36 @@ describe('updateReturning', () => {
     await expect(updateReturning(toys, {}, { pieces: 1 })).rejects.toThrow(TypeError);
     const criteria = { id: undefined } as unknown as { id: number };
     await expect(updateReturning(toys, criteria, { pieces: 1 })).rejects.toThrow(TypeError);
+  });
+});
+
+describe('modifyReturning', () => {
+  const CAGE = { label: 'A1', room: 'attic', shelfPosition: 1, categoryId: null };
+
+  it('loses none of the changes that concurrent requests make to the same row', async () => {
+    const cages = app.dataSource.getRepository(CageEntity);
+    const { id } = await cages.save({ ...CAGE });
+    const rows = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        modifyReturning(cages, { id }, ({ shelfPosition: n }) => ({ shelfPosition: n + 1 })),
+      ),
+    );
+    const positions = rows.map((row) => row!.shelfPosition).toSorted((a, b) => a - b);
+    expect(positions).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    expect(await cages.findOneBy({ id })).toEqual({ ...CAGE, id, shelfPosition: 11, version: 11 });
+  });
+
+  it('changes nothing if no row meets the criteria, or getting the changes fails', async () => {
+    const cages = app.dataSource.getRepository(CageEntity);
+    const { id } = await cages.save({ ...CAGE, label: 'A2', shelfPosition: 20 });
+    const changes = { room: 'cellar' };
+    expect(await modifyReturning(cages, { id, version: 2 }, () => changes)).toBeUndefined();
+    const failure = new Error('invalid');
+    const fail = (): never => {
+      throw failure;
+    };
+    await expect(modifyReturning(cages, { id }, fail)).rejects.toBe(failure);
+    expect(await cages.findOneBy({ id })).toMatchObject({ room: 'attic', version: 1 });
   });
 });
 

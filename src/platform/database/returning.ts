@@ -75,6 +75,31 @@ export async function updateReturning<Entity extends ObjectLiteral>(
 }
 
 /**
+ * Updates the row that meets the criteria with values that depend on its current ones, such as the result
+ * of a JSON merge patch, and returns it. If another request changes the row between the read and the
+ * update, both are repeated, so that no change is lost. The entity must have a `VersionColumn`.
+ *
+ * @param criteria usually the id; at least one property
+ * @param getChanges returns the new values, and throws what the caller gets; may be called repeatedly
+ * @returns undefined if no row meets the criteria
+ * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
+ * @throws {DatabaseUnavailableError}
+ */
+export async function modifyReturning<Entity extends ObjectLiteral & { version: number }>(
+  repository: Repository<Entity>,
+  criteria: Criteria<Entity>,
+  getChanges: (row: Entity) => Changes<Entity> | Promise<Changes<Entity>>,
+): Promise<Entity | undefined> {
+  for (;;) {
+    const row = await updateReturning(repository, criteria, {});
+    if (row === undefined) return undefined;
+    const current = { ...criteria, version: row.version };
+    const updated = await updateReturning(repository, current, await getChanges(row));
+    if (updated !== undefined) return updated;
+  }
+}
+
+/**
  * Deletes the row that meets the criteria and returns it.
  *
  * @param criteria usually the id; at least one property

@@ -30,6 +30,15 @@ function ApiUniqueResponse(unique: readonly string[] | undefined): MethodDecorat
   return [ApiConflictResponse({ type: ErrorBody, description })];
 }
 
+/** Documents the 400 of an operation whose body is a whole resource, with an example of its message. */
+function ApiInvalidResponse(message: string): MethodDecorator {
+  return ApiBadRequestResponse({
+    type: ErrorBody,
+    description: 'Required fields are missing or values are invalid.',
+    example: new ApiError('VALIDATION_FAILED', message).body,
+  });
+}
+
 /** Documents an operation that returns a list with an ETag. */
 export function ApiListOperation(
   type: Type,
@@ -87,11 +96,7 @@ export function ApiCreateOperation(
         },
       }),
     }),
-    ApiBadRequestResponse({
-      type: ErrorBody,
-      description: 'Required fields are missing or values are invalid.',
-      example: new ApiError('VALIDATION_FAILED', invalid).body,
-    }),
+    ApiInvalidResponse(invalid),
     ...ApiUniqueResponse(unique),
   );
 }
@@ -105,6 +110,30 @@ export function ApiReadOperation(
     ApiOperation(docs),
     ApiOkResponse({ type, description: response }),
     ApiNotFoundResponse({ type: ErrorBody, description: 'No resource has this id.' }),
+  );
+}
+
+/**
+ * Documents an operation that replaces a resource.
+ *
+ * @param docs.invalid an example of the message of a 400
+ * @param docs.unique the properties that no two resources may share, if there are any
+ */
+export function ApiReplaceOperation(
+  type: Type,
+  {
+    response,
+    invalid,
+    unique,
+    ...docs
+  }: OperationDocs & { invalid: string; unique?: readonly string[] },
+): MethodDecorator {
+  return applyDecorators(
+    ApiOperation(docs),
+    ApiOkResponse({ type, description: response }),
+    ApiInvalidResponse(invalid),
+    ApiNotFoundResponse({ type: ErrorBody, description: 'No resource has this id.' }),
+    ...ApiUniqueResponse(unique),
   );
 }
 
