@@ -25,18 +25,15 @@ program
     '[name]',
     'plural name, which is also the path: pets, or store/orders in the folder store',
   )
-  .option(
-    '--fields <fields>',
-    'fields as name:type, separated by spaces; a ? at the end makes one optional',
-  )
+  .option('--fields <fields>', 'fields as name:type, separated by spaces')
   .option(
     '--operations <operations>',
-    'operations to generate, separated by commas (default: list,create,read,update,delete)',
+    'operations to generate, separated by commas: list, create, read, replace (PUT), update (PATCH), delete (default: all but replace)',
   )
   .option('--pages', 'return the list in pages, with the fields that end in :filter as filters')
   .option(
     '--if-match',
-    'give the resource an ETag, which If-Match of PATCH and DELETE is compared with',
+    'give the resource an ETag, which If-Match of PUT, PATCH and DELETE is compared with',
   )
   .option('--singular <name>', 'singular of the name, if it is irregular')
   .option('--dry-run', 'list the files, and write nothing')
@@ -56,14 +53,23 @@ Types of fields:
   uuid                         UUID
   uri                          URL with http or https
   ref(categories)              id of an existing resource
+  {street:text city:text?}     object with the fields in the braces
+  text[], text[1..5]           array of any of the types; of up to 100 items without limits
+  map(integer), map(integer,5) object with any keys; of up to 100 entries without a limit
 
-A ? after the type makes a field optional. Modifiers at the end:
-  :unique   no two rows have the same value
-  :filter   a query parameter of the list selects rows by the field; needs --pages
+After the type, in this order:
+  ?            the field is optional
+  =available   default of a field that is omitted; of arrays =[], of maps ={}
+  :unique      no two rows have the same value
+  :filter      a query parameter of the list selects rows by the field; needs --pages
+  :read-only   only in responses; with a ? or a default, such as createdAt:date-time=now:read-only
+  :write-only  only in requests
 
 Examples:
   npm run generate -- resource pets --fields "name:string(1..100) categoryId:ref(categories)? chip:uuid?:unique"
   npm run generate -- resource store/orders --fields "quantity:integer(1..100)" --operations list,create
+  npm run generate -- resource users --fields "email:string(3..100):unique password:string(8..100):write-only"
+  npm run generate -- resource carts --fields "items:{name:text quantity:integer(1..9)}[1..50]" --operations create,read,replace
   npm run generate -- resource geese --fields "name:text" --singular goose --dry-run
 
 docs/adding-a-module.md describes the result.`,

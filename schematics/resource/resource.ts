@@ -44,7 +44,7 @@ interface Options {
   readonly format?: boolean;
 }
 
-const OPERATIONS = ['list', 'create', 'read', 'update', 'delete'] as const;
+const OPERATIONS = ['list', 'create', 'read', 'replace', 'update', 'delete'] as const;
 type Operation = (typeof OPERATIONS)[number];
 /** The operations that are generated. */
 type Operations = Readonly<Record<Operation, boolean>>;
@@ -53,6 +53,7 @@ const METHODS: Record<Operation, string> = {
   list: 'GET',
   create: 'POST',
   read: 'GET',
+  replace: 'PUT',
   update: 'PATCH',
   delete: 'DELETE',
 };
@@ -62,6 +63,7 @@ const VERBS: Record<Operation, string> = {
   list: 'lists',
   create: 'creates',
   read: 'reads',
+  replace: 'replaces',
   update: 'updates',
   delete: 'deletes',
 };
@@ -98,10 +100,14 @@ export function resource(options: Options): Rule {
     const filters = fields.filter(({ filter }) => filter);
     const pages = options.pages === true;
     const ifMatch = options.ifMatch === true;
-    if (ifMatch && !(has.read && (has.update || has.delete)))
-      throw new SchematicsException('--if-match needs the operations read, and update or delete.');
-    if (ifMatch && fields.some(({ name }) => name === 'version'))
-      throw new SchematicsException('--if-match adds a column version: rename the field.');
+    const writables = fields.filter(({ readOnly }) => !readOnly);
+    const merged = has.update ? writables.filter(({ isMerged }) => isMerged) : [];
+    checkOperations(fields, has, ifMatch);
+    const versioned = ifMatch || merged.length > 0;
+    if (versioned && fields.some(({ name }) => name === 'version')) {
+      const reason = ifMatch ? '--if-match' : `The update of ${merged[0]!.name}`;
+      throw new SchematicsException(`${reason} needs a column version: rename the field.`);
+    }
     if (pages && !has.list) throw new SchematicsException('--pages needs the operation list.');
     if (filters.length > 0 && !pages)
       throw new SchematicsException(`The filter ${filters[0]!.name} needs --pages.`);
@@ -121,27 +127,65 @@ export function resource(options: Options): Rule {
     ];
     const existing = createdFiles.find((path) => tree.exists(path));
     if (existing !== undefined) throw alreadyExists(existing);
-    checkNames(tree, names, templates);
+    checkNames(tree, names, fields, templates);
     checkRoutes(tree, names, has);
     const before = tree.branch();
     const stubs = replaceStubs(tree, names, has);
     createdFiles.push(`${folderPath}/${name}${CONTROLLER}`);
     const references = fields.filter((field) => field.references !== undefined);
     const uniques = fields.filter(({ unique }) => unique);
-    const constrained = fields.filter(
+    const constrained = writables.filter(
       (field) => uniques.includes(field) || references.includes(field),
     );
+    const required = writables.filter((field) => !field.optional && field.default === undefined);
+    const writeOnlys = fields.filter(({ writeOnly }) => writeOnly);
+    const dateTimes = writables.filter(({ isDateTime }) => isDateTime);
+    const initialized = fields.filter((field) => field.readOnly && field.default !== undefined);
+    const isShownDifferently = writeOnlys.length > 0 || initialized.length > 0;
+    const hasRow = has.replace || merged.length > 0 || (has.create && dateTimes.length > 0);
+    const readOnlys = fields.filter(({ readOnly }) => readOnly);
     const migration = `Create${names.Items}${timestamp}`;
     const values = {
       ...names,
       ...stubs,
       has,
       fields,
-      optionals: fields.filter(({ optional }) => optional),
-      required: fields.filter(({ optional }) => !optional),
+      writables,
+      visible: fields.filter(({ writeOnly }) => !writeOnly),
+      readOnlys,
+      writeOnlys,
+      optionals: writables.filter(({ optional }) => optional),
+      required,
+      defaults: writables.filter((field) => field.default !== undefined),
+      /** The read-only fields that a create request sets. */
+      initialized,
+      merged,
       references,
+      writableReferences: references.filter(({ readOnly }) => !readOnly),
+      /** Whether there is a class of the body of a request. */
+      hasBody: has.create || has.replace || (has.update && writeOnlys.length > 0),
+      /** Whether the service converts a body to a whole row. */
+      hasRow,
+      /** The properties of the entity that a body does not determine, as a type. */
+      unwritten: ['id', ...(versioned ? ['version'] : []), ...readOnlys.map((field) => field.name)]
+        .map((property) => `'${property}'`)
+        .join(' | '),
+      /** Whether a response contains other properties than the body. */
+      isShownDifferently,
+      shown: (body: string) => (isShownDifferently ? `toResponse(${body})` : body),
+      shownDefaults: writables.filter((field) => field.default !== undefined && !field.writeOnly),
+      shownMerges: merged
+        .filter(({ writeOnly }) => !writeOnly)
+        .flatMap((field) => field.merges.map((merge) => [field.name, ...merge])),
+      /** The variable that contains the row of a create request. */
+      created: hasRow || initialized.length > 0 ? 'row' : names.item,
+      invalidExample:
+        required[0] === undefined
+          ? 'property unknownProperty should not exist.'
+          : `${required[0].name} is missing.`,
       pages,
       ifMatch,
+      versioned,
       /** What the service returns, and how it converts a row to it. */
       result: ifMatch ? `Versioned<${names.Item}>` : names.Item,
       convert: ifMatch ? 'toVersioned' : `to${names.Item}`,
@@ -154,12 +198,17 @@ export function resource(options: Options): Rule {
       uniques,
       uniqueNames: `[${uniques.map((field) => `'${field.name}'`).join(', ')}]`,
       constrained,
-      constraintErrors: describeConstraintErrors(references, uniques),
-      dateTimes: fields.filter(({ isDateTime }) => isDateTime),
-      enums: fields.filter((field) => field.values.length > 0),
-      usesMissingId: has.read || has.update || (has.create && references.length > 0),
+      constraintErrors: describeConstraintErrors(constrained),
+      dateTimes,
+      enums: fields.flatMap((field) => field.enums),
+      classes: fields.flatMap((field) => field.classes),
+      usesMissingId: has.read || has.replace || has.update || (has.create && references.length > 0),
       injectsRepository:
-        has.read || has.update || has.delete || (has.create && constrained.length > 0),
+        has.read ||
+        has.replace ||
+        has.update ||
+        has.delete ||
+        (has.create && constrained.length > 0),
       summary: summarize(has),
       tagDescription: describeTag([names.nouns]),
       migration,
@@ -188,11 +237,40 @@ export function resource(options: Options): Rule {
   };
 }
 
+/** @throws {SchematicsException} if the operations do not fit the fields */
+function checkOperations(fields: readonly Field[], has: Operations, ifMatch: boolean): void {
+  const accepts = has.create || has.replace || has.update;
+  if (ifMatch && !(has.read && (has.replace || has.update || has.delete)))
+    throw new SchematicsException(
+      '--if-match needs the operations read, and replace, update or delete.',
+    );
+  if (accepts && fields.every(({ readOnly }) => readOnly))
+    throw new SchematicsException('A field that is not read-only is required.');
+  const initialized = fields.find((field) => field.readOnly && field.default !== undefined);
+  if (!has.create && initialized !== undefined)
+    throw new SchematicsException(
+      `The default of the read-only field ${initialized.name} needs the operation create.`,
+    );
+  const writeOnly = fields.find((field) => field.writeOnly);
+  if (!accepts && writeOnly !== undefined)
+    throw new SchematicsException(
+      `The write-only field ${writeOnly.name} needs the operation create, replace or update.`,
+    );
+  const merged = fields.find(({ isMerged, readOnly }) => isMerged && !readOnly);
+  if (has.update && !has.create && merged !== undefined)
+    throw new SchematicsException(
+      `The operation update of ${merged.name}, an object or a map, needs the operation create.`,
+    );
+}
+
 /** Returns the errors of a create or an update, for the docstrings of the service. */
-function describeConstraintErrors(references: readonly Field[], uniques: readonly Field[]): string {
+function describeConstraintErrors(constrained: readonly Field[]): string {
+  const uniques = constrained.filter(({ unique }) => unique);
   const names = uniques.map(({ name }) => name).join(' or ');
   return [
-    ...(references.length > 0 ? ['VALIDATION_FAILED if a referenced resource does not exist'] : []),
+    ...(constrained.some(({ references }) => references !== undefined)
+      ? ['VALIDATION_FAILED if a referenced resource does not exist']
+      : []),
     ...(uniques.length > 0 ? [`ALREADY_EXISTS if another resource has the same ${names}`] : []),
   ].join('; ');
 }
@@ -293,8 +371,21 @@ function readTemplates(): string[] {
  * @throws {SchematicsException} if the generated code needs a class of the resource for something else, or
  *   another resource has a schema with the same name
  */
-function checkNames(tree: Tree, names: Names, templates: readonly string[]): void {
+function checkNames(
+  tree: Tree,
+  names: Names,
+  fields: readonly Field[],
+  templates: readonly string[],
+): void {
   const { name, Item } = names;
+  const classes = fields.flatMap((field) => field.classes.map((nested) => nested.name));
+  const taken = classes.find((nested) =>
+    templates.some((template) => new RegExp(`\\b${nested}\\b`).test(template)),
+  );
+  if (taken !== undefined)
+    throw new SchematicsException(
+      `The generated code needs ${taken} for something else: rename the field.`,
+    );
   const [collision] = templates.flatMap((template) => findCollisions(template, names));
   if (collision !== undefined) {
     throw new SchematicsException(
@@ -303,12 +394,12 @@ function checkNames(tree: Tree, names: Names, templates: readonly string[]): voi
   }
   tree.getDir('/src').visit((path) => {
     if (!path.endsWith('.dto.ts')) return;
-    const schema = [Item, `New${Item}`, `${Item}Patch`].find((candidate) =>
+    const schema = [Item, `New${Item}`, `${Item}Patch`, ...classes].find((candidate) =>
       new RegExp(`class ${candidate}\\b`).test(tree.readText(path)),
     );
     if (schema !== undefined) {
       throw new SchematicsException(
-        `The name ${name} cannot be used: ${path.slice(1)} already has a schema named ${schema}.`,
+        `${classes.includes(schema) ? 'A field' : `The name ${name}`} cannot be used: ${path.slice(1)} already has a schema named ${schema}.`,
       );
     }
   });
@@ -393,7 +484,7 @@ function replaceStubs(
   { folderPath, modulePath, name, path: resourcePath }: Names,
   has: Operations,
 ): { lifecycle: Record<Operation, string>; remainingMembers: string } {
-  const lifecycle = { list: '', create: '', read: '', update: '', delete: '' };
+  const lifecycle = { list: '', create: '', read: '', replace: '', update: '', delete: '' };
   const generated = new Map<string, Operation>(
     OPERATIONS.filter((operation) => has[operation]).map((operation) => [
       `v1 ${METHODS[operation]} ${getRoutePath(resourcePath, operation)}`,
@@ -496,6 +587,7 @@ function removeStubWorkflows(tree: Tree, { folder, Item, Items }: Names, has: Op
     list: `list${Items}`,
     create: `create${Item}`,
     read: `get${Item}`,
+    replace: `replace${Item}`,
     update: `update${Item}`,
     delete: `delete${Item}`,
   };

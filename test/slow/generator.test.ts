@@ -18,12 +18,24 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const PETS = [
   'pets',
   '--fields',
-  'name:string(1..100) status:enum(available,pending,sold) categoryId:ref(categories)? bornAt:date-time? notes:text? weight:number? chipped:boolean age:integer(0..50) serial:integer? motherId:ref(pets)? chip:uuid?:unique price:decimal(8,2)? birthday:date? photo:uri?',
+  [
+    'name:string(1..100) status:enum(available,pending,sold)=available categoryId:ref(categories)?',
+    'bornAt:date-time? notes:text? weight:number? chipped:boolean=false age:integer(0..50) serial:integer?',
+    'motherId:ref(pets)? chip:uuid?:unique price:decimal(8,2)? birthday:date? photo:uri?',
+    'photoUrls:uri[0..5]=[] labels:{name:string(1..20) color:enum(red,blue)=red}[0..10]?',
+    'address:{street:string(1..100) city:text? geo:{lat:number lng:number}?} stock:map(integer(0..9),5)',
+    'password:string(8..100):write-only views:integer=0:read-only createdAt:date-time=now:read-only',
+    'soldAt:date-time?:read-only',
+  ].join(' '),
+  '--operations',
+  'list,create,read,replace,update,delete',
 ];
 const ORDERS = [
   'store/orders',
   '--fields',
-  'petId:ref(pets):filter quantity:integer(1..100) shipAt:date-time status:enum(placed,delivered):filter',
+  'petId:ref(pets):filter quantity:integer(1..100) shipAt:date-time status:enum(placed,delivered):filter code:string(1..20)?:unique',
+  '--operations',
+  'list,create,read,replace,update,delete',
   '--pages',
   '--if-match',
 ];
@@ -139,8 +151,47 @@ afterAll(async () => {
 
 describeUnlessGenerated('npm run generate', () => {
   it.each([
-    ['a field without a type', 'things', 'name', /name: expected name:type/],
+    [
+      'a field without a type',
+      'things',
+      'name',
+      /Invalid field name at position 5: expected name:type/,
+    ],
     ['an unknown type', 'things', 'name:colour', /unknown type, expected one of string/],
+    [
+      'an unknown type in an object in an array',
+      'things',
+      'age:integer tags:{name:colour}[]',
+      /Invalid field name at position 24: unknown type/,
+    ],
+    ['an object without its end', 'things', 'a:{b:text', /field a at position 10: expected \}/],
+    ['no space between fields', 'things', 'a:text,b:text', /position 7: expected a space/],
+    ['an invalid default', 'things', 'a:integer(1..3)=7', /position 17: 7 is not a valid value/],
+    ['a default of an optional field', 'things', 'a:text?=b', /position 9: .* omit the \?/],
+    ['an unknown modifier', 'things', 'a:text:hidden', /position 8: unknown modifier hidden/],
+    [
+      'a write-only filter',
+      'things',
+      'a:uuid:filter:write-only',
+      /position 15: a write-only field has no other modifiers/,
+    ],
+    ['a read-only field without a value', 'things', 'a:text:read-only', /needs a default, or \?/],
+    ['only read-only fields', 'things', 'a:text?:read-only', /A field that is not read-only is/],
+    ['an array of no items', 'things', 'a:text[0..0]', /position 7: expected a number of items/],
+    ['a map of objects', 'things', 'a:map({b:text})', /a map of objects is not supported/],
+    ['a reference in an object', 'things', 'a:{b:ref(categories)}', /a reference cannot be a part/],
+    [
+      'two nested objects with the same class',
+      'things',
+      'tag:{a:text} tags:{b:text}[]',
+      /position 14: the name of its type, ThingTag, is used already/,
+    ],
+    [
+      'a field for the version of a merged object',
+      'things',
+      'a:{b:text} version:text',
+      /The update of a needs a column version/,
+    ],
     ['an empty range', 'things', 'name:string(9..1)', /expected integers min\.\.max/],
     ['an enum without values', 'things', 'name:enum()', /expected values/],
     ['a duplicate field', 'things', 'a:text a:text', /duplicate field: a/],
@@ -156,7 +207,7 @@ describeUnlessGenerated('npm run generate', () => {
       'an enum whose type would be called as another class',
       'things',
       'patch:enum(a)',
-      /patch is a reserved name/,
+      /the name of its type, ThingPatch, is used already/,
     ],
     [
       'a required reference to the same resource',
@@ -223,7 +274,14 @@ describeUnlessGenerated('npm run generate', () => {
   it('prints its own help', async () => {
     const { failed, output } = await npm('generate', '--', 'resource', '--help');
     expect(failed).toBe(false);
-    for (const text of ['--fields', '--operations', '--singular', '--dry-run', 'enum(a,b)'])
+    for (const text of [
+      '--fields',
+      '--operations',
+      '--singular',
+      '--dry-run',
+      'enum(a,b)',
+      ':read-only',
+    ])
       expect(output).toContain(text);
     expect(output).not.toMatch(/schematics|collection/);
   });
@@ -245,8 +303,8 @@ describeUnlessGenerated('npm run generate', () => {
 
   it('lists the files and writes nothing with --dry-run', async () => {
     const before = await readProject();
-    const { failed, output } = await generate(...PETS, '--dry-run');
-    expect(output).toMatch(/CREATE src\/modules\/pets\/pet\.entity\.ts/);
+    const { failed, output } = await npm('generate', '--', 'resource', ...PETS, '--dry-run');
+    expect(output).toMatch(/^CREATE src\/modules\/pets\/pet\.entity\.ts$/m);
     expect(failed).toBe(false);
     expect(await readProject()).toEqual(before);
   });
@@ -430,8 +488,10 @@ describeUnlessGenerated('npm run generate', () => {
     const nouns = NOUNS.map((noun) => `${noun.split(' ')[1]!}s`);
     for (const name of [...COLLIDING_NAMES, ...nouns]) {
       const fields =
-        'name:string(1..9) kind:enum(a,b) madeAt:date-time categoryId:ref(categories)?';
-      const { failed, output } = await generate(name, '--fields', fields);
+        'name:string(1..9) kind:enum(a,b) madeAt:date-time categoryId:ref(categories)? parts:{size:number}[] box:{lid:text?} key:uuid:write-only';
+      const operations = 'list,create,read,replace,update,delete';
+      const args = ['--fields', fields, '--operations', operations];
+      const { failed, output } = await generate(name, ...args);
       expect(failed ? output : '').toBe('');
     }
     const after = await readProject();
@@ -521,18 +581,22 @@ describeUnlessGenerated('a service with generated resources', () => {
   it('enforces the references between categories, pets and orders', async () => {
     const category = await send('POST', '/categories', { name: 'dog' });
     const { id: categoryId } = category.body as { id: number };
-    const pet = { name: 'Rex', status: 'available', chipped: true, age: 3, categoryId };
-    expect(await send('POST', '/pets', { ...pet, categoryId: categoryId + 1 })).toMatchObject({
+    const pet = { name: 'Rex', age: 3, categoryId, address: { street: 'Main St' }, stock: {} };
+    const body = { ...pet, password: 'kept secret' };
+    expect(await send('POST', '/pets', { ...body, categoryId: categoryId + 1 })).toMatchObject({
       status: 400,
       body: {
         code: 'VALIDATION_FAILED',
         message: 'categoryId must reference an existing category.',
       },
     });
-    const created = await send('POST', '/pets', pet);
+    const created = await send('POST', '/pets', body);
     const { id } = created.body as { id: number };
-    expect(created).toEqual({ status: 201, body: { ...pet, id } });
-    expect(await send('GET', '/pets')).toEqual({ status: 200, body: [{ ...pet, id }] });
+    const assigned = { id, views: 0, createdAt: expect.any(String) };
+    const defaults = { status: 'available', chipped: false, photoUrls: [] };
+    const stored = { ...pet, ...defaults, ...assigned };
+    expect(created).toEqual({ status: 201, body: stored });
+    expect(await send('GET', '/pets')).toEqual({ status: 200, body: [stored] });
 
     const order = {
       petId: id,
@@ -578,6 +642,7 @@ describeUnlessGenerated('a service with generated resources', () => {
     });
     expect(paths['/pets/{petId}']).toMatchObject({
       get: { operationId: 'getPet', deprecated: true, 'x-sunset': '2027-11-01' },
+      put: { operationId: 'replacePet', responses: { '409': expect.anything() } },
       patch: {
         operationId: 'updatePet',
         requestBody: {

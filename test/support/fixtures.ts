@@ -37,5 +37,6 @@ function sampleValue({ type, transformer }: ColumnMetadata): unknown {
   count++;
   if (transformer === epochMillisTransformer) return new Date(count);
   if (type === 'boolean') return true;
+  if (type === 'json') return {};
   return type === 'varchar' || type === 'text' ? String(count) : count;
 }
