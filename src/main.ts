@@ -11,6 +11,8 @@ import {
 } from './platform/config/config.js';
 import { VERSION } from './platform/config/version.js';
 import { DatabaseConnection } from './platform/database/database-connection.js';
+import { StartupError } from './platform/errors/startup-error.js';
+import { toListenError } from './platform/http/server/listen-error.js';
 import { createLogger } from './platform/logging/logger.js';
 
 const logger = new Logger('Petstore');
@@ -25,8 +27,9 @@ process.on('unhandledRejection', (reason) =>
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
 await bootstrap().catch((error: unknown) => {
-  // An invalid configuration is for the operator; anything else needs its stack.
-  if (error instanceof ConfigError) exitOnFatalError(error.message);
+  // These are for the operator; anything else needs its stack.
+  if (error instanceof ConfigError || error instanceof StartupError)
+    exitOnFatalError(error.message);
   else exitOnFatalError('Startup failed', error);
 });
 
@@ -52,7 +55,9 @@ async function bootstrap(): Promise<void> {
       );
     });
   }
-  await app.listen(config.port, config.host);
+  await app.listen(config.port, config.host).catch((error: unknown) => {
+    throw toListenError(error, `${config.host}:${config.port}`, 'PORT');
+  });
   const { schemaVersion } = app.get(DatabaseConnection);
   logger.log(`Listening on ${await app.getUrl()}`, {
     version: VERSION,

@@ -183,7 +183,6 @@ describe('every operation', () => {
     ['an empty Authorization header', () => ''],
     ['only the scheme', () => 'Bearer'],
     ['only the scheme and a space', () => 'Bearer '],
-    ['only the key', (key) => key],
     ['no space after the scheme', (key) => `Bearer${key}`],
     ['a colon after the scheme', (key) => `Bearer:${key}`],
     ['text before the scheme', (key) => `x Bearer ${key}`],
@@ -228,6 +227,21 @@ describe('every operation', () => {
   ])('reports an invalid key for %s', async (_name, change) => {
     const headers = { Authorization: `Bearer ${change(app.key)}` };
     expect(await sendToOperations({ headers })).toEqual(fromOperations(INVALID));
+  });
+
+  it.each<[string, (key: string) => string]>([
+    ['a key', (key) => key],
+    ['an unknown key', unknownKey],
+  ])('reports the missing scheme for %s without it', async (_name, getHeader) => {
+    const headers = { Authorization: getHeader(app.key) };
+    expect(await sendToOperations({ headers })).toEqual(
+      fromOperations(
+        unauthorized(
+          'Bearer realm="petstore"',
+          'The scheme Bearer is missing: send Authorization: Bearer <API_KEY>.',
+        ),
+      ),
+    );
   });
 
   it('ignores the key in a second Authorization header', async () => {

@@ -93,7 +93,7 @@ function validateBody(body: unknown): string | undefined {
     return 'description must be a string of at most 1000 characters';
   }
   const [unknownProperty] = Object.keys(rest);
-  return unknownProperty === undefined ? undefined : `property ${unknownProperty} should not exist`;
+  return unknownProperty === undefined ? undefined : `unknown property ${unknownProperty}`;
 }
 
 app.listen(Number(PORT), '127.0.0.1');

@@ -52,7 +52,10 @@ export class ApiKeyGuard implements CanActivate {
   private authenticate(request: Request): ApiKey | Promise<ApiKey> {
     const { authorization } = request.headers;
     if (authorization === undefined || !/^Bearer +\S/i.test(authorization)) {
-      throw unauthorized('The API key is missing: send Authorization: Bearer <API_KEY>.');
+      // One word is a key without its scheme.
+      const isBare = authorization !== undefined && /^(?!Bearer)\S+$/i.test(authorization);
+      const missing = isBare ? 'scheme Bearer' : 'API key';
+      throw unauthorized(`The ${missing} is missing: send Authorization: Bearer <API_KEY>.`);
     }
     if (!this.database.isReady) throw new DatabaseUnavailableError();
     const key = extractBearerToken(request);

@@ -22,6 +22,12 @@ class Logger extends ConsoleLogger {
     else super.log(message, ...rest);
   }
 
+  override error(message: unknown, ...rest: unknown[]): void {
+    // NestApplication also throws what it logs, such as an error of `listen`.
+    if (rest.at(-1) === 'NestApplication') this.debug(message, ...rest);
+    else super.error(message, ...rest);
+  }
+
   protected override printMessages(
     messages: unknown[],
     context?: string,

@@ -16,6 +16,7 @@ import { sendError, toErrorResponse } from '../responses/error-response.js';
 import { handleClientError } from './client-errors.js';
 import type { Connection } from './connections.js';
 import { ResponseDefaults } from './response-defaults.js';
+import { toListenError } from './listen-error.js';
 import { SERVER_OPTIONS } from './server-options.js';
 
 /**
@@ -46,7 +47,7 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
   /**
    * Starts the listener, before the database is migrated.
    *
-   * @throws {Error} if the port cannot be used
+   * @throws {StartupError} if the port cannot be used
    */
   async onModuleInit(): Promise<void> {
     const { host, metricsPort } = this.config;
@@ -64,9 +65,7 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
     );
     this.server.listen(metricsPort, host);
     await once(this.server, 'listening').catch((error: unknown) => {
-      throw new Error(`Failed to listen on METRICS_PORT: ${(error as Error).message}`, {
-        cause: error,
-      });
+      throw toListenError(error, `${host}:${metricsPort}`, 'METRICS_PORT');
     });
     this.logger.log(`Serving metrics on ${this.url}`);
   }

@@ -52,7 +52,7 @@ export async function validateBody<Dto extends object>(
   }
   // class-validator treats what every object inherits, such as `constructor`, as a known property.
   const inherited = findInheritedNames(value);
-  if (inherited.length > 0) throw validationFailed(inherited.map(shouldNotExist));
+  if (inherited.length > 0) throw validationFailed(inherited.map(unknownProperty));
   return dto === undefined ? (value as Dto) : toDto(dto, value);
 }
 
@@ -110,13 +110,13 @@ function flattenErrors(
   return [
     ...Object.entries(constraints).map(([name, message]) =>
       // Other messages start with the name of the property.
-      UNKNOWN.has(name) ? shouldNotExist(path) : joinPath({}, parentPath, message),
+      UNKNOWN.has(name) ? unknownProperty(path) : joinPath({}, parentPath, message),
     ),
     ...children.flatMap((child) => flattenErrors(child, value, path)),
   ];
 }
 
-const shouldNotExist = (path: string): string => `property ${path} should not exist`;
+const unknownProperty = (path: string): string => `unknown property ${path}`;
 
 function validationFailed(messages: string[]): ApiError {
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`);
