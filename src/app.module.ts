@@ -14,6 +14,7 @@ import { StrictValidationPipe } from './platform/http/validation/validation.pipe
 import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
 import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
 import { MetricsModule } from './platform/metrics/metrics.module.js';
+import { ServiceInfoController } from './platform/openapi/service-info.controller.js';
 
 /** The root module: the platform, the features, and the global guards, pipe and filter in their order. */
 @Module({})
@@ -32,6 +33,7 @@ export class AppModule {
         IdempotencyModule,
         ...features,
       ],
+      controllers: [ServiceInfoController],
       providers: [
         { provide: CONFIG, useValue: config },
         // The guards run in this order: no byte of a body is read before the key is checked.

@@ -172,7 +172,7 @@ describe('POST /v1/categories with an invalid body', () => {
     for (const value of ['1', 'null', '{}', '{"name":"cat"}', '[]', '"x"']) {
       expect(await post(`{"name":"dog",${JSON.stringify(name)}:${value}}`)).toBeError(
         'VALIDATION_FAILED',
-        `property ${name} should not exist.`,
+        `unknown property ${name}.`,
       );
     }
     expect.assertions(6);
@@ -482,7 +482,6 @@ describe('a rejected create request', () => {
 
 describe('routing', () => {
   it.each([
-    '/',
     '/v1',
     '/v1/',
     '/v2/categories',
@@ -495,6 +494,11 @@ describe('routing', () => {
     '/docs/nope',
     '/docs/../package.json',
     '/docs/%2e%2e/package.json',
+    '/v1/categories/',
+    '/v1/Categories',
+    '/V1/categories',
+    '/livez/',
+    '/Docs',
     '/.env',
     '/constructor',
     '/__proto__',
@@ -529,9 +533,9 @@ describe('routing', () => {
 
   it.each([
     ['/v1/categories', 'GET, HEAD, POST'],
-    ['/v1/categories/', 'GET, HEAD, POST'],
     ['/v1/stubs/deprecated/1', 'GET, HEAD'],
     ['/v1/stubs/experimental', 'GET, HEAD'],
+    ['/', 'GET, HEAD'],
     ['/livez', 'GET, HEAD'],
     ['/readyz', 'GET, HEAD'],
     ['/docs', 'GET, HEAD'],

@@ -11,6 +11,7 @@ import { FEATURES } from '../src/features.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
+import type { ServiceInfo } from '../src/platform/openapi/service-info.controller.js';
 import { startApp, type TestApp } from './support/app.js';
 import { getOperations, getProtectedRoutes } from './support/routes.js';
 
@@ -69,13 +70,16 @@ describe('OpenAPI document', () => {
     ]);
   });
 
-  it('lists one server when no staging deployment is configured', async () => {
+  it('lists only the deployment that serves it when no address is configured', async () => {
     const local = await startApp();
     try {
       const { body } = await local.http().get('/openapi.json');
       expect((body as OpenAPIObject).servers).toEqual([
-        { url: 'http://localhost:3000/v1', description: 'Production' },
+        { url: '/v1', description: 'This deployment' },
       ]);
+      const page = (await local.http().get('/docs/swagger-ui-init.js')).text;
+      expect(page.match(/This deployment/g)).toHaveLength(1);
+      expect(page).not.toContain('Production');
     } finally {
       await local.stop();
     }
@@ -353,9 +357,7 @@ describe('Committed openapi.json', () => {
     expect(committed).toBe(await renderDocument());
     expect(committed.endsWith('}\n')).toBe(true);
     const parsed = JSON.parse(committed) as OpenAPIObject;
-    expect(parsed.servers).toEqual([
-      { url: 'http://localhost:3000/v1', description: 'Production' },
-    ]);
+    expect(parsed.servers).toEqual([{ url: '/v1', description: 'This deployment' }]);
     expect(withoutServers(parsed)).toEqual(withoutServers(document));
   });
 
@@ -401,6 +403,37 @@ describe('Swagger UI', () => {
       const { pathname } = new URL(file, `${app.url}/docs`);
       expect(pathname).toMatch(/^\/docs\//);
       expect([pathname, (await app.http().get(pathname)).status]).toEqual([pathname, 200]);
+    }
+  });
+});
+
+describe('GET /', () => {
+  it('returns the name, the version and links that work behind the path prefix of a proxy', async () => {
+    const { body } = await app.http().get('/');
+    expect(body).toEqual({
+      name: 'Petstore',
+      version: document.info.version,
+      links: {
+        api: '/shop/v1',
+        docs: '/shop/docs',
+        openapi: '/shop/openapi.json',
+        liveness: '/shop/livez',
+        readiness: '/shop/readyz',
+      },
+    });
+  });
+
+  it('links to pages that exist', async () => {
+    const local = await startApp();
+    try {
+      const { links } = (await local.http().get('/')).body as ServiceInfo;
+      const { api, ...pages } = links;
+      for (const path of [`${api}/categories`, ...Object.values(pages)]) {
+        const response = await local.http().get(path).auth(local.key, { type: 'bearer' });
+        expect([path, response.status]).toEqual([path, 200]);
+      }
+    } finally {
+      await local.stop();
     }
   });
 });

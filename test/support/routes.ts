@@ -16,6 +16,7 @@ export interface DocumentedOperation extends Route {
 
 /** The routes of the platform that require no key. None of them belongs to the published API. */
 export const PUBLIC_PATHS: ReadonlySet<string> = new Set([
+  '/',
   '/docs',
   '/docs/',
   '/docs/LICENSE',

@@ -41,8 +41,8 @@ export interface Config {
   readonly migrations: 'auto' | 'off';
   /** A key that is valid from the first start. */
   readonly bootstrapApiKey: string | undefined;
-  /** The address that clients use; its path ends in `/v1`. */
-  readonly publicBaseUrl: string;
+  /** The address that clients use, if it is configured; its path ends in `/v1`. */
+  readonly publicBaseUrl: string | undefined;
   /** The address of the staging deployment, for the `servers` of the OpenAPI document. */
   readonly stagingBaseUrl: string | undefined;
   readonly logLevel: LogLevel;
@@ -135,7 +135,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     queryTimeout: Number(parsed.DATABASE_QUERY_TIMEOUT_MS ?? 2_000),
     migrations: parsed.MIGRATIONS ?? 'auto',
     bootstrapApiKey: parsed.BOOTSTRAP_API_KEY,
-    publicBaseUrl: parsed.PUBLIC_BASE_URL ?? `http://localhost:${port}/v1`,
+    publicBaseUrl: parsed.PUBLIC_BASE_URL,
     stagingBaseUrl: parsed.STAGING_BASE_URL,
     logLevel: parsed.LOG_LEVEL ?? 'info',
     logRequests: parsed.LOG_REQUESTS === 'true',

@@ -3,7 +3,7 @@ import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { Request, RequestHandler } from 'express';
 import type { Config } from '../config/config.js';
 import { swaggerUiHeaders } from '../http/server/security-headers.js';
-import { API_PREFIX, createDocument, type Tag } from './openapi-document.js';
+import { createDocument, type Tag, THIS_DEPLOYMENT } from './openapi-document.js';
 import { swaggerUiOptions } from './swagger-ui.js';
 
 const DOCUMENT_PATHS = ['/openapi.json', '/openapi.yaml'];
@@ -31,7 +31,9 @@ export function setupApiDocs(
     yamlDocumentUrl: DOCUMENT_PATHS[1],
     ...swaggerUiOptions,
     patchDocumentOnRequest: (request, _response, document) =>
-      (request as Request).path.endsWith('.js') ? withThisDeployment(document) : document,
+      config.publicBaseUrl !== undefined && (request as Request).path.endsWith('.js')
+        ? withThisDeployment(document)
+        : document,
   });
 }
 
@@ -40,16 +42,15 @@ export function setupApiDocs(
  * the browser blocks requests to another origin, such as localhost from a page of 127.0.0.1.
  */
 function withThisDeployment(document: OpenAPIObject): OpenAPIObject {
-  const description = 'This deployment';
   const paths = Object.entries(document.paths).map(([path, item]) => [
     path,
     item.servers === undefined
       ? item
-      : { ...item, servers: [{ url: '/', description }, ...item.servers] },
+      : { ...item, servers: [{ ...THIS_DEPLOYMENT, url: '/' }, ...item.servers] },
   ]);
   return {
     ...document,
-    servers: [{ url: API_PREFIX, description }, ...(document.servers ?? [])],
+    servers: [THIS_DEPLOYMENT, ...(document.servers ?? [])],
     paths: Object.fromEntries(paths) as OpenAPIObject['paths'],
   };
 }

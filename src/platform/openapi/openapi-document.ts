@@ -23,6 +23,9 @@ export interface Tag {
 /** The path prefix of the published operations, with which each base address ends. */
 export const API_PREFIX = '/v1';
 
+/** The server of a document, at whatever address it was read. */
+export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
+
 /** Of the 401 that every operation has that requires a key. */
 const UNAUTHORIZED_DESCRIPTION = 'The API key is missing or invalid.';
 
@@ -57,7 +60,7 @@ export function createDocument(
   // The path of each server ends in the version, so the paths of the document start after it. The paths
   // of another version have servers of their own, which end before it.
   const unversionedServers = (document.servers ?? []).map(({ url, description }) => ({
-    url: url.slice(0, -API_PREFIX.length),
+    url: url.slice(0, -API_PREFIX.length) || '/',
     description,
   }));
   document.paths = Object.fromEntries(
@@ -89,7 +92,6 @@ function createBase(
     .setTitle('Petstore')
     .setDescription(DESCRIPTION)
     .setVersion('1.0.0')
-    .addServer(publicBaseUrl, 'Production')
     .addBearerAuth(
       {
         type: 'http',
@@ -114,6 +116,9 @@ function createBase(
       },
     );
   for (const { name, description } of tags) builder.addTag(name, description);
+  if (publicBaseUrl === undefined)
+    builder.addServer(THIS_DEPLOYMENT.url, THIS_DEPLOYMENT.description);
+  else builder.addServer(publicBaseUrl, 'Production');
   if (stagingBaseUrl !== undefined) builder.addServer(stagingBaseUrl, 'Staging');
   return builder.build();
 }

@@ -23,7 +23,7 @@ export function apiSecurityHeaders(
 
 /** The security headers of Swagger UI: it loads its own files and calls the servers of the OpenAPI document. */
 export function swaggerUiHeaders(config: Config): RequestHandler {
-  const { publicBaseUrl, stagingBaseUrl = publicBaseUrl } = config;
+  const { publicBaseUrl, stagingBaseUrl } = config;
   return helmet({
     contentSecurityPolicy: {
       useDefaults: false,
@@ -37,7 +37,11 @@ export function swaggerUiHeaders(config: Config): RequestHandler {
         fontSrc: ["'self'", 'data:'],
         connectSrc: [
           "'self'",
-          ...new Set([publicBaseUrl, stagingBaseUrl].map((url) => new URL(url).origin)),
+          ...new Set(
+            [publicBaseUrl, stagingBaseUrl]
+              .filter((url) => url !== undefined)
+              .map((url) => new URL(url).origin),
+          ),
         ],
         baseUri: ["'none'"],
         formAction: ["'none'"],
@@ -57,5 +61,5 @@ export function swaggerUiHeaders(config: Config): RequestHandler {
 }
 
 function isHttps({ publicBaseUrl }: Pick<Config, 'publicBaseUrl'>): boolean {
-  return publicBaseUrl.startsWith('https:');
+  return publicBaseUrl?.startsWith('https:') ?? false;
 }
