@@ -13,6 +13,7 @@ import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import type { ServiceInfo } from '../src/platform/openapi/service-info.controller.js';
 import { startApp, type TestApp } from './support/app.js';
+import { StubsModule } from './support/stubs.module.js';
 import { getOperations, getProtectedRoutes } from './support/routes.js';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -142,7 +143,7 @@ describe('OpenAPI document', () => {
 
   it('documents an operation id, a summary, a tag and the error responses of every operation', () => {
     const tags = document.tags!.map(({ name }) => name);
-    const error = { description: expect.stringMatching(/\S/), content: ERROR_CONTENT };
+    const error = { description: expect.stringMatching(/\S/), content: ERROR_CONTENT } as unknown;
     const operations = getOperations(document);
     for (const { method, path, operation } of operations) {
       expect({ method, path, ...operation }).toMatchObject({
@@ -152,9 +153,12 @@ describe('OpenAPI document', () => {
         summary: expect.stringMatching(/^[A-Z].*[^.]$/),
         tags: [expect.any(String)],
         responses: {
-          ...(operation.security === undefined ? { '401': error } : {}),
-          default: error,
-          ...(operation.requestBody === undefined ? {} : { '400': error }),
+          ...(operation.security === undefined ? { '401': error, '403': error, '429': error } : {}),
+          ...(operation.requestBody === undefined
+            ? {}
+            : { '400': error, '413': error, '415': error }),
+          '500': error,
+          '503': error,
         },
       });
       expect(tags).toContain(operation.tags![0]);
@@ -189,7 +193,8 @@ describe('OpenAPI document', () => {
       },
     });
     expect(requestBody).toBeUndefined();
-    expect(parameters ?? []).toEqual([]);
+    expect(parameters).toEqual([expect.objectContaining({ name: 'If-None-Match', in: 'header' })]);
+    expect(Object.keys(responses)).toEqual(['200', '304', '401', '403', '429', '500', '503']);
   });
 
   it('describes the request body and responses of createCategory', () => {
@@ -202,9 +207,61 @@ describe('OpenAPI document', () => {
       description: 'The created category.',
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Category' } } },
     });
-    expect(Object.keys(responses).toSorted()).toEqual(['201', '400', '401', '422', 'default']);
+    expect(Object.keys(responses).toSorted()).toEqual([
+      ...['201', '400', '401', '403', '413', '415', '422', '429', '500', '503'],
+    ]);
     expect(parameters).toMatchObject([{ name: 'Idempotency-Key', in: 'header', required: false }]);
     expect(responses['201']).toMatchObject({ headers: { 'Idempotency-Replayed': {} } });
+  });
+
+  it('describes the 501 of an operation that is not implemented, and no success', async () => {
+    const stubs = await startApp({ features: [StubsModule, ...FEATURES] });
+    try {
+      const { paths } = (await stubs.http().get('/openapi.json')).body as OpenAPIObject;
+      const { responses } = paths['/stubs/deprecated/{id}']!.get!;
+      expect(Object.keys(responses)).toEqual([
+        ...['401', '403', '410', '429', '500', '501', '503', 'default'],
+      ]);
+      expect(responses['501']).toMatchObject({
+        content: ERROR_CONTENT,
+        headers: { Deprecation: expect.anything(), Sunset: expect.anything() },
+      });
+    } finally {
+      await stubs.stop();
+    }
+  });
+
+  it('declares headers that the responses have', async () => {
+    const limited = await startApp({
+      features: [StubsModule, ...FEATURES],
+      config: { keyRequestsPerMinute: 6 },
+    });
+    const { paths } = (await limited.http().get('/openapi.json')).body as OpenAPIObject;
+    const send = async (path: string, documentedPath = path, key = limited.key) => {
+      const response = await limited.http().get(`/v1${path}`).auth(key, { type: 'bearer' });
+      const documented = paths[documentedPath]!.get!.responses[response.status]!;
+      const headers = Object.keys('headers' in documented ? documented.headers! : {});
+      return {
+        status: response.status,
+        missing: headers.filter((name) => response.headers[name.toLowerCase()] === undefined),
+      };
+    };
+    try {
+      const statuses = [];
+      for (const [path, documentedPath, key] of [
+        ['/categories'],
+        ['/categories', '/categories', 'unknown'],
+        ['/stubs/deprecated/1', '/stubs/deprecated/{id}'],
+        ...Array.from({ length: 5 }, () => ['/categories'] as const),
+      ] as const) {
+        const { status, missing } = await send(path, documentedPath, key);
+        expect(missing).toEqual([]);
+        statuses.push(status);
+      }
+      expect(new Set(statuses)).toEqual(new Set([200, 401, 501, 429]));
+    } finally {
+      await limited.stop();
+    }
   });
 
   const name = {

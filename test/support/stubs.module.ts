@@ -1,6 +1,7 @@
 import { Controller, Get } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiNotImplementedResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../../src/platform/errors/api-error.js';
+import { ErrorBody } from '../../src/platform/http/responses/error-body.dto.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { Deprecated, Stability } from '../../src/platform/lifecycle/lifecycle.decorators.js';
 
@@ -11,7 +12,7 @@ class StubsController {
   @Get('deprecated/:id')
   @Deprecated({ since: '2026-11-01', sunset: '2027-11-01' })
   @ApiOperation({ operationId: 'getDeprecated', summary: 'Get a deprecated stub' })
-  @ApiOkResponse({ description: 'Not implemented.' })
+  @ApiNotImplementedResponse({ type: ErrorBody, description: 'Not implemented.' })
   getDeprecated(): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }
@@ -19,7 +20,7 @@ class StubsController {
   @Get('experimental')
   @Stability('experimental')
   @ApiOperation({ operationId: 'listExperimental', summary: 'List experimental stubs' })
-  @ApiOkResponse({ description: 'Not implemented.' })
+  @ApiNotImplementedResponse({ type: ErrorBody, description: 'Not implemented.' })
   listExperimental(): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }

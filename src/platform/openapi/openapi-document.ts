@@ -3,16 +3,16 @@ import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swag
 import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
 import type { Config } from '../config/config.js';
 import { ERROR_CODES } from '../errors/error-codes.js';
-import { ApiError } from '../errors/api-error.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { RESPONSE_HEADER } from '../http/responses/response-headers.js';
+import {
+  describeStandardResponses,
+  type Operation,
+  STANDARD_HEADERS,
+} from './standard-responses.js';
 
-type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 type SchemaOrReference = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
-interface Header {
-  readonly description: string;
-  readonly schema: SchemaOrReference;
-}
+type Headers = NonNullable<NonNullable<OpenAPIObject['components']>['headers']>;
 
 /** A tag of operations. */
 export interface Tag {
@@ -25,9 +25,6 @@ export const API_PREFIX = '/v1';
 
 /** The server of a document, at whatever address it was read. */
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
-
-/** Of the 401 that every operation has that requires a key. */
-const UNAUTHORIZED_DESCRIPTION = 'The API key is missing or invalid.';
 
 const DESCRIPTION = `Lists and creates the categories of a pet store. Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
@@ -56,7 +53,10 @@ export function createDocument(
   config: Config,
   tags: readonly Tag[],
 ): OpenAPIObject {
-  const document = SwaggerModule.createDocument(app, createBase(config, tags));
+  const document = SwaggerModule.createDocument(app, createBase(config, tags), {
+    extraModels: [ErrorBody],
+  });
+  document.components = { ...document.components, headers: STANDARD_HEADERS };
   // The path of each server ends in the version, so the paths of the document start after it. The paths
   // of another version have servers of their own, which end before it.
   const unversionedServers = (document.servers ?? []).map(({ url, description }) => ({
@@ -70,12 +70,15 @@ export function createDocument(
         : [path, { ...item, servers: unversionedServers }],
     ),
   );
-  for (const { get, put, post, delete: remove, patch } of Object.values(document.paths)) {
-    for (const operation of [get, put, post, remove, patch]) {
+  for (const item of Object.values(document.paths)) {
+    for (const method of ['get', 'put', 'post', 'delete', 'patch'] as const) {
+      const operation = item[method];
       if (operation === undefined) continue;
       appendLifecycleNotes(operation);
       describePublicAccess(operation);
-      describeHeaders(operation, operation === get);
+      describeHeaders(operation);
+      if (method === 'get') describeRevalidation(operation);
+      describeStandardResponses(operation, method);
       disallowAdditionalProperties(operation, document);
     }
   }
@@ -102,19 +105,7 @@ function createBase(
       },
       'apiKey',
     )
-    .addSecurityRequirements('apiKey')
-    .addGlobalResponse(
-      { status: 401, type: ErrorBody, description: UNAUTHORIZED_DESCRIPTION },
-      {
-        status: 'default',
-        type: ErrorBody,
-        description: 'Any other error, identified by `code`.',
-        example: new ApiError(
-          'SERVICE_UNAVAILABLE',
-          'Service temporarily unavailable. Please retry later.',
-        ).body,
-      },
-    );
+    .addSecurityRequirements('apiKey');
   for (const { name, description } of tags) builder.addTag(name, description);
   if (publicBaseUrl === undefined)
     builder.addServer(THIS_DEPLOYMENT.url, THIS_DEPLOYMENT.description);
@@ -141,26 +132,19 @@ function appendLifecycleNotes(operation: Operation): void {
   operation.description = notes.filter(Boolean).join('\n\n');
 }
 
-/** Describes what `@Public` declares: no key, and no 401 unless the operation declares one itself. */
+/** Describes what `@Public` declares: the operation requires no key. */
 function describePublicAccess(operation: Operation & { [PUBLIC_EXTENSION]?: true }): void {
   if (operation[PUBLIC_EXTENSION] === undefined) return;
   delete operation[PUBLIC_EXTENSION];
   operation.security = [];
-  const unauthorized = operation.responses['401'];
-  if (
-    unauthorized !== undefined &&
-    'description' in unauthorized &&
-    unauthorized.description === UNAUTHORIZED_DESCRIPTION
-  )
-    delete operation.responses['401'];
 }
 
-/** Adds the headers that decorators declare, and the conditional request of a GET with an ETag. */
-function describeHeaders(operation: Operation, isGet: boolean): void {
-  const headers: Record<string, Header> = {};
+/** Adds the headers that decorators declare to the successful responses. */
+function describeHeaders(operation: Operation): void {
+  const headers: Headers = {};
   for (const [extension, header] of Object.entries(operation)) {
     if (!extension.startsWith(RESPONSE_HEADER)) continue;
-    headers[extension.slice(RESPONSE_HEADER.length)] = header as Header;
+    headers[extension.slice(RESPONSE_HEADER.length)] = header as Headers[string];
     Reflect.deleteProperty(operation, extension);
   }
   if (Object.keys(headers).length === 0) return;
@@ -168,15 +152,29 @@ function describeHeaders(operation: Operation, isGet: boolean): void {
     if (!status.startsWith('2') || response === undefined || '$ref' in response) continue;
     response.headers = { ...headers, ...response.headers };
   }
-  if (!isGet || headers['ETag'] === undefined) return;
-  const { schema } = headers['ETag'];
-  const description = 'The ETag of the version that the client has.';
+}
+
+/** Adds the conditional request of a GET whose response has an ETag. */
+function describeRevalidation(operation: Operation): void {
+  const { parameters = [], responses } = operation;
+  const ok = responses['200'];
+  const etag = ok !== undefined && 'headers' in ok ? ok.headers?.['ETag'] : undefined;
+  if (etag === undefined) return;
   operation.parameters = [
-    ...(operation.parameters ?? []),
-    { name: 'If-None-Match', in: 'header', required: false, description, schema },
+    ...parameters,
+    {
+      name: 'If-None-Match',
+      in: 'header',
+      required: false,
+      description: 'The ETag of the version that the client has.',
+      // Without an example, which Swagger UI would send.
+      schema: { type: 'string', maxLength: 1000 },
+    },
   ];
-  operation.responses['304'] = {
+  responses['304'] = {
     description: 'Not modified: the resource still matches If-None-Match.',
+    ...responses['304'],
+    headers: { ETag: etag },
   };
 }
 
