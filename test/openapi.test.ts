@@ -208,7 +208,16 @@ describe('OpenAPI document', () => {
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Category' } } },
     });
     expect(Object.keys(responses).toSorted()).toEqual([
-      ...['201', '400', '401', '403', '413', '415', '422', '429', '500', '503'],
+      '201',
+      '400',
+      '401',
+      '403',
+      '413',
+      '415',
+      '422',
+      '429',
+      '500',
+      '503',
     ]);
     expect(parameters).toMatchObject([{ name: 'Idempotency-Key', in: 'header', required: false }]);
     expect(responses['201']).toMatchObject({ headers: { 'Idempotency-Replayed': {} } });
@@ -220,7 +229,14 @@ describe('OpenAPI document', () => {
       const { paths } = (await stubs.http().get('/openapi.json')).body as OpenAPIObject;
       const { responses } = paths['/stubs/deprecated/{id}']!.get!;
       expect(Object.keys(responses)).toEqual([
-        ...['401', '403', '410', '429', '500', '501', '503', 'default'],
+        '401',
+        '403',
+        '410',
+        '429',
+        '500',
+        '501',
+        '503',
+        'default',
       ]);
       expect(responses['501']).toMatchObject({
         content: ERROR_CONTENT,

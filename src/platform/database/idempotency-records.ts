@@ -4,6 +4,7 @@
  */
 import type { DataSource, EntityManager } from 'typeorm';
 import { ApiError } from '../errors/api-error.js';
+import { withDeadline } from './deadline.js';
 import { isDataOrConstraintError } from './driver-errors.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 import { buildInsert } from './row-mapping.js';
@@ -21,7 +22,7 @@ export interface IdempotencyKey {
 
 /**
  * Runs a transaction once for an Idempotency-Key: if an earlier request with the key has been committed,
- * its result is returned instead.
+ * its result is returned instead. The request waits until its deadline at most.
  *
  * @param key without one, this is an ordinary transaction
  * @param work returns what the client gets, which is recorded as JSON
@@ -33,16 +34,18 @@ export async function transactionOnce<Result>(
   key: IdempotencyKey | undefined,
   work: (manager: EntityManager) => Promise<Result>,
 ): Promise<Result> {
-  if (key === undefined) return dataSource.transaction(work);
+  if (key === undefined) return withDeadline(dataSource.transaction(work));
   try {
-    return await dataSource.transaction(async (manager) => {
-      const response = await work(manager);
-      await recordResponses(manager, [{ key, response }]);
-      return response;
-    });
+    return await withDeadline(
+      dataSource.transaction(async (manager) => {
+        const response = await work(manager);
+        await recordResponses(manager, [{ key, response }]);
+        return response;
+      }),
+    );
   } catch (error) {
     if (!isDataOrConstraintError(error)) throw error;
-    const [response] = (await findResponses(dataSource.manager, [key])).values();
+    const [response] = (await withDeadline(findResponses(dataSource.manager, [key]))).values();
     if (response === undefined) throw error;
     return replay(key, response) as Result;
   }

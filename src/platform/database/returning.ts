@@ -3,6 +3,7 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 import type { InsertRow } from './batch-inserter.js';
 import { withDeadline } from './deadline.js';
 import {
+  buildInsert,
   type Criteria,
   getColumn,
   selectColumns,
@@ -27,18 +28,9 @@ export async function insertReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   row: InsertRow<Entity>,
 ): Promise<Entity> {
-  const { metadata } = repository;
-  const parameters = new StatementParameters(repository);
-  const names: string[] = [];
-  const placeholders: string[] = [];
-  for (const [property, value] of Object.entries(row)) {
-    const column = getColumn(repository, property);
-    names.push(`"${column.databaseName}"`);
-    placeholders.push(parameters.add(value ?? null, column));
-  }
-  const sql = `INSERT INTO "${metadata.tableName}" (${names.join(', ')}) VALUES (${placeholders.join(', ')})
-     RETURNING ${selectColumns(metadata)}`;
-  return (await runReturning(repository, sql, parameters.values))!;
+  const { sql, values } = buildInsert(repository, [row]);
+  const returning = `${sql} RETURNING ${selectColumns(repository.metadata)}`;
+  return (await runReturning(repository, returning, values))!;
 }
 
 /**
