@@ -3,6 +3,7 @@ import { FEATURES } from './features.js';
 import { ApiKey } from './platform/auth/api-key.entity.js';
 import { CreateApiKeys1763600000000 } from './platform/auth/migrations/1763600000000-create-api-keys.js';
 import { AddApiKeyScopes1763600000003 } from './platform/auth/migrations/1763600000003-add-api-key-scopes.js';
+import { CreateRateLimits1763600000005 } from './platform/auth/migrations/1763600000005-create-rate-limits.js';
 import type { DatabaseConfig } from './platform/config/config.js';
 import { databaseOptions, type Schema } from './platform/database/data-source-options.js';
 import { IdempotencyRecord } from './platform/database/idempotency-record.entity.js';
@@ -21,6 +22,7 @@ export function collectSchema(features: readonly Type[]) {
       CreateRevisions1763600000001,
       AddApiKeyScopes1763600000003,
       CreateIdempotencyRecords1763600000004,
+      CreateRateLimits1763600000005,
       ...declared.flatMap(({ migrations }) => migrations),
     ].toSorted((a, b) => getTimestamp(a) - getTimestamp(b)),
   } satisfies Schema;

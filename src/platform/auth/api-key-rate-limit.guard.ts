@@ -1,5 +1,7 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
 import type { Request, Response } from 'express';
+import type { DataSource } from 'typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { RateLimiter } from './rate-limiter.js';
 
@@ -14,7 +16,10 @@ export class ApiKeyRateLimitGuard implements CanActivate {
   /** The limiters, by their limit: the library has one limit for all keys of a limiter. */
   private readonly limiters = new Map<number, RateLimiter>();
 
-  constructor(@Inject(CONFIG) private readonly config: Config) {}
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    @InjectDataSource() private readonly dataSource: DataSource,
+  ) {}
 
   canActivate(context: ExecutionContext): true | Promise<true> {
     const { apiKey } = context.switchToHttp().getRequest<Request>();
@@ -35,7 +40,8 @@ export class ApiKeyRateLimitGuard implements CanActivate {
     let limiter = this.limiters.get(limit);
     if (limiter === undefined) {
       const message = `Rate limit exceeded (${limit} requests per minute).`;
-      limiter = new RateLimiter('api-key', limit, message);
+      const database = this.config.keyLimitStore === 'database' ? this.dataSource : undefined;
+      limiter = new RateLimiter('api-key', limit, message, database);
       this.limiters.set(limit, limiter);
     }
     return limiter;
