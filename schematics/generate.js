@@ -104,7 +104,8 @@ async function run(schematic, name, { dryRun = false, ...options }) {
     stdout: new Writable({
       write(chunk, _encoding, done) {
         // Without formatting, the sizes would be wrong.
-        process.stdout.write(String(chunk).replaceAll(/ \(\d+ bytes\)/g, ''), done);
+        process.stdout.write(String(chunk).replaceAll(/ \(\d+ bytes\)/g, ''));
+        done();
       },
     }),
   });

@@ -295,7 +295,8 @@ describeUnlessGenerated('npm run generate', () => {
   });
 
   it('rejects an unknown operation', async () => {
-    expect(await generate(...PETS, '--operations', 'list,destroy')).toEqual({
+    const args = ['things', '--fields', 'name:text', '--operations', 'list,destroy'];
+    expect(await generate(...args)).toEqual({
       failed: true,
       output: expect.stringMatching(/Unknown operation "destroy", expected one of list, create/),
     });
