@@ -1,4 +1,4 @@
-/** What takes minutes by nature: repeated SIGKILLs, outages, the generator, the image, conformance, long fuzzing. */
+/** What takes minutes by nature: repeated SIGKILLs, outages, the generator, a whole Petstore, the image, conformance, long fuzzing. */
 import { createConfig } from './jest.config.js';
 
 // The environment is the only way to pass it to Jest's workers.

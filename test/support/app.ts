@@ -46,7 +46,8 @@ export function createDatabase(): Promise<TestDatabase> {
   return TEST_DATABASE === 'postgres' ? createPostgresDatabase() : createSqliteDatabase();
 }
 
-async function createSqliteDatabase(): Promise<TestDatabase> {
+/** Creates a SQLite database, whatever the database under test. */
+export async function createSqliteDatabase(): Promise<TestDatabase> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-test-'));
   const file = join(directory, 'petstore.sqlite');
   return {
