@@ -9,9 +9,12 @@ import { Client } from 'pg';
 import request from 'supertest';
 import type { DataSource } from 'typeorm';
 import { type AppOptions, createApp } from '../../src/app.js';
+import { ApiKey } from '../../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
 import { CategoriesClient } from './http-client.js';
+
+const DAY_MS = 86_400_000;
 
 /** An isolated database for a test, not migrated yet. */
 export interface TestDatabase {
@@ -96,6 +99,11 @@ export async function startApp(
   await app.listen(config.port, config.host);
   const url = await app.getUrl();
   const { key } = await app.get(ApiKeysService).create('test');
+  const dataSource = app.get<DataSource>(getDataSourceToken());
+  // Otherwise the service would store the last use of the key a moment later, and on SQLite every write
+  // makes the caches read again.
+  const tomorrow = new Date(Date.now() + DAY_MS);
+  await dataSource.getRepository(ApiKey).update({ name: 'test' }, { lastUsedAt: tomorrow });
   return {
     app,
     config,
@@ -103,7 +111,7 @@ export async function startApp(
     url,
     key,
     categories: new CategoriesClient(url, key),
-    dataSource: app.get<DataSource>(getDataSourceToken()),
+    dataSource,
     http: () => request(url),
     stop: async () => {
       await app.close();
