@@ -80,7 +80,7 @@ async function findAccessibilityViolations(page: Page, selector = 'html'): Promi
 }
 
 // The browser is slow while other tests run in parallel.
-import.meta.jest.setTimeout(60_000);
+import.meta.jest.setTimeout(180_000);
 
 const describeIfChrome = chrome === undefined ? describe.skip : describe;
 if (chrome === undefined) {
@@ -280,15 +280,40 @@ describeIfChrome('Swagger UI in Chromium', () => {
     expect(await findAccessibilityViolations(page)).toEqual([]);
   });
 
-  it('has no serious accessibility violations', async () => {
+  it('shows before an operation is expanded whether it is deprecated or experimental', async () => {
     const page = await open();
-    await page.getByRole('button', { name: 'Authorize' }).click();
-    await page.locator('.dialog-ux').getByRole('textbox').fill(app.key);
-    await page.getByRole('button', { name: 'Apply credentials' }).click();
-    expect(await findAccessibilityViolations(page, '.dialog-ux')).toEqual([]);
-    await page.locator('.dialog-ux').getByRole('button', { name: 'Close' }).last().click();
-    for (const id of EXPANDED) await expand(page, id);
-    await execute(await tryOut(page, 'listCategories'));
-    expect(await findAccessibilityViolations(page)).toEqual([]);
+    const markers = (id: string): Promise<string[]> =>
+      page.locator(`#operations-${id} .opblock-summary .stability`).allInnerTexts();
+    expect(await markers('stubs-getDeprecated')).toEqual(['deprecated']);
+    expect(await markers('stubs-listExperimental')).toEqual(['experimental']);
+    expect(await markers('categories-listCategories')).toEqual([]);
   });
+
+  it('follows the color scheme of the system', async () => {
+    const page = await open(await createPage({ colorScheme: 'dark' }));
+    const background = (): Promise<unknown> =>
+      page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
+    const dark = await background();
+    await page.emulateMedia({ colorScheme: 'light' });
+    await waitFor(background, (color) => color !== dark, 30_000);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await waitFor(background, (color) => color === dark, 30_000)).toBe(dark);
+  });
+
+  it.each(['light', 'dark'] as const)(
+    'has no serious accessibility violations (%s)',
+    async (scheme) => {
+      const page = await open(await createPage({ colorScheme: scheme }));
+      await page.getByRole('button', { name: 'Authorize' }).click();
+      await page.locator('.dialog-ux').getByRole('textbox').fill(app.key);
+      await page.keyboard.press('Enter');
+      // The focus moves to the button that closes the dialog.
+      await page.locator('.dialog-ux .btn-done:focus').waitFor();
+      expect(await findAccessibilityViolations(page, '.dialog-ux')).toEqual([]);
+      await page.locator('.dialog-ux').getByRole('button', { name: 'Close' }).last().click();
+      for (const id of EXPANDED) await expand(page, id);
+      await execute(await tryOut(page, 'listCategories'));
+      expect(await findAccessibilityViolations(page)).toEqual([]);
+    },
+  );
 });
