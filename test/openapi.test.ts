@@ -13,6 +13,7 @@ import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import type { ServiceInfo } from '../src/platform/openapi/service-info.controller.js';
 import { startApp, type TestApp } from './support/app.js';
+import { KitsModule } from './support/kits.module.js';
 import { StubsModule } from './support/stubs.module.js';
 import { getOperations, getProtectedRoutes } from './support/routes.js';
 
@@ -207,18 +208,9 @@ describe('OpenAPI document', () => {
       description: 'The created category.',
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Category' } } },
     });
-    expect(Object.keys(responses).toSorted()).toEqual([
-      '201',
-      '400',
-      '401',
-      '403',
-      '413',
-      '415',
-      '422',
-      '429',
-      '500',
-      '503',
-    ]);
+    expect(Object.keys(responses).toSorted()).toEqual(
+      '201 400 401 403 413 415 422 429 500 503'.split(' '),
+    );
     expect(parameters).toMatchObject([{ name: 'Idempotency-Key', in: 'header', required: false }]);
     expect(responses['201']).toMatchObject({ headers: { 'Idempotency-Replayed': {} } });
   });
@@ -350,23 +342,27 @@ describe('OpenAPI document', () => {
     }
   });
 
-  it("passes Redocly's recommended rules", async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'petstore-openapi-'));
-    try {
-      const file = join(directory, 'openapi.json');
-      // The invalid operation proves that the linter reports errors at all.
-      const paths = { ...document.paths, '/invalid': { get: {} } };
-      await writeFile(file, JSON.stringify({ ...document, paths }));
-      const { totals, problems } = await lint(file);
-      expect(totals.ignored).toBe(0);
-      const errors = problems.filter(({ severity }) => severity === 'error');
-      const pointers = errors.map(({ location }) => location[0]!.pointer);
-      expect(pointers).not.toEqual([]);
-      expect(pointers.filter((pointer) => !pointer.startsWith('#/paths/~1invalid'))).toEqual([]);
-    } finally {
-      await rm(directory, { recursive: true });
-    }
-  });
+  it.each(['/openapi.json', '/openapi-3.1.json'])(
+    "passes Redocly's recommended rules as %s",
+    async (path) => {
+      const { paths: served, ...rest } = (await app.http().get(path)).body as OpenAPIObject;
+      const directory = await mkdtemp(join(tmpdir(), 'petstore-openapi-'));
+      try {
+        const file = join(directory, 'openapi.json');
+        // The invalid operation proves that the linter reports errors at all.
+        const paths = { ...served, '/invalid': { get: {} } };
+        await writeFile(file, JSON.stringify({ ...rest, paths }));
+        const { totals, problems } = await lint(file);
+        expect(totals.ignored).toBe(0);
+        const errors = problems.filter(({ severity }) => severity === 'error');
+        const pointers = errors.map(({ location }) => location[0]!.pointer);
+        expect(pointers).not.toEqual([]);
+        expect(pointers.filter((pointer) => !pointer.startsWith('#/paths/~1invalid'))).toEqual([]);
+      } finally {
+        await rm(directory, { recursive: true });
+      }
+    },
+  );
 });
 
 interface LintReport {
@@ -410,6 +406,23 @@ describe('GET /openapi.json and /openapi.yaml', () => {
     const text = yaml.text ?? (yaml.body as Buffer).toString();
     expect(text).toMatch(/^openapi: 3\.0\.3$/m);
     expect(parseYaml(text)).toEqual(json.body);
+  });
+
+  it('returns the document as OpenAPI 3.1', async () => {
+    const { body } = await app.http().get('/openapi-3.1.json');
+    expect(body).toEqual({ ...document, openapi: '3.1.1' });
+  });
+
+  it('converts what is nullable for OpenAPI 3.1', async () => {
+    const kits = await startApp({ features: [KitsModule, ...FEATURES] });
+    try {
+      expect((await kits.http().get('/openapi.json')).text).toContain('"nullable":true');
+      const { text } = await kits.http().get('/openapi-3.1.json');
+      expect(text).not.toContain('"nullable"');
+      expect(text).toContain('"null"');
+    } finally {
+      await kits.stop();
+    }
   });
 
   it('returns 404 for versioned paths', async () => {

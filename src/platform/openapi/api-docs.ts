@@ -6,7 +6,7 @@ import { swaggerUiHeaders } from '../http/server/security-headers.js';
 import { createDocument, type Tag, THIS_DEPLOYMENT } from './openapi-document.js';
 import { swaggerUiOptions } from './swagger-ui.js';
 
-const DOCUMENT_PATHS = ['/openapi.json', '/openapi.yaml'];
+const DOCUMENT_PATHS = ['/openapi.json', '/openapi.yaml', '/openapi-3.1.json'];
 
 /** Lets pages of any origin, such as editors, read the OpenAPI document: it is public. */
 const allowAnyOrigin: RequestHandler = (_request, response, next) => {
@@ -15,7 +15,8 @@ const allowAnyOrigin: RequestHandler = (_request, response, next) => {
 };
 
 /**
- * Serves Swagger UI at `/docs`, and the OpenAPI document at `/openapi.json` and `/openapi.yaml`.
+ * Serves Swagger UI at `/docs`, the OpenAPI document at `/openapi.json` and `/openapi.yaml`, and the same
+ * document as OpenAPI 3.1 at `/openapi-3.1.json`.
  *
  * @param tags the tags of the features
  */
@@ -34,6 +35,11 @@ export function setupApiDocs(
       config.publicBaseUrl !== undefined && (request as Request).path.endsWith('.js')
         ? withThisDeployment(document)
         : document,
+  });
+  SwaggerModule.setup('openapi-3.1', app, () => createDocument(app, config, tags, '3.1.1'), {
+    ui: false,
+    raw: ['json'],
+    jsonDocumentUrl: DOCUMENT_PATHS[2],
   });
 }
 
