@@ -1,4 +1,5 @@
 /** A typed TypeScript client: `npm run build:tools && PETSTORE_API_KEY=… node build/examples/client.js`. */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import createClient, { type Client, type Middleware } from 'openapi-fetch';
@@ -6,44 +7,120 @@ import type { components, paths } from './petstore.js';
 
 type Category = components['schemas']['Category'];
 
-const ATTEMPTS = 4;
+/** When the client gives up, and how long it waits. All times are in milliseconds. */
+export interface RetryOptions {
+  /** The maximum number of attempts. */
+  readonly attempts: number;
+  /** The time limit of each attempt, until the whole response has arrived. */
+  readonly attemptTimeout: number;
+  /** The time limit of all attempts and the waits between them. */
+  readonly deadline: number;
+  /** The longest wait before the second attempt; it doubles with each further one. */
+  readonly firstDelay: number;
+}
+
+const DEFAULT_RETRY: RetryOptions = {
+  attempts: 4,
+  attemptTimeout: 5_000,
+  deadline: 30_000,
+  firstDelay: 200,
+};
 
 /**
  * Creates a client that retries and warns about deprecated operations.
  * @param baseUrl URL of the service, including the version
+ * @param retry overrides of the limits
  */
-export function connect(baseUrl: string, key: string): Client<paths> {
+export function connect(
+  baseUrl: string,
+  key: string,
+  retry: Partial<RetryOptions> = {},
+): Client<paths> {
   const client = createClient<paths>({
     baseUrl,
     headers: { Authorization: `Bearer ${key}` },
-    fetch: fetchWithRetry,
+    fetch: (request) => fetchWithRetry(request, { ...DEFAULT_RETRY, ...retry }),
   });
-  client.use(deprecationWarnings);
+  client.use(idempotencyKeys, createDeprecationWarnings());
   return client;
 }
 
-/** Retries after 429 and 503, except create requests after 503, because the row may have been stored. */
-async function fetchWithRetry(request: Request): Promise<Response> {
+/** Gives each create request a key, which is the same for all of its attempts. */
+const idempotencyKeys: Middleware = {
+  onRequest({ request }) {
+    if (request.method === 'POST') request.headers.set('Idempotency-Key', randomUUID());
+  },
+};
+
+/**
+ * Retries after 429, 503, a lost connection and a timeout, except create requests that may have been
+ * stored: they are retried after 429 only.
+ */
+async function fetchWithRetry(request: Request, retry: RetryOptions): Promise<Response> {
+  const endsAt = Date.now() + retry.deadline;
   for (let attempt = 1; ; attempt++) {
-    const response = await fetch(request.clone());
-    const isSafe = request.method === 'GET' || request.method === 'HEAD';
-    const isRetryable = response.status === 429 || (response.status === 503 && isSafe);
-    if (!isRetryable || attempt === ATTEMPTS) return response;
-    await response.body?.cancel();
-    const seconds = Number(response.headers.get('Retry-After') ?? 1);
-    // Up to one second of jitter, so that clients do not all retry at the same time.
-    await delay((seconds + Math.random()) * 1000);
+    const remaining = Math.max(0, endsAt - Date.now());
+    const result = await attemptFetch(request, Math.min(retry.attemptTimeout, remaining));
+    const wait = getDelay(result, attempt, retry);
+    const mayRetry = attempt < retry.attempts && Date.now() + wait < endsAt;
+    if (!isRetryable(request, result) || !mayRetry) {
+      if (result instanceof Response) return result;
+      throw result;
+    }
+    await delay(wait);
   }
 }
 
-/** Warns about each request to a deprecated operation, with its sunset date. */
-const deprecationWarnings: Middleware = {
-  onResponse({ request, response }) {
-    if (!response.headers.has('Deprecation')) return;
-    const sunset = response.headers.get('Sunset') ?? 'a date not yet announced';
-    console.warn(`${request.method} ${request.url} is deprecated and ends on ${sunset}.`);
-  },
-};
+/** Sends a request once. @returns the complete response, or the error of the connection */
+async function attemptFetch(request: Request, timeout: number): Promise<Response | Error> {
+  try {
+    const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeout)]);
+    const response = await fetch(request.clone(), { signal });
+    // A connection that is lost while the body arrives is retried, too.
+    const body = await response.arrayBuffer();
+    return new Response(body.byteLength === 0 ? null : body, response);
+  } catch (error) {
+    // The caller has cancelled the request.
+    if (request.signal.aborted) throw error;
+    return error as Error;
+  }
+}
+
+function isRetryable({ method }: Request, result: Response | Error): boolean {
+  const isSafe = method === 'GET' || method === 'HEAD';
+  if (!(result instanceof Response)) return isSafe;
+  return result.status === 429 || (result.status === 503 && isSafe);
+}
+
+/** Returns how long to wait: what `Retry-After` says, or exponentially more, and a random part of it. */
+function getDelay(result: Response | Error, attempt: number, { firstDelay }: RetryOptions): number {
+  const backoff = firstDelay * 2 ** (attempt - 1);
+  const retryAfter = result instanceof Response ? parseRetryAfter(result) : undefined;
+  // Clients that wait for the same time must not come back at the same time.
+  return retryAfter === undefined ? backoff * Math.random() : retryAfter + backoff * Math.random();
+}
+
+/** Returns `Retry-After` in milliseconds: it is a number of seconds or an HTTP date (RFC 9110, section 10.2.3). */
+function parseRetryAfter({ headers }: Response): number | undefined {
+  const value = headers.get('Retry-After');
+  if (value === null) return undefined;
+  const milliseconds = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  return Number.isNaN(milliseconds) ? undefined : Math.max(0, milliseconds);
+}
+
+/** Warns once about each deprecated path, with its sunset date. */
+function createDeprecationWarnings(): Middleware {
+  const warned = new Set<string>();
+  return {
+    onResponse({ request, response, schemaPath }) {
+      const operation = `${request.method} ${schemaPath}`;
+      if (!response.headers.has('Deprecation') || warned.has(operation)) return;
+      warned.add(operation);
+      const sunset = response.headers.get('Sunset') ?? 'a date not yet announced';
+      console.warn(`${operation} is deprecated and ends on ${sunset}.`);
+    },
+  };
+}
 
 /** Reads the list of categories with conditional requests, so that an unchanged list is not sent again. */
 export class CategoryList {
@@ -81,7 +158,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   console.log(`Listed ${first.length}, and unchanged: ${first === second}`);
 
   const rejected = await client.POST('/categories', { body: { name: ' ' } });
-  console.log(`Refused: ${rejected.error?.code}`);
+  console.log(`Rejected: ${rejected.error?.code}`);
 
   // The type of a pet id is not specified yet; `never` compiles with any type.
   await client.GET('/pets/{petId}', { params: { path: { petId: '1' as never } } });

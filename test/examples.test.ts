@@ -1,15 +1,19 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { connect } from '../examples/client.js';
 import { FEATURES } from '../src/features.js';
+import { ApiError } from '../src/platform/errors/api-error.js';
+import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
+import { ChaosProxy } from './support/chaos-proxy.js';
 import type { CommandResult } from './support/cli.js';
 import { StubsModule } from './support/stubs.module.js';
+import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
 const ROOT = join(import.meta.dirname, '..');
@@ -28,6 +32,14 @@ function run(
     );
   });
 }
+
+/** Responds with an error and Retry-After. */
+const failWith =
+  (code: ErrorCode, retryAfter: string) =>
+  (response: ServerResponse): void => {
+    const { body } = new ApiError(code, 'Try again later.');
+    response.writeHead(body.status, { 'Retry-After': retryAfter }).end(JSON.stringify(body));
+  };
 
 describe('examples', () => {
   let app: TestApp;
@@ -54,7 +66,7 @@ describe('examples', () => {
       expect(stdout.split('\n')).toEqual([
         expect.stringMatching(/^Created \d+: dog$/),
         expect.stringMatching(/^Listed \d+, and unchanged: true$/),
-        'Refused: VALIDATION_FAILED',
+        'Rejected: VALIDATION_FAILED',
         '',
       ]);
       expect(stderr).not.toMatch(/^\s+at /m);
@@ -67,17 +79,17 @@ describe('examples', () => {
       expect(unauthorized.stderr).toContain('Set PETSTORE_API_KEY to a valid key.');
     }, 60_000);
 
-    it('warns about a deprecated operation, with its sunset date', async () => {
+    it('warns once about a deprecated operation, with its sunset date', async () => {
       const warn = jest.spyOn(console, 'warn').mockReturnValue();
       try {
         const client = connect(`${app.url}/v1`, app.key);
         await client.GET('/categories');
         expect(warn).not.toHaveBeenCalled();
-        await client.GET('/stubs/deprecated/1' as '/categories');
+        for (let n = 0; n < 2; n++) await client.GET('/stubs/deprecated/1' as '/categories');
         expect(warn.mock.calls).toEqual([
           [
             expect.stringMatching(
-              /^GET \S+\/stubs\/deprecated\/1 is deprecated and ends on Mon, 01 Nov 2027/,
+              /^GET \/stubs\/deprecated\/1 is deprecated and ends on Mon, 01 Nov 2027/,
             ),
           ],
         ]);
@@ -100,31 +112,108 @@ describe('examples', () => {
       expect(data?.[0]?.title).toBeUndefined();
     });
 
-    it('retries a list request after 503, but never a create request', async () => {
-      const methods: string[] = [];
-      const server = createServer((request, response) => {
-        methods.push(request.method!);
-        const unavailable = methods.length < 3;
-        response.writeHead(unavailable ? 503 : 200, {
-          'Content-Type': 'application/json',
-          'Retry-After': '0',
-        });
-        const error = { code: 'SERVICE_UNAVAILABLE', message: 'Try again later.', status: 503 };
-        response.end(JSON.stringify(unavailable ? error : []));
-      }).listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      try {
-        const { port } = server.address() as AddressInfo;
-        const client = connect(`http://127.0.0.1:${port}/v1`, app.key);
-        const created = await client.POST('/categories', { body: { name: 'dog' } });
-        expect(created.error?.code).toBe('SERVICE_UNAVAILABLE');
-        expect((await client.GET('/categories')).data).toEqual([]);
-        expect(methods).toEqual(['POST', 'GET', 'GET']);
-      } finally {
+    describe('with a server that fails at first', () => {
+      let server: Server;
+      let url: string;
+      let requests: IncomingMessage[];
+      let fail: (response: ServerResponse) => void;
+      beforeAll(async () => {
+        server = createServer((request, response) => {
+          requests.push(request);
+          response.setHeader('Content-Type', 'application/json');
+          if (requests.length < 3) fail(response);
+          else response.end(request.method === 'GET' ? '[]' : '{"id":1,"name":"dog"}');
+        }).listen(0, '127.0.0.1');
+        await once(server, 'listening');
+        url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+      });
+      beforeEach(() => (requests = []));
+      afterAll(() => {
         server.close();
         server.closeAllConnections();
-      }
+      });
+
+      it('retries a list request after 503', async () => {
+        fail = failWith('SERVICE_UNAVAILABLE', '0');
+        expect((await connect(url, 'key').GET('/categories')).data).toEqual([]);
+        expect(requests).toHaveLength(3);
+      });
+
+      it('waits until the HTTP date of Retry-After', async () => {
+        const date = new Date(Date.now() + 2_000);
+        date.setMilliseconds(0);
+        fail = failWith('SERVICE_UNAVAILABLE', date.toUTCString());
+        expect((await connect(url, 'key').GET('/categories')).data).toEqual([]);
+        expect(Date.now()).toBeGreaterThanOrEqual(date.getTime());
+      });
+
+      it('returns the error if the deadline would pass while it waits', async () => {
+        fail = failWith('TOO_MANY_REQUESTS', '60');
+        const { error } = await connect(url, 'key').GET('/categories');
+        expect(error?.code).toBe('TOO_MANY_REQUESTS');
+        expect(requests).toHaveLength(1);
+      });
+
+      it('sends every attempt of a create request with the same Idempotency-Key', async () => {
+        fail = failWith('TOO_MANY_REQUESTS', '0');
+        const client = connect(url, 'key');
+        for (let n = 0; n < 2; n++) {
+          const { data } = await client.POST('/categories', { body: { name: 'dog' } });
+          expect(data).toEqual({ id: 1, name: 'dog' });
+        }
+        const keys = requests.map(({ headers }) => headers['idempotency-key']);
+        expect(keys[0]).toMatch(/^[0-9a-f-]{36}$/);
+        expect(keys).toEqual([keys[0], keys[0], keys[0], expect.any(String)]);
+        expect(keys[3]).not.toBe(keys[0]);
+      });
+
+      it('does not retry a create request that may have been stored', async () => {
+        fail = failWith('SERVICE_UNAVAILABLE', '0');
+        const client = connect(url, 'key');
+        const { error } = await client.POST('/categories', { body: { name: 'dog' } });
+        expect(error?.code).toBe('SERVICE_UNAVAILABLE');
+        fail = (response) => response.destroy();
+        await expect(client.POST('/categories', { body: { name: 'dog' } })).rejects.toThrow(
+          'fetch failed',
+        );
+        expect(requests).toHaveLength(2);
+      });
+
+      it('retries if the connection is lost while the body arrives', async () => {
+        fail = (response) => {
+          response.writeHead(200, { 'Content-Length': '100' }).write('[');
+          response.destroy();
+        };
+        expect((await connect(url, 'key').GET('/categories')).data).toEqual([]);
+        expect(requests).toHaveLength(3);
+      });
     });
+
+    it.each<[string, (proxy: ChaosProxy) => void]>([
+      ['its packets are dropped', (proxy) => proxy.blackhole()],
+      ['its connection is cut', (proxy) => proxy.cut()],
+    ])(
+      'retries a list request if %s before the delayed response arrives',
+      async (_name, disturb) => {
+        const proxy = await ChaosProxy.listen(app.url, 1_000);
+        try {
+          const client = connect(`${proxy.proxiedUrl(app.url)}v1`, app.key, {
+            attemptTimeout: 4_000,
+          });
+          const listed = client.GET('/categories');
+          await waitFor(
+            () => proxy.connectionCount,
+            (count) => count === 1,
+            10_000,
+          );
+          disturb(proxy);
+          expect((await listed).response.status).toBe(200);
+          expect(proxy.connectionCount).toBeGreaterThan(1);
+        } finally {
+          await proxy.close();
+        }
+      },
+    );
   });
 
   describeIfCurl('curl.sh', () => {

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A TCP proxy that simulates a slow network, one that silently drops packets, or one that loses responses. */
+/** A TCP proxy that simulates a network that is slow, silently drops packets or loses connections. */
 export class ChaosProxy {
   private readonly sockets = new Set<Socket>();
   private stopForwarding: (() => void)[] = [];
+  private accepted = 0;
   /** How often the connection is lost in the middle of what the upstream server sends, from 0 to 1. */
   cutProbability = 0;
 
@@ -37,19 +38,30 @@ export class ChaosProxy {
     return Object.assign(new URL(url), { hostname: '127.0.0.1', port: String(port) }).href;
   }
 
-  /** Drops all further data on the open connections without closing them. New connections work. */
+  /** Drops all further and delayed data of the open connections without closing them. New connections work. */
   blackhole(): void {
     for (const stop of this.stopForwarding) stop();
     this.stopForwarding = [];
   }
 
+  /** The number of connections of clients so far. */
+  get connectionCount(): number {
+    return this.accepted;
+  }
+
+  /** Closes the open connections at once. New connections work. */
+  cut(): void {
+    for (const socket of this.sockets) socket.destroy();
+  }
+
   async close(): Promise<void> {
     this.server.close();
-    for (const socket of this.sockets) socket.destroy();
+    this.cut();
     await once(this.server, 'close');
   }
 
   private forward(client: Socket, upstream: Socket): void {
+    this.accepted++;
     client.setNoDelay();
     this.pipe(client, upstream, 0);
     this.pipe(upstream, client, this.latency);
@@ -66,7 +78,7 @@ export class ChaosProxy {
     const pass = (action: () => void): void => {
       if (stopped) return;
       if (latency === 0) action();
-      else setTimeout(action, latency);
+      else setTimeout(() => stopped || action(), latency);
     };
     this.sockets.add(from);
     this.stopForwarding.push(() => (stopped = true));
