@@ -1,11 +1,16 @@
-/** `npm run openapi:check`: lists the changes of the OpenAPI document and whether they break clients. */
+/**
+ * `npm run openapi:check`: lists the changes of the OpenAPI document and whether they break clients, or its
+ * differences from a published contract.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { apiCompare, type Diff } from 'api-smart-diff';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
+import type { OpenApiDocument } from '../schematics/from/openapi.js';
 import { isMain, runCommand } from '../src/cli/command.js';
+import { compareWithContract } from './contract-check.js';
 
 /** A difference between two OpenAPI documents. */
 export interface Change {
@@ -161,7 +166,16 @@ export async function main(args: readonly string[]): Promise<void> {
       '--target <branch>',
       `branch that the changes will be merged to (default: ${DEFAULT_TARGETS.join(', or ')} if there is none)`,
     )
-    .action(check);
+    .addOption(
+      new Option(
+        '--contract <file>',
+        'published OpenAPI document (JSON or YAML) that openapi.json must match for its paths; exits with 1 on ' +
+          'any difference',
+      ).conflicts(['against', 'target']),
+    )
+    .action(({ contract, ...options }: Options & { contract?: string }) =>
+      contract === undefined ? check(options) : checkContract(contract),
+    );
   await runCommand(program, args);
 }
 
@@ -188,6 +202,18 @@ function check({ against, target }: Options): void {
   const breaking = changes.filter(({ kind }) => kind === 'breaking').length;
   process.stdout.write(`${changes.length} changes, ${breaking} of them breaking\n`);
   if (breaking > 0 && getMajorVersion(before) === getMajorVersion(after)) process.exitCode = 1;
+}
+
+async function checkContract(path: string): Promise<void> {
+  // Only this option needs it, and it takes a second to load.
+  const { readContract } = await import('../schematics/from/contract.js');
+  const contract = await readContract(path);
+  // Both libraries have a type of their own for the same document.
+  const document = readDocument('openapi.json') as unknown as OpenApiDocument;
+  const differences = compareWithContract(contract, document);
+  for (const difference of differences) process.stdout.write(`${path}${difference}\n`);
+  process.stdout.write(`Differences from ${path}: ${differences.length}\n`);
+  if (differences.length > 0) process.exitCode = 1;
 }
 
 const SHALLOW = ' in this shallow clone; run git fetch --unshallow for the others';

@@ -22,7 +22,7 @@ export default async function setup() {
 }
 
 async function compile(directory) {
-  const folders = ['src', 'conformance', 'examples'].map(async (folder) => {
+  const folders = ['src', 'conformance', 'examples', 'schematics/from'].map(async (folder) => {
     const names = await readdir(join(ROOT, folder), { recursive: true });
     return names.map((name) => join(folder, name));
   });
