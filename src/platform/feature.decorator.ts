@@ -2,10 +2,15 @@ import { applyDecorators, Module, type ModuleMetadata, type Type } from '@nestjs
 import { TypeOrmModule } from '@nestjs/typeorm';
 import type { MigrationInterface } from 'typeorm';
 
+export interface Tag {
+  readonly name: string;
+  readonly description: string;
+}
+
 /** What a feature declares besides an ordinary module. */
 export interface FeatureMetadata {
-  /** The tag of its operations in the OpenAPI document. */
-  readonly tag: { readonly name: string; readonly description: string };
+  /** The tag of its operations in the OpenAPI document, or several. */
+  readonly tag: Tag | readonly Tag[];
   /** Its entities, which its services inject with `@InjectRepository`. */
   readonly entities?: readonly Type[];
   /** Its migrations. All migrations run in the order of their timestamps. */
@@ -28,9 +33,10 @@ export function Feature({
   );
 }
 
-/** Returns the tags of features. */
-export function getTags(features: readonly Type[]): FeatureMetadata['tag'][] {
-  return features.map((feature) => getFeature(feature).tag);
+/** Returns the tags of features. A tag that several features declare has the description of the first one. */
+export function getTags(features: readonly Type[]): Tag[] {
+  const tags = features.flatMap((feature) => getFeature(feature).tag);
+  return tags.filter(({ name }, index) => tags.findIndex((tag) => tag.name === name) === index);
 }
 
 /**

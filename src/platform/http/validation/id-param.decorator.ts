@@ -17,16 +17,20 @@ const parseIdParam = createParamDecorator((name: string, context: ExecutionConte
 /**
  * Passes the id in the path to a handler, as a number, and declares it in the OpenAPI document.
  *
+ * @param docs what the OpenAPI document says about it
  * @throws {ApiError} NOT_FOUND if the path segment cannot be an id
  */
-export function IdParam(name: string): ParameterDecorator {
+export function IdParam(
+  name: string,
+  { description = 'The id that the service assigned.', example = 1 } = {},
+): ParameterDecorator {
   return (target, method, index) => {
     parseIdParam(name)(target, method, index);
     const handler = Object.getOwnPropertyDescriptor(target, method!)!;
     ApiParam({
       name,
-      description: 'The id that the service assigned.',
-      schema: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID, example: 1 },
+      description,
+      schema: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID, example },
     })(target, method!, handler);
   };
 }

@@ -17,7 +17,8 @@ const NOT_BLANK = /[^\s\u0085]/;
 /** Lengths are in Unicode code points, as in JSON Schema. */
 export interface StringPropertyOptions extends PropertyOptions<string> {
   readonly minLength?: number;
-  readonly maxLength: number;
+  /** Without it, only the limit of the body limits the length. */
+  readonly maxLength?: number;
   /** The string must contain a character that is not white space. Not together with `pattern`. */
   readonly notBlank?: boolean;
   /** Must match a part of the string, unless it has anchors, as in JSON Schema. The only possible flag is `u`. */
@@ -39,7 +40,7 @@ export function StringProperty(options: StringPropertyOptions): DeclaringDecorat
     schema: {
       type: 'string',
       ...(minLength === undefined ? {} : { minLength }),
-      maxLength,
+      ...(maxLength === undefined ? {} : { maxLength }),
       ...(notBlank ? { pattern: NOT_BLANK.source } : {}),
       ...(pattern === undefined ? {} : { pattern: pattern.source }),
       example,
@@ -54,7 +55,7 @@ function validateString(
   path: string,
   {
     minLength = 0,
-    maxLength,
+    maxLength = Infinity,
     notBlank,
     pattern,
   }: Pick<StringPropertyOptions, 'minLength' | 'maxLength' | 'notBlank' | 'pattern'>,
@@ -64,6 +65,7 @@ function validateString(
   if (!value.isWellFormed()) return `${path} must not contain a lone surrogate`;
   const length = codePointLength(value);
   if (length < minLength || length > maxLength) {
+    if (maxLength === Infinity) return `${path} must be at least ${minLength} characters long`;
     return minLength === 0
       ? `${path} must be at most ${maxLength} characters long`
       : `${path} must be ${minLength} to ${maxLength} characters long`;
@@ -310,11 +312,14 @@ const isObject = (value: unknown): value is object =>
  * @throws {TypeError} if the decorator has an option that only a property can have
  */
 function getItemRules({ declaration: { options, rules } }: DeclaringDecorator): ValueRules {
-  const { description, ...others } = options;
-  for (const name of ['optional', 'default', 'readOnly', 'writeOnly'])
+  const { description, example, ...others } = options;
+  for (const name of ['optional', 'nullable', 'default', 'readOnly', 'writeOnly'])
     if (name in others) throw new TypeError(`An item or value cannot have the option ${name}.`);
   return rules.getClass === undefined
-    ? { ...rules, schema: { ...rules.schema, description } }
+    ? {
+        ...rules,
+        schema: { ...rules.schema, description, ...(example === undefined ? {} : { example }) },
+      }
     : rules;
 }
 
@@ -322,7 +327,8 @@ export interface ArrayPropertyOptions extends PropertyOptions<readonly unknown[]
   /** The decorator that declares each item. */
   readonly items: DeclaringDecorator;
   readonly minItems?: number;
-  readonly maxItems: number;
+  /** Without it, only the limit of the body limits the number of items. */
+  readonly maxItems?: number;
   /** No two items may be equal, as JSON. */
   readonly uniqueItems?: boolean;
 }
@@ -334,7 +340,7 @@ export interface ArrayPropertyOptions extends PropertyOptions<readonly unknown[]
  * @throws {TypeError} for an array of arrays of objects, or if the items have an option of properties
  */
 export function ArrayProperty(options: ArrayPropertyOptions): DeclaringDecorator {
-  const { minItems = 0, maxItems, uniqueItems = false } = options;
+  const { minItems = 0, maxItems = Infinity, uniqueItems = false } = options;
   const items = getItemRules(options.items);
   const { getClass } = items;
   if ('isArray' in items.schema)
@@ -345,13 +351,14 @@ export function ArrayProperty(options: ArrayPropertyOptions): DeclaringDecorator
         ? { type: 'array', items: items.schema }
         : { type: () => getClass(), isArray: true }),
       ...(minItems === 0 ? {} : { minItems }),
-      maxItems,
+      ...(maxItems === Infinity ? {} : { maxItems }),
       ...(uniqueItems ? { uniqueItems } : {}),
     } as ApiPropertyOptions,
     ...(getClass === undefined ? {} : { getClass }),
     validate: (value, path) => {
       if (!Array.isArray(value)) return `${path} must be an array`;
       if (value.length < minItems || value.length > maxItems) {
+        if (maxItems === Infinity) return `${path} must have at least ${minItems} items`;
         return minItems === 0
           ? `${path} must have at most ${maxItems} items`
           : `${path} must have ${minItems} to ${maxItems} items`;
@@ -380,8 +387,8 @@ function hasDuplicate(items: readonly unknown[]): boolean {
 export interface MapPropertyOptions extends PropertyOptions<Readonly<Record<string, unknown>>> {
   /** The decorator that declares each value. */
   readonly values: DeclaringDecorator;
-  /** The maximum number of entries. */
-  readonly maxProperties: number;
+  /** The maximum number of entries; without it, only the limit of the body limits them. */
+  readonly maxProperties?: number;
 }
 
 /**
@@ -397,11 +404,11 @@ export function MapProperty(options: MapPropertyOptions): DeclaringDecorator {
   return Property(options, toMapRules(values, options.maxProperties));
 }
 
-const toMapRules = (values: ValueRules, maxProperties: number): ValueRules => ({
+const toMapRules = (values: ValueRules, maxProperties = Infinity): ValueRules => ({
   schema: {
     type: 'object',
     additionalProperties: values.schema,
-    maxProperties,
+    ...(maxProperties === Infinity ? {} : { maxProperties }),
   } as ApiPropertyOptions,
   validate: (value, path) => {
     if (!isObject(value)) return `${path} must be an object`;
@@ -410,8 +417,7 @@ const toMapRules = (values: ValueRules, maxProperties: number): ValueRules => ({
       return `${path} must have at most ${maxProperties} properties`;
     for (const [key, entry] of entries) {
       const violation =
-        validateString(key, `${path}: a key`, { maxLength: Infinity }) ??
-        values.validate(entry, `${path}.${key}`);
+        validateString(key, `${path}: a key`, {}) ?? values.validate(entry, `${path}.${key}`);
       if (violation !== undefined) return violation;
     }
     return undefined;

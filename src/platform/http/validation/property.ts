@@ -5,9 +5,13 @@ import { getMetadataStorage, registerDecorator, ValidateIf, ValidateNested } fro
 
 /** The options that every property has. */
 export interface PropertyOptions<Value = never> {
-  /** The property may be omitted; null is still invalid. */
+  /** The property may be omitted; null is still invalid, unless it is `nullable`. */
   readonly optional?: boolean;
+  /** Null is a valid value, too; in a JSON merge patch, it removes the property. */
+  readonly nullable?: boolean;
   readonly description: string;
+  /** In the OpenAPI document; by default that of the type. */
+  readonly example?: Value;
   /** The value of a property that a request omits. A JSON merge patch leaves an omitted property unchanged. */
   readonly default?: Value;
   /** The property is only in responses: a request that contains it is rejected, as for an unknown property. */
@@ -40,10 +44,7 @@ export interface ValueRules {
 /** What a decorator declares about a property. */
 export class PropertyDeclaration {
   constructor(
-    readonly options: PropertyOptions<unknown> & {
-      /** Null is valid, too: it removes the property in a JSON merge patch. */
-      readonly nullable?: boolean;
-    },
+    readonly options: PropertyOptions<unknown>,
     readonly rules: ValueRules,
   ) {}
 }
@@ -52,10 +53,7 @@ export class PropertyDeclaration {
 export type DeclaringDecorator = PropertyDecorator & { readonly declaration: PropertyDeclaration };
 
 /** Declares a property of a DTO once, for the validation and for the OpenAPI document. */
-export function Property(
-  options: PropertyDeclaration['options'],
-  rules: ValueRules,
-): DeclaringDecorator {
+export function Property(options: PropertyOptions<unknown>, rules: ValueRules): DeclaringDecorator {
   const { nullable = false, readOnly = false, writeOnly = false, description } = options;
   const { getClass } = rules;
   const hasDefault = options.default !== undefined;
@@ -66,6 +64,7 @@ export function Property(
       required: !optional,
       description,
       ...(nullable ? toNullable(rules.schema) : rules.schema),
+      ...(options.example === undefined ? {} : { example: options.example }),
       ...(hasDefault ? { default: options.default } : {}),
       ...(readOnly ? { readOnly } : {}),
       ...(writeOnly ? { writeOnly } : {}),

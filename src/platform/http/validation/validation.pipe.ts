@@ -16,7 +16,8 @@ const UNKNOWN: ReadonlySet<string> = new Set(['whitelistValidation', READ_ONLY])
 
 /**
  * Nest's validation pipe, which accepts only the properties that a DTO declares, at every depth. Of a
- * query it passes only the parameters that the DTO declares, converted from text; others are ignored.
+ * query, and of a path, it passes only the parameters that the DTO declares, converted from text; others are
+ * ignored.
  *
  * @throws {ApiError} VALIDATION_FAILED with every problem, each with the path of its property
  */
@@ -29,8 +30,8 @@ export class StrictValidationPipe extends ValidationPipe {
   override transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     const { type, metatype } = metadata;
     const dto = this.toValidate(metadata) ? metatype : undefined;
-    if (type === 'query' && dto !== undefined && metadata.data === undefined)
-      return toDto(dto, parseQuery(dto, value as Record<string, unknown>));
+    if ((type === 'query' || type === 'param') && dto !== undefined && metadata.data === undefined)
+      return toDto(dto, parseParameters(dto, value as Record<string, unknown>));
     if (type !== 'body') return super.transform(value, metadata);
     return validateBody(dto, value);
   }
@@ -68,11 +69,11 @@ async function toDto<Dto extends object>(dto: Type<Dto>, value: object): Promise
 }
 
 /** Converts the parameters that a DTO declares from text. */
-function parseQuery(dto: Type, query: Record<string, unknown>): Record<string, unknown> {
+function parseParameters(dto: Type, texts: Record<string, unknown>): Record<string, unknown> {
   const parameters: Record<string, unknown> = {};
   for (const [name, { rules }] of getDeclarations(dto)) {
-    if (!Object.hasOwn(query, name)) continue;
-    const parameter = query[name];
+    if (!Object.hasOwn(texts, name)) continue;
+    const parameter = texts[name];
     parameters[name] = rules.parse === undefined ? parameter : rules.parse(parameter);
   }
   return parameters;
