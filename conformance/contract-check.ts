@@ -157,14 +157,17 @@ class Comparison {
   }
 
   private compareOperations(pointer: string, expected: Operation, actual: Operation): void {
-    for (const key of ['operationId', 'tags'] as const)
-      this.compareValues(joinPointer(pointer, key), expected[key], actual[key]);
+    this.compareValues(
+      joinPointer(pointer, 'operationId'),
+      expected.operationId,
+      actual.operationId,
+    );
     this.compareValues(
       joinPointer(pointer, 'deprecated'),
       expected.deprecated ?? false,
       actual.deprecated ?? false,
     );
-    this.compareAnnotations(pointer, expected, actual, ['summary', 'description']);
+    this.compareAnnotations(pointer, expected, actual, ['summary', 'description', 'tags']);
     // Without a declaration, a contract leaves the authentication to the platform.
     if (isPublic(this.contract, expected) !== isPublic(this.document, actual)) {
       this.report(
@@ -219,8 +222,14 @@ class Comparison {
     actual: Header,
     isInPath = false,
   ): void {
-    this.compareAnnotations(pointer, expected, actual, ANNOTATIONS);
-    this.compareSchemas(joinPointer(pointer, 'schema'), expected.schema, actual.schema, isInPath);
+    this.compareAnnotations(
+      pointer,
+      getAnnotations(this.contract, expected),
+      getAnnotations(this.document, actual),
+      ANNOTATIONS,
+    );
+    const kind = isInPath ? 'path parameter' : 'parameter';
+    this.compareSchemas(joinPointer(pointer, 'schema'), expected.schema, actual.schema, kind);
   }
 
   private compareBodies(operation: string, expected: Operation, actual: Operation): void {
@@ -309,12 +318,15 @@ class Comparison {
     );
   }
 
-  /** @param isInPath a path parameter: one that cannot be an id is not found, so the id's limits change nothing */
+  /**
+   * @param kind a parameter is described itself, instead of its schema; a path parameter that cannot be an id
+   *   is not found, so the limits of ids change nothing
+   */
   private compareSchemas(
     pointer: string,
     expected: SchemaOrReference | undefined,
     actual: SchemaOrReference | undefined,
-    isInPath = false,
+    kind: 'value' | 'parameter' | 'path parameter' = 'value',
   ): void {
     if (expected === undefined || actual === undefined) {
       if (expected !== actual) this.compareValues(pointer, expected, actual);
@@ -329,13 +341,13 @@ class Comparison {
       this.report(pointer, `is the schema ${schema.name} instead of ${contract.name}`);
       return;
     }
-    this.compareAnnotations(place, contract, schema, ANNOTATIONS);
+    if (kind === 'value') this.compareAnnotations(place, contract, schema, ANNOTATIONS);
     for (const keyword of KEYWORDS) {
-      const value = contract[keyword] ?? DEFAULTS[keyword];
-      const other = schema[keyword] ?? DEFAULTS[keyword];
+      const value = getKeyword(contract, keyword);
+      const other = getKeyword(schema, keyword);
       if (
         value === undefined &&
-        (isAdded(schema, keyword) || (isInPath && keyword.endsWith('imum')))
+        (isAdded(schema, keyword) || (kind === 'path parameter' && keyword.endsWith('imum')))
       )
         continue;
       this.compareValues(joinPointer(place, keyword), value, other);
@@ -391,6 +403,22 @@ const getKey = ({ in: place, name }: Parameter): string =>
 
 const isAdded = (schema: NormalizedSchema, keyword: (typeof KEYWORDS)[number]): boolean =>
   ADDED_KEYWORDS[schema.format ?? '']?.[keyword]?.(schema[keyword]) ?? false;
+
+/** Returns the value of a keyword, in one form for values that mean the same. */
+function getKeyword(schema: NormalizedSchema, keyword: (typeof KEYWORDS)[number]): unknown {
+  const value = schema[keyword] ?? DEFAULTS[keyword];
+  // A RegExp escapes slashes.
+  return keyword === 'pattern' ? schema.pattern?.replaceAll('\\/', '/') : value;
+}
+
+/** Returns what describes a parameter or a header: itself or its schema. */
+function getAnnotations(
+  document: OpenApiDocument,
+  { schema, description, example }: Header,
+): Pick<Header, (typeof ANNOTATIONS)[number]> {
+  const { value } = normalizeSchema(document, schema ?? {}, '');
+  return { description: description ?? value.description, example: example ?? value.example };
+}
 
 /** The schema of the values of a map. A document that closes an object says the same as one that does not. */
 const getValues = ({ additionalProperties }: NormalizedSchema): SchemaOrReference | undefined =>

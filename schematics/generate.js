@@ -15,7 +15,7 @@ module.enableCompileCache?.();
 const ROOT = join(import.meta.dirname, '..');
 
 const program = new Command('npm run generate --').description(
-  'Generate the code of a resource, or remove it again.',
+  'Generate the code of a resource, or of a published OpenAPI document.',
 );
 program
   .command('resource')
@@ -75,6 +75,19 @@ Examples:
 docs/adding-a-module.md describes the result.`,
   )
   .action((name, options) => run('resource', name, options));
+program
+  .command('from')
+  .description('generate a module of a published OpenAPI document, or add what the module lacks')
+  .argument('<contract>', 'OpenAPI 3.0 or 3.1 in JSON or YAML, such as pets.openapi.yaml')
+  .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
+  .option('--dry-run', 'list the files, and write nothing')
+  .addHelpText(
+    'after',
+    `
+The schemas become DTOs, and the operations stubs that return 501. A file or a method that exists is never
+changed. docs/adding-a-module.md describes what is supported.`,
+  )
+  .action((contract, options) => run('from', contract, options));
 program
   .command('remove')
   .description('remove a generated resource that is not committed, and restore what it replaced')

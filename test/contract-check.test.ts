@@ -307,6 +307,20 @@ describe('compareWithContract', () => {
     expect(compareWithContract(expected, added)).toEqual([]);
   });
 
+  it('accepts a pattern with escaped slashes, and a parameter that its schema describes', () => {
+    const schema = { type: 'string', pattern: '^a/b$' };
+    const parameter = { name: 'kind', in: 'query', schema: { ...schema, description: 'A kind.' } };
+    const escaped = { ...schema, pattern: '^a\\/b$' };
+    const other = { name: 'kind', in: 'query', description: 'A kind.', schema: escaped };
+    const expected = edit(contract, (d) => (getOperation(d).parameters = [parameter]));
+    const accepted = edit(document, (d) => (getOperation(d).parameters = [other]));
+    expect(compareWithContract(expected, accepted)).toEqual([]);
+    const changed = edit(accepted, (d) => (getOperation(d).parameters[0].description = 'Another.'));
+    expect(compareWithContract(expected, changed)).toEqual([
+      '#/paths/~1categories/get/parameters/0/description: is "Another." instead of "A kind."',
+    ]);
+  });
+
   it('compares recursive schemas', () => {
     const recurse = (d: Document): void => {
       getSchema(d).properties.parent = { allOf: [{ $ref: '#/components/schemas/NewCategory' }] };

@@ -542,7 +542,7 @@ const isMoreSpecific = (path: string[], other: string[]): boolean =>
   path.some((segment, i) => !isParameter(segment) && isParameter(other[i]!));
 
 /** Returns whether some requests match two paths, neither of which is more specific than the other. */
-function isAmbiguous(a: string, b: string): boolean {
+export function isAmbiguous(a: string, b: string): boolean {
   const [left, right] = [a.split('/'), b.split('/')];
   if (left.length !== right.length) return false;
   const overlap = left.every(
