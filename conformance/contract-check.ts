@@ -18,13 +18,27 @@ import {
   type SchemaOrReference,
 } from '../schematics/from/openapi.js';
 
-/** The responses that the platform adds to operations: conditional requests, and errors of the platform. */
-const ADDED_RESPONSE = /^(304|400|401|413|415|429|5..|default)$/;
+/** The responses that the platform adds to operations: conditional and repeated requests, and errors of the platform. */
+const ADDED_RESPONSE = /^(304|400|401|403|410|413|415|422|429|5..|default)$/;
 /** Of these, those of a contract that the platform replaces with its own. */
-const REPLACED_RESPONSE = /^(401|429|5..|5XX|default)$/;
-/** Of a response with a cached body or a page, and of a request for it. */
-const ADDED_HEADERS: ReadonlySet<string> = new Set(['etag', 'link']);
-const ADDED_PARAMETERS: ReadonlySet<string> = new Set(['header if-none-match']);
+const REPLACED_RESPONSE = /^(401|403|429|5..|5XX|default)$/;
+/** The headers of responses and requests that the platform adds. */
+const ADDED_HEADERS: ReadonlySet<string> = new Set([
+  'deprecation',
+  'etag',
+  'idempotency-replayed',
+  'link',
+  'ratelimit',
+  'ratelimit-policy',
+  'retry-after',
+  'sunset',
+  'www-authenticate',
+  'x-request-id',
+]);
+const ADDED_PARAMETERS: ReadonlySet<string> = new Set([
+  'header idempotency-key',
+  'header if-none-match',
+]);
 
 /** The keywords that describe a value and do not constrain it: the document may have more of them. */
 const ANNOTATIONS = ['description', 'example'] as const;
@@ -93,7 +107,7 @@ const ADDED_KEYWORDS: Record<string, Partial<Record<string, (value: unknown) => 
  * Lists the differences between a contract and the document of the service, each with the JSON pointer
  * of its place in the contract. The paths that only the service has are not compared, nor is what the
  * platform has in common for every operation: the servers, the scheme of authentication, the responses 401,
- * 429, 5xx and default, the body of other errors if the contract has none, and the limits of a format.
+ * 403, 429, 5xx and default, the body of other errors if the contract has none, and the limits of a format.
  */
 export function compareWithContract(
   contract: OpenApiDocument,

@@ -709,17 +709,24 @@ describe('the request target', () => {
     },
   );
 
+  it.each(['http://petstore', 'http:///', '/?a[b]=c&a[__proto__]=d', '/#x'])(
+    'is that of the root if it is %s',
+    async (target) => {
+      const [response] = await sendRaw(app.url, list({ target, ...closing }));
+      expect(response?.status).toBe(200);
+      expect(response?.text).toContain('"name":"');
+    },
+  );
+
   it.each([
     'http://',
-    'http:///',
-    'http://petstore',
     'http://[/v1/categories',
     'http://pet store/',
     '//petstore/v1/categories',
     '/\\petstore',
     '/v1/categories%00',
-    '/?a[b]=c&a[__proto__]=d',
-    '/#x',
+    '/v1?a[b]=c&a[__proto__]=d',
+    '/v1#x',
     '/;x',
     '*',
   ])('is rejected with 400 or 404 if it is %s', async (target) => {
