@@ -45,17 +45,14 @@ export function connect(
   return client;
 }
 
-/** Gives each create request a key, which is the same for all of its attempts. */
+/** Gives each create request a key, the same for all of its attempts, so that only one of them creates something. */
 const idempotencyKeys: Middleware = {
   onRequest({ request }) {
     if (request.method === 'POST') request.headers.set('Idempotency-Key', randomUUID());
   },
 };
 
-/**
- * Retries after 429, 503, a lost connection and a timeout, except create requests that may have been
- * stored: they are retried after 429 only.
- */
+/** Retries after 429, and after 503, a lost connection and a timeout if the request may be repeated. */
 async function fetchWithRetry(request: Request, retry: RetryOptions): Promise<Response> {
   const endsAt = Date.now() + retry.deadline;
   for (let attempt = 1; ; attempt++) {
@@ -86,10 +83,10 @@ async function attemptFetch(request: Request, timeout: number): Promise<Response
   }
 }
 
-function isRetryable({ method }: Request, result: Response | Error): boolean {
-  const isSafe = method === 'GET' || method === 'HEAD';
-  if (!(result instanceof Response)) return isSafe;
-  return result.status === 429 || (result.status === 503 && isSafe);
+function isRetryable({ method, headers }: Request, result: Response | Error): boolean {
+  const isRepeatable = method === 'GET' || method === 'HEAD' || headers.has('Idempotency-Key');
+  if (!(result instanceof Response)) return isRepeatable;
+  return result.status === 429 || (result.status === 503 && isRepeatable);
 }
 
 /** Returns how long to wait: what `Retry-After` says, or exponentially more, and a random part of it. */

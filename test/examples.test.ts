@@ -167,16 +167,14 @@ describe('examples', () => {
         expect(keys[3]).not.toBe(keys[0]);
       });
 
-      it('does not retry a create request that may have been stored', async () => {
-        fail = failWith('SERVICE_UNAVAILABLE', '0');
-        const client = connect(url, 'key');
-        const { error } = await client.POST('/categories', { body: { name: 'dog' } });
-        expect(error?.code).toBe('SERVICE_UNAVAILABLE');
-        fail = (response) => response.destroy();
-        await expect(client.POST('/categories', { body: { name: 'dog' } })).rejects.toThrow(
-          'fetch failed',
-        );
-        expect(requests).toHaveLength(2);
+      it.each<[string, (response: ServerResponse) => void]>([
+        ['503', failWith('SERVICE_UNAVAILABLE', '0')],
+        ['a lost connection', (response) => response.destroy()],
+      ])('retries a create request after %s', async (_name, failure) => {
+        fail = failure;
+        const { data } = await connect(url, 'key').POST('/categories', { body: { name: 'dog' } });
+        expect(data).toEqual({ id: 1, name: 'dog' });
+        expect(new Set(requests.map(({ headers }) => headers['idempotency-key'])).size).toBe(1);
       });
 
       it('retries if the connection is lost while the body arrives', async () => {
@@ -214,6 +212,29 @@ describe('examples', () => {
         }
       },
     );
+
+    it('creates one category if the response of the first attempt is lost', async () => {
+      const proxy = await ChaosProxy.listen(app.url, 1_000);
+      try {
+        const client = connect(`${proxy.proxiedUrl(app.url)}v1`, app.key);
+        const creating = client.POST('/categories', { body: { name: 'only once' } });
+        await waitFor(
+          () => app.categories.getNames(),
+          (names) => names.includes('only once'),
+          10_000,
+        );
+        proxy.cut();
+        const { response } = await creating;
+        expect([response.status, response.headers.get('Idempotency-Replayed')]).toEqual([
+          201,
+          'true',
+        ]);
+        const names = await app.categories.getNames();
+        expect(names.filter((name) => name === 'only once')).toHaveLength(1);
+      } finally {
+        await proxy.close();
+      }
+    });
   });
 
   describeIfCurl('curl.sh', () => {
