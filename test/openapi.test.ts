@@ -422,6 +422,12 @@ describe('GET /openapi.json and /openapi.yaml', () => {
       const { text } = await kits.http().get('/openapi-3.1.json');
       expect(text).not.toContain('"nullable"');
       expect(text).toContain('"null"');
+      // The conversion has not changed what both versions are made of.
+      const again = await startApp({ features: [KitsModule, ...FEATURES] });
+      expect((await again.http().get('/openapi.json')).text).toBe(
+        (await kits.http().get('/openapi.json')).text,
+      );
+      await again.stop();
     } finally {
       await kits.stop();
     }

@@ -3,6 +3,7 @@ import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { Request, RequestHandler } from 'express';
 import type { Config } from '../config/config.js';
 import { swaggerUiHeaders } from '../http/server/security-headers.js';
+import { toOpenApi31 } from './openapi-3.1.js';
 import { createDocument, type Tag, THIS_DEPLOYMENT } from './openapi-document.js';
 import { swaggerUiOptions } from './swagger-ui.js';
 
@@ -36,7 +37,7 @@ export function setupApiDocs(
         ? withThisDeployment(document)
         : document,
   });
-  SwaggerModule.setup('openapi-3.1', app, () => createDocument(app, config, tags, '3.1.1'), {
+  SwaggerModule.setup('openapi-3.1', app, () => toOpenApi31(createDocument(app, config, tags)), {
     ui: false,
     raw: ['json'],
     jsonDocumentUrl: DOCUMENT_PATHS[2],

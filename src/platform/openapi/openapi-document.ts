@@ -47,17 +47,13 @@ ${Object.entries(ERROR_CODES)
  * Creates the OpenAPI document of the application.
  *
  * @param tags the tags of the features, in the order in which Swagger UI shows them
- * @param version of OpenAPI; tools that read only one read 3.0
  */
 export function createDocument(
   app: NestExpressApplication,
   config: Config,
   tags: readonly Tag[],
-  version: '3.0.3' | '3.1.1' = '3.0.3',
 ): OpenAPIObject {
-  const base = { ...createBase(config, tags), openapi: version };
-  // For 3.1 Nest converts `nullable`.
-  const document = SwaggerModule.createDocument(app, base, {
+  const document = SwaggerModule.createDocument(app, createBase(config, tags), {
     extraModels: [ErrorBody],
   });
   document.components = { ...document.components, headers: STANDARD_HEADERS };
@@ -93,8 +89,9 @@ export function createDocument(
 function createBase(
   { publicBaseUrl, stagingBaseUrl }: Config,
   tags: readonly Tag[],
-): Omit<OpenAPIObject, 'openapi' | 'paths'> {
+): Omit<OpenAPIObject, 'paths'> {
   const builder = new DocumentBuilder()
+    .setOpenAPIVersion('3.0.3')
     .setTitle('Petstore')
     .setDescription(DESCRIPTION)
     .setVersion('1.0.0')
