@@ -40,6 +40,8 @@ const ORDER = { breaking: 0, allowed: 1, other: 2 };
 /** Stricter than the library, which accepts removed properties, changed types and added enums. */
 function isBreaking({ type, action, path }: Diff): boolean {
   const [name, parent] = [path.at(-1), path.at(-2)];
+  // Clients must expect any status, whether or not it is documented.
+  if (action === 'remove' && parent === 'responses' && name === 'default') return false;
   if (type === 'breaking') return true;
   if (action === 'remove' && parent === 'properties') return true;
   const isSecurity =

@@ -36,6 +36,12 @@ function getRemovalKinds(properties: object): string[] {
 }
 
 describe('compare', () => {
+  it('accepts that errors are listed by status instead of by default', () => {
+    const before = structuredClone(published);
+    responses(before)['default'] = { description: 'Any error.' };
+    expect(getDiffKinds((d) => delete responses(d)['default'], before)).toEqual(['other']);
+  });
+
   it.each<[string, (document: Document) => void]>([
     ['removes an operation', (d) => delete d.paths['/categories'].post],
     ['removes a response property', (d) => delete schemas(d).Category.properties.description],
