@@ -6,6 +6,7 @@ import type { IdempotencyKey as Key } from '../database/idempotency-records.js';
 import { ApiError } from '../errors/api-error.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
+import { withMethodDecorators } from '../http/with-method-decorators.js';
 
 /** The Idempotency-Key of a request; undefined if it has none. */
 export type IdempotencyKey = Key | undefined;
@@ -66,29 +67,25 @@ const getIdempotencyKey = createParamDecorator(
  * @throws {ApiError} VALIDATION_FAILED
  */
 export function IdempotencyKey(): ParameterDecorator {
-  return (target, method, index) => {
-    getIdempotencyKey()(target, method, index);
-    const handler = Object.getOwnPropertyDescriptor(target, method!)!;
-    const decorators = [
-      ApiHeader({
-        name: 'Idempotency-Key',
-        required: false,
-        description:
-          'Identifies this request, for example a UUID. If a request with the same key was successful in the last 24 hours, its response is repeated, and nothing is created.',
-        schema: { type: 'string', minLength: 1, maxLength: MAX_LENGTH },
-      }),
-      ApiResponseHeaders({
-        'Idempotency-Replayed': {
-          description: '`true` if this is the response of an earlier request with the same key.',
-          schema: { type: 'string', enum: ['true'], example: 'true' },
-        },
-      }),
-      ApiResponse({
-        status: 422,
-        type: ErrorBody,
-        description: 'The Idempotency-Key was used for a different request.',
-      }),
-    ];
-    for (const decorate of decorators) decorate(target, method!, handler);
-  };
+  return withMethodDecorators(
+    getIdempotencyKey(),
+    ApiHeader({
+      name: 'Idempotency-Key',
+      required: false,
+      description:
+        'Identifies this request, for example a UUID. If a request with the same key was successful in the last 24 hours, its response is repeated, and nothing is created.',
+      schema: { type: 'string', minLength: 1, maxLength: MAX_LENGTH },
+    }),
+    ApiResponseHeaders({
+      'Idempotency-Replayed': {
+        description: '`true` if this is the response of an earlier request with the same key.',
+        schema: { type: 'string', enum: ['true'], example: 'true' },
+      },
+    }),
+    ApiResponse({
+      status: 422,
+      type: ErrorBody,
+      description: 'The Idempotency-Key was used for a different request.',
+    }),
+  );
 }

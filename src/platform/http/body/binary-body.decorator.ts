@@ -3,6 +3,7 @@ import { ApiBody, ApiConsumes, ApiResponse } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { ApiError } from '../../errors/api-error.js';
 import { ErrorBody } from '../responses/error-body.dto.js';
+import { withMethodDecorators } from '../with-method-decorators.js';
 
 /** What an operation accepts instead of JSON. */
 export interface BinaryBodyOptions {
@@ -31,23 +32,19 @@ export function BinaryBody({
   limit,
   contentTypes = ['application/octet-stream'],
 }: BinaryBodyOptions): ParameterDecorator {
-  return (target, method, index) => {
-    readBody()(target, method, index);
-    const handler = Object.getOwnPropertyDescriptor(target, method!)!;
-    const decorators = [
-      SetMetadata(BINARY_BODY, { limit, contentTypes }),
-      ApiConsumes(...contentTypes),
-      ApiBody({
-        required: true,
-        description: `Up to ${limit} bytes.`,
-        schema: { type: 'string', format: 'binary', maxLength: limit },
-      }),
-      ApiResponse({ status: 400, type: ErrorBody, description: 'The body is missing.' }),
-      ApiResponse({ status: 413, type: ErrorBody, description: 'The body is too large.' }),
-      ApiResponse({ status: 415, type: ErrorBody, description: 'The media type is another one.' }),
-    ];
-    for (const decorate of decorators) decorate(target, method!, handler);
-  };
+  return withMethodDecorators(
+    readBody(),
+    SetMetadata(BINARY_BODY, { limit, contentTypes }),
+    ApiConsumes(...contentTypes),
+    ApiBody({
+      required: true,
+      description: `Up to ${limit} bytes.`,
+      schema: { type: 'string', format: 'binary', maxLength: limit },
+    }),
+    ApiResponse({ status: 400, type: ErrorBody, description: 'The body is missing.' }),
+    ApiResponse({ status: 413, type: ErrorBody, description: 'The body is too large.' }),
+    ApiResponse({ status: 415, type: ErrorBody, description: 'The media type is another one.' }),
+  );
 }
 
 /** Returns what a handler accepts instead of JSON, if it has a `@BinaryBody`. */

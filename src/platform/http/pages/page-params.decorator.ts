@@ -5,6 +5,7 @@ import { MAX_ID } from '../../config/max-id.js';
 import { ApiError } from '../../errors/api-error.js';
 import { ErrorBody } from '../responses/error-body.dto.js';
 import { ApiResponseHeaders } from '../responses/response-headers.js';
+import { withMethodDecorators } from '../with-method-decorators.js';
 
 /** Which page of a list a client requests. */
 export interface PageParams {
@@ -40,46 +41,42 @@ const parsePageParams = createParamDecorator((_data, context: ExecutionContext):
  * @throws {ApiError} VALIDATION_FAILED
  */
 export function PageParams(): ParameterDecorator {
-  return (target, method, index) => {
-    parsePageParams()(target, method, index);
-    const handler = Object.getOwnPropertyDescriptor(target, method!)!;
-    const decorators = [
-      ApiQuery({
-        name: 'limit',
-        required: false,
-        description: 'The maximum number of items.',
-        schema: {
-          type: 'integer',
-          format: 'int32',
-          minimum: 1,
-          maximum: MAX_LIMIT,
-          default: DEFAULT_LIMIT,
-        },
-      }),
-      ApiQuery({
-        name: 'after',
-        required: false,
+  return withMethodDecorators(
+    parsePageParams(),
+    ApiQuery({
+      name: 'limit',
+      required: false,
+      description: 'The maximum number of items.',
+      schema: {
+        type: 'integer',
+        format: 'int32',
+        minimum: 1,
+        maximum: MAX_LIMIT,
+        default: DEFAULT_LIMIT,
+      },
+    }),
+    ApiQuery({
+      name: 'after',
+      required: false,
+      description:
+        'The id after which the page starts. The Link header has the URL of the next page.',
+      schema: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID },
+    }),
+    ApiResponseHeaders({
+      ETag: {
+        description: 'Identifies this version of the page.',
+        schema: { type: 'string', maxLength: 100 },
+      },
+      Link: {
         description:
-          'The id after which the page starts. The Link header has the URL of the next page.',
-        schema: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID },
-      }),
-      ApiResponseHeaders({
-        ETag: {
-          description: 'Identifies this version of the page.',
-          schema: { type: 'string', maxLength: 100 },
+          'The URL of the next page, relative to the URL of this request (RFC 8288). Missing on the last page.',
+        schema: {
+          type: 'string',
+          maxLength: 20_000,
+          example: '<?limit=20&after=20>; rel="next"',
         },
-        Link: {
-          description:
-            'The URL of the next page, relative to the URL of this request (RFC 8288). Missing on the last page.',
-          schema: {
-            type: 'string',
-            maxLength: 20_000,
-            example: '<?limit=20&after=20>; rel="next"',
-          },
-        },
-      }),
-      ApiResponse({ status: 400, type: ErrorBody, description: 'A parameter is invalid.' }),
-    ];
-    for (const decorate of decorators) decorate(target, method!, handler);
-  };
+      },
+    }),
+    ApiResponse({ status: 400, type: ErrorBody, description: 'A parameter is invalid.' }),
+  );
 }

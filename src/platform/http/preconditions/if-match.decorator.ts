@@ -4,6 +4,7 @@ import type { Request } from 'express';
 import { ApiError } from '../../errors/api-error.js';
 import { ErrorBody } from '../responses/error-body.dto.js';
 import { toVersionEtag } from '../responses/etag.js';
+import { withMethodDecorators } from '../with-method-decorators.js';
 
 /**
  * The versions of a row that a client accepts, as criteria of the statement that changes it; empty if
@@ -55,28 +56,24 @@ const parseIfMatchHeader = createParamDecorator(
  * @throws {ApiError} PRECONDITION_REQUIRED
  */
 export function IfMatch({ required = false }: { required?: boolean } = {}): ParameterDecorator {
-  return (target, method, index) => {
-    parseIfMatchHeader(required)(target, method, index);
-    const handler = Object.getOwnPropertyDescriptor(target, method!)!;
-    const decorators = [
-      ApiHeader({
-        name: 'If-Match',
-        required,
-        description:
-          'The ETag of the version to change. If the resource has another one by now, nothing is changed, and the response is 412.',
-        schema: { type: 'string', maxLength: 1000, example: toVersionEtag(1) },
-      }),
-      ApiResponse({
-        status: 412,
-        type: ErrorBody,
-        description: 'The resource has changed: its ETag is none of those in If-Match.',
-      }),
-      ...(required
-        ? [ApiResponse({ status: 428, type: ErrorBody, description: 'If-Match is missing.' })]
-        : []),
-    ];
-    for (const decorate of decorators) decorate(target, method!, handler);
-  };
+  return withMethodDecorators(
+    parseIfMatchHeader(required),
+    ApiHeader({
+      name: 'If-Match',
+      required,
+      description:
+        'The ETag of the version to change. If the resource has another one by now, nothing is changed, and the response is 412.',
+      schema: { type: 'string', maxLength: 1000, example: toVersionEtag(1) },
+    }),
+    ApiResponse({
+      status: 412,
+      type: ErrorBody,
+      description: 'The resource has changed: its ETag is none of those in If-Match.',
+    }),
+    ...(required
+      ? [ApiResponse({ status: 428, type: ErrorBody, description: 'If-Match is missing.' })]
+      : []),
+  );
 }
 
 /**

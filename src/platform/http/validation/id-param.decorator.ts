@@ -3,6 +3,7 @@ import { ApiParam } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { MAX_ID } from '../../config/max-id.js';
 import { ApiError } from '../../errors/api-error.js';
+import { withMethodDecorators } from '../with-method-decorators.js';
 
 /** The form in which the service writes an id: no sign, leading zero or exponent. */
 const ID = /^[1-9]\d{0,15}$/;
@@ -24,13 +25,12 @@ export function IdParam(
   name: string,
   { description = 'The id that the service assigned.', example = 1 } = {},
 ): ParameterDecorator {
-  return (target, method, index) => {
-    parseIdParam(name)(target, method, index);
-    const handler = Object.getOwnPropertyDescriptor(target, method!)!;
+  return withMethodDecorators(
+    parseIdParam(name),
     ApiParam({
       name,
       description,
       schema: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID, example },
-    })(target, method!, handler);
-  };
+    }),
+  );
 }
