@@ -1,11 +1,7 @@
 import { applyDecorators, Module, type ModuleMetadata, type Type } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import type { MigrationInterface } from 'typeorm';
-
-export interface Tag {
-  readonly name: string;
-  readonly description: string;
-}
+import type { Tag } from './openapi/openapi-document.js';
 
 /** What a feature declares besides an ordinary module. */
 export interface FeatureMetadata {

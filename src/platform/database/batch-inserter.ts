@@ -10,7 +10,7 @@ import {
   replay,
   toId,
 } from './idempotency-records.js';
-import { buildInsert, getInsertedColumns } from './row-mapping.js';
+import { buildInsert } from './row-mapping.js';
 
 /** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
 const MAX_BATCH_SIZE = 500;
@@ -151,7 +151,7 @@ export class BatchInserter<Entity extends ObjectLiteral, Response> {
     manager: EntityManager,
     items: readonly Item<Entity>[],
   ): Promise<Response[]> {
-    const { sql, values } = buildInsert(
+    const { sql, values, columns } = buildInsert(
       this.repository,
       items.map(({ row }) => row),
     );
@@ -159,7 +159,6 @@ export class BatchInserter<Entity extends ObjectLiteral, Response> {
     // Ids ascend in the order of VALUES; the order of RETURNING is not guaranteed
     // (https://sqlite.org/lang_returning.html, section 3).
     const ids = rows.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
-    const columns = getInsertedColumns(this.repository);
     return items.map(({ row }, index) => {
       const stored: Record<string, unknown> = { id: ids[index]! };
       if (this.repository.metadata.versionColumn !== undefined) stored['version'] = 1;

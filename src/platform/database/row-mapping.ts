@@ -56,12 +56,19 @@ export class StatementParameters {
  * Builds an INSERT of rows: of the columns whose values the database does not assign. A missing value is null.
  *
  * @param rows values by the properties of the entity
+ * @returns the statement, the values of its parameters, and the columns
  */
 export function buildInsert(
   repository: Repository<ObjectLiteral>,
   rows: readonly ObjectLiteral[],
-): { readonly sql: string; readonly values: unknown[] } {
-  const columns = getInsertedColumns(repository);
+): {
+  readonly sql: string;
+  readonly values: unknown[];
+  readonly columns: readonly ColumnMetadata[];
+} {
+  const columns = repository.metadata.columns.filter(
+    ({ isGenerated, isVersion }) => !isGenerated && !isVersion,
+  );
   const parameters = new StatementParameters(repository);
   const tuples = rows.map((row) => {
     const placeholders = columns.map((column) =>
@@ -71,14 +78,7 @@ export function buildInsert(
   });
   const names = columns.map(({ databaseName }) => `"${databaseName}"`);
   const sql = `INSERT INTO "${repository.metadata.tableName}" (${names.join(', ')}) VALUES ${tuples.join(', ')}`;
-  return { sql, values: parameters.values };
-}
-
-/** Returns the columns of {@link buildInsert}. */
-export function getInsertedColumns({
-  metadata: { columns },
-}: Repository<ObjectLiteral>): ColumnMetadata[] {
-  return columns.filter(({ isGenerated, isVersion }) => !isGenerated && !isVersion);
+  return { sql, values: parameters.values, columns };
 }
 
 /**
