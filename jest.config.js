@@ -26,7 +26,8 @@ const common = {
 export const createConfig = (files) => ({
   // Most of the time tests wait: for other processes, or for a timeout.
   maxWorkers: 4,
-  testTimeout: 30_000,
+  // For a machine that is busy with something else, too.
+  testTimeout: 120_000,
   globalSetup: '<rootDir>/test/support/compile.js',
   coverageProvider: 'v8',
   coverageReporters: ['text', 'html'],

@@ -120,7 +120,7 @@ describe('backup', () => {
     expect(rows.filter(({ name }) => name === 'seed')).toHaveLength(SEED_COUNT);
     const response = await categories.create('new');
     expect([response.status, response.json<Category>().id]).toEqual([201, rows.at(-1)!.id + 1]);
-  }, 60_000);
+  });
 
   it('writes a single file, and concurrent backups do not overwrite each other', async () => {
     await createSource();
@@ -133,7 +133,7 @@ describe('backup', () => {
     expect(copy.pragma('journal_mode', { simple: true })).toBe('delete');
     expect(copy.prepare('SELECT COUNT(*) FROM "categories"').pluck().get()).toBe(1_000);
     copy.close();
-  }, 60_000);
+  });
 
   it('refuses to overwrite a file', async () => {
     await createSource();
@@ -168,7 +168,7 @@ describe('backup', () => {
     expect(stderr).toMatch(/\nerror: (disk I\/O error|database or disk is full)\n/);
     expect(code).toBe(1);
     expect(await listBackups()).toEqual([]);
-  }, 60_000);
+  });
 
   it('leaves no incomplete copy when interrupted with SIGTERM', async () => {
     await createSource(SEED_COUNT);
@@ -178,7 +178,7 @@ describe('backup', () => {
     await command.result;
     // It may have finished before the signal.
     expect(['', 'copy.sqlite']).toContain((await listBackups()).join());
-  }, 60_000);
+  });
 
   it('rejects an invalid source or destination', async () => {
     expect(await runBackup()).toEqual(failure(/The database .* does not exist/));

@@ -11,9 +11,6 @@ expect.extend(matchers);
 
 const TIMEOUT_MS = 30_000;
 
-// An incident is over a second after the database works again.
-import.meta.jest.setTimeout(60_000);
-
 let database: TestDatabase;
 let name: string;
 let role: string;

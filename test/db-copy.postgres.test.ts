@@ -484,7 +484,6 @@ describe('db:copy rollback', () => {
       const { rows } = await client.query('SELECT count(*)::int AS "count" FROM "categories"');
       expect(rows).toEqual([{ count: VALID_ROWS.length }]);
     },
-    60_000,
   );
 
   it('leaves the target empty when the connection to it is lost', async () => {
@@ -516,7 +515,7 @@ describe('db:copy process', () => {
     await expectCopySuccess(spawnCopy().result);
     const { rows } = await client.query('SELECT "id", "name" FROM "categories"');
     expect(rows).toEqual([{ id: '1', name: 'dog' }]);
-  }, 60_000);
+  });
 
   it('exits with 1 if the target is unreachable, and reports the cause without the password', async () => {
     await createSource(({ sqlite }) => insertCategories(sqlite, [{ name: 'dog' }]));
@@ -528,5 +527,5 @@ describe('db:copy process', () => {
     expect(stdout + stderr).not.toMatch(/wrong-0123456789|^\s+at /m);
     expect(code).toBe(1);
     expect(dumpSource()).toEqual(before);
-  }, 60_000);
+  });
 });

@@ -382,11 +382,11 @@ describeOnSqlite('keys process', () => {
     });
     expect(stdout).toMatch(KEY_PATTERN);
     expect(await requestStatus(stdout.trim())).toBe(200);
-  }, 60_000);
+  });
 
   it('exits with 1 and prints no stack trace when a command fails', async () => {
     expect(await spawnKeys('revoke', '999999')).toEqual(
       failure(/API key 999999 not found or already revoked/),
     );
-  }, 60_000);
+  });
 });

@@ -438,5 +438,5 @@ describe('log of a service process', () => {
     });
     expect(messages('debug')).toEqual([]);
     // Includes compilation.
-  }, 60_000);
+  });
 });

@@ -214,7 +214,7 @@ describeOnSqlite('TypeORM CLI with ormconfig.ts', () => {
 
     expect(await typeorm('migration:run')).toMatchObject({ failed: false });
     expect(await readAppliedMigrations(dataSource)).toEqual(names);
-  }, 120_000);
+  });
 });
 
 describe('MIGRATIONS=off', () => {

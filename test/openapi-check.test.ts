@@ -216,7 +216,7 @@ describe('npm run openapi:check', () => {
     const script = getBuiltFile('conformance/openapi-check.js');
     const command = spawnSync(process.execPath, [script, '--against', file], { encoding: 'utf8' });
     expect({ code: command.status, stdout: command.stdout }).toEqual({ code, stdout });
-  }, 60_000);
+  });
 });
 
 /** Returns a changed copy of a document. */

@@ -18,9 +18,6 @@ import { waitFor } from './support/wait.js';
 const SHUTDOWN_TIMEOUT_MS = 10_000;
 const TIMEOUT_MS = 30_000;
 
-// Starts several processes; the first start includes compilation.
-import.meta.jest.setTimeout(60_000);
-
 let services: Services;
 
 async function closeServices(): Promise<void> {
