@@ -1,9 +1,11 @@
 import DataLoader from 'dataloader';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
+import { isPostgres } from './columns.js';
 import type { DatabaseMetrics } from './database-metrics.js';
 import { withDeadline } from './deadline.js';
 import { isDataOrConstraintError } from './driver-errors.js';
 import {
+  addRecords,
   findResponses,
   type IdempotencyKey,
   recordResponses,
@@ -134,11 +136,35 @@ export class BatchInserter<Entity extends ObjectLiteral, Response> {
 
   /** Inserts all items or none. */
   private async insertItems(items: readonly Item<Entity>[]): Promise<Response[]> {
-    const { manager } = this.repository;
+    const { manager, metadata } = this.repository;
+    const { sql, values, columns } = buildInsert(
+      this.repository,
+      items.map(({ row }) => row),
+    );
+    const insert = { sql: `${sql} RETURNING "id"`, values };
+    const toResponse = ({ row }: Item<Entity>, id: number): Response => {
+      const stored: Record<string, unknown> = { id };
+      if (metadata.versionColumn !== undefined) stored['version'] = 1;
+      for (const { propertyName } of columns)
+        stored[propertyName] = (row as ObjectLiteral)[propertyName] ?? null;
+      return this.toResponse(stored as Entity);
+    };
     // One statement is one transaction.
-    if (items.every(({ key }) => key === undefined)) return this.insertRows(manager, items);
+    if (items.every(({ key }) => key === undefined)) {
+      const ids = await insertRows(manager, insert);
+      return items.map((item, index) => toResponse(item, ids[index]!));
+    }
+    if (isPostgres(manager.dataSource)) {
+      const withRecords = addRecords(
+        insert,
+        items.map((item) => ({ key: item.key, toResponse: (id) => toResponse(item, id) })),
+      );
+      const ids = await insertRows(manager, withRecords);
+      return items.map((item, index) => toResponse(item, ids[index]!));
+    }
     return manager.transaction(async (transaction) => {
-      const responses = await this.insertRows(transaction, items);
+      const ids = await insertRows(transaction, insert);
+      const responses = items.map((item, index) => toResponse(item, ids[index]!));
       const keyed = items.flatMap(({ key }, index) =>
         key === undefined ? [] : { key, response: responses[index] },
       );
@@ -146,27 +172,17 @@ export class BatchInserter<Entity extends ObjectLiteral, Response> {
       return responses;
     });
   }
+}
 
-  private async insertRows(
-    manager: EntityManager,
-    items: readonly Item<Entity>[],
-  ): Promise<Response[]> {
-    const { sql, values, columns } = buildInsert(
-      this.repository,
-      items.map(({ row }) => row),
-    );
-    const rows: { id: number | string }[] = await manager.query(`${sql} RETURNING "id"`, values);
-    // Ids ascend in the order of VALUES; the order of RETURNING is not guaranteed
-    // (https://sqlite.org/lang_returning.html, section 3).
-    const ids = rows.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
-    return items.map(({ row }, index) => {
-      const stored: Record<string, unknown> = { id: ids[index]! };
-      if (this.repository.metadata.versionColumn !== undefined) stored['version'] = 1;
-      for (const { propertyName } of columns)
-        stored[propertyName] = (row as ObjectLiteral)[propertyName] ?? null;
-      return this.toResponse(stored as Entity);
-    });
-  }
+/** Returns the ids of the new rows, in the order of the rows. */
+async function insertRows(
+  manager: EntityManager,
+  { sql, values }: { readonly sql: string; readonly values: unknown[] },
+): Promise<number[]> {
+  const rows: { id: number | string }[] = await manager.query(sql, values);
+  // Ids ascend in the order of VALUES; the order of RETURNING is not guaranteed
+  // (https://sqlite.org/lang_returning.html, section 3).
+  return rows.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
 }
 
 /** Separates the items whose Idempotency-Key an earlier one of the batch has, too. */
