@@ -22,9 +22,8 @@ class CategoryPagesService {
     @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,
     hotPaths: HotPaths,
   ) {
-    this.pages = hotPaths.cachedPages(
-      categories,
-      (rows, next) => new CachedJsonResponse(rows.map(toCategory), next),
+    this.pages = hotPaths.cachedPages(categories, (rows, next) =>
+      CachedJsonResponse.of(rows.map(toCategory), next),
     );
   }
 }

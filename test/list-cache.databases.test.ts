@@ -276,6 +276,35 @@ describe('GET /v1/categories', () => {
     expect(queries).toHaveLength(2);
   });
 
+  it('contains the rows of one moment, however long it is', async () => {
+    const names = Array.from({ length: 2_500 }, () => `('version 0')`);
+    await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${names.join(', ')}`);
+    let version = 0;
+    const listed = new AbortController();
+    const update = async (): Promise<void> => {
+      while (!listed.signal.aborted) {
+        await app.dataSource.query(`UPDATE "categories" SET "name" = 'version ${++version}'`);
+        await turn();
+      }
+    };
+    const updated = update();
+    const versions: string[] = [];
+    for (let lists = 0; lists < 20; lists++) {
+      const list = (await categories.list()).json<Category[]>();
+      expect(list).toHaveLength(2_500);
+      const ids = list.map(({ id }) => id);
+      expect(ids).toEqual(ids.toSorted((a, b) => a - b));
+      const [first, ...others] = new Set(list.map(({ name }) => name));
+      expect(others).toEqual([]);
+      versions.push(first!);
+    }
+    listed.abort();
+    await updated;
+    // The rows changed while they were read.
+    expect(version).toBeGreaterThan(20);
+    expect(new Set(versions).size).toBeGreaterThan(10);
+  });
+
   it('returns 500 when the query fails and recovers with the next request', async () => {
     await categories.create('dog');
     await categories.list();

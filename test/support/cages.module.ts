@@ -170,13 +170,11 @@ export class CagesService {
     hotPaths: HotPaths,
   ) {
     this.inserter = hotPaths.batchInserter(cages, toCage);
-    this.pages = hotPaths.cachedPages(
-      cages,
-      (rows, next) =>
-        new CachedJsonResponse(
-          rows.map((row) => toCage(row).body),
-          next,
-        ),
+    this.pages = hotPaths.cachedPages(cages, (rows, next) =>
+      CachedJsonResponse.of(
+        rows.map((row) => toCage(row).body),
+        next,
+      ),
     );
   }
 

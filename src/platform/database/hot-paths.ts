@@ -21,7 +21,7 @@ export class HotPaths {
    */
   cachedList<Entity extends ObjectLiteral, Value>(
     repository: Repository<Entity>,
-    build: (rows: Entity[]) => Value,
+    build: (chunks: AsyncIterable<Entity[]>) => Promise<Value>,
   ): CachedList<Entity, Value> {
     return new CachedList(repository, build, this.revisions, this.metrics);
   }

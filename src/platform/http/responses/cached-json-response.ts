@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
@@ -13,23 +13,51 @@ const COMPRESSION_THRESHOLD = 1024;
 interface Representation {
   readonly body: Buffer;
   readonly etag: string;
-  readonly encoding: string | undefined;
+  readonly encoding?: string | undefined;
 }
 
 /** A JSON response that is serialized once and sent many times, plain or with gzip, each with a strong ETag. */
 export class CachedJsonResponse {
-  private readonly plain: Representation;
   private gzipped: Promise<Representation> | undefined;
 
-  /**
-   * @param value the body; it is serialized here, once
-   * @param next the `after` of the next page, if the body is a page of a list and not the last one
-   */
-  constructor(
-    value: unknown,
+  private constructor(
+    private readonly plain: Representation,
     private readonly next?: number,
-  ) {
-    this.plain = this.createRepresentation(Buffer.from(JSON.stringify(value)));
+  ) {}
+
+  /**
+   * Serializes a value.
+   *
+   * @param next the `after` of the next page, if the value is a page of a list and not the last one
+   */
+  static of(value: unknown, next?: number): CachedJsonResponse {
+    const body = Buffer.from(JSON.stringify(value));
+    return new CachedJsonResponse(toRepresentation(body, next), next);
+  }
+
+  /**
+   * Serializes a list chunk by chunk.
+   *
+   * @param toItem converts a row to an item of the list
+   */
+  static async ofList<Row>(
+    chunks: AsyncIterable<readonly Row[]>,
+    toItem: (row: Row) => unknown,
+  ): Promise<CachedJsonResponse> {
+    const hash = createHash('sha256');
+    const parts: Buffer[] = [];
+    const add = (json: string): void => {
+      const part = Buffer.from(json);
+      hash.update(part);
+      parts.push(part);
+    };
+    for await (const rows of chunks) {
+      if (rows.length === 0) continue;
+      const items = JSON.stringify(rows.map(toItem)).slice(1, -1);
+      add(parts.length === 0 ? `[${items}` : `,${items}`);
+    }
+    add(parts.length === 0 ? '[]' : ']');
+    return new CachedJsonResponse({ body: Buffer.concat(parts), etag: toEtag(hash) });
   }
 
   /** Sends the representation that the client accepts, or 304 if the client already has it. */
@@ -38,18 +66,20 @@ export class CachedJsonResponse {
     if (this.plain.body.length < COMPRESSION_THRESHOLD || !acceptsGzip(request))
       return send(this.plain, request, response);
     this.gzipped ??= compress(this.plain.body).then((body) =>
-      this.createRepresentation(body, 'gzip'),
+      toRepresentation(body, this.next, 'gzip'),
     );
     return this.gzipped.then((representation) => send(representation, request, response));
   }
-
-  private createRepresentation(body: Buffer, encoding?: string): Representation {
-    const hash = createHash('sha256').update(body);
-    // Whether a page is the last one is part of its state.
-    if (this.next !== undefined) hash.update(`next: ${this.next}`);
-    return { body, encoding, etag: `"${hash.digest('base64url')}"` };
-  }
 }
+
+function toRepresentation(body: Buffer, next?: number, encoding?: string): Representation {
+  const hash = createHash('sha256').update(body);
+  // Whether a page is the last one is part of its state.
+  if (next !== undefined) hash.update(`next: ${next}`);
+  return { body, encoding, etag: toEtag(hash) };
+}
+
+const toEtag = (hash: Hash): string => `"${hash.digest('base64url')}"`;
 
 /**
  * Returns the Link header of a page (RFC 8288). The URL is relative to that of the request, so that it is
