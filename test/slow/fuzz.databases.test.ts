@@ -11,31 +11,28 @@ import {
 } from 'node:zlib';
 import * as fc from 'fast-check';
 import type { Arbitrary } from 'fast-check';
-import type { ErrorCode } from '../src/platform/errors/error-codes.js';
-import { createDatabase, type TestDatabase } from './support/app.js';
+import type { ErrorCode } from '../../src/platform/errors/error-codes.js';
+import { createDatabase, type TestDatabase } from '../support/app.js';
 import {
   CategoriesClient,
   type Category,
   type HttpResponse,
   jsonHeaders,
   sendRequest,
-} from './support/http-client.js';
-import { matchers } from './support/matchers.js';
-import { type RawResponse, RawConnection, rawRequest } from './support/raw-connection.js';
+} from '../support/http-client.js';
+import { matchers } from '../support/matchers.js';
+import { type RawResponse, RawConnection, rawRequest } from '../support/raw-connection.js';
 import {
   BOOTSTRAP_KEY,
   createServices,
   type RunningService,
   type Services,
-} from './support/service-process.js';
+} from '../support/service-process.js';
 
 expect.extend(matchers);
 
-/**
- * Runs per property. fast-check shrinks a failing example and reports the seed that reproduces it. A few
- * runs show that the service still has these properties; `npm run test:slow` searches for exceptions.
- */
-const RUNS = Number(process.env['FUZZ_RUNS'] ?? 40);
+/** Runs per property. fast-check shrinks a failing example and reports the seed that reproduces it. */
+const RUNS = Number(process.env['FUZZ_RUNS'] ?? 400);
 const TIMEOUT = 60_000 + RUNS * 100;
 
 const AUTHORIZATION = `Authorization: Bearer ${BOOTSTRAP_KEY}`;
