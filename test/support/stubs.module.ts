@@ -1,4 +1,4 @@
-import { Controller, Get } from '@nestjs/common';
+import { Controller, Get, Param } from '@nestjs/common';
 import { ApiNotImplementedResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { ErrorBody } from '../../src/platform/http/responses/error-body.dto.js';
@@ -13,7 +13,7 @@ class StubsController {
   @Deprecated({ since: '2026-11-01', sunset: '2027-11-01' })
   @ApiOperation({ operationId: 'getDeprecated', summary: 'Get a deprecated stub' })
   @ApiNotImplementedResponse({ type: ErrorBody, description: 'Not implemented.' })
-  getDeprecated(): never {
+  getDeprecated(@Param('id') _id: string): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }
 
