@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { AxeBuilder } from '@axe-core/playwright';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import {
@@ -10,6 +9,7 @@ import {
 } from 'playwright-core';
 import { FEATURES } from '../src/features.js';
 import { startApp, type TestApp } from './support/app.js';
+import { chromiumPath } from './support/chromium.js';
 import { sendRequest } from './support/http-client.js';
 import { getOperations } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
@@ -19,15 +19,6 @@ const MOBILE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch
 const INVALID_KEY = 'pet_wrongwrongwrongwrongwrongwrongwrongwrong';
 /** The operations that the test of the layout expands. */
 const EXPANDED = ['stubs-getDeprecated', 'stubs-listExperimental', 'categories-createCategory'];
-const CHROME_PATHS = [
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-  '/opt/google/chrome/chrome',
-  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
-];
-/** An invalid CHROME_PATH fails the tests instead of skipping them. */
-const chrome = process.env['CHROME_PATH'] ?? CHROME_PATHS.find((path) => existsSync(path));
 
 async function authorize(page: Page, key: string): Promise<void> {
   await page.getByRole('button', { name: 'Authorize' }).click();
@@ -99,8 +90,8 @@ async function findAccessibilityViolations(
 // The browser is slow while other tests run in parallel.
 import.meta.jest.setTimeout(180_000);
 
-const describeIfChrome = chrome === undefined ? describe.skip : describe;
-if (chrome === undefined) {
+const describeIfChrome = chromiumPath === undefined ? describe.skip : describe;
+if (chromiumPath === undefined) {
   process.stderr.write('Skipped: Swagger UI in Chromium. Install Chromium or set CHROME_PATH.\n');
 }
 
@@ -115,7 +106,7 @@ describeIfChrome('Swagger UI in Chromium', () => {
   beforeAll(async () => {
     app = await startApp({ features: [...FEATURES, StubsModule] });
     document = (await sendRequest(`${app.url}/openapi.json`)).json();
-    browser = await chromium.launch({ executablePath: chrome! });
+    browser = await chromium.launch({ executablePath: chromiumPath! });
     desktop = await createPage({ viewport: { width: 1280, height: 720 } });
   });
   afterAll(async () => {
