@@ -45,10 +45,11 @@ export function connect(
   return client;
 }
 
-/** Gives each create request a key, the same for all of its attempts, so that only one of them creates something. */
+/** Gives each create request without a key one, the same for all of its attempts, so that only one of them creates something. */
 const idempotencyKeys: Middleware = {
   onRequest({ request }) {
-    if (request.method === 'POST') request.headers.set('Idempotency-Key', randomUUID());
+    const isMissing = request.method === 'POST' && !request.headers.has('Idempotency-Key');
+    if (isMissing) request.headers.set('Idempotency-Key', randomUUID());
   },
 };
 
