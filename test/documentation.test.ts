@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { corsOptions } from '../src/platform/http/server/cors-options.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -54,5 +55,15 @@ describe('docs/errors.md', () => {
         description,
       ]),
     );
+  });
+});
+
+describe('docs/clients.md', () => {
+  it('lists the headers that scripts of other origins can read', async () => {
+    const page = await readFile(join(ROOT, 'docs/clients.md'), 'utf8');
+    const [, list] = /\*\*Headers that scripts can read\*\*:(.*?), besides/s.exec(page)!;
+    const names = [...list!.matchAll(/`([\w-]+)`/g)].map(([, name]) => name!);
+    const { exposedHeaders } = corsOptions({ corsOrigins: [] }) as { exposedHeaders: string[] };
+    expect(names.toSorted()).toEqual(exposedHeaders.toSorted());
   });
 });

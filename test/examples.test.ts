@@ -1,9 +1,17 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import {
+  createServer,
+  type IncomingMessage,
+  request as sendUpstream,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { transform } from '@swc/core';
 import { connect } from '../examples/client.js';
 import { FEATURES } from '../src/features.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
@@ -12,6 +20,7 @@ import { startApp, type TestApp } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
 import { ChaosProxy } from './support/chaos-proxy.js';
 import type { CommandResult } from './support/cli.js';
+import { joinSnippets, readSnippets, splitOutput } from './support/snippets.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
@@ -19,13 +28,14 @@ const { jest } = import.meta;
 const ROOT = join(import.meta.dirname, '..');
 const describeIfCurl = spawnSync('curl', ['--version']).status === 0 ? describe : describe.skip;
 
-/** Runs a command in the project root. Its environment is PATH and `env`. */
+/** Runs a command, in the project root by default. Its environment is PATH and `env`. */
 function run(
   command: string,
   args: string[],
   env: Record<string, string> = {},
+  cwd = ROOT,
 ): Promise<CommandResult> {
-  const options = { cwd: ROOT, env: { PATH: process.env['PATH'], ...env } };
+  const options = { cwd, env: { PATH: process.env['PATH'], ...env } };
   return new Promise((resolve) => {
     execFile(command, args, options, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr }),
@@ -249,6 +259,77 @@ describe('examples', () => {
       );
       expect(stdout).toContain('"code":"VALIDATION_FAILED"');
       expect((await run('bash', ['examples/curl.sh'])).stderr).toContain('Set PETSTORE_API_KEY');
+    });
+  });
+});
+
+/**
+ * Starts a server that forwards requests to the service, but loses the response to the first one with each
+ * Idempotency-Key.
+ */
+async function loseFirstResponses(url: string): Promise<Server> {
+  const seen = new Set<unknown>();
+  const server = createServer((incoming, response) => {
+    const { method, headers } = incoming;
+    const key = headers['idempotency-key'];
+    const isLost = key !== undefined && !seen.has(key);
+    seen.add(key);
+    const forwarded = sendUpstream(url + incoming.url, { method, headers }, (received) => {
+      if (isLost) return response.destroy();
+      response.writeHead(received.statusCode!, received.rawHeaders);
+      return received.pipe(response);
+    });
+    incoming.pipe(forwarded);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
+
+describe('docs/clients.md', () => {
+  const page = 'docs/clients.md';
+  let app: TestApp;
+  let server: Server;
+  let env: Record<string, string>;
+  let directory: string;
+  beforeEach(async () => {
+    app = await startApp();
+    server = await loseFirstResponses(app.url);
+    const { port } = server.address() as AddressInfo;
+    env = { PETSTORE_URL: `http://127.0.0.1:${port}/v1`, PETSTORE_API_KEY: app.key };
+    directory = await mkdtemp(join(tmpdir(), 'petstore-snippets-'));
+  });
+  afterEach(async () => {
+    server.close();
+    server.closeAllConnections();
+    await app.stop();
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  describeIfCurl('curl snippets', () => {
+    it('print what the page shows, also if responses are lost', async () => {
+      const snippets = await readSnippets(page, 'sh');
+      const script = `set -euo pipefail\n${joinSnippets(snippets, 'sh')}`;
+      const { code, stdout, stderr } = await run('bash', ['--norc', '-c', script], env, directory);
+      expect(splitOutput(stdout)).toEqual(snippets.map(({ output }) => output));
+      expect(snippets.length).toBeGreaterThan(4);
+      expect(stderr).toMatch(/^(curl: \(52\) Empty reply from server\n)+$/);
+      expect(code).toBe(0);
+    });
+  });
+
+  describe('TypeScript snippets', () => {
+    it('print what the page shows, also if responses are lost', async () => {
+      const snippets = await readSnippets(page, 'ts');
+      const { code: program } = await transform(joinSnippets(snippets, 'ts'), {
+        jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
+      });
+      const file = getBuiltFile('examples/clients-guide.js');
+      await writeFile(file, program);
+      const { code, stdout, stderr } = await run(process.execPath, [file], env);
+      expect(splitOutput(stdout)).toEqual(snippets.map(({ output }) => output));
+      expect(snippets.length).toBeGreaterThan(4);
+      expect(stderr).toMatch(/^GET \/pets\/\{petId\} is deprecated and ends on .*\n$/);
+      expect(code).toBe(0);
     });
   });
 });

@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path';
 import { FEATURES } from '../../src/features.js';
 import { startApp, type TestApp } from '../support/app.js';
 import { getCommand } from '../support/project-copy.js';
+import { joinSnippets, readSnippets } from '../support/snippets.js';
 import { StubsModule } from '../support/stubs.module.js';
 
 /** What npx runs. openapi-typescript and openapi-fetch are dependencies of the project. */
@@ -36,6 +37,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-clients-'));
   await cp(FIXTURES, directory, { recursive: true });
   await generate();
+  await addGuide();
   await Promise.all([compile('exact'), compile('inexact')]);
 }, 300_000);
 afterAll(async () => {
@@ -97,6 +99,14 @@ async function generate(): Promise<void> {
     await symlink(join(ROOT, 'node_modules', name), join(modules, name));
 }
 
+/** Adds the TypeScript snippets of docs/clients.md, and the files that they import. */
+async function addGuide(): Promise<void> {
+  const snippets = await readSnippets('docs/clients.md', 'ts');
+  await writeFile(join(directory, 'guide.ts'), joinSnippets(snippets, 'ts'));
+  for (const name of ['client.ts', 'petstore.d.ts'])
+    await cp(join(ROOT, 'examples', name), join(directory, name));
+}
+
 /** Compiles the clients of a group with the TypeScript of the project. */
 async function compile(group: keyof typeof CLIENTS): Promise<void> {
   const config = {
@@ -110,7 +120,7 @@ async function compile(group: keyof typeof CLIENTS): Promise<void> {
       exactOptionalPropertyTypes: group === 'exact',
       outDir: 'build',
     },
-    files: CLIENTS[group].map((name) => `${name}.ts`),
+    files: [...CLIENTS[group], ...(group === 'exact' ? ['guide'] : [])].map((name) => `${name}.ts`),
   };
   await writeFile(join(directory, 'package.json'), '{"type": "module"}');
   const file = join(directory, `tsconfig.${group}.json`);
