@@ -27,7 +27,7 @@ describe('the documentation', () => {
     let links = 0;
     for (const document of documents) {
       const text = await readFile(join(ROOT, document), 'utf8');
-      for (const [, link] of text.matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
+      for (const [, link] of text.matchAll(/\](?:\(|: )(?!https?:)([^)\s]+)(?:\)|$)/gm)) {
         links++;
         const [path, anchor] = link!.split('#');
         const target = path === '' ? join(ROOT, document) : join(ROOT, dirname(document), path!);
@@ -65,5 +65,21 @@ describe('docs/clients.md', () => {
     const names = [...list!.matchAll(/`([\w-]+)`/g)].map(([, name]) => name!);
     const { exposedHeaders } = corsOptions({ corsOrigins: [] }) as { exposedHeaders: string[] };
     expect(names.toSorted()).toEqual(exposedHeaders.toSorted());
+  });
+});
+
+describe('docs/comparison.md', () => {
+  it('has a source for each cell, or says that there is none', async () => {
+    const page = await readFile(join(ROOT, 'docs/comparison.md'), 'utf8');
+    const [, , ...rows] = page
+      .split('\n')
+      .filter((line) => line.startsWith('|'))
+      .map((line) => line.split('|').slice(2, -1));
+    expect(rows.length).toBeGreaterThan(15);
+    for (const cell of rows.flat())
+      expect(cell).toMatch(/\[.+\][[(].+[\])]|^ (no¹|not verified|what you write) $/);
+    const used = [...page.matchAll(/\]\[([\w-]+)\]/g)].map(([, name]) => name!);
+    const defined = [...page.matchAll(/^\[([\w-]+)\]: /gm)].map(([, name]) => name!);
+    expect([...new Set(used)].toSorted()).toEqual(defined.toSorted());
   });
 });
