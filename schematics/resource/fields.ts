@@ -9,6 +9,8 @@ export interface Field extends Property {
   readonly unique: boolean;
   /** Whether clients can select rows by its value. */
   readonly filter: boolean;
+  /** Whether requests may set it to null. */
+  readonly nullable?: boolean;
   /** Whether requests cannot contain it. */
   readonly readOnly: boolean;
   /** Whether responses do not contain it. */

@@ -45,9 +45,9 @@ interface Options {
 }
 
 const OPERATIONS = ['list', 'create', 'read', 'replace', 'update', 'delete'] as const;
-type Operation = (typeof OPERATIONS)[number];
+export type Operation = (typeof OPERATIONS)[number];
 /** The operations that are generated. */
-type Operations = Readonly<Record<Operation, boolean>>;
+export type Operations = Readonly<Record<Operation, boolean>>;
 
 const METHODS: Record<Operation, string> = {
   list: 'GET',
@@ -85,7 +85,7 @@ const CONTROLLER = '.controller.ts';
 const STUB_TAG_DESCRIPTION = 'Placeholders: always 501 for now';
 
 /** The names of a resource, in all forms that the templates need. */
-type Names = ReturnType<typeof createNames>;
+export type Names = ReturnType<typeof createNames>;
 
 /**
  * Generates a resource with migration and tests, and registers it. A stub operation at the same path,
@@ -132,85 +132,10 @@ export function resource(options: Options): Rule {
     const before = tree.branch();
     const stubs = replaceStubs(tree, names, has);
     createdFiles.push(`${folderPath}/${name}${CONTROLLER}`);
-    const references = fields.filter((field) => field.references !== undefined);
-    const uniques = fields.filter(({ unique }) => unique);
-    const constrained = writables.filter(
-      (field) => uniques.includes(field) || references.includes(field),
-    );
-    const required = writables.filter((field) => !field.optional && field.default === undefined);
-    const writeOnlys = fields.filter(({ writeOnly }) => writeOnly);
-    const dateTimes = writables.filter(({ isDateTime }) => isDateTime);
-    const initialized = fields.filter((field) => field.readOnly && field.default !== undefined);
-    const isShownDifferently = writeOnlys.length > 0 || initialized.length > 0;
-    const hasRow = has.replace || merged.length > 0 || (has.create && dateTimes.length > 0);
-    const readOnlys = fields.filter(({ readOnly }) => readOnly);
     const migration = `Create${names.Items}${timestamp}`;
     const values = {
-      ...names,
+      ...createTemplateValues(names, fields, has, { pages, ifMatch }),
       ...stubs,
-      has,
-      fields,
-      writables,
-      visible: fields.filter(({ writeOnly }) => !writeOnly),
-      readOnlys,
-      writeOnlys,
-      optionals: writables.filter(({ optional }) => optional),
-      required,
-      defaults: writables.filter((field) => field.default !== undefined),
-      /** The read-only fields that a create request sets. */
-      initialized,
-      merged,
-      references,
-      writableReferences: references.filter(({ readOnly }) => !readOnly),
-      /** Whether there is a class of the body of a request. */
-      hasBody: has.create || has.replace || (has.update && writeOnlys.length > 0),
-      /** Whether the service converts a body to a whole row. */
-      hasRow,
-      /** The properties of the entity that a body does not determine, as a type. */
-      unwritten: ['id', ...(versioned ? ['version'] : []), ...readOnlys.map((field) => field.name)]
-        .map((property) => `'${property}'`)
-        .join(' | '),
-      /** Whether a response contains other properties than the body. */
-      isShownDifferently,
-      shown: (body: string) => (isShownDifferently ? `toResponse(${body})` : body),
-      shownDefaults: writables.filter((field) => field.default !== undefined && !field.writeOnly),
-      shownMerges: merged
-        .filter(({ writeOnly }) => !writeOnly)
-        .flatMap((field) => field.merges.map((merge) => [field.name, ...merge])),
-      /** The variable that contains the row of a create request. */
-      created: hasRow || initialized.length > 0 ? 'row' : names.item,
-      invalidExample:
-        required[0] === undefined
-          ? 'property unknownProperty should not exist.'
-          : `${required[0].name} is missing.`,
-      pages,
-      ifMatch,
-      versioned,
-      /** What the service returns, and how it converts a row to it. */
-      result: ifMatch ? `Versioned<${names.Item}>` : names.Item,
-      convert: ifMatch ? 'toVersioned' : `to${names.Item}`,
-      /** The error if no row meets the criteria of a statement. */
-      notChanged: ifMatch ? 'preconditionFailed((await this.read(id)).version)' : 'notFound(id)',
-      filters,
-      indexed: fields.filter(
-        (field) => references.includes(field) || (field.filter && !field.unique),
-      ),
-      uniques,
-      uniqueNames: `[${uniques.map((field) => `'${field.name}'`).join(', ')}]`,
-      constrained,
-      constraintErrors: describeConstraintErrors(constrained),
-      dateTimes,
-      enums: fields.flatMap((field) => field.enums),
-      classes: fields.flatMap((field) => field.classes),
-      usesMissingId: has.read || has.replace || has.update || (has.create && references.length > 0),
-      injectsRepository:
-        has.read ||
-        has.replace ||
-        has.update ||
-        has.delete ||
-        (has.create && constrained.length > 0),
-      summary: summarize(has),
-      tagDescription: describeTag([names.nouns]),
       migration,
       timestamp,
     };
@@ -234,6 +159,115 @@ export function resource(options: Options): Rule {
       (target) => (options.format === false ? undefined : formatFiles(target, createdFiles)),
       (target) => writeRecord(before, target, names),
     ]);
+  };
+}
+
+/** The flags of a resource. */
+interface Flags {
+  readonly pages: boolean;
+  readonly ifMatch: boolean;
+}
+
+/** Returns what the templates need of a resource, except its migration and the stubs that it replaces. */
+export function createTemplateValues(
+  names: Names,
+  fields: readonly Field[],
+  has: Operations,
+  { pages, ifMatch }: Flags,
+) {
+  const writables = fields.filter(({ readOnly }) => !readOnly);
+  const filters = fields.filter(({ filter }) => filter);
+  const merged = has.update ? writables.filter(({ isMerged }) => isMerged) : [];
+  const versioned = ifMatch || merged.length > 0;
+  const references = fields.filter((field) => field.references !== undefined);
+  const uniques = fields.filter(({ unique }) => unique);
+  const constrained = writables.filter(
+    (field) => uniques.includes(field) || references.includes(field),
+  );
+  const required = writables.filter((field) => !field.optional && field.default === undefined);
+  const writeOnlys = fields.filter(({ writeOnly }) => writeOnly);
+  const dateTimes = writables.filter(({ isDateTime }) => isDateTime);
+  const initialized = fields.filter((field) => field.readOnly && field.default !== undefined);
+  const isShownDifferently = writeOnlys.length > 0 || initialized.length > 0;
+  const hasRow = has.replace || merged.length > 0 || (has.create && dateTimes.length > 0);
+  const readOnlys = fields.filter(({ readOnly }) => readOnly);
+  return {
+    ...names,
+    has,
+    fields,
+    writables,
+    visible: fields.filter(({ writeOnly }) => !writeOnly),
+    readOnlys,
+    writeOnlys,
+    optionals: writables.filter(({ optional }) => optional),
+    required,
+    defaults: writables.filter((field) => field.default !== undefined),
+    /** The read-only fields that a create request sets. */
+    initialized,
+    merged,
+    references,
+    writableReferences: references.filter(({ readOnly }) => !readOnly),
+    /** Whether there is a class of the body of a request. */
+    hasBody: has.create || has.replace || (has.update && writeOnlys.length > 0),
+    /** Whether the service converts a body to a whole row. */
+    hasRow,
+    /** The properties of the entity that a body does not determine, as a type. */
+    unwritten: ['id', ...(versioned ? ['version'] : []), ...readOnlys.map((field) => field.name)]
+      .map((property) => `'${property}'`)
+      .join(' | '),
+    /** Whether a response contains other properties than the body. */
+    isShownDifferently,
+    shown: (body: string) => (isShownDifferently ? `toResponse(${body})` : body),
+    shownDefaults: writables.filter((field) => field.default !== undefined && !field.writeOnly),
+    shownMerges: merged
+      .filter(({ writeOnly }) => !writeOnly)
+      .flatMap((field) => field.merges.map((merge) => [field.name, ...merge])),
+    /** The variable that contains the row of a create request. */
+    created: hasRow || initialized.length > 0 ? 'row' : names.item,
+    invalidExample:
+      required[0] === undefined
+        ? 'property unknownProperty should not exist.'
+        : `${required[0].name} is missing.`,
+    pages,
+    ifMatch,
+    versioned,
+    /** What the service returns, and how it converts a row to it. */
+    result: ifMatch ? `Versioned<${names.Item}>` : names.Item,
+    convert: ifMatch ? 'toVersioned' : `to${names.Item}`,
+    /** The error if no row meets the criteria of a statement. */
+    notChanged: ifMatch ? 'preconditionFailed((await this.read(id)).version)' : 'notFound(id)',
+    filters,
+    indexed: fields.filter(
+      (field) => references.includes(field) || (field.filter && !field.unique),
+    ),
+    uniques,
+    uniqueNames: `[${uniques.map((field) => `'${field.name}'`).join(', ')}]`,
+    constrained,
+    constraintErrors: describeConstraintErrors(constrained),
+    dateTimes,
+    /** The dates and times that an update converts. */
+    patchedDateTimes: dateTimes,
+    /** The DTOs of bodies and filters, and where the service imports them from. */
+    Body: `New${names.Item}`,
+    Patch: `${names.Item}Patch`,
+    Filters: `${names.Item}Filters`,
+    dtoImports: [
+      {
+        file: names.itemName,
+        imported: `${merged.length === 0 ? 'type ' : ''}New${names.Item}, type ${names.Item}, type ${names.Item}Filters, type ${names.Item}Patch, to${names.Item}`,
+      },
+    ],
+    /** The property that identifies a row in a path. */
+    key: { name: 'id', type: 'number' },
+    /** Whether responses contain the id. */
+    showsId: true,
+    enums: fields.flatMap((field) => field.enums),
+    classes: fields.flatMap((field) => field.classes),
+    usesMissingId: has.read || has.replace || has.update || (has.create && references.length > 0),
+    injectsRepository:
+      has.read || has.replace || has.update || has.delete || (has.create && constrained.length > 0),
+    summary: summarize(has),
+    tagDescription: describeTag([names.nouns]),
   };
 }
 
@@ -275,7 +309,8 @@ function describeConstraintErrors(constrained: readonly Field[]): string {
   ].join('; ');
 }
 
-function createNames({ name: path, singular }: Options) {
+/** @throws {SchematicsException} if a name is invalid */
+export function createNames({ name: path, singular }: Pick<Options, 'name' | 'singular'>) {
   const segments = path.split('/');
   const name = segments.at(-1)!;
   const folder = segments[0]!;
@@ -362,7 +397,7 @@ function alreadyExists(path: string): SchematicsException {
 }
 
 /** Returns the content of each template. */
-function readTemplates(): string[] {
+export function readTemplates(): string[] {
   const folder = join(import.meta.dirname, TEMPLATES);
   return readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
 }
@@ -452,7 +487,7 @@ function checkReference(tree: Tree, field: string, table: string | undefined): v
 }
 
 /** Returns the timestamp of a migration that runs after all existing ones. */
-function nextTimestamp(tree: Tree): number {
+export function nextTimestamp(tree: Tree): number {
   let timestamp = Date.now();
   tree.getDir('/src').visit((path) => {
     const existing = /\/migrations\/(\d{13})-[^/]*$/.exec(path)?.[1];
