@@ -77,17 +77,23 @@ docs/adding-a-module.md describes the result.`,
   .action((name, options) => run('resource', name, options));
 program
   .command('from')
-  .description('generate a module of a published OpenAPI document, or add what the module lacks')
-  .argument('<contract>', 'OpenAPI 3.0 or 3.1 in JSON or YAML, such as pets.openapi.yaml')
+  .description('generate modules of published OpenAPI documents, or add what the modules lack')
+  .argument('<contracts...>', 'OpenAPI 3.0 or 3.1 in JSON or YAML, such as pets.openapi.yaml')
   .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
   .option('--dry-run', 'list the files, and write nothing')
   .addHelpText(
     'after',
     `
-The schemas become DTOs, and the operations stubs that return 501. A file or a method that exists is never
-changed. docs/adding-a-module.md describes what is supported.`,
+The schemas become DTOs. Operations that list, create, read, replace, update or delete a resource are
+implemented with a migration and tests; the others become stubs that return 501, with the reason. What a
+person wrote is never changed. docs/adding-a-module.md describes what is supported.`,
   )
-  .action((contract, options) => run('from', contract, options));
+  .action(async (contracts, options) => {
+    for (const contract of contracts) {
+      if (!(await runSchematic('from', contract, options))) return;
+    }
+    if (options.dryRun !== true) updateDocument();
+  });
 program
   .command('remove')
   .description('remove a generated resource that is not committed, and restore what it replaced')
@@ -97,8 +103,17 @@ program
   .action((name, options) => run('remove', name, options));
 await program.parseAsync();
 
-/** Runs a schematic. Angular's command line asks for a missing name or missing fields. */
-async function run(schematic, name, { dryRun = false, ...options }) {
+/** Runs a schematic, and updates openapi.json. */
+async function run(schematic, name, options) {
+  if ((await runSchematic(schematic, name, options)) && options.dryRun !== true) updateDocument();
+}
+
+/**
+ * Runs a schematic. Angular's command line asks for a missing name or missing fields.
+ *
+ * @returns whether it was successful
+ */
+async function runSchematic(schematic, name, { dryRun = false, ...options }) {
   await compile();
   const { main } = await import('@angular-devkit/schematics-cli/bin/schematics.js');
   const args = Object.entries(options).map(([option, value]) =>
@@ -122,7 +137,10 @@ async function run(schematic, name, { dryRun = false, ...options }) {
       },
     }),
   });
-  if (process.exitCode !== 0 || dryRun) return;
+  return process.exitCode === 0;
+}
+
+function updateDocument() {
   execFileSync('npm', ['run', '--silent', 'openapi'], { stdio: 'inherit' });
   process.stdout.write('UPDATE openapi.json\nUPDATE examples/petstore.d.ts\n');
 }

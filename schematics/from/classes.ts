@@ -150,27 +150,48 @@ export class Classes {
     return `{ ${[...entries.map(([key, item]) => `${key}: ${render(item)}`), ...nested].join(', ')} }`;
   }
 
-  /** Returns a value that a schema allows, for the tests, as in its examples. */
-  getSample(schema: SchemaOrReference, pointer: string): unknown {
+  /**
+   * Returns a value that a schema allows, for the tests, as in its examples.
+   *
+   * @param options.full with the optional properties, too, unless a schema contains itself
+   * @param options.other another value, if there is one
+   */
+  getSample(
+    schema: SchemaOrReference,
+    pointer: string,
+    options: SampleOptions = {},
+    parents: readonly string[] = [],
+  ): unknown {
     const { value } = normalizeSchema(this.document, schema, pointer);
-    if (value.example !== undefined) return value.example;
-    if (value.enum !== undefined) return value.enum[0];
+    const { other = false, full = false } = options;
+    const isComposite = value.type === 'object' || value.type === 'array';
+    if (value.example !== undefined && !(isComposite && full) && !(other && canVary(value)))
+      return value.example;
+    if (value.enum !== undefined) return value.enum.at(other ? -1 : 0);
+    const path = value.name === undefined ? parents : [...parents, value.name];
     if (value.items !== undefined) {
       return Array.from({ length: Math.max(value.minItems ?? 1, 1) }, () =>
-        this.getSample(value.items!, pointer),
+        this.getSample(value.items!, pointer, options, path),
       );
     }
-    const required = [...value.properties].filter(
-      ([name, property]) => value.required?.includes(name) === true && !this.isReadOnly(property),
+    if (value.type !== 'object') return other ? getOtherSample(value) : getDefaultSample(value);
+    const { additionalProperties } = value;
+    if (full && typeof additionalProperties === 'object')
+      return {
+        [other ? 'second' : 'first']: this.getSample(additionalProperties, pointer, options, path),
+      };
+    const included = [...value.properties].filter(([name, property]) => {
+      const target = normalizeSchema(this.document, property.value, property.pointer).value;
+      const isRecursive = target.name !== undefined && path.includes(target.name);
+      const isRequired = value.required?.includes(name) === true;
+      return (isRequired || (full && !isRecursive)) && !this.isReadOnly(property);
+    });
+    return Object.fromEntries(
+      included.map(([name, property]) => [
+        name,
+        this.getSample(property.value, property.pointer, options, path),
+      ]),
     );
-    return value.type === 'object'
-      ? Object.fromEntries(
-          required.map(([name, property]) => [
-            name,
-            this.getSample(property.value, property.pointer),
-          ]),
-        )
-      : getDefaultSample(value);
   }
 
   private isReadOnly({ value, pointer }: Located<SchemaOrReference>): boolean {
@@ -448,6 +469,40 @@ function renderString(
     decorator: `${decorator}(${renderOptions({ ...maxLength, ...given })})`,
     type: 'string',
   };
+}
+
+/** Which value `getSample` returns. */
+interface SampleOptions {
+  readonly full?: boolean;
+  readonly other?: boolean;
+}
+
+/** Whether the generator knows another value than the example. */
+const canVary = ({ pattern }: NormalizedSchema): boolean => pattern === undefined;
+
+/** A value that differs from {@link getDefaultSample} and from most examples. */
+function getOtherSample(schema: NormalizedSchema): unknown {
+  const { type, format, minLength = 0, maxLength = Infinity, minimum, maximum } = schema;
+  switch (type) {
+    case 'string':
+      if (schema.pattern !== undefined) return schema.example;
+      return (
+        {
+          date: '2024-02-29',
+          'date-time': '1969-07-20T20:17:40.000Z',
+          uuid: '5f0c1f7e-9f0b-4c3a-8a55-0c2a3d4e5f60',
+          uri: 'https://example.com/2.jpg',
+        }[format ?? ''] ?? 'other'.padEnd(minLength, '!').slice(0, maxLength)
+      );
+    case 'integer':
+      return Math.min(Math.max(minimum ?? 2, 2), maximum ?? Infinity);
+    case 'number':
+      return -0.25;
+    case 'boolean':
+      return false;
+    default:
+      return {};
+  }
 }
 
 /** A value that a schema allows, if the contract has no example. */

@@ -1,19 +1,49 @@
 import { relative, resolve as resolvePath } from 'node:path';
-import { type Rule, SchematicsException, strings, type Tree } from '@angular-devkit/schematics';
-import { FEATURES_PATH } from '../resource/record.js';
-import { isAmbiguous } from '../resource/resource.js';
 import {
+  applyContentTemplate,
+  type Rule,
+  SchematicsException,
+  strings,
+  type Tree,
+} from '@angular-devkit/schematics';
+import { aliasImports } from '../resource/collisions.js';
+import { FEATURES_PATH } from '../resource/record.js';
+import {
+  createTemplateValues,
+  isAmbiguous,
+  nextTimestamp,
+  readTemplate,
+} from '../resource/resource.js';
+import {
+  addConstructorParameter,
   addElement,
   addImport,
+  addMissing,
+  addReturnedProperty,
+  decorateClass,
   formatSource,
+  hasMember,
   organizeImports,
   parseControllers,
+  type ParsedOperation,
+  removeElement,
+  removeOperations,
 } from '../resource/source.js';
 import { Classes, ERROR_CLASS, render, toFileName } from './classes.js';
 import { ContractError, readContract } from './contract.js';
-import type { OpenApiDocument } from './openapi.js';
+import type { Field } from '../resource/fields.js';
+import { joinPointer, type OpenApiDocument } from './openapi.js';
 import { type GeneratedOperation, writeOperations } from './operations.js';
+import { renderAddColumn } from './fields.js';
+import { renderResourceTest } from './resource-test.js';
+import {
+  type Implementation,
+  type RecognizedResources,
+  recognizeResources,
+  type Resource,
+} from './resources.js';
 import { GENERATOR_RULES } from './rules.js';
+import { StorageFile } from './storage.js';
 
 /** The options of schema.json. */
 interface Options {
@@ -26,13 +56,17 @@ const PLATFORM = '../../platform';
 
 /** All that the methods of controllers may use; those that a controller does not need are removed. */
 const CONTROLLER_IMPORTS = `
-import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Patch, Post, Put, Query, Req, Res } from '@nestjs/common';
 import { ApiAcceptedResponse, ApiBadRequestResponse, ApiBody, ApiConflictResponse, ApiConsumes, ApiCreatedResponse, ApiExtraModels, ApiForbiddenResponse, ApiHeader, ApiNoContentResponse, ApiNotFoundResponse, ApiNotModifiedResponse, ApiOkResponse, ApiOperation, ApiPreconditionFailedResponse, ApiResponse, ApiTags, getSchemaPath } from '@nestjs/swagger';
+import type { Request, Response } from 'express';
 import { Public } from '${PLATFORM}/auth/public.decorator.js';
+import { ALL_ROWS } from '${PLATFORM}/database/cached-pages.js';
 import { ApiError } from '${PLATFORM}/errors/api-error.js';
 import { BinaryBody } from '${PLATFORM}/http/body/binary-body.decorator.js';
 import { ${ERROR_CLASS} } from '${PLATFORM}/http/responses/error-body.dto.js';
 import { IdParam } from '${PLATFORM}/http/validation/id-param.decorator.js';
+import { IdempotencyKey } from '${PLATFORM}/idempotency/idempotency-key.decorator.js';
+import { ApiListHeaders } from '${PLATFORM}/openapi/operation.decorators.js';
 `;
 const CLASS_IMPORTS = `
 import { ApiSchema } from '@nestjs/swagger';
@@ -45,7 +79,7 @@ import { ArrayProperty, BooleanProperty, DateProperty, DateTimeProperty, EnumPro
  * that return 501. Run again, it adds what the document has and the module lacks, and changes nothing else.
  */
 export function from({ contract, module }: Options): Rule {
-  return async (tree) => {
+  return async (tree, { logger }) => {
     try {
       const path = relative('.', resolvePath(contract));
       if (path.startsWith('..'))
@@ -60,6 +94,7 @@ export function from({ contract, module }: Options): Rule {
       const document = await readContract(path, GENERATOR_RULES);
       const writer = new ModuleWriter(tree, document, path, name);
       await writer.write();
+      for (const line of writer.describeStubs()) logger.info(line);
     } catch (error) {
       if (error instanceof ContractError)
         throw new SchematicsException(
@@ -76,6 +111,15 @@ class ModuleWriter {
   private readonly classes: Classes;
   private readonly operations: readonly GeneratedOperation[];
   private readonly folder: string;
+  private readonly storage: StorageFile;
+  private readonly recognized: RecognizedResources;
+  private readonly reasons: Map<string, string>;
+  /** The resources that the generator stores. */
+  private readonly resources: readonly Resource[];
+  /** The ids of the operations that return 501. */
+  private readonly stubs = new Set<string>();
+  /** The stubs that are implemented now, by their ids. */
+  private readonly replaced = new Map<string, OwnOperation>();
 
   constructor(
     private readonly tree: Tree,
@@ -84,17 +128,26 @@ class ModuleWriter {
     private readonly name: string,
   ) {
     this.classes = new Classes(document);
-    this.operations = writeOperations(document, this.classes, name);
     this.folder = `/src/modules/${name}`;
+    this.storage = new StorageFile(tree, name, contract);
+    this.recognized = recognizeResources(document, this.classes, this.storage, name);
+    this.reasons = new Map(this.recognized.reasons);
+    this.operations = writeOperations(document, this.classes, name, this.getImplementations());
+    this.resources = this.recognized.resources.filter((resource) => this.isImplemented(resource));
   }
 
   async write(): Promise<void> {
     this.checkClasses();
     const added = this.findNewOperations();
+    this.checkTables();
+    const resources = this.resources.map((resource) => ({
+      resource,
+      isNew: !this.tree.exists(this.getEntityPath(resource)),
+    }));
     for (const { name, text, uses } of this.classes.generated.values()) {
       const path = this.getClassPath(name);
-      if (!this.tree.exists(path))
-        await this.save(path, `${CLASS_IMPORTS}${this.importClasses(uses)}\n${text}`);
+      const source = `${CLASS_IMPORTS}${this.importClasses(uses)}\n${text}`;
+      await this.saveMissing(path, source);
     }
     const segments = [...new Set(added.map(getSegment))];
     for (const segment of segments)
@@ -106,6 +159,18 @@ class ModuleWriter {
       await this.writeModule(segments);
       await this.writeTest(added);
     }
+    for (const { resource, isNew } of resources) {
+      if (isNew) await this.writeResource(resource);
+      else await this.extendResource(resource);
+    }
+    this.storage.save();
+  }
+
+  /** Returns a sentence for each operation that is a stub, with the reason. */
+  describeStubs(): string[] {
+    return this.operations
+      .filter(({ id }) => this.stubs.has(id))
+      .map(({ id }) => `${id} returns 501: ${this.reasons.get(id) ?? 'it is not implemented'}.`);
   }
 
   private getClassPath(name: string): string {
@@ -131,8 +196,103 @@ class ModuleWriter {
     });
   }
 
+  /** Returns the operations of the controllers of the module, by their ids. */
+  private readOwnOperations(): Map<string, OwnOperation> {
+    const own = new Map<string, OwnOperation>();
+    this.tree.getDir(this.folder).visit((file) => {
+      if (!file.endsWith('.controller.ts')) return;
+      const controllers = parseControllers(this.tree.readText(file));
+      for (const operation of controllers.flatMap(({ operations }) => operations)) {
+        const [, id] = /operationId: ["'](\w+)["']/.exec(operation.text) ?? [];
+        if (id !== undefined) own.set(id, { ...operation, file });
+      }
+    });
+    return own;
+  }
+
   /**
-   * Returns the operations that the module lacks.
+   * Returns how operations are implemented: not those of a resource that was written by hand, or whose
+   * service lacks what they need.
+   */
+  private getImplementations(): Map<string, Implementation> {
+    const own = this.readOwnOperations();
+    const { resources, implementations } = this.recognized;
+    const result = new Map(implementations);
+    const reject = (id: string, reason: string): void => {
+      result.delete(id);
+      this.reasons.set(id, reason);
+    };
+    for (const resource of resources) {
+      const { names, routes, hasPages } = resource;
+      const create = own.get(routes.find(({ kind }) => kind === 'create')!.id);
+      if (this.tree.exists(this.getEntityPath(resource))) {
+        const path = this.getServicePath(resource);
+        const service = this.tree.exists(path) ? this.tree.readText(path) : '';
+        const className = `${names.Items}Service`;
+        const canList =
+          hasMember(service, className, hasPages ? 'pages' : 'cachedList') &&
+          (!resource.fields.some(({ filter }) => filter) || /\n {2}list\(.*filters/.test(service));
+        for (const { id, kind } of routes) {
+          if (kind === 'list' && !canList && (own.get(id)?.isStub ?? true))
+            reject(id, `${className} has no such list`);
+        }
+      } else if (create?.isStub === false) {
+        for (const { id } of routes)
+          reject(id, 'another operation on the resource was written by hand');
+      }
+    }
+    return result;
+  }
+
+  /** Whether the resource was generated, or is. */
+  private isImplemented({ routes }: Resource): boolean {
+    return routes.some(({ id }) =>
+      this.operations.some(
+        (operation) => operation.id === id && operation.implementation !== undefined,
+      ),
+    );
+  }
+
+  private getEntityPath({ names }: Resource): string {
+    return `${this.folder}/${names.itemName}.entity.ts`;
+  }
+
+  private getServicePath({ names }: Resource): string {
+    return `${this.folder}/${names.name}.service.ts`;
+  }
+
+  private getTestPath({ names }: Resource): string {
+    return `/test/${this.name}.${names.name}.databases.test.ts`;
+  }
+
+  /** @throws {ContractError} if another module has a table, or none has one that is referenced */
+  private checkTables(): void {
+    const tables = new Set<string>();
+    this.tree.getDir('/src').visit((path) => {
+      if (!path.endsWith('.entity.ts')) return;
+      for (const [, table] of this.tree.readText(path).matchAll(/@Entity\('(\w+)'\)/g)) {
+        if (
+          !path.startsWith(`${this.folder}/`) &&
+          this.resources.some(({ names }) => names.table === table)
+        )
+          throw new ContractError([`${this.contract}#/: ${path.slice(1)} has the table ${table}.`]);
+        tables.add(table!);
+      }
+    });
+    for (const { names } of this.resources) tables.add(names.table);
+    for (const { className, properties } of this.resources) {
+      const missing = properties.find(
+        ({ references }) => references !== undefined && !tables.has(references),
+      );
+      if (missing !== undefined)
+        throw new ContractError([
+          `${this.storage.path.slice(1)}#/${className}/${missing.name}: there is no table ${missing.references}.`,
+        ]);
+    }
+  }
+
+  /**
+   * Returns the operations to write: those that the module lacks, and stubs that can be implemented.
    *
    * @throws {ContractError} if a route matches the same requests as another operation
    */
@@ -148,11 +308,21 @@ class ModuleWriter {
           ({ method, path }) =>
             route.version === '1' && method === route.method && isAmbiguous(path, route.path),
         );
-        if (operation === undefined) continue;
+        if (operation === undefined) {
+          const [, id] = /operationId: ["'](\w+)["']/.exec(route.text) ?? [];
+          const other = this.operations.find((candidate) => candidate.id === id);
+          if (other !== undefined && !file.startsWith(`${this.folder}/`))
+            problems.push(
+              `${joinPointer(other.pointer, 'operationId')}: ${file.slice(1)} has the operation ${id}.`,
+            );
+          continue;
+        }
         const isOwn = file.startsWith(`${this.folder}/`) && operation.path === route.path;
-        if (isOwn && new RegExp(`operationId: ["']${operation.id}["']`).test(route.text))
-          existing.add(operation.id);
-        else {
+        if (isOwn && new RegExp(`operationId: ["']${operation.id}["']`).test(route.text)) {
+          if (operation.implementation === undefined || !route.isStub) existing.add(operation.id);
+          else this.replaced.set(operation.id, { ...route, file });
+          if (route.isStub && operation.implementation === undefined) this.stubs.add(operation.id);
+        } else {
           problems.push(
             `${operation.pointer}: ${route.method} /v1/${route.path} exists in ${file.slice(1)}, and matches the same requests.`,
           );
@@ -160,7 +330,10 @@ class ModuleWriter {
       }
     });
     if (problems.length > 0) throw new ContractError(problems);
-    return this.operations.filter(({ id }) => !existing.has(id));
+    const added = this.operations.filter(({ id }) => !existing.has(id));
+    for (const { id, implementation } of added)
+      if (implementation === undefined) this.stubs.add(id);
+    return added;
   }
 
   private async writeController(
@@ -173,7 +346,19 @@ class ModuleWriter {
       this.aliasDecorators(CONTROLLER_IMPORTS, /(?<=[{,] )(\w+)(?=[, ])/g, '$1 as Nest$1') +
       this.importClasses(this.classes.generated.keys());
     const tags = [...new Set(operations.map(({ tag }) => tag))];
-    const existing = this.tree.exists(path) ? this.tree.readText(path) : undefined;
+    const replaced = operations.flatMap(({ id }) => this.replaced.get(id) ?? []);
+    const existing = this.tree.exists(path)
+      ? removeOperations(this.tree.readText(path), replaced)
+      : undefined;
+    const services = this.resources.filter(({ names }) =>
+      operations.some(({ implementation }) => implementation?.names.table === names.table),
+    );
+    const serviceImports = services
+      .map(({ names }) => `import { ${names.Items}Service } from './${names.name}.service.js';\n`)
+      .join('');
+    const parameters = services.map(
+      ({ names }) => `private readonly ${names.items}: ${names.Items}Service`,
+    );
     // A tag of the class would be added to that of a method.
     const classTag =
       existing === undefined ? (tags.length === 1 ? tags[0] : undefined) : getClassTag(existing);
@@ -188,13 +373,21 @@ class ModuleWriter {
     });
     if (existing !== undefined) {
       const end = existing.lastIndexOf('}');
-      await this.save(path, `${imports}${existing.slice(0, end)}\n${methods.join('\n\n')}\n}\n`);
+      const text = `${imports}${serviceImports}${existing.slice(0, end)}\n${methods.join('\n\n')}\n}\n`;
+      await this.save(
+        path,
+        parameters.reduce(
+          (rest, parameter) => addConstructorParameter(rest, name, parameter),
+          text,
+        ),
+      );
       return;
     }
     const tag = classTag === undefined ? '' : `@ApiTags(${render(classTag)})\n`;
     await this.save(
       path,
-      `${imports}\n${tag}@Controller(${render(segment)})\nexport class ${name} {\n${methods.join('\n\n')}\n}\n`,
+      `${imports}${serviceImports}\n${tag}@Controller(${render(segment)})\nexport class ${name} {\n` +
+        `${parameters.length === 0 ? '' : `constructor(${parameters.join(', ')}) {}\n\n`}${methods.join('\n\n')}\n}\n`,
     );
   }
 
@@ -223,33 +416,278 @@ class ModuleWriter {
       const modulePath = `./modules/${this.name}/${this.name}.module.js`;
       await this.save(FEATURES_PATH, addImport(features, className, modulePath));
     }
-    let text = this.tree.readText(path);
-    for (const segment of segments) {
+    const controllers = segments.map((segment) => {
       const controller = `${strings.classify(segment)}Controller`;
-      text = addElement(text, 'controllers', controller);
-      text = addImport(text, controller, `./${toFileName(segment)}.controller.js`);
-    }
-    if (text !== this.tree.readText(path)) await this.save(path, text);
+      return ['controllers', controller, `./${toFileName(segment)}.controller.js`] as const;
+    });
+    await this.register(controllers);
   }
 
-  /** Writes the test of the contract, or adds the operations to its list. */
+  /** Writes the test of the contract, or updates its list of stubs. */
   private async writeTest(operations: readonly GeneratedOperation[]): Promise<void> {
     const path = `/test/${this.name}.contract.test.ts`;
     const initial = this.tree.exists(path) ? this.tree.readText(path) : renderTest(this.contract);
-    const text = operations.reduce(
-      (rest, { sample }) => addElement(rest, 'STUBS', sample),
-      initial,
+    const stubs = operations.filter(({ implementation }) => implementation === undefined);
+    const hasList = initial.includes('const STUBS');
+    const implemented = operations.filter(({ id }) => this.replaced.has(id));
+    let text = hasList || stubs.length === 0 ? initial : addStubTest(initial);
+    for (const { sample } of stubs) text = addElement(text, 'STUBS', sample);
+    for (const { sample } of implemented) {
+      // Its method and path; the formatting of a body may differ.
+      const [start] = sample.replaceAll('"', "'").split(/(?<=^\['\w+', '[^']*')/);
+      text = removeElement(text, 'STUBS', (element) =>
+        element.replace(/^\[\s+/, '[').startsWith(start!),
+      );
+    }
+    if (text !== initial || !this.tree.exists(path)) await this.save(path, text);
+  }
+
+  /** Renders a template of \`generate -- resource\` for a resource of the contract. */
+  private render(file: string, resource: Resource, timestamp = 0): string {
+    const { names, fields, has, hasPages, key, className, bodyClass, patchClass } = resource;
+    const values = createTemplateValues(names, fields, has, { pages: hasPages, ifMatch: false });
+    const own = [
+      { name: bodyClass, isValue: values.merged.length > 0 },
+      { name: patchClass, isValue: false },
+    ].filter(({ name }, index, all) => all.findIndex((other) => other.name === name) === index);
+    const { content } = applyContentTemplate({
+      ...values,
+      timestamp,
+      migration: `Create${names.Items}${timestamp}`,
+      // The body may have properties that the service ignores, such as the id.
+      hasRow: true,
+      created: 'row',
+      notChanged: `notFound(${key.name})`,
+      patchedDateTimes: values.dateTimes.filter(({ name }) => resource.patched.includes(name)),
+      Body: bodyClass,
+      Patch: patchClass,
+      Filters: `Criteria<${className}Entity>`,
+      key,
+      showsId: resource.showsId,
+      dtoImports: [
+        ...own
+          .filter(({ name }) => name !== className)
+          .map(({ name, isValue }) => ({
+            file: toFileName(name),
+            imported: `${isValue ? '' : 'type '}${name}`,
+          })),
+        {
+          file: names.itemName,
+          imported: `${own.some(({ name, isValue }) => name === className && isValue) ? '' : 'type '}${className}, to${className}`,
+        },
+      ],
+    })({ path: file as never, content: Buffer.from(aliasImports(readTemplate(file), names)) })!;
+    return content.toString();
+  }
+
+  private async writeResource(resource: Resource): Promise<void> {
+    const { names } = resource;
+    const timestamp = nextTimestamp(this.tree);
+    const migration = `${timestamp}-create-${names.name}`;
+    await this.save(this.getEntityPath(resource), this.renderEntity(resource));
+    await this.save(
+      this.getServicePath(resource),
+      this.render('__name__.service.ts.template', resource),
+    );
+    await this.save(
+      `${this.folder}/migrations/${migration}.ts`,
+      this.render('__timestamp__-create-__name__.ts.template', resource, timestamp),
+    );
+    await this.addConversion(resource);
+    const path = this.getTestPath(resource);
+    if (!this.tree.exists(path)) await this.save(path, renderResourceTest(resource));
+    await this.register([
+      ['entities', `${names.Item}Entity`, `./${names.itemName}.entity.js`],
+      ['migrations', `Create${names.Items}${timestamp}`, `./migrations/${migration}.js`],
+      ['providers', `${names.Items}Service`, `./${names.name}.service.js`],
+    ]);
+  }
+
+  private renderEntity(resource: Resource): string {
+    const classes = resource.properties.map(({ className }) => className);
+    const imports = [...new Set(classes)]
+      .map((name) => `import type { ${name} } from './${toFileName(name)}.dto.js';\n`)
+      .join('');
+    return imports + this.render('__itemName__.entity.ts.template', resource);
+  }
+
+  /** Adds the function that converts a row to the file of the class. */
+  private async addConversion({ names, fields, showsId, className }: Resource): Promise<void> {
+    const { item, Item, itemName } = names;
+    const properties = fields
+      .filter(({ writeOnly }) => !writeOnly)
+      .map(({ name, toDto }) => `${name}: ${item}.${name}${toDto},`);
+    const note = fields.some(({ optional, writeOnly }) => optional && !writeOnly)
+      ? ': properties that were not given are omitted'
+      : '';
+    const path = this.getClassPath(className);
+    await this.saveMissing(
+      path,
+      `import type { ${Item}Entity } from './${itemName}.entity.js';
+
+/** Converts a row to the representation that clients see${note}. */
+export function to${Item}(${item}: ${Item}Entity): ${Item} {
+  return { ${showsId ? `id: ${item}.id, ` : ''}${properties.join(' ')} };
+}
+`,
+    );
+  }
+
+  /** Adds the properties, and the methods of the service, that a resource lacks. */
+  private async extendResource(resource: Resource): Promise<void> {
+    const { names, fields, properties } = resource;
+    const { Item, table } = names;
+    const entityPath = this.getEntityPath(resource);
+    const entity = this.tree.readText(entityPath);
+    const entityClass = `${Item}Entity`;
+    await this.extendService(resource);
+    const statements: { readonly up: string; readonly down: string }[] = [];
+    let text = entity;
+    for (const [index, field] of fields.entries()) {
+      const { schema } = properties[index]!;
+      const column = `${table}_${field.column}`;
+      const isNew = !hasMember(entity, entityClass, field.name);
+      const pointer = `${this.storage.path.slice(1)}#/${resource.className}/${field.name}`;
+      if (isNew) {
+        if (
+          !field.optional &&
+          (schema.default === undefined || schema.type === 'object' || schema.type === 'array')
+        )
+          throw new ContractError([
+            `${pointer}: existing rows have no value of a required property: add a default, or make it optional.`,
+          ]);
+        statements.push({
+          up: renderAddColumn(table, field, schema),
+          down: `ALTER TABLE "${table}" DROP COLUMN "${field.column}"`,
+        });
+        await this.extendConversions(resource, field);
+      } else if (field.references !== undefined && !entity.includes(`fk_${column}`))
+        throw new ContractError([
+          `${pointer}: the column exists without a foreign key: write a migration by hand.`,
+        ]);
+      const isIndexed = field.filter || field.references !== undefined;
+      for (const [name, isNeeded, unique, names_] of [
+        [`uq_${column}`, field.unique, true, [field.name]],
+        [
+          `ix_${column}`,
+          isIndexed && !field.unique,
+          false,
+          field.filter ? [field.name, 'id'] : [field.name],
+        ],
+      ] as const) {
+        if (!isNeeded || entity.includes(`'${name}'`)) continue;
+        const columns = names_.map((part) => (part === 'id' ? '"id"' : `"${field.column}"`));
+        statements.push({
+          up: `CREATE ${unique ? 'UNIQUE ' : ''}INDEX "${name}" ON "${table}" (${columns.join(', ')})`,
+          down: `DROP INDEX "${name}"`,
+        });
+        text = decorateClass(
+          text,
+          entityClass,
+          `@Index('${name}', [${names_.map((part) => `'${part}'`).join(', ')}]${unique ? ', { unique: true }' : ''})`,
+        );
+      }
+    }
+    if (statements.length === 0) return;
+    await this.save(entityPath, addMissing(text, this.renderEntity(resource)));
+    await this.writeChange(resource, statements);
+  }
+
+  private async extendService(resource: Resource): Promise<void> {
+    const path = this.getServicePath(resource);
+    if (!this.tree.exists(path)) return;
+    const text = this.tree.readText(path);
+    const other = this.render('__name__.service.ts.template', resource);
+    const extended = addMissing(text, other);
+    if (extended !== text) await this.save(path, extended);
+  }
+
+  /** Adds a property to the functions that convert rows. */
+  private async extendConversions(resource: Resource, field: Field): Promise<void> {
+    const { names } = resource;
+    const { item, Item } = names;
+    const { name, toDto, optional, isDateTime } = field;
+    const dtoPath = this.getClassPath(resource.className);
+    const servicePath = this.getServicePath(resource);
+    const value = isDateTime
+      ? `${optional ? `typeof ${item}.${name} !== 'string' ? null : ` : ''}new Date(${item}.${name})`
+      : `${item}.${name}${optional ? ' ?? null' : ''}`;
+    for (const [path, isNeeded, functionName, text] of [
+      [dtoPath, !field.writeOnly, `to${Item}`, `${item}.${name}${toDto}`],
+      [servicePath, !field.readOnly, 'toRowValues', value],
+    ] as const) {
+      if (!isNeeded || !this.tree.exists(path)) continue;
+      await this.save(
+        path,
+        addReturnedProperty(this.tree.readText(path), functionName, name, text),
+      );
+    }
+  }
+
+  /** Writes a migration, and registers it. */
+  private async writeChange(
+    { names }: Resource,
+    statements: readonly { readonly up: string; readonly down: string }[],
+  ): Promise<void> {
+    const timestamp = nextTimestamp(this.tree);
+    const name = `Change${names.Items}${timestamp}`;
+    const file = `${timestamp}-change-${names.name}`;
+    await this.save(
+      `${this.folder}/migrations/${file}.ts`,
+      `import type { MigrationInterface, QueryRunner } from 'typeorm';
+
+export class ${name} implements MigrationInterface {
+  async up(queryRunner: QueryRunner): Promise<void> {
+    ${toCalls(statements.map(({ up }) => up))}
+  }
+
+  async down(queryRunner: QueryRunner): Promise<void> {
+    ${toCalls(statements.map(({ down }) => down).toReversed())}
+  }
+}
+`,
+    );
+    await this.register([['migrations', name, `./migrations/${file}.js`]]);
+  }
+
+  /** Adds elements to the \`@Feature\` of the module. */
+  private async register(
+    elements: readonly (readonly [property: string, element: string, path: string])[],
+  ): Promise<void> {
+    const path = `${this.folder}/${this.name}.module.ts`;
+    const text = elements.reduce(
+      (rest, [property, element, from_]) =>
+        addImport(addElement(rest, property, element), element, from_),
+      this.tree.readText(path),
     );
     await this.save(path, text);
   }
 
+  /** Writes a file, or adds what an existing one lacks. */
+  private async saveMissing(path: string, text: string): Promise<void> {
+    if (!this.tree.exists(path)) return this.save(path, text);
+    const existing = this.tree.readText(path);
+    const extended = addMissing(existing, text);
+    if (extended !== existing) await this.save(path, extended);
+  }
+
   private async save(path: string, text: string): Promise<void> {
-    const isClassOrController = /\.(dto|controller)\.ts$/.test(path);
-    const organized = isClassOrController ? organizeImports(text) : text;
+    const hasSurplusImports =
+      /\.(dto|controller|entity|service|databases\.test)\.ts$|-create-/.test(path);
+    const organized = hasSurplusImports ? organizeImports(text) : text;
     const formatted = await formatSource(this.tree, organized);
     if (this.tree.exists(path)) this.tree.overwrite(path, formatted);
     else this.tree.create(path, formatted);
   }
+}
+
+/** Renders the statements of a migration. */
+const toCalls = (lines: readonly string[]): string =>
+  lines.map((sql) => `await queryRunner.query(${render(sql)});`).join('\n');
+
+/** An operation of a controller of the module. */
+interface OwnOperation extends ParsedOperation {
+  readonly file: string;
 }
 
 /** The operations below one segment of a path share a controller. */
@@ -271,9 +709,6 @@ import { matchers } from './support/matchers.js';
 
 expect.extend(matchers);
 
-/** A valid request for each operation that is not implemented yet. Remove those that you implement. */
-const STUBS: readonly (readonly [method: string, path: string, body?: object])[] = [];
-
 let app: TestApp;
 beforeAll(async () => {
   app = await startApp();
@@ -286,7 +721,13 @@ describe(${render(contract)}, () => {
     const document = response.json<OpenAPIObject>() as unknown as OpenApiDocument;
     expect(compareWithContract(await readContract(${render(contract)}), document)).toEqual([]);
   });
+});
+`;
 
+/** Adds the test of the stubs to that of the contract. */
+function addStubTest(text: string): string {
+  const end = text.lastIndexOf('});');
+  return `${text.slice(0, end)}
   it('declares operations that return 501 until they are implemented', async () => {
     for (const [method, path, body] of STUBS) {
       const headers = {
@@ -302,5 +743,10 @@ describe(${render(contract)}, () => {
       expect(response).toBeError('NOT_IMPLEMENTED', 'Not implemented.');
     }
   });
-});
+${text.slice(end)}`.replace('let app: TestApp;', `${STUBS}\nlet app: TestApp;`);
+}
+
+const STUBS = `
+/** A valid request for each operation that is not implemented yet. Remove those that you implement. */
+const STUBS: readonly (readonly [method: string, path: string, body?: object])[] = [];
 `;

@@ -16,6 +16,7 @@ import {
   resolve,
   type Response,
 } from './openapi.js';
+import type { Implementation } from './resources.js';
 
 /** An operation as a method of a controller. */
 export interface GeneratedOperation {
@@ -26,6 +27,8 @@ export interface GeneratedOperation {
   readonly path: string;
   readonly tag: string;
   readonly pointer: string;
+  /** How it is implemented; without it, it is a stub. */
+  readonly implementation: Implementation | undefined;
   /** The method without its tag, with the path relative to the first segment. */
   readonly text: string;
   /** A valid request, as an element of an array of the tests: method, path and body. */
@@ -55,10 +58,11 @@ export function writeOperations(
   document: OpenApiDocument,
   classes: Classes,
   defaultTag: string,
+  implementations: ReadonlyMap<string, Implementation>,
 ): GeneratedOperation[] {
   return Object.entries(document.paths ?? {}).flatMap(([path, item]) =>
     METHODS.filter((method) => item[method] !== undefined).map((method) =>
-      new OperationWriter(document, classes, path, method, defaultTag).write(),
+      new OperationWriter(document, classes, path, method, defaultTag, implementations).write(),
     ),
   );
 }
@@ -67,6 +71,8 @@ class OperationWriter {
   private readonly operation: Operation;
   private readonly id: string;
   private readonly pointer: string;
+  private readonly implementation: Implementation | undefined;
+  private readonly prefix: string;
   private readonly decorators: string[] = [];
   private readonly parameters: string[] = [];
   private requestSample = '';
@@ -79,10 +85,14 @@ class OperationWriter {
     private readonly path: string,
     private readonly method: Method,
     private readonly defaultTag: string,
+    implementations: ReadonlyMap<string, Implementation>,
   ) {
     this.operation = document.paths![path]![method]!;
     this.id = this.operation.operationId!;
     this.pointer = joinPointer('#', 'paths', path, method);
+    this.implementation = implementations.get(this.id);
+    // A stub uses no parameter.
+    this.prefix = this.implementation === undefined ? '_' : '';
   }
 
   write(): GeneratedOperation {
@@ -104,6 +114,7 @@ class OperationWriter {
     const samplePath = this.writeParameters();
     this.writeBody();
     this.writeResponses();
+    const [prefix, body] = this.writeMethodBody();
     const method = this.method.toUpperCase();
     return {
       id: this.id,
@@ -111,11 +122,12 @@ class OperationWriter {
       path,
       tag: tags?.[0] ?? this.defaultTag,
       pointer: this.pointer,
+      implementation: this.implementation,
       sample: `['${method}', ${render(`/v1${samplePath}`)}${this.requestSample}]`,
       text: [
         ...this.decorators.map((decorator) => `@${decorator}`),
-        `${this.id}(${this.parameters.join(', ')}): Promise<${this.result}> {`,
-        `throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');`,
+        `${prefix}${this.id}(${this.parameters.join(', ')}): Promise<${this.result}> {`,
+        ...body,
         '}',
       ].join('\n'),
     };
@@ -136,17 +148,21 @@ class OperationWriter {
         example: value.example === undefined ? undefined : render(value.example),
       });
       this.parameters.push(
-        `@IdParam('${value.name}'${docs === '{  }' ? '' : `, ${docs}`}) _${value.name}: number`,
+        `@IdParam('${value.name}'${docs === '{  }' ? '' : `, ${docs}`}) ${this.prefix}${value.name}: number`,
       );
     }
     if (others.length > 0) {
       this.classes.writeParameters(`${name}Params`, `The path parameters of ${this.id}.`, others);
-      this.parameters.push(`@Param() _params: ${name}Params`);
+      this.parameters.push(
+        `@Param() ${this.implementation === undefined ? '_params' : `{ ${others.map(({ value }) => value.name).join(', ')} }`}: ${name}Params`,
+      );
     }
     const query = inPlace('query');
     if (query.length > 0) {
       this.classes.writeParameters(`${name}Query`, `The query parameters of ${this.id}.`, query);
-      this.parameters.push(`@Query() _query: ${name}Query`);
+      this.parameters.push(
+        `@Query() ${this.implementation === undefined ? '_query' : this.getQueryVariable()}: ${name}Query`,
+      );
     }
     for (const { value, pointer } of inPlace('header')) this.writeHeader(value, pointer);
     const path = inPlace('path').reduce(
@@ -205,13 +221,86 @@ class OperationWriter {
       this.decorators.push(`ApiConsumes(${types.map((name_) => `'${name_}'`).join(', ')})`);
     if (value.description !== undefined)
       this.decorators.push(`ApiBody({ type: ${name}, description: ${render(value.description)} })`);
-    this.parameters.push(`@Body() _body: ${name}`);
+    this.parameters.push(`@Body() ${this.prefix}${this.getBodyVariable()}: ${name}`);
     this.requestSample = `, ${render(this.classes.getSample(schema, schemaPointer))}`;
     if (!('400' in this.operation.responses)) {
       this.decorators.push(
         `ApiBadRequestResponse({ type: ${ERROR_CLASS}, description: 'Required fields are missing or values are invalid.' })`,
       );
     }
+  }
+
+  private getQueryVariable(): string {
+    const { query } = this.implementation!;
+    const pages = query.filter((name) => name === 'limit' || name === 'after');
+    if (pages.length === 0) return 'filters';
+    return pages.length === query.length ? 'page' : '{ limit, after, ...filters }';
+  }
+
+  private getBodyVariable(): string {
+    if (this.implementation === undefined) return 'body';
+    return this.implementation.kind === 'update' ? 'patch' : this.implementation.names.item;
+  }
+
+  /** @returns what precedes the name of the method, and its statements */
+  private writeMethodBody(): [prefix: string, statements: string[]] {
+    const { implementation, parameters, result } = this;
+    if (implementation === undefined)
+      return ['', [`throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');`]];
+    const { kind, names, key, setsLocation } = implementation;
+    const service = `this.${names.items}`;
+    if (kind === 'list') {
+      this.result = 'void';
+      parameters.push('@Req() request: Request', '@Res() response: Response');
+      return [
+        'async ',
+        [
+          `const list = await ${service}.list(${this.getListArguments(implementation)});`,
+          'await list.send(request, response);',
+        ],
+      ];
+    }
+    const body = this.getBodyVariable();
+    if (kind === 'create') {
+      parameters.push('@IdempotencyKey() key: IdempotencyKey');
+      const call = `${service}.create(${body}, key)`;
+      if (!setsLocation) return ['', [`return ${call};`]];
+      parameters.push('@Res({ passthrough: true }) response: Response');
+      return [
+        'async ',
+        [
+          `const created = await ${call};`,
+          '// Relative (RFC 9110, section 10.2.2), so that it is valid behind a proxy that adds a path prefix.',
+          `response.location(\`${this.path.split('/').at(-1)}/\${created.id}\`);`,
+          'return created;',
+        ],
+      ];
+    }
+    const variable = this.path.endsWith('}')
+      ? /\{(\w+)\}$/.exec(this.path)![1]!
+      : `${body}.${key.name}`;
+    const check = implementation.isIdInBody
+      ? [
+          `if (${variable} === undefined) throw new ApiError('VALIDATION_FAILED', '${key.name} is missing.');`,
+        ]
+      : [];
+    const call = `${service}.${kind}(${[variable, ...(kind === 'replace' || kind === 'update' ? [body] : [])].join(', ')})`;
+    const isVoid = result === 'void' && kind !== 'delete';
+    const prefix = isVoid || check.length > 0 ? 'async ' : '';
+    return [prefix, [...check, `${isVoid ? 'await' : 'return'} ${call};`]];
+  }
+
+  private getListArguments({ hasPages, hasFilters, query }: Implementation): string {
+    if (!hasPages) return '';
+    const variable = this.getQueryVariable();
+    const hasOwnPages = query.includes('limit');
+    const hasOwnFilters = query.some((name) => name !== 'limit' && name !== 'after');
+    const page = !hasOwnPages
+      ? '{ limit: ALL_ROWS }'
+      : hasOwnFilters
+        ? '{ limit, after }'
+        : variable;
+    return [page, ...(hasFilters ? [hasOwnFilters ? 'filters' : '{}'] : [])].join(', ');
   }
 
   private writeResponses(): void {
@@ -235,6 +324,13 @@ class OperationWriter {
       });
       this.decorators.push(`${decorator ?? 'ApiResponse'}(${options})`);
     }
+    const { kind, addedErrors = [], query = [], uniques = [], names } = this.implementation ?? {};
+    for (const status of addedErrors)
+      this.decorators.push(
+        `${RESPONSE_DECORATORS[status]!}({ type: ${ERROR_CLASS}, description: ${render(describeError(status, names!.noun, kind === 'delete' ? [] : uniques))} })`,
+      );
+    if (kind === 'list')
+      this.decorators.push(`ApiListHeaders(${query.includes('limit') ? '{ pages: true }' : ''})`);
   }
 
   /** Returns the options of a response that declare its body. */
@@ -296,6 +392,13 @@ class OperationWriter {
     });
     return `{ ${entries.join(', ')} }`;
   }
+}
+
+function describeError(status: string, noun: string, uniques: readonly string[]): string {
+  if (status === '404') return `The ${noun} does not exist.`;
+  return uniques.length === 0
+    ? 'Another resource refers to it.'
+    : `Another ${noun} has the same ${uniques.join(' or ')}.`;
 }
 
 const renderObject = (properties: Readonly<Record<string, string | undefined>>): string =>

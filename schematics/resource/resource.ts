@@ -396,10 +396,14 @@ function alreadyExists(path: string): SchematicsException {
   return new SchematicsException(`${path.replace(/^\//, '')} already exists.`);
 }
 
+/** Returns the content of a template. */
+export const readTemplate = (file: string): string =>
+  readFileSync(join(import.meta.dirname, TEMPLATES, file), 'utf8');
+
 /** Returns the content of each template. */
 export function readTemplates(): string[] {
   const folder = join(import.meta.dirname, TEMPLATES);
-  return readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'));
+  return readdirSync(folder).map(readTemplate);
 }
 
 /**

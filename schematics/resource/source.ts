@@ -136,10 +136,15 @@ export function addElement(text: string, name: string, element: string): string 
   return text.slice(0, position) + addition + text.slice(position);
 }
 
-/** Removes an element from an array; see {@link addElement}. */
-export function removeElement(text: string, name: string, element: string): string {
+/** Removes an element, or the first one that meets a condition, from an array; see {@link addElement}. */
+export function removeElement(
+  text: string,
+  name: string,
+  element: string | ((element: string) => boolean),
+): string {
   const elements = findArray(text, name)?.elements ?? ts.factory.createNodeArray();
-  const index = elements.findIndex((existing) => existing.getText() === element);
+  const isElement = typeof element === 'string' ? (other: string) => other === element : element;
+  const index = elements.findIndex((existing) => isElement(existing.getText()));
   const [node, previous, next] = [elements[index], elements[index - 1], elements[index + 1]];
   if (node === undefined) return text;
   // With one of the commas, and without the comments before it.
@@ -147,6 +152,132 @@ export function removeElement(text: string, name: string, element: string): stri
   const end = next?.getStart() ?? (previous === undefined ? elements.end : node.end);
   return text.slice(0, start) + text.slice(end);
 }
+
+/**
+ * Adds what a class of another source has and the text lacks: members, other statements and imports. What
+ * exists stays the same.
+ */
+export function addMissing(text: string, other: string): string {
+  const [source, template] = [parse(text), parse(other)];
+  const names = new Set(source.statements.flatMap(getDeclaredNames));
+  let result = text;
+  for (const statement of template.statements) {
+    if (ts.isImportDeclaration(statement)) continue;
+    const existing = source.statements.find(
+      (candidate) =>
+        ts.isClassDeclaration(candidate) &&
+        ts.isClassDeclaration(statement) &&
+        candidate.name?.text === statement.name?.text,
+    );
+    if (existing !== undefined) {
+      const members = getMissingMembers(
+        existing as ts.ClassDeclaration,
+        statement as ts.ClassDeclaration,
+      );
+      result = insertMembers(result, (existing as ts.ClassDeclaration).name!.text, members);
+    } else if (getDeclaredNames(statement).some((name) => !names.has(name))) {
+      // A constant is declared before the class that uses it.
+      result = ts.isFunctionDeclaration(statement)
+        ? `${result}\n${statement.getFullText().trim()}\n`
+        : insertBeforeClass(result, statement.getText());
+    }
+  }
+  return result === text ? text : renderImports(template) + result;
+}
+
+/** Adds members to the end of a class. */
+export function insertMembers(text: string, className: string, members: readonly string[]): string {
+  if (members.length === 0) return text;
+  const position = findClass(text, className)!.end - 1;
+  return `${text.slice(0, position)}\n${members.join('\n\n')}\n${text.slice(position)}`;
+}
+
+/** Adds a decorator to a class. */
+export function decorateClass(text: string, className: string, decorator: string): string {
+  const declaration = findClass(text, className)!;
+  const start = getDecorators(declaration).at(-1)?.end ?? declaration.getStart();
+  return `${text.slice(0, start)}\n${decorator}${text.slice(start)}`;
+}
+
+/** Adds a parameter to the constructor of a class, which is added if it is missing. */
+export function addConstructorParameter(
+  text: string,
+  className: string,
+  parameter: string,
+): string {
+  const declaration = findClass(text, className)!;
+  if (declaration.getText().includes(parameter)) return text;
+  const constructor = declaration.members.find((member) => ts.isConstructorDeclaration(member));
+  if (constructor === undefined) {
+    const start = declaration.members[0]?.getFullStart() ?? declaration.end - 1;
+    return `${text.slice(0, start)}\nconstructor(${parameter}) {}\n${text.slice(start)}`;
+  }
+  const [first] = constructor.parameters;
+  const start = first?.getStart() ?? text.indexOf('(', constructor.getStart()) + 1;
+  return `${text.slice(0, start)}${parameter}${first === undefined ? '' : ', '}${text.slice(start)}`;
+}
+
+/** Adds a property to the object that a function returns, unless it has one of that name. */
+export function addReturnedProperty(
+  text: string,
+  functionName: string,
+  name: string,
+  value: string,
+): string {
+  const declaration = parse(text).statements.find(
+    (statement) => ts.isFunctionDeclaration(statement) && statement.name?.text === functionName,
+  ) as ts.FunctionDeclaration | undefined;
+  const object = declaration?.body?.statements
+    .filter((statement) => ts.isReturnStatement(statement))
+    .map(({ expression }) => expression)
+    .find((expression) => expression !== undefined && ts.isObjectLiteralExpression(expression));
+  if (object === undefined || !ts.isObjectLiteralExpression(object)) return text;
+  if (object.properties.some((property) => property.name?.getText() === name)) return text;
+  const position = object.end - 1;
+  const separator = object.properties.length > 0 && !object.properties.hasTrailingComma ? ', ' : '';
+  return `${text.slice(0, position)}${separator}${name}: ${value},${text.slice(position)}`;
+}
+
+/** Whether a class has a member. */
+export function hasMember(text: string, className: string, name: string): boolean {
+  return (
+    findClass(text, className)?.members.some((member) => member.name?.getText() === name) ?? false
+  );
+}
+
+function findClass(text: string, name: string): ts.ClassDeclaration | undefined {
+  return parse(text).statements.find(
+    (statement): statement is ts.ClassDeclaration =>
+      ts.isClassDeclaration(statement) && statement.name?.text === name,
+  );
+}
+
+function getDeclaredNames(statement: ts.Statement): string[] {
+  if (ts.isVariableStatement(statement))
+    return statement.declarationList.declarations.map(({ name }) => name.getText());
+  const { name } = statement as Partial<ts.DeclarationStatement>;
+  return name === undefined ? [] : [name.getText()];
+}
+
+function getMissingMembers(existing: ts.ClassDeclaration, other: ts.ClassDeclaration): string[] {
+  const names = new Set(existing.members.map(({ name }) => name?.getText()));
+  return other.members
+    .filter(({ name }) => name !== undefined && !names.has(name.getText()))
+    .map((member) => member.getFullText().trim());
+}
+
+function insertBeforeClass(text: string, statement: string): string {
+  const source = parse(text);
+  const declaration = source.statements.find((candidate) => ts.isClassDeclaration(candidate));
+  const position = declaration?.getFullStart() ?? text.length;
+  return `${text.slice(0, position)}\n\n${statement}\n${text.slice(position)}`;
+}
+
+const renderImports = ({ statements }: ts.SourceFile): string =>
+  statements
+    .filter((statement) => ts.isImportDeclaration(statement))
+    .map((statement) => `${statement.getText()}\n`)
+    .join('');
 
 /** Finds the array that is the value of a constant or of a property. */
 function findArray(text: string, name: string): ts.ArrayLiteralExpression | undefined {

@@ -14,6 +14,9 @@ import type { TableRevisionTracker } from './table-revision-tracker.js';
 /** The number of first pages, one per combination of filters and limit, that are cached. */
 const MAX_CACHED_PAGES = 50;
 
+/** The `limit` of a list that is not divided into pages. */
+export const ALL_ROWS = Number.MAX_SAFE_INTEGER;
+
 /** Which page of a list to read. */
 export interface PageRequest {
   /** The maximum number of rows. */

@@ -13,6 +13,7 @@ import {
 import { ApiError } from '../errors/api-error.js';
 import { MERGE_PATCH_CONTENT_TYPE } from '../http/body/merge-patch.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
+import { ApiResponseHeaders, type ResponseHeader } from '../http/responses/response-headers.js';
 
 /** What the OpenAPI document says about an operation. */
 export interface OperationDocs {
@@ -60,6 +61,32 @@ export function ApiListOperation(
           description: 'Identifies this version of the list.',
         },
       },
+    }),
+    ApiNotModifiedResponse({ description: 'Not modified: the list still matches If-None-Match.' }),
+  );
+}
+
+const toTextHeader = (description: string, maxLength: number): ResponseHeader => ({
+  description,
+  schema: { type: 'string', maxLength },
+});
+
+/**
+ * Documents the headers and the 304 of an operation that sends a `CachedJsonResponse`, and declares the rest
+ * itself.
+ *
+ * @param options.pages whether the list has pages
+ */
+export function ApiListHeaders({ pages = false } = {}): MethodDecorator {
+  return applyDecorators(
+    ApiResponseHeaders({
+      ETag: toTextHeader('Identifies this version of the list.', 100),
+      ...(pages && {
+        Link: toTextHeader(
+          'The URL of the next page, relative to the URL of this request (RFC 8288). Missing on the last page.',
+          20_000,
+        ),
+      }),
     }),
     ApiNotModifiedResponse({ description: 'Not modified: the list still matches If-None-Match.' }),
   );
