@@ -2,7 +2,7 @@
  * `npm run generate -- <command>`: runs the generator, then updates `openapi.json`. JavaScript, so that it
  * can compile the generator itself: `npm run build:tools` checks the types of the whole project, too.
  */
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import module from 'node:module';
 import { dirname, join } from 'node:path';
@@ -141,7 +141,12 @@ async function runSchematic(schematic, name, { dryRun = false, ...options }) {
 }
 
 function updateDocument() {
-  execFileSync('npm', ['run', '--silent', 'openapi'], { stdio: 'inherit' });
+  // It prints the errors of the compiler.
+  const { status } = spawnSync('npm', ['run', '--silent', 'openapi'], { stdio: 'inherit' });
+  if (status !== 0) {
+    process.exitCode = 1;
+    return;
+  }
   process.stdout.write('UPDATE openapi.json\nUPDATE examples/petstore.d.ts\n');
 }
 

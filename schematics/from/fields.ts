@@ -167,15 +167,26 @@ function getConversion(isDateTime: boolean, isNullable: boolean, isAlwaysShown: 
     : `${conversion}${isDateTime ? '' : ' ?? undefined'}`;
 }
 
-/** The statement of a migration that adds the column of a field to a table: SQL of both databases. */
+/**
+ * Returns the statement of a migration that adds the column of a field to a table, in SQL of both databases.
+ * The default, a string or a number, is the value of existing rows.
+ */
 export function renderAddColumn(table: string, field: Field, schema: NormalizedSchema): string {
   const { type, length } = getColumnType(schema);
-  const constant = schema.default;
-  const literal =
-    typeof constant === 'string' ? `'${constant.replaceAll("'", "''")}'` : JSON.stringify(constant);
-  const isJson = type === 'json';
-  const rest = field.optional
-    ? ''
-    : ` NOT NULL DEFAULT ${isJson ? `'${JSON.stringify(constant).replaceAll("'", "''")}'` : literal}`;
-  return `ALTER TABLE "${table}" ADD COLUMN "${field.column}" ${type}${length === undefined ? '' : `(${length})`}${rest}`;
+  const literal = render(schema.default)?.replaceAll("'", "''").replaceAll(/^"|"$/g, "'");
+  const constraint = field.optional ? '' : ` NOT NULL DEFAULT ${literal}`;
+  return `ALTER TABLE "${table}" ADD COLUMN "${field.column}" ${type}${length === undefined ? '' : `(${length})`}${constraint}`;
+}
+
+/** Adds the default of a column that was added to a table. */
+export function withDefault(field: Field): Field {
+  if (field.optional || field.default === undefined) return field;
+  const { columnArguments } = field;
+  const option = `default: ${field.default}`;
+  return {
+    ...field,
+    columnArguments: columnArguments.endsWith(' }')
+      ? `${columnArguments.slice(0, -2)}, ${option} }`
+      : `${columnArguments}, { ${option} }`,
+  };
 }

@@ -34,8 +34,8 @@ import { ContractError, readContract } from './contract.js';
 import type { Field } from '../resource/fields.js';
 import { joinPointer, type OpenApiDocument } from './openapi.js';
 import { type GeneratedOperation, writeOperations } from './operations.js';
-import { renderAddColumn } from './fields.js';
-import { renderResourceTest } from './resource-test.js';
+import { renderAddColumn, withDefault } from './fields.js';
+import { renderResourceTest, renderRouteTests } from './resource-test.js';
 import {
   type Implementation,
   type RecognizedResources,
@@ -140,9 +140,12 @@ class ModuleWriter {
     this.checkClasses();
     const added = this.findNewOperations();
     this.checkTables();
+    this.checkDecisions();
+    const addedIds = new Set(added.map(({ id }) => id));
     const resources = this.resources.map((resource) => ({
       resource,
       isNew: !this.tree.exists(this.getEntityPath(resource)),
+      change: this.findChange(resource, addedIds),
     }));
     for (const { name, text, uses } of this.classes.generated.values()) {
       const path = this.getClassPath(name);
@@ -159,9 +162,9 @@ class ModuleWriter {
       await this.writeModule(segments);
       await this.writeTest(added);
     }
-    for (const { resource, isNew } of resources) {
+    for (const { resource, isNew, change } of resources) {
       if (isNew) await this.writeResource(resource);
-      else await this.extendResource(resource);
+      else await this.extendResource(resource, change);
     }
     this.storage.save();
   }
@@ -289,6 +292,58 @@ class ModuleWriter {
           `${this.storage.path.slice(1)}#/${className}/${missing.name}: there is no table ${missing.references}.`,
         ]);
     }
+  }
+
+  /** @throws {ContractError} if a generated resource has a new property whose storage is uncertain */
+  private checkDecisions(): void {
+    for (const [className, properties] of this.recognized.undecided) {
+      if (!this.tree.exists(`${this.folder}/${toFileName(className)}.entity.ts`)) continue;
+      throw new ContractError(
+        properties.map(
+          (name) =>
+            `${this.storage.path.slice(1)}#/${className}/${name}: decide how it is stored: column, references <table>, or now.`,
+        ),
+      );
+    }
+  }
+
+  /**
+   * Returns what the contract has, and the DTOs and controllers of the module lack. What only an entity or a
+   * service lacks, a person has removed.
+   *
+   * @throws {ContractError} if a list without filters gets one
+   */
+  private findChange(resource: Resource, addedIds: ReadonlySet<string>): Change {
+    const { className, bodyClass, names, properties, routes } = resource;
+    const read = (name: string): string => {
+      const path = this.getClassPath(name);
+      return this.tree.exists(path) ? this.tree.readText(path) : '';
+    };
+    const texts = [className, bodyClass].map((name) => ({ name, text: read(name) }));
+    for (const { text } of texts) {
+      const [, base] = /^export class \w+ extends (\w+) /m.exec(text) ?? [];
+      if (base !== undefined && texts.every(({ name }) => name !== base))
+        texts.push({ name: base, text: read(base) });
+    }
+    const newProperties = properties
+      .map(({ name }) => name)
+      .filter((property) => !texts.some(({ name, text }) => hasMember(text, name, property)));
+    const newFilters = routes.flatMap(({ id, query }) => {
+      const dto = `${strings.classify(id)}Query`;
+      const filters = query.filter((name) => addedIds.has(id) || !hasMember(read(dto), dto, name));
+      const path = this.getServicePath(resource);
+      const service = this.tree.exists(path) ? this.tree.readText(path) : 'filters';
+      if (filters.length > 0 && !addedIds.has(id) && !service.includes('filters'))
+        throw new ContractError([
+          `${this.contract}#/: ${names.Items}Service.list has no filters: add ${filters.join(', ')} of ${id} by hand.`,
+        ]);
+      return filters;
+    });
+    return {
+      properties: new Set(newProperties),
+      filters: new Set(newFilters),
+      addedIds,
+    };
   }
 
   /**
@@ -534,46 +589,44 @@ export function to${Item}(${item}: ${Item}Entity): ${Item} {
   }
 
   /** Adds the properties, and the methods of the service, that a resource lacks. */
-  private async extendResource(resource: Resource): Promise<void> {
-    const { names, fields, properties } = resource;
+  private async extendResource(resource: Resource, change: Change): Promise<void> {
+    const { names, fields, properties, routes } = resource;
     const { Item, table } = names;
     const entityPath = this.getEntityPath(resource);
     const entity = this.tree.readText(entityPath);
     const entityClass = `${Item}Entity`;
-    await this.extendService(resource);
+    if (routes.some(({ id }) => change.addedIds.has(id))) await this.extendService(resource);
     const statements: { readonly up: string; readonly down: string }[] = [];
+    const newFields: Field[] = [];
     let text = entity;
     for (const [index, field] of fields.entries()) {
       const { schema } = properties[index]!;
       const column = `${table}_${field.column}`;
-      const isNew = !hasMember(entity, entityClass, field.name);
+      const isNew =
+        change.properties.has(field.name) && !hasMember(entity, entityClass, field.name);
+      if (!isNew && !hasMember(entity, entityClass, field.name)) continue;
       const pointer = `${this.storage.path.slice(1)}#/${resource.className}/${field.name}`;
       if (isNew) {
-        if (
-          !field.optional &&
-          (schema.default === undefined || schema.type === 'object' || schema.type === 'array')
-        )
+        if (!field.optional && !['string', 'number'].includes(typeof schema.default))
           throw new ContractError([
-            `${pointer}: existing rows have no value of a required property: add a default, or make it optional.`,
+            `${pointer}: existing rows have no value: make it optional, or a string or number with a default.`,
           ]);
         statements.push({
           up: renderAddColumn(table, field, schema),
           down: `ALTER TABLE "${table}" DROP COLUMN "${field.column}"`,
         });
         await this.extendConversions(resource, field);
-      } else if (field.references !== undefined && !entity.includes(`fk_${column}`))
+        newFields.push(withDefault(field));
+      }
+      // SQLite cannot drop the column of a foreign key, so the migration could not be reverted.
+      if (field.references !== undefined && !entity.includes(`fk_${column}`))
         throw new ContractError([
-          `${pointer}: the column exists without a foreign key: write a migration by hand.`,
+          `${pointer}: the table exists without this foreign key: write a migration by hand.`,
         ]);
-      const isIndexed = field.filter || field.references !== undefined;
+      const isIndexed = field.filter && (isNew || change.filters.has(field.name));
       for (const [name, isNeeded, unique, names_] of [
         [`uq_${column}`, field.unique, true, [field.name]],
-        [
-          `ix_${column}`,
-          isIndexed && !field.unique,
-          false,
-          field.filter ? [field.name, 'id'] : [field.name],
-        ],
+        [`ix_${column}`, isIndexed && !field.unique, false, [field.name, 'id']],
       ] as const) {
         if (!isNeeded || entity.includes(`'${name}'`)) continue;
         const columns = names_.map((part) => (part === 'id' ? '"id"' : `"${field.column}"`));
@@ -588,8 +641,12 @@ export function to${Item}(${item}: ${Item}Entity): ${Item} {
         );
       }
     }
+    await this.extendTest(resource, newFields, change.addedIds);
     if (statements.length === 0) return;
-    await this.save(entityPath, addMissing(text, this.renderEntity(resource)));
+    await this.save(
+      entityPath,
+      addMissing(text, this.renderEntity({ ...resource, fields: newFields })),
+    );
     await this.writeChange(resource, statements);
   }
 
@@ -622,6 +679,31 @@ export function to${Item}(${item}: ${Item}Entity): ${Item} {
         addReturnedProperty(this.tree.readText(path), functionName, name, text),
       );
     }
+  }
+
+  /** Adds the new properties and operations to the test of a resource. */
+  private async extendTest(
+    resource: Resource,
+    fields: readonly Field[],
+    addedIds: ReadonlySet<string>,
+  ): Promise<void> {
+    const path = this.getTestPath(resource);
+    if (!this.tree.exists(path)) return;
+    const existing = this.tree.readText(path);
+    const sent = fields.filter(({ readOnly }) => !readOnly);
+    const text = sent.reduce(
+      (rest, { name, sample, otherSample }) =>
+        addReturnedProperty(
+          addReturnedProperty(rest, 'sampleBody', name, sample),
+          'otherBody',
+          name,
+          otherSample,
+        ),
+      existing,
+    );
+    const routes = resource.routes.filter(({ id }) => addedIds.has(id));
+    const added = renderRouteTests(resource, routes);
+    if (text !== existing || added !== '') await this.save(path, `${text}\n${added}`);
   }
 
   /** Writes a migration, and registers it. */
@@ -684,6 +766,14 @@ export class ${name} implements MigrationInterface {
 /** Renders the statements of a migration. */
 const toCalls = (lines: readonly string[]): string =>
   lines.map((sql) => `await queryRunner.query(${render(sql)});`).join('\n');
+
+/** What a contract has added to a resource. */
+interface Change {
+  readonly properties: ReadonlySet<string>;
+  readonly filters: ReadonlySet<string>;
+  /** The ids of the new operations. */
+  readonly addedIds: ReadonlySet<string>;
+}
 
 /** An operation of a controller of the module. */
 interface OwnOperation extends ParsedOperation {

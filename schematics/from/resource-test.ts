@@ -8,6 +8,12 @@ export function renderResourceTest(resource: Resource): string {
   return new TestWriter(resource).render();
 }
 
+/** Returns the tests of some of the operations. */
+export function renderRouteTests(resource: Resource, routes: readonly Route[]): string {
+  const writer = new TestWriter(resource);
+  return routes.map((route) => writer.renderRoute(route)).join('\n\n');
+}
+
 class TestWriter {
   private readonly noun: string;
   private readonly create: Route;
@@ -84,7 +90,7 @@ const toResponse = ({ ${[...hidden.map(({ name }, index) => `${name}: _${index}`
     return parts.filter((part) => part !== '').join('\n\n');
   }
 
-  private renderRoute(route: Route): string {
+  renderRoute(route: Route): string {
     const method = {
       list: 'GET',
       read: 'GET',

@@ -93,6 +93,8 @@ export interface RecognizedResources {
   readonly implementations: ReadonlyMap<string, Implementation>;
   /** Why operations are stubs, by operation id. */
   readonly reasons: ReadonlyMap<string, string>;
+  /** The properties of schemas whose storage nobody has decided. */
+  readonly undecided: ReadonlyMap<string, readonly string[]>;
 }
 
 /** An operation of a contract. */
@@ -137,6 +139,7 @@ export function recognizeResources(
 class Recognizer {
   private readonly endpoints: readonly Endpoint[];
   private readonly reasons = new Map<string, string>();
+  private readonly undecided = new Map<string, string[]>();
   private readonly implementations = new Map<string, Implementation>();
 
   constructor(
@@ -192,6 +195,7 @@ class Recognizer {
       resources: sortByReferences(resources),
       implementations: this.implementations,
       reasons: this.reasons,
+      undecided: this.undecided,
     };
   }
 
@@ -243,6 +247,10 @@ class Recognizer {
       ({ name }) => this.storage.get(className, name)?.kind === 'undecided',
     );
     if (undecided.length > 0) {
+      this.undecided.set(
+        className,
+        undecided.map(({ name }) => name),
+      );
       const list = undecided.map(({ name }) => name).join(', ');
       throw new Unsupported(
         `decide how ${list} of ${className} is stored in ${this.module}.storage.yaml, and run the generator again`,

@@ -224,18 +224,29 @@ export function addReturnedProperty(
   name: string,
   value: string,
 ): string {
-  const declaration = parse(text).statements.find(
-    (statement) => ts.isFunctionDeclaration(statement) && statement.name?.text === functionName,
-  ) as ts.FunctionDeclaration | undefined;
-  const object = declaration?.body?.statements
-    .filter((statement) => ts.isReturnStatement(statement))
-    .map(({ expression }) => expression)
-    .find((expression) => expression !== undefined && ts.isObjectLiteralExpression(expression));
-  if (object === undefined || !ts.isObjectLiteralExpression(object)) return text;
+  const object = findReturnedObject(parse(text), functionName);
+  if (object === undefined) return text;
   if (object.properties.some((property) => property.name?.getText() === name)) return text;
   const position = object.end - 1;
   const separator = object.properties.length > 0 && !object.properties.hasTrailingComma ? ', ' : '';
   return `${text.slice(0, position)}${separator}${name}: ${value},${text.slice(position)}`;
+}
+
+/** Finds the object that a function, or an arrow function that is a constant, returns. */
+function findReturnedObject(
+  source: ts.SourceFile,
+  functionName: string,
+): ts.ObjectLiteralExpression | undefined {
+  const visit = (node: ts.Node): ts.ObjectLiteralExpression | undefined =>
+    (ts.isReturnStatement(node) || ts.isParenthesizedExpression(node)) &&
+    node.expression !== undefined &&
+    ts.isObjectLiteralExpression(node.expression)
+      ? node.expression
+      : ts.forEachChild(node, visit);
+  const declaration = source.statements.find((statement) =>
+    getDeclaredNames(statement).includes(functionName),
+  );
+  return declaration === undefined ? undefined : visit(declaration);
 }
 
 /** Whether a class has a member. */
