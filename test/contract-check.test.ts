@@ -116,6 +116,17 @@ describe('compareWithContract', () => {
     expect(compareWithContract(document, document)).toEqual([]);
   });
 
+  it('accepts an error that the default response of the contract covers', () => {
+    const conflict = { description: 'Another category has the same name.' };
+    const withConflict = (method: string): Document =>
+      edit(document, (d) => (getOperation(d, method).responses['409'] = conflict));
+    // Only this operation of the contract has a default response.
+    expect(compareWithContract(contract, withConflict('get'))).toEqual([]);
+    expect(compareWithContract(contract, withConflict('post'))).toEqual([
+      '#/paths/~1categories/post/responses/409: is not in the contract',
+    ]);
+  });
+
   it.each<[string, string, (d: Document) => void]>([
     [
       'another operation id',
