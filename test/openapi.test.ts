@@ -3,11 +3,12 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Controller, Get, Version } from '@nestjs/common';
-import { ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
+import { ApiConflictResponse, ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
 import { parse as parseYaml } from 'yaml';
 import { createApp } from '../src/app.js';
 import { renderDocument } from '../src/cli/openapi.js';
 import { FEATURES } from '../src/features.js';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
@@ -236,6 +237,46 @@ describe('OpenAPI document', () => {
       });
     } finally {
       await stubs.stop();
+    }
+  });
+
+  it('adds the Error body to an error that is declared without one', async () => {
+    @Controller('conflicts')
+    class ConflictsController {
+      @Get()
+      @ApiOperation({ operationId: 'listConflicts', summary: 'List conflicts' })
+      @ApiConflictResponse({ description: 'A conflict.' })
+      list(): unknown[] {
+        return [];
+      }
+    }
+    @Feature({
+      tag: { name: 'conflicts', description: 'Operations of this test.' },
+      controllers: [ConflictsController],
+    })
+    class ConflictsModule {}
+    const conflicts = await startApp({ features: [ConflictsModule] });
+    try {
+      const { paths } = (await conflicts.http().get('/openapi.json')).body as OpenAPIObject;
+      expect(paths['/conflicts']!.get!.responses['409']).toMatchObject({
+        description: 'A conflict.',
+        content: ERROR_CONTENT,
+      });
+    } finally {
+      await conflicts.stop();
+    }
+  });
+
+  it('contains only headers that an operation refers to', async () => {
+    const categories = await startApp({ features: [CategoriesModule] });
+    try {
+      const { components } = (await categories.http().get('/openapi.json')).body as OpenAPIObject;
+      const names = Object.keys(components!.headers!);
+      expect(names).toContain('X-Request-Id');
+      expect(names).not.toContain('Deprecation');
+      expect(names).not.toContain('Sunset');
+    } finally {
+      await categories.stop();
     }
   });
 

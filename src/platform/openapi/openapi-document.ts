@@ -56,7 +56,6 @@ export function createDocument(
   const document = SwaggerModule.createDocument(app, createBase(config, tags), {
     extraModels: [ErrorBody],
   });
-  document.components = { ...document.components, headers: STANDARD_HEADERS };
   // The path of each server ends in the version, so the paths of the document start after it. The paths
   // of another version have servers of their own, which end before it.
   const unversionedServers = (document.servers ?? []).map(({ url, description }) => ({
@@ -82,7 +81,18 @@ export function createDocument(
       disallowAdditionalProperties(operation, document);
     }
   }
+  document.components = { ...document.components, headers: getReferencedHeaders(document.paths) };
   return document;
+}
+
+/** Returns the standard headers that the operations refer to: openapi-typescript rejects unused components. */
+function getReferencedHeaders(paths: OpenAPIObject['paths']): Headers {
+  const json = JSON.stringify(paths);
+  return Object.fromEntries(
+    Object.entries(STANDARD_HEADERS).filter(([name]) =>
+      json.includes(`"#/components/headers/${name}"`),
+    ),
+  );
 }
 
 /** The parts of the document that do not come from the controllers. */

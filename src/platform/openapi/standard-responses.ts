@@ -115,7 +115,7 @@ const getStandardErrors = (scope: string): readonly StandardError[] => [
 
 /**
  * Adds the errors and the headers that do not depend on what an operation does. An error that the
- * operation describes itself is kept. Errors of HTTP itself, such as 408, are not listed: they may occur
+ * operation describes itself is kept, and gets the Error body if it has no other. Errors of HTTP itself, such as 408, are not listed: they may occur
  * with any request, and the description of the document has them (decision 12).
  *
  * @param method the method of the operation, in lower case
@@ -139,6 +139,7 @@ export function describeStandardResponses(operation: Operation, method: string):
   }
   for (const [status, response] of Object.entries(responses)) {
     if (response === undefined || '$ref' in response) continue;
+    if (/^[45]/.test(status)) response.content ??= { 'application/json': { schema: ERROR_SCHEMA } };
     response.headers = {
       ...response.headers,
       ...toReferences(['X-Request-Id', ...getHeaderNames(operation, Number(status))]),
