@@ -262,7 +262,11 @@ describe('migrations command', () => {
       stderr: '',
     });
     expect((await runMigrations('run')).stdout).toBe('No migrations are pending.\n');
-    expect(await runMigrations('revert')).toMatchObject({ code: 0, stderr: '' });
+    expect(await runMigrations('revert')).toEqual({
+      code: 0,
+      stdout: `Reverted migration ${names.at(-1)}\n`,
+      stderr: '',
+    });
     const dataSource = connect();
     await dataSource.initialize();
     expect(await readAppliedMigrations(dataSource)).toEqual(names.slice(0, -1));

@@ -1,5 +1,6 @@
 /** `npm run migration:run` and `migration:revert`: migrates the configured database explicitly. */
 import { Command } from 'commander';
+import { MigrationExecutor } from 'typeorm';
 import { loadConfig } from '../platform/config/config.js';
 import { isMain, runCommand } from './command.js';
 import { withDataSource } from './with-data-source.js';
@@ -25,8 +26,11 @@ async function runMigrations(): Promise<void> {
 
 async function revertMigration(): Promise<void> {
   await withDataSource(loadConfig().database, async (dataSource) => {
+    const [last] = await new MigrationExecutor(dataSource).getExecutedMigrations(); // the newest first
     await dataSource.undoLastMigration();
-    process.stdout.write('Reverted the last migration\n');
+    process.stdout.write(
+      last === undefined ? 'No migrations are applied.\n' : `Reverted migration ${last.name}\n`,
+    );
   });
 }
 
