@@ -26,7 +26,8 @@ async function runMigrations(): Promise<void> {
 
 async function revertMigration(): Promise<void> {
   await withDataSource(loadConfig().database, async (dataSource) => {
-    const [last] = await new MigrationExecutor(dataSource).getExecutedMigrations(); // the newest first
+    // The newest first.
+    const [last] = await new MigrationExecutor(dataSource).getExecutedMigrations();
     await dataSource.undoLastMigration();
     process.stdout.write(
       last === undefined ? 'No migrations are applied.\n' : `Reverted migration ${last.name}\n`,

@@ -115,8 +115,9 @@ const getStandardErrors = (scope: string): readonly StandardError[] => [
 
 /**
  * Adds the errors and the headers that do not depend on what an operation does. An error that the
- * operation describes itself is kept, and gets the Error body if it has no other. Errors of HTTP itself, such as 408, are not listed: they may occur
- * with any request, and the description of the document has them (decision 12).
+ * operation describes itself is kept, and gets the Error body if it has no other. Errors of HTTP itself,
+ * such as 408, are not listed: they may occur with any request, and the description of the document has
+ * them (decision 12).
  *
  * @param method the method of the operation, in lower case
  */
