@@ -1,6 +1,7 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { ApiError } from '../errors/api-error.js';
 import { getDriverError, isForeignKeyViolation, isUniqueViolation } from './driver-errors.js';
+import { getLinks } from './link-column.js';
 
 /**
  * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint to one
@@ -31,19 +32,19 @@ async function toForeignKeyError<Entity extends ObjectLiteral>(
   paths: Readonly<Record<string, string>>,
 ): Promise<unknown> {
   const { driver } = repository.manager.dataSource;
-  const references = repository.metadata.foreignKeys.flatMap((key) => {
-    const property = key.columns[0]!.propertyName;
-    const id = (row as Record<string, unknown>)[property] ?? null;
-    return id === null ? [] : [{ property, id, table: key.referencedTablePath }];
+  const references = getReferences(repository).flatMap(({ property, table }) => {
+    const ids = [(row as Record<string, unknown>)[property] ?? []].flat();
+    return ids.length === 0 ? [] : [{ property, ids: [...new Set(ids)], table }];
   });
   if (references.length === 0) return error;
   const missing: typeof references = [];
   for (const reference of references) {
+    const parameters = reference.ids.map((_id, index) => driver.createParameter('', index));
     const rows: unknown[] = await repository.query(
-      `SELECT 1 FROM "${reference.table}" WHERE "id" = ${driver.createParameter('', 0)}`,
-      [reference.id],
+      `SELECT 1 FROM "${reference.table}" WHERE "id" IN (${parameters.join(', ')})`,
+      reference.ids,
     );
-    if (rows.length === 0) missing.push(reference);
+    if (rows.length < reference.ids.length) missing.push(reference);
   }
   // If all exist now, one of them was created after the statement failed.
   const messages = (missing.length > 0 ? missing : references).map(
@@ -51,6 +52,25 @@ async function toForeignKeyError<Entity extends ObjectLiteral>(
       `${paths[property] ?? property} must reference an existing ${toNoun(table)}`,
   );
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, {}, error);
+}
+
+/** Returns the properties that contain ids of other tables, in columns or in link tables. */
+function getReferences<Entity extends ObjectLiteral>({
+  metadata,
+  manager,
+}: Repository<Entity>): { property: string; table: string }[] {
+  return [
+    ...metadata.foreignKeys.map(({ columns, referencedTablePath }) => ({
+      property: columns[0]!.propertyName,
+      table: referencedTablePath,
+    })),
+    ...getLinks(metadata).flatMap(({ property, table, item }) =>
+      manager.dataSource
+        .getMetadata(table)
+        .foreignKeys.filter(({ columns }) => columns[0]!.databaseName === item)
+        .map(({ referencedTablePath }) => ({ property, table: referencedTablePath })),
+    ),
+  ];
 }
 
 function toUniqueError<Entity extends ObjectLiteral>(

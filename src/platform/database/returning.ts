@@ -1,7 +1,8 @@
 /** Statements that change rows and return them, so that no other request can come between. */
-import type { ObjectLiteral, Repository } from 'typeorm';
+import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import type { InsertRow } from './batch-inserter.js';
 import { withDeadline } from './deadline.js';
+import { getLinks, replaceLinks } from './link-column.js';
 import {
   buildInsert,
   type Criteria,
@@ -28,9 +29,11 @@ export async function insertReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   row: InsertRow<Entity>,
 ): Promise<Entity> {
-  const { sql, values } = buildInsert(repository, [row]);
-  const returning = `${sql} RETURNING ${selectColumns(repository.metadata)}`;
-  return (await runReturning(repository, returning, values))!;
+  const inserted = await withLinks(repository, row, (own) => {
+    const { sql, values } = buildInsert(own, [row]);
+    return runReturning(own, `${sql} RETURNING ${selectColumns(own.metadata)}`, values);
+  });
+  return inserted!;
 }
 
 /**
@@ -50,20 +53,25 @@ export async function updateReturning<Entity extends ObjectLiteral>(
 ): Promise<Entity | undefined> {
   const { metadata } = repository;
   const parameters = new StatementParameters(repository);
-  const assignments = Object.entries(changes).flatMap(([property, value]) => {
-    if (value === undefined) return [];
-    const column = getColumn(repository, property);
-    return [`"${column.databaseName}" = ${parameters.add(value, column)}`];
-  });
-  if (assignments.length > 0 && metadata.versionColumn !== undefined)
-    assignments.push('"version" = "version" + 1');
+  const assignments = new Set(
+    Object.entries(changes).flatMap(([property, value]) => {
+      if (value === undefined) return [];
+      const column = getColumn(repository, property);
+      // Links are rows of another table, but their change is one of this row, which the statement locks.
+      if (column.isVirtualProperty) return '"id" = "id"';
+      return `"${column.databaseName}" = ${parameters.add(value, column)}`;
+    }),
+  );
+  if (assignments.size > 0 && metadata.versionColumn !== undefined)
+    assignments.add('"version" = "version" + 1');
   const where = toCondition(repository, criteria, parameters);
-  const sql =
-    assignments.length === 0
-      ? `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where}`
-      : `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}
-         RETURNING ${selectColumns(metadata)}`;
-  return runReturning(repository, sql, parameters.values);
+  if (assignments.size === 0) {
+    const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where}`;
+    return runReturning(repository, sql, parameters.values);
+  }
+  const sql = `UPDATE "${metadata.tableName}" SET ${[...assignments].join(', ')} WHERE ${where}
+    RETURNING ${selectColumns(metadata)}`;
+  return withLinks(repository, changes, (own) => runReturning(own, sql, parameters.values));
 }
 
 /**
@@ -92,7 +100,7 @@ export async function modifyReturning<Entity extends ObjectLiteral & { version: 
 }
 
 /**
- * Deletes the row that meets the criteria and returns it.
+ * Deletes the row that meets the criteria and returns it; of its links, SQLite returns none.
  *
  * @param criteria usually the id; at least one property
  * @returns undefined if no row meets the criteria
@@ -108,6 +116,37 @@ export async function deleteReturning<Entity extends ObjectLiteral>(
   const where = toCondition(repository, criteria, parameters);
   const sql = `DELETE FROM "${metadata.tableName}" WHERE ${where} RETURNING ${selectColumns(metadata)}`;
   return runReturning(repository, sql, parameters.values);
+}
+
+/**
+ * Runs a statement that writes a row, and stores the links of the row in the same transaction, which is a new one
+ * unless the repository belongs to one.
+ */
+async function withLinks<Entity extends ObjectLiteral>(
+  repository: Repository<Entity>,
+  values: Readonly<Record<string, unknown>>,
+  write: (own: Repository<Entity>) => Promise<Entity | undefined>,
+): Promise<Entity | undefined> {
+  const { metadata, manager, target } = repository;
+  const links = getLinks(metadata);
+  if (links.length === 0) return write(repository);
+  const run = async (own: EntityManager): Promise<Entity | undefined> => {
+    const row = await write(own.getRepository(target));
+    if (row === undefined) return undefined;
+    const id = Number(row['id']);
+    for (const link of links) {
+      const ids = values[link.property] as readonly number[] | undefined;
+      if (ids !== undefined) await replaceLinks(own, link, id, ids);
+    }
+    // If the statement waited for another transaction, it has returned the links of before.
+    const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE "id" = `;
+    return runReturning(
+      own.getRepository(target),
+      sql + own.dataSource.driver.createParameter('', 0),
+      [id],
+    );
+  };
+  return manager.queryRunner === undefined ? withDeadline(manager.transaction(run)) : run(manager);
 }
 
 async function runReturning<Entity extends ObjectLiteral>(

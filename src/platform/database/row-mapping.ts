@@ -8,10 +8,16 @@ import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 /** The column types whose values the drivers return as they are. */
 const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double precision']);
 
-/** Returns all columns of a table, named after the properties, for SELECT or RETURNING. */
-export function selectColumns({ columns }: EntityMetadata): string {
+/**
+ * Returns all columns of a table, named after the properties, for SELECT or RETURNING. A `LinkColumn` is a
+ * subquery.
+ */
+export function selectColumns({ columns, tableName }: EntityMetadata): string {
   return columns
-    .map(({ databaseName, propertyName }) => `"${databaseName}" AS "${propertyName}"`)
+    .map(({ databaseName, propertyName, query }) => {
+      const value = query === undefined ? `"${databaseName}"` : `(${query(`"${tableName}"`)})`;
+      return `${value} AS "${propertyName}"`;
+    })
     .join(', ');
 }
 
@@ -53,7 +59,8 @@ export class StatementParameters {
 }
 
 /**
- * Builds an INSERT of rows: of the columns whose values the database does not assign. A missing value is null.
+ * Builds an INSERT of rows: of the columns whose values the database neither assigns nor reads from elsewhere. A
+ * missing value is null.
  *
  * @param rows values by the properties of the entity
  * @returns the statement, the values of its parameters, and the columns
@@ -67,7 +74,8 @@ export function buildInsert(
   readonly columns: readonly ColumnMetadata[];
 } {
   const columns = repository.metadata.columns.filter(
-    ({ isGenerated, isVersion }) => !isGenerated && !isVersion,
+    ({ isGenerated, isVersion, isVirtualProperty }) =>
+      !isGenerated && !isVersion && !isVirtualProperty,
   );
   const parameters = new StatementParameters(repository);
   const tuples = rows.map((row) => {
