@@ -268,21 +268,27 @@ class ModuleWriter {
     return `/test/${this.name}.${names.name}.databases.test.ts`;
   }
 
-  /** @throws {ContractError} if another module has a table, or none has one that is referenced */
+  /** @throws {ContractError} if a table has another entity already, or none has one that is referenced */
   private checkTables(): void {
     const tables = new Set<string>();
+    const own = this.resources.flatMap(({ names, fields }) => [
+      names.table,
+      ...fields.flatMap(({ link }) => link?.name ?? []),
+    ]);
+    const repeated = own.find((table, index) => own.indexOf(table) !== index);
+    if (repeated !== undefined)
+      throw new ContractError([
+        `${this.storage.path.slice(1)}#/: two tables would have the name ${repeated}.`,
+      ]);
     this.tree.getDir('/src').visit((path) => {
       if (!path.endsWith('.entity.ts')) return;
       for (const [, table] of this.tree.readText(path).matchAll(/@Entity\('(\w+)'\)/g)) {
-        if (
-          !path.startsWith(`${this.folder}/`) &&
-          this.resources.some(({ names }) => names.table === table)
-        )
+        if (!path.startsWith(`${this.folder}/`) && own.includes(table!))
           throw new ContractError([`${this.contract}#/: ${path.slice(1)} has the table ${table}.`]);
         tables.add(table!);
       }
     });
-    for (const { names } of this.resources) tables.add(names.table);
+    for (const table of own) tables.add(table);
     for (const { className, properties } of this.resources) {
       const missing = properties.find(
         ({ references }) => references !== undefined && !tables.has(references),
@@ -551,8 +557,12 @@ class ModuleWriter {
     await this.addConversion(resource);
     const path = this.getTestPath(resource);
     if (!this.tree.exists(path)) await this.save(path, renderResourceTest(resource));
+    const entities = [
+      `${names.Item}Entity`,
+      ...resource.fields.flatMap(({ link }) => link?.entity ?? []),
+    ];
     await this.register([
-      ['entities', `${names.Item}Entity`, `./${names.itemName}.entity.js`],
+      ['entities', entities.join(', '), `./${names.itemName}.entity.js`],
       ['migrations', `Create${names.Items}${timestamp}`, `./migrations/${migration}.js`],
       ['providers', `${names.Items}Service`, `./${names.name}.service.js`],
     ]);
@@ -606,6 +616,10 @@ export function to${Item}(${item}: ${Item}Entity): ${Item} {
         change.properties.has(field.name) && !hasMember(entity, entityClass, field.name);
       if (!isNew && !hasMember(entity, entityClass, field.name)) continue;
       const pointer = `${this.storage.path.slice(1)}#/${resource.className}/${field.name}`;
+      if (isNew && field.link !== undefined)
+        throw new ContractError([
+          `${pointer}: the table exists without this link table: write a migration by hand.`,
+        ]);
       if (isNew) {
         if (!field.optional && !['string', 'number'].includes(typeof schema.default))
           throw new ContractError([

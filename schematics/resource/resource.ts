@@ -180,9 +180,12 @@ export function createTemplateValues(
   const merged = has.update ? writables.filter(({ isMerged }) => isMerged) : [];
   const versioned = ifMatch || merged.length > 0;
   const references = fields.filter((field) => field.references !== undefined);
+  const links = fields.flatMap((field) =>
+    field.link === undefined ? [] : { ...field, link: field.link },
+  );
   const uniques = fields.filter(({ unique }) => unique);
   const constrained = writables.filter(
-    (field) => uniques.includes(field) || references.includes(field),
+    (field) => uniques.includes(field) || references.includes(field) || field.link !== undefined,
   );
   const required = writables.filter((field) => !field.optional && field.default === undefined);
   const writeOnlys = fields.filter(({ writeOnly }) => writeOnly);
@@ -195,6 +198,11 @@ export function createTemplateValues(
     ...names,
     has,
     fields,
+    columns: fields.filter(({ link }) => link === undefined),
+    links,
+    camelize: strings.camelize,
+    /** Whether several create requests may share a statement. */
+    batches: has.create && links.length === 0,
     writables,
     visible: fields.filter(({ writeOnly }) => !writeOnly),
     readOnlys,
@@ -302,7 +310,7 @@ function describeConstraintErrors(constrained: readonly Field[]): string {
   const uniques = constrained.filter(({ unique }) => unique);
   const names = uniques.map(({ name }) => name).join(' or ');
   return [
-    ...(constrained.some(({ references }) => references !== undefined)
+    ...(constrained.some(({ references, link }) => (references ?? link) !== undefined)
       ? ['VALIDATION_FAILED if a referenced resource does not exist']
       : []),
     ...(uniques.length > 0 ? [`ALREADY_EXISTS if another resource has the same ${names}`] : []),

@@ -130,7 +130,10 @@ describe('npm run generate -- from', () => {
     const { output } = await generate(CONTRACTS[0]!, '--dry-run');
     expect(output).toContain('placeOrder returns 501: decide how petId of Order is stored');
     expect(output).toContain('CREATE src/modules/petstore/petstore.storage.yaml');
-    for (const module of ['petstore', 'library']) {
+    expect((await generate(CONTRACTS[2]!, '--dry-run')).output).toContain(
+      'createLabel returns 501: decide how categoryIds of Label is stored',
+    );
+    for (const module of ['petstore', 'library', 'tracker']) {
       const folder = `src/modules/${module}`;
       await mkdir(copy.resolve(folder), { recursive: true });
       const name = `${module}.storage.yaml`;
