@@ -93,38 +93,30 @@ export function addRecords(
   }[],
 ): { sql: string; values: unknown[] } {
   const placeholder = randomInt(100_000_000_000_000, 2 ** 47);
-  const positions: number[] = [];
-  const keys: IdempotencyKey[] = [];
-  const responses: string[] = [];
-  requests.forEach(({ key, toResponse }, index) => {
-    if (key === undefined) return;
-    positions.push(index + 1);
-    keys.push(key);
-    responses.push(JSON.stringify(toResponse(placeholder)));
-  });
-  const values = [
-    ...insert.values,
-    String(placeholder),
-    Date.now(),
-    positions,
-    keys.map(({ apiKeyId }) => apiKeyId),
-    keys.map(({ value }) => value),
-    keys.map(({ fingerprint }) => fingerprint),
-    responses,
-  ];
+  const records = requests.flatMap(({ key, toResponse }, index) =>
+    key === undefined
+      ? []
+      : {
+          position: index + 1,
+          api_key_id: key.apiKeyId,
+          key: key.value,
+          fingerprint: key.fingerprint,
+          response: JSON.stringify(toResponse(placeholder)),
+        },
+  );
   const parameter = (index: number): string => `$${insert.values.length + index}`;
   // In one order, so that two statements cannot each wait for a key of the other.
   const sql = `WITH "inserted" AS (${insert.sql}), "recorded" AS (
       INSERT INTO "idempotency_records" ("api_key_id", "key", "fingerprint", "response", "created_at")
       SELECT "api_key_id", "key", "fingerprint",
         replace("response", ${parameter(1)}::text, "id"::text), ${parameter(2)}::bigint
-      FROM unnest(${parameter(3)}::bigint[], ${parameter(4)}::bigint[], ${parameter(5)}::text[],
-        ${parameter(6)}::text[], ${parameter(7)}::text[])
-        AS "request" ("position", "api_key_id", "key", "fingerprint", "response")
+      FROM json_to_recordset(${parameter(3)}::json) AS "request" (
+        "position" bigint, "api_key_id" bigint, "key" text, "fingerprint" text, "response" text)
       JOIN (SELECT "id", row_number() OVER (ORDER BY "id") AS "position" FROM "inserted") AS "row"
         USING ("position")
       ORDER BY "api_key_id", "key")
     SELECT "id" FROM "inserted"`;
+  const values = [...insert.values, String(placeholder), Date.now(), JSON.stringify(records)];
   return { sql, values };
 }
 
