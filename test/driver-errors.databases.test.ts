@@ -6,7 +6,6 @@ import { Repository } from 'typeorm';
 import { FEATURES } from '../src/features.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { DatabaseUnavailableError } from '../src/platform/database/driver-errors.js';
-import type { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
 import { TableRevisionTracker } from '../src/platform/database/table-revision-tracker.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
@@ -97,9 +96,7 @@ describe('GET /v1/categories', () => {
     });
     if (TEST_DATABASE === 'sqlite') Object.assign(tracker, { dataVersionStatement: { get } });
     else
-      jest
-        .spyOn(app.dataSource, 'query')
-        .mockRejectedValue((app.dataSource as PetstoreDataSource).translateError(error));
+      jest.spyOn(app.dataSource, 'query').mockRejectedValue(app.dataSource.translateError(error));
     expect(await app.categories.list()).toBeError('SERVICE_UNAVAILABLE');
     if (TEST_DATABASE === 'sqlite') Object.assign(tracker, { dataVersionStatement });
     jest.restoreAllMocks();

@@ -17,7 +17,7 @@ let app: TestApp;
 let dataSource: PetstoreDataSource;
 beforeEach(async () => {
   app = await startApp();
-  dataSource = app.dataSource as PetstoreDataSource;
+  dataSource = app.dataSource;
 });
 afterEach(() => app.stop());
 

@@ -7,11 +7,11 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import { Client } from 'pg';
 import request from 'supertest';
-import type { DataSource } from 'typeorm';
 import { type AppOptions, createApp } from '../../src/app.js';
 import { ApiKey } from '../../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
+import type { PetstoreDataSource } from '../../src/platform/database/petstore-data-source.js';
 import { CategoriesClient } from './http-client.js';
 
 const DAY_MS = 86_400_000;
@@ -35,7 +35,7 @@ export interface TestApp {
   readonly key: string;
   /** A client with this key. */
   readonly categories: CategoriesClient;
-  readonly dataSource: DataSource;
+  readonly dataSource: PetstoreDataSource;
   /** A supertest client without a key. */
   http(): ReturnType<typeof request>;
   /** Stops the application, and drops the database if `startApp` created it. */
@@ -99,7 +99,9 @@ export async function startApp(
   await app.listen(config.port, config.host);
   const url = await app.getUrl();
   const { key } = await app.get(ApiKeysService).create('test');
-  const dataSource = app.get<DataSource>(getDataSourceToken());
+  const dataSource = app.get<PetstoreDataSource>(getDataSourceToken());
+  // On PostgreSQL transactions wait for each other, on a busy machine for seconds.
+  dataSource.transactionTimeout = 60_000;
   // Otherwise the service would store the last use of the key a moment later, and on SQLite every write
   // makes the caches read again.
   const tomorrow = new Date(Date.now() + DAY_MS);
