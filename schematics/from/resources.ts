@@ -99,7 +99,7 @@ export interface RecognizedResources {
   readonly implementations: ReadonlyMap<string, Implementation>;
   /** Why operations are stubs, by operation id. */
   readonly reasons: ReadonlyMap<string, string>;
-  /** The properties of schemas whose storage nobody has decided. */
+  /** The properties of schemas whose storage is undecided. */
   readonly undecided: ReadonlyMap<string, readonly string[]>;
 }
 

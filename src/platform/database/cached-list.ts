@@ -60,7 +60,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
         return;
       }
     }
-    // A transaction on a connection of its own sees one state of the database, and blocks nobody.
+    // A transaction on a connection of its own sees one state of the database, and blocks no other statement.
     const { options, translateError } = this.repository.manager.dataSource as PetstoreDataSource;
     try {
       const connection = new Database(options.database as string, { readonly: true });
