@@ -149,22 +149,21 @@ export class BatchInserter<Entity extends ObjectLiteral, Response> {
         stored[propertyName] = (row as ObjectLiteral)[propertyName] ?? null;
       return this.toResponse(stored as Entity);
     };
+    const execute = async (own: EntityManager, statement: typeof insert): Promise<Response[]> => {
+      const ids = await insertRows(own, statement);
+      return items.map((item, index) => toResponse(item, ids[index]!));
+    };
     // One statement is one transaction.
-    if (items.every(({ key }) => key === undefined)) {
-      const ids = await insertRows(manager, insert);
-      return items.map((item, index) => toResponse(item, ids[index]!));
-    }
+    if (items.every(({ key }) => key === undefined)) return execute(manager, insert);
     if (isPostgres(manager.dataSource)) {
-      const withRecords = addRecords(
-        insert,
-        items.map((item) => ({ key: item.key, toResponse: (id) => toResponse(item, id) })),
-      );
-      const ids = await insertRows(manager, withRecords);
-      return items.map((item, index) => toResponse(item, ids[index]!));
+      const requests = items.map((item) => ({
+        key: item.key,
+        toResponse: (id: number) => toResponse(item, id),
+      }));
+      return execute(manager, addRecords(insert, requests));
     }
     return manager.transaction(async (transaction) => {
-      const ids = await insertRows(transaction, insert);
-      const responses = items.map((item, index) => toResponse(item, ids[index]!));
+      const responses = await execute(transaction, insert);
       const keyed = items.flatMap(({ key }, index) =>
         key === undefined ? [] : { key, response: responses[index] },
       );

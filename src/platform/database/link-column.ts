@@ -56,14 +56,14 @@ export async function replaceLinks(
   const { driver } = manager.dataSource;
   const ownerParameter = driver.createParameter('', 0);
   await manager.query(`DELETE FROM "${table}" WHERE "${owner}" = ${ownerParameter}`, [ownerId]);
-  const values = [...new Set(ids)].flatMap((id) => [ownerId, id]);
-  if (values.length === 0) return;
-  const parameters = values.map((_value, index) => driver.createParameter('', index));
-  const tuples = parameters.flatMap((parameter, index) =>
-    index % 2 === 0 ? `(${parameter}, ${parameters[index + 1]})` : [],
+  const items = [...new Set(ids)];
+  if (items.length === 0) return;
+  const tuples = items.map(
+    (_id, index) =>
+      `(${driver.createParameter('', 2 * index)}, ${driver.createParameter('', 2 * index + 1)})`,
   );
   await manager.query(
     `INSERT INTO "${table}" ("${owner}", "${item}") VALUES ${tuples.join(', ')}`,
-    values,
+    items.flatMap((id) => [ownerId, id]),
   );
 }
