@@ -130,6 +130,8 @@ describe('a PostgreSQL database', () => {
       await fail();
       const refused = await waitUntilRefused();
       expect(await getReadiness()).toBeError('SERVICE_UNAVAILABLE');
+      // A check may first notice that the connection was lost, and only a later one the cause.
+      await waitFor(getLines, (lines) => lines.some((line) => message.test(line)), TIMEOUT_MS);
 
       await repair();
       await waitFor(getReadiness, ({ status }) => status === 200, TIMEOUT_MS);
@@ -139,7 +141,7 @@ describe('a PostgreSQL database', () => {
       );
       expect(created.map(({ status }) => status)).toEqual(created.map(() => 201));
       const lines = await waitFor(getLines, isOver, TIMEOUT_MS);
-      // The requests may only notice that the connection was lost; the cause is then a line of its own.
+      // The cause is a line of its own if the requests only noticed that the connection was lost.
       const failures = lines.slice(0, -1);
       const lost = /Connection terminated|57P01|ECONNRESET/;
       expect(failures.filter((line) => !lost.test(line))).toHaveLength(1);
