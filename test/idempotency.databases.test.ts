@@ -203,6 +203,7 @@ describe('a create request with an Idempotency-Key', () => {
     ['b\u00e4r'],
     [String.raw`"\n"`],
     [['a', 'b']],
+    [['"a"', '"b"']],
   ])('is refused if the key is %j', async (header) => {
     expect(await create(header)).toBeError('VALIDATION_FAILED', /Idempotency-Key/);
     expect(await app.categories.getAll()).toEqual([]);

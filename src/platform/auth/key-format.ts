@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 const PREFIX = 'pet_';
@@ -32,7 +32,7 @@ export function isMistyped(key: string): boolean {
 
 /** Returns the SHA-256 of a key, in lower-case hex. */
 export function hashKey(key: string): string {
-  return createHash('sha256').update(key).digest('hex');
+  return hash('sha256', key);
 }
 
 function getChecksum(text: string): string {

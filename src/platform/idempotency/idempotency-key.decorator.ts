@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
@@ -30,19 +30,16 @@ function parseIdempotencyKey(header: string): string | undefined {
 }
 
 function fingerprint({ method, originalUrl, body }: Request): string {
-  return createHash('sha256')
-    .update(`${method} ${originalUrl}\n${JSON.stringify(body)}`)
-    .digest('hex');
+  return hash('sha256', `${method} ${originalUrl}\n${JSON.stringify(body)}`);
 }
 
 const getIdempotencyKey = createParamDecorator(
   (_data, context: ExecutionContext): IdempotencyKey => {
     const request = context.switchToHttp().getRequest<Request>();
-    if (request.headers['idempotency-key'] === undefined || request.apiKey === undefined)
-      return undefined;
-    // Node joins repeated headers.
-    const headers = request.headersDistinct['idempotency-key']!;
-    const value = headers.length === 1 ? parseIdempotencyKey(headers[0]!) : undefined;
+    // Node joins repeated headers with commas, which makes them invalid.
+    const header = request.get('Idempotency-Key');
+    if (header === undefined || request.apiKey === undefined) return undefined;
+    const value = parseIdempotencyKey(header);
     if (value === undefined)
       throw new ApiError(
         'VALIDATION_FAILED',
