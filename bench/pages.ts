@@ -8,7 +8,7 @@ import { FEATURES } from '../src/features.js';
 import { toCategory } from '../src/modules/categories/category.dto.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { loadConfig } from '../src/platform/config/config.js';
-import type { CachedPages } from '../src/platform/database/cached-pages.js';
+import type { CachedList } from '../src/platform/database/cached-list.js';
 import { HotPaths } from '../src/platform/database/hot-paths.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { PageParams } from '../src/platform/http/pages/page-params.decorator.js';
@@ -16,14 +16,14 @@ import { CachedJsonResponse } from '../src/platform/http/responses/cached-json-r
 
 @Injectable()
 class CategoryPagesService {
-  readonly pages: CachedPages<CategoryEntity, CachedJsonResponse>;
+  readonly cachedList: CachedList<CategoryEntity, CachedJsonResponse>;
 
   constructor(
     @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,
     hotPaths: HotPaths,
   ) {
-    this.pages = hotPaths.cachedPages(categories, (rows, next) =>
-      CachedJsonResponse.of(rows.map(toCategory), next),
+    this.cachedList = hotPaths.cachedList(categories, (rows, next) =>
+      CachedJsonResponse.ofList(rows, toCategory, next),
     );
   }
 }
@@ -38,7 +38,7 @@ class CategoryPagesController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    const list = await this.service.pages.get(page, {});
+    const list = await this.service.cachedList.getPage(page);
     await list.send(request, response);
   }
 }

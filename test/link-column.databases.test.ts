@@ -10,7 +10,7 @@ import {
 } from 'typeorm';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import type { CachedPages } from '../src/platform/database/cached-pages.js';
+import type { CachedList } from '../src/platform/database/cached-list.js';
 import {
   bigintTransformer,
   IdColumn,
@@ -35,6 +35,7 @@ import {
 import { Feature } from '../src/platform/feature.decorator.js';
 import { startApp, type TestApp } from './support/app.js';
 import { insertRow } from './support/fixtures.js';
+import { collectRows } from './support/queries.js';
 
 const MISSING_ID = Number.MAX_SAFE_INTEGER;
 
@@ -137,11 +138,11 @@ class ShopsModule {}
 
 let app: TestApp;
 let shops: Repository<ShopEntity>;
-let pages: CachedPages<ShopEntity, ShopEntity[]>;
+let list: CachedList<ShopEntity, ShopEntity[]>;
 beforeAll(async () => {
   app = await startApp({ features: [CategoriesModule, ShopsModule] });
   shops = app.dataSource.getRepository(ShopEntity);
-  pages = app.app.get(HotPaths).cachedPages(shops, (rows) => rows);
+  list = app.app.get(HotPaths).cachedList(shops, collectRows);
 });
 afterAll(() => app.stop());
 
@@ -164,14 +165,14 @@ describe('LinkColumn', () => {
       partnerIds: [partner.id],
     });
     expect(await shops.findOneBy({ id: shop.id })).toEqual(shop);
-    expect(await pages.get({ limit: 1, after: shop.id - 1 })).toEqual([shop]);
-    expect(await pages.get({ limit: 50 })).toContainEqual(shop);
+    expect(await list.getPage({ limit: 1, after: shop.id - 1 })).toEqual([shop]);
+    expect(await list.getPage({ limit: 50 })).toContainEqual(shop);
   });
 
   it('replaces the ids as a change of the row, which cached lists and the version show', async () => {
     const [first, second] = [await createCategory(), await createCategory()];
     const { id } = await insertShop([first]);
-    await pages.get({ limit: 50 });
+    await list.getPage({ limit: 50 });
     const changed = await updateReturning(shops, { id }, { categoryIds: [second] });
     expect(changed).toEqual({
       id,
@@ -180,7 +181,7 @@ describe('LinkColumn', () => {
       categoryIds: [second],
       partnerIds: [],
     });
-    expect(await pages.get({ limit: 50 })).toContainEqual(changed);
+    expect(await list.getPage({ limit: 50 })).toContainEqual(changed);
     const modified = await modifyReturning(shops, { id }, ({ categoryIds }) => ({
       categoryIds: [...categoryIds, first],
     }));

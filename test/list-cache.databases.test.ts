@@ -7,8 +7,10 @@ import { getRepositoryToken } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
 import type { Repository } from 'typeorm';
 import { createDataSource } from '../src/data-source.js';
+import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { ApiKey } from '../src/platform/auth/api-key.entity.js';
 import { coalesce } from '../src/platform/database/coalesce.js';
+import { HotPaths } from '../src/platform/database/hot-paths.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import {
   CategoriesClient,
@@ -17,7 +19,7 @@ import {
   sendRequest,
 } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
-import { LIST_QUERY, recordQueries } from './support/queries.js';
+import { collectRows, LIST_QUERY, recordQueries } from './support/queries.js';
 
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
@@ -303,6 +305,24 @@ describe('GET /v1/categories', () => {
     // The rows changed while they were read.
     expect(version).toBeGreaterThan(20);
     expect(new Set(versions).size).toBeGreaterThan(10);
+  });
+
+  it('can be filtered, however long it is', async () => {
+    const rows = Array.from({ length: 2_500 }, (_, index) => `('${index % 2 ? 'dog' : 'cat'}')`);
+    await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${rows.join(', ')}`);
+    const repository = app.dataSource.getRepository(CategoryEntity);
+    const list = app.app.get(HotPaths).cachedList(repository, collectRows);
+    const queries = recordQueries(app.dataSource, LIST_QUERY);
+    for (const name of ['dog', 'cat', 'dog']) {
+      const names = (await list.get({ name })).map((row) => row.name);
+      expect(names).toEqual(Array.from({ length: 1_250 }, () => name));
+    }
+    expect(queries).toHaveLength(2);
+    await insertDirectly('dog');
+    const dogs = await list.get({ name: 'dog' });
+    expect(dogs).toHaveLength(1_251);
+    expect(dogs).toEqual(dogs.toSorted((a, b) => a.id - b.id));
+    expect(await list.get({ name: ['dog', 'cat'] })).toHaveLength(2_501);
   });
 
   it('returns 500 when the query fails and recovers with the next request', async () => {

@@ -60,7 +60,6 @@ import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Patch, Post, P
 import { ApiAcceptedResponse, ApiBadRequestResponse, ApiBody, ApiConflictResponse, ApiConsumes, ApiCreatedResponse, ApiExtraModels, ApiForbiddenResponse, ApiHeader, ApiNoContentResponse, ApiNotFoundResponse, ApiNotModifiedResponse, ApiOkResponse, ApiOperation, ApiPreconditionFailedResponse, ApiResponse, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Public } from '${PLATFORM}/auth/public.decorator.js';
-import { ALL_ROWS } from '${PLATFORM}/database/cached-pages.js';
 import { ApiError } from '${PLATFORM}/errors/api-error.js';
 import { BinaryBody } from '${PLATFORM}/http/body/binary-body.decorator.js';
 import { ${ERROR_CLASS} } from '${PLATFORM}/http/responses/error-body.dto.js';
@@ -226,16 +225,18 @@ class ModuleWriter {
       this.reasons.set(id, reason);
     };
     for (const resource of resources) {
-      const { names, routes, hasPages } = resource;
+      const { names, routes } = resource;
       const create = own.get(routes.find(({ kind }) => kind === 'create')!.id);
       if (this.tree.exists(this.getEntityPath(resource))) {
         const path = this.getServicePath(resource);
         const service = this.tree.exists(path) ? this.tree.readText(path) : '';
         const className = `${names.Items}Service`;
-        const canList =
-          hasMember(service, className, hasPages ? 'pages' : 'cachedList') &&
-          (!resource.fields.some(({ filter }) => filter) || /\n {2}list\(.*filters/.test(service));
-        for (const { id, kind } of routes) {
+        const hasFilters = resource.fields.some(({ filter }) => filter);
+        for (const { id, kind, query } of routes) {
+          const method = query.includes('limit') ? 'listPage' : 'list';
+          const canList =
+            hasMember(service, className, method) &&
+            (!hasFilters || new RegExp(`\\n {2}${method}\\([^)]*filters`).test(service));
           if (kind === 'list' && !canList && (own.get(id)?.isStub ?? true))
             reject(id, `${className} has no such list`);
         }
@@ -505,8 +506,12 @@ class ModuleWriter {
 
   /** Renders a template of \`generate -- resource\` for a resource of the contract. */
   private render(file: string, resource: Resource, timestamp = 0): string {
-    const { names, fields, has, hasPages, key, className, bodyClass, patchClass } = resource;
-    const values = createTemplateValues(names, fields, has, { pages: hasPages, ifMatch: false });
+    const { names, fields, has, key, className, bodyClass, patchClass } = resource;
+    const values = createTemplateValues(names, fields, has, {
+      pages: resource.hasPages,
+      hasWholeList: resource.hasWholeList,
+      ifMatch: false,
+    });
     const own = [
       { name: bodyClass, isValue: values.merged.length > 0 },
       { name: patchClass, isValue: false },

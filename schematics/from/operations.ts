@@ -255,7 +255,7 @@ class OperationWriter {
       return [
         'async ',
         [
-          `const list = await ${service}.list(${this.getListArguments(implementation)});`,
+          `const list = await ${service}.${this.getListCall(implementation)};`,
           'await list.send(request, response);',
         ],
       ];
@@ -290,17 +290,12 @@ class OperationWriter {
     return [prefix, [...check, `${isVoid ? 'await' : 'return'} ${call};`]];
   }
 
-  private getListArguments({ hasPages, hasFilters, query }: Implementation): string {
-    if (!hasPages) return '';
-    const variable = this.getQueryVariable();
-    const hasOwnPages = query.includes('limit');
+  private getListCall({ hasFilters, query }: Implementation): string {
     const hasOwnFilters = query.some((name) => name !== 'limit' && name !== 'after');
-    const page = !hasOwnPages
-      ? '{ limit: ALL_ROWS }'
-      : hasOwnFilters
-        ? '{ limit, after }'
-        : variable;
-    return [page, ...(hasFilters ? [hasOwnFilters ? 'filters' : '{}'] : [])].join(', ');
+    const filters = hasOwnFilters ? 'filters' : '{}';
+    if (!query.includes('limit')) return hasFilters ? `list(${filters})` : 'list()';
+    const page = hasOwnFilters ? '{ limit, after }' : this.getQueryVariable();
+    return hasFilters ? `listPage(${page}, ${filters})` : `listPage(${page})`;
   }
 
   private writeResponses(): void {

@@ -42,8 +42,7 @@ export interface Implementation {
   readonly names: Names;
   /** The property that the path identifies a row by. */
   readonly key: Key;
-  /** Whether the service reads the list in pages, or with filters. */
-  readonly hasPages: boolean;
+  /** Whether the service filters its lists. */
   readonly hasFilters: boolean;
   /** The query parameters of a list. */
   readonly query: readonly string[];
@@ -71,7 +70,9 @@ export interface Resource {
   readonly patchClass: string;
   readonly key: Key;
   readonly has: Operations;
+  /** Whether an operation lists a page, and whether one lists all rows. */
   readonly hasPages: boolean;
+  readonly hasWholeList: boolean;
   readonly showsId: boolean;
   readonly properties: readonly ResourceProperty[];
   readonly fields: readonly Field[];
@@ -296,13 +297,12 @@ class Recognizer {
   ): Resource {
     const kinds = new Set(accepted.map(({ kind }) => kind));
     const implementations = accepted.map(({ endpoint }) => this.implementations.get(endpoint.id)!);
-    const hasPages = implementations.some(({ query }) => query.length > 0);
+    const lists = implementations.filter(({ kind }) => kind === 'list');
     const used = new Set(implementations.flatMap(({ query }) => query));
     const hasFilters = properties.some(({ name }) => used.has(name));
     for (const { endpoint } of accepted)
       this.implementations.set(endpoint.id, {
         ...this.implementations.get(endpoint.id)!,
-        hasPages,
         hasFilters,
       });
     const final = properties.map((property) => ({
@@ -316,7 +316,8 @@ class Recognizer {
       bodyClass,
       patchClass,
       key,
-      hasPages,
+      hasPages: lists.some(({ query }) => query.includes('limit')),
+      hasWholeList: lists.some(({ query }) => !query.includes('limit')),
       showsId: schema.properties.has('id'),
       has: Object.fromEntries(
         (['list', 'create', 'read', 'replace', 'update', 'delete'] as const).map((kind) => [
@@ -523,7 +524,6 @@ class Recognizer {
       kind,
       names,
       key,
-      hasPages: false,
       hasFilters: false,
       query,
       isIdInBody,

@@ -134,7 +134,11 @@ export function resource(options: Options): Rule {
     createdFiles.push(`${folderPath}/${name}${CONTROLLER}`);
     const migration = `Create${names.Items}${timestamp}`;
     const values = {
-      ...createTemplateValues(names, fields, has, { pages, ifMatch }),
+      ...createTemplateValues(names, fields, has, {
+        pages,
+        hasWholeList: has.list && !pages,
+        ifMatch,
+      }),
       ...stubs,
       migration,
       timestamp,
@@ -165,6 +169,8 @@ export function resource(options: Options): Rule {
 /** The flags of a resource. */
 interface Flags {
   readonly pages: boolean;
+  /** Whether an operation lists all rows. */
+  readonly hasWholeList: boolean;
   readonly ifMatch: boolean;
 }
 
@@ -173,7 +179,7 @@ export function createTemplateValues(
   names: Names,
   fields: readonly Field[],
   has: Operations,
-  { pages, ifMatch }: Flags,
+  { pages, hasWholeList, ifMatch }: Flags,
 ) {
   const writables = fields.filter(({ readOnly }) => !readOnly);
   const filters = fields.filter(({ filter }) => filter);
@@ -237,6 +243,7 @@ export function createTemplateValues(
         ? 'property unknownProperty should not exist.'
         : `${required[0].name} is missing.`,
     pages,
+    hasWholeList,
     ifMatch,
     versioned,
     /** What the service returns, and how it converts a row to it. */

@@ -42,7 +42,7 @@ import {
   versionColumn,
   VersionColumn,
 } from '../../src/platform/database/columns.js';
-import type { CachedPages } from '../../src/platform/database/cached-pages.js';
+import type { CachedList } from '../../src/platform/database/cached-list.js';
 import { toConstraintError } from '../../src/platform/database/constraint-error.js';
 import {
   addRevisionTrigger,
@@ -163,26 +163,23 @@ function toCage({ version, categoryId, ...cage }: CageEntity): Versioned<Cage> {
 @Injectable()
 export class CagesService {
   private readonly inserter: BatchInserter<CageEntity, Versioned<Cage>>;
-  private readonly pages: CachedPages<CageEntity, CachedJsonResponse>;
+  private readonly cachedList: CachedList<CageEntity, CachedJsonResponse>;
 
   constructor(
     @InjectRepository(CageEntity) private readonly cages: Repository<CageEntity>,
     hotPaths: HotPaths,
   ) {
     this.inserter = hotPaths.batchInserter(cages, toCage);
-    this.pages = hotPaths.cachedPages(cages, (rows, next) =>
-      CachedJsonResponse.of(
-        rows.map((row) => toCage(row).body),
-        next,
-      ),
+    this.cachedList = hotPaths.cachedList(cages, (rows, next) =>
+      CachedJsonResponse.ofList(rows, (row) => toCage(row).body, next),
     );
   }
 
-  list(
+  listPage(
     page: PageParams,
     filters: Criteria<CageEntity>,
   ): CachedJsonResponse | Promise<CachedJsonResponse> {
-    return this.pages.get(page, filters);
+    return this.cachedList.getPage(page, filters);
   }
 
   async create(cage: NewCage): Promise<Versioned<Cage>> {
@@ -250,7 +247,7 @@ class CagesController {
     @Res() response: Response,
     @Query('room') room?: string,
   ): Promise<void> {
-    const cages = await this.cages.list(page, { room });
+    const cages = await this.cages.listPage(page, { room });
     await cages.send(request, response);
   }
 

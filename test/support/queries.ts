@@ -1,4 +1,5 @@
 import type { DataSource } from 'typeorm';
+import type { RowChunks } from '../../src/platform/database/cached-list.js';
 
 const { jest } = import.meta;
 
@@ -17,3 +18,10 @@ export function recordQueries(dataSource: DataSource, pattern: RegExp): string[]
 export const LIST_QUERY = /^SELECT\b.*\bFROM "categories"/is;
 /** Matches the statement that inserts a batch of categories. */
 export const INSERT_QUERY = /^INSERT INTO "categories"/i;
+
+/** Builds the value of a `CachedList` that is its rows. */
+export async function collectRows<Entity>(chunks: RowChunks<Entity>): Promise<Entity[]> {
+  const rows: Entity[] = [];
+  for await (const chunk of chunks) rows.push(...chunk);
+  return rows;
+}

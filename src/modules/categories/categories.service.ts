@@ -19,8 +19,8 @@ export class CategoriesService {
     @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,
     hotPaths: HotPaths,
   ) {
-    this.cachedList = hotPaths.cachedList(categories, (chunks) =>
-      CachedJsonResponse.ofList(chunks, toCategory),
+    this.cachedList = hotPaths.cachedList(categories, (rows) =>
+      CachedJsonResponse.ofList(rows, toCategory),
     );
     this.inserter = hotPaths.batchInserter(categories, toCategory);
   }

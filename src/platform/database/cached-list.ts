@@ -4,77 +4,135 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 import { CachedQuery } from './cached-query.js';
 import { isPostgres } from './columns.js';
 import type { DatabaseMetrics } from './database-metrics.js';
+import { withDeadline } from './deadline.js';
 import type { PetstoreDataSource } from './petstore-data-source.js';
-import { selectColumns, toEntities } from './row-mapping.js';
+import {
+  type Criteria,
+  selectColumns,
+  StatementParameters,
+  toConditions,
+  toEntities,
+} from './row-mapping.js';
 import type { TableRevisionTracker } from './table-revision-tracker.js';
 
-/** How many rows are read and converted in one turn of the event loop, in 3 to 4 ms. */
-const CHUNK_SIZE = 1_000;
+/** How many rows are read and converted in one turn of the event loop, in about 2 ms. */
+const CHUNK_SIZE = 500;
+
+/** The number of lists and first pages, one per combination of filters and limit, that are cached. */
+const MAX_CACHED_QUERIES = 50;
+
+/** The rows of a list, a part at a time. */
+export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
+
+/** Which page of a list to read. */
+export interface PageRequest {
+  /** The maximum number of rows. */
+  readonly limit: number;
+  /** The id after which the page starts; by default the page is the first one. */
+  readonly after?: number | undefined;
+}
 
 /**
- * A value computed from all rows of a table in id order, and cached until the table changes (see
- * {@link CachedQuery}). The rows are those of one moment, and are read in chunks, so that a long list does not
- * block the event loop; but each change costs 3 to 4 ms of CPU time per 1,000 rows. Use `CachedPages` for a
- * table that may have more than 10,000.
+ * The rows of a table in id order, all or a page, optionally filtered. What is built from them, such as a
+ * response, is cached until the table changes (see {@link CachedQuery}), for the most recently used
+ * combinations of filters and limit. The other pages are read from the database, by the primary key. A filter
+ * needs an index that starts with its columns.
+ *
+ * The rows are those of one moment. All rows are read in chunks, so that a long list does not block the event
+ * loop; but each change costs 3 to 4 ms of CPU time per 1,000 rows. Use pages for a list that may have more
+ * than 10,000.
  */
 export class CachedList<Entity extends ObjectLiteral, Value> {
-  private readonly query: CachedQuery<Entity, Value>;
-  /** Whether SQLite has returned more rows than one turn of the event loop can read. */
-  private isLong = false;
+  /** By filters and limit; the least recently used first. */
+  private readonly queries = new Map<string, CachedQuery<Entity, Value>>();
 
-  /** @param build computes the value from the rows, in chunks */
+  /**
+   * @param build computes the value from the rows; `next` is the `after` of the next page, and undefined if
+   *   there is none
+   */
   constructor(
     private readonly repository: Repository<Entity>,
-    build: (chunks: AsyncIterable<Entity[]>) => Promise<Value>,
-    revisions: TableRevisionTracker,
-    metrics: DatabaseMetrics,
-  ) {
-    this.query = new CachedQuery(repository, () => build(this.readChunks()), revisions, metrics);
+    private readonly build: (rows: RowChunks<Entity>, next?: number) => Promise<Value>,
+    private readonly revisions: TableRevisionTracker,
+    private readonly metrics: DatabaseMetrics,
+  ) {}
+
+  /**
+   * Returns the whole list.
+   *
+   * @param filters the values that the rows must have, by property; undefined is no filter
+   * @throws {DatabaseUnavailableError}
+   */
+  get(filters: Criteria<Entity> = {}): Value | Promise<Value> {
+    return this.getCached(JSON.stringify(filters), () => this.build(this.readAll(filters)));
   }
 
-  /** @throws {DatabaseUnavailableError} */
-  get(): Value | Promise<Value> {
-    return this.query.get();
+  /**
+   * Returns a page.
+   *
+   * @param filters the values that the rows must have, by property; undefined is no filter
+   * @throws {DatabaseUnavailableError}
+   */
+  getPage(page: PageRequest, filters: Criteria<Entity> = {}): Value | Promise<Value> {
+    if (page.after !== undefined) return withDeadline(this.loadPage(page, filters));
+    const key = JSON.stringify([page.limit, filters]);
+    return this.getCached(key, () => this.loadPage(page, filters));
   }
 
-  private readChunks(): AsyncGenerator<Entity[]> {
-    return isPostgres(this.repository.manager.dataSource) ? this.readPostgres() : this.readSqlite();
+  private getCached(key: string, load: () => Promise<Value>): Value | Promise<Value> {
+    const query =
+      this.queries.get(key) ?? new CachedQuery(this.repository, load, this.revisions, this.metrics);
+    // A Map keeps the order of insertion.
+    this.queries.delete(key);
+    this.queries.set(key, query);
+    if (this.queries.size > MAX_CACHED_QUERIES)
+      this.queries.delete(this.queries.keys().next().value!);
+    return query.get();
   }
 
-  private async *readPostgres(): AsyncGenerator<Entity[]> {
-    const rows: Record<string, unknown>[] = await this.repository.query(this.select());
+  private async loadPage({ limit, after }: PageRequest, filters: Criteria<Entity>): Promise<Value> {
+    // One more row than the page has shows whether there is another page.
+    const rows = toEntities(this.repository, await this.query(filters, limit + 1, after));
+    if (rows.length <= limit) return this.build([rows]);
+    rows.pop();
+    return this.build([rows], Number(rows.at(-1)!['id']));
+  }
+
+  private readAll(filters: Criteria<Entity>): AsyncGenerator<Entity[]> {
+    return isPostgres(this.repository.manager.dataSource)
+      ? this.readPostgres(filters)
+      : this.readSqlite(filters);
+  }
+
+  private async *readPostgres(filters: Criteria<Entity>): AsyncGenerator<Entity[]> {
+    const rows = await this.query(filters);
     for (let start = 0; start < rows.length; start += CHUNK_SIZE) {
       if (start > 0) await turn();
       yield toEntities(this.repository, rows.slice(start, start + CHUNK_SIZE));
     }
   }
 
-  private async *readSqlite(): AsyncGenerator<Entity[]> {
-    if (!this.isLong) {
-      const rows: Record<string, unknown>[] = await this.repository.query(
-        `${this.select()} LIMIT ${CHUNK_SIZE + 1}`,
-      );
-      this.isLong = rows.length > CHUNK_SIZE;
-      if (!this.isLong) {
-        yield toEntities(this.repository, rows);
-        return;
-      }
+  private async *readSqlite(filters: Criteria<Entity>): AsyncGenerator<Entity[]> {
+    const rows = await this.query(filters, CHUNK_SIZE + 1);
+    if (rows.length <= CHUNK_SIZE) {
+      yield toEntities(this.repository, rows);
+      return;
     }
-    // A transaction on a connection of its own sees one state of the database, and blocks no other statement.
+    // Reading a longer list would block the only connection, or return the rows of several moments.
     const { options, translateError } = this.repository.manager.dataSource as PetstoreDataSource;
     try {
       const connection = new Database(options.database as string, { readonly: true });
       try {
-        connection.exec('BEGIN');
-        const statement = connection.prepare<[id: number], Record<string, unknown>>(
-          `${this.select('WHERE "id" > ?')} LIMIT ${CHUNK_SIZE}`,
-        );
-        for (let rows = statement.all(0); rows.length > 0;) {
-          const lastId = rows.at(-1)!['id'] as number;
-          yield toEntities(this.repository, rows);
+        const { sql, values } = this.select(filters);
+        const statement = connection.prepare<unknown[], Record<string, unknown>>(sql);
+        let chunk: Record<string, unknown>[] = [];
+        for (const row of statement.iterate(...values)) {
+          if (chunk.push(row) < CHUNK_SIZE) continue;
+          yield toEntities(this.repository, chunk);
+          chunk = [];
           await turn();
-          rows = statement.all(lastId);
         }
+        yield toEntities(this.repository, chunk);
       } finally {
         connection.close();
       }
@@ -83,8 +141,30 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     }
   }
 
-  private select(condition = ''): string {
+  private query(
+    filters: Criteria<Entity>,
+    limit?: number,
+    after?: number,
+  ): Promise<Record<string, unknown>[]> {
+    const { sql, values } = this.select(filters, limit, after);
+    return this.repository.query(sql, values);
+  }
+
+  private select(
+    filters: Criteria<Entity>,
+    limit?: number,
+    after?: number,
+  ): { readonly sql: string; readonly values: unknown[] } {
     const { metadata } = this.repository;
-    return `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" ${condition} ORDER BY "id"`;
+    const parameters = new StatementParameters(this.repository);
+    const conditions = toConditions(this.repository, filters, parameters);
+    if (after !== undefined)
+      conditions.push(`"id" > ${parameters.add(after, metadata.primaryColumns[0]!)}`);
+    const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
+    const end = limit === undefined ? '' : ` LIMIT ${limit}`;
+    return {
+      sql: `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}"${where} ORDER BY "id"${end}`,
+      values: parameters.values,
+    };
   }
 }

@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { BatchInserter } from './batch-inserter.js';
-import { CachedList } from './cached-list.js';
-import { CachedPages } from './cached-pages.js';
+import { CachedList, type RowChunks } from './cached-list.js';
 import { DatabaseMetrics } from './database-metrics.js';
 import { TableRevisionTracker } from './table-revision-tracker.js';
 
@@ -15,28 +14,16 @@ export class HotPaths {
   ) {}
 
   /**
-   * Returns a cached list of all rows of a table.
+   * Returns a list of the rows of a table, whole or in pages.
    *
-   * @param build computes the cached value, such as a response, from the rows in id order
+   * @param build computes the cached value, such as a response, from the rows in id order, and of a page that
+   *   is not the last one from the `after` of the next page
    */
   cachedList<Entity extends ObjectLiteral, Value>(
     repository: Repository<Entity>,
-    build: (chunks: AsyncIterable<Entity[]>) => Promise<Value>,
+    build: (rows: RowChunks<Entity>, next?: number) => Promise<Value>,
   ): CachedList<Entity, Value> {
     return new CachedList(repository, build, this.revisions, this.metrics);
-  }
-
-  /**
-   * Returns the pages of a table. The first pages are cached.
-   *
-   * @param build computes the value of a page, such as a response, from its rows in id order and the
-   *   `after` of the next page
-   */
-  cachedPages<Entity extends ObjectLiteral, Value>(
-    repository: Repository<Entity>,
-    build: (rows: Entity[], next: number | undefined) => Value,
-  ): CachedPages<Entity, Value> {
-    return new CachedPages(repository, build, this.revisions, this.metrics);
   }
 
   /**

@@ -36,13 +36,15 @@ export class CachedJsonResponse {
   }
 
   /**
-   * Serializes a list chunk by chunk.
+   * Serializes a list, or a page of one, chunk by chunk.
    *
    * @param toItem converts a row to an item of the list
+   * @param next the `after` of the next page, if there is one
    */
   static async ofList<Row>(
-    chunks: AsyncIterable<readonly Row[]>,
+    chunks: Iterable<readonly Row[]> | AsyncIterable<readonly Row[]>,
     toItem: (row: Row) => unknown,
+    next?: number,
   ): Promise<CachedJsonResponse> {
     const hash = createHash('sha256');
     const parts: Buffer[] = [];
@@ -57,7 +59,8 @@ export class CachedJsonResponse {
       add(parts.length === 0 ? `[${items}` : `,${items}`);
     }
     add(parts.length === 0 ? '[]' : ']');
-    return new CachedJsonResponse({ body: Buffer.concat(parts), etag: toEtag(hash) });
+    const body = Buffer.concat(parts);
+    return new CachedJsonResponse({ body, etag: toEtag(hash, next) }, next);
   }
 
   /** Sends the representation that the client accepts, or 304 if the client already has it. */
@@ -73,13 +76,14 @@ export class CachedJsonResponse {
 }
 
 function toRepresentation(body: Buffer, next?: number, encoding?: string): Representation {
-  const hash = createHash('sha256').update(body);
-  // Whether a page is the last one is part of its state.
-  if (next !== undefined) hash.update(`next: ${next}`);
-  return { body, encoding, etag: toEtag(hash) };
+  return { body, encoding, etag: toEtag(createHash('sha256').update(body), next) };
 }
 
-const toEtag = (hash: Hash): string => `"${hash.digest('base64url')}"`;
+function toEtag(hash: Hash, next: number | undefined): string {
+  // Whether a page is the last one is part of its state.
+  if (next !== undefined) hash.update(`next: ${next}`);
+  return `"${hash.digest('base64url')}"`;
+}
 
 /**
  * Returns the Link header of a page (RFC 8288). The URL is relative to that of the request, so that it is
