@@ -43,7 +43,8 @@ export interface PageRequest {
  * than 10,000.
  */
 export class CachedList<Entity extends ObjectLiteral, Value> {
-  /** By filters and limit; the least recently used first. */
+  private readonly wholeList: CachedQuery<Entity, Value>;
+  /** Filtered lists and first pages, by filters and limit; the least recently used first. */
   private readonly queries = new Map<string, CachedQuery<Entity, Value>>();
 
   /**
@@ -55,15 +56,18 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     private readonly build: (rows: RowChunks<Entity>, next?: number) => Promise<Value>,
     private readonly revisions: TableRevisionTracker,
     private readonly metrics: DatabaseMetrics,
-  ) {}
+  ) {
+    this.wholeList = this.createQuery(() => this.build(this.readAll({})));
+  }
 
   /**
-   * Returns the whole list.
+   * Returns all rows.
    *
    * @param filters the values that the rows must have, by property; undefined is no filter
    * @throws {DatabaseUnavailableError}
    */
-  get(filters: Criteria<Entity> = {}): Value | Promise<Value> {
+  get(filters?: Criteria<Entity>): Value | Promise<Value> {
+    if (filters === undefined) return this.wholeList.get();
     return this.getCached(JSON.stringify(filters), () => this.build(this.readAll(filters)));
   }
 
@@ -80,14 +84,17 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   }
 
   private getCached(key: string, load: () => Promise<Value>): Value | Promise<Value> {
-    const query =
-      this.queries.get(key) ?? new CachedQuery(this.repository, load, this.revisions, this.metrics);
+    const query = this.queries.get(key) ?? this.createQuery(load);
     // A Map keeps the order of insertion.
     this.queries.delete(key);
     this.queries.set(key, query);
     if (this.queries.size > MAX_CACHED_QUERIES)
       this.queries.delete(this.queries.keys().next().value!);
     return query.get();
+  }
+
+  private createQuery(load: () => Promise<Value>): CachedQuery<Entity, Value> {
+    return new CachedQuery(this.repository, load, this.revisions, this.metrics);
   }
 
   private async loadPage({ limit, after }: PageRequest, filters: Criteria<Entity>): Promise<Value> {

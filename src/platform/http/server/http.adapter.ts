@@ -175,8 +175,8 @@ export class HttpAdapter extends ExpressAdapter {
     const startedAt = performance.now();
     // The whole response has been handed to Node: from now on it waits for the client.
     let handedOverAt: number | undefined;
-    response.once('prefinish', () => (handedOverAt = performance.now()));
-    response.once('close', () => {
+    response.on('prefinish', () => (handedOverAt = performance.now()));
+    response.on('close', () => {
       const closedAt = performance.now();
       if (handedOverAt !== undefined) recordWait(request, 'client', closedAt - handedOverAt);
       const status = response.writableEnded ? response.statusCode : CLIENT_CLOSED_REQUEST;

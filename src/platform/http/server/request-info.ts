@@ -49,5 +49,5 @@ export function recordWait(
   reason: WaitReason,
   milliseconds: number,
 ): void {
-  request.waits = { ...request.waits, [reason]: milliseconds };
+  (request.waits ??= {})[reason] = milliseconds;
 }
