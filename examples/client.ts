@@ -71,8 +71,12 @@ async function fetchWithRetry(request: Request, retry: RetryOptions): Promise<Re
 
 /** Sends a request once. @returns the complete response, or the error of the connection */
 async function attemptFetch(request: Request, timeout: number): Promise<Response | Error> {
+  // Not AbortSignal.timeout: Node 20 may lose it to garbage collection within AbortSignal.any.
+  const controller = new AbortController();
+  const expired = new DOMException('The attempt timed out.', 'TimeoutError');
+  const timer = setTimeout(() => controller.abort(expired), timeout);
   try {
-    const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeout)]);
+    const signal = AbortSignal.any([request.signal, controller.signal]);
     const response = await fetch(request.clone(), { signal });
     // A connection that is lost while the body arrives is retried, too.
     const body = await response.arrayBuffer();
@@ -81,6 +85,8 @@ async function attemptFetch(request: Request, timeout: number): Promise<Response
     // The caller has cancelled the request.
     if (request.signal.aborted) throw error;
     return error as Error;
+  } finally {
+    clearTimeout(timer);
   }
 }
 

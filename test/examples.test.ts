@@ -11,6 +11,8 @@ import {
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { transform } from '@swc/core';
 import { connect } from '../examples/client.js';
 import { FEATURES } from '../src/features.js';
@@ -25,6 +27,8 @@ import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
 const ROOT = join(import.meta.dirname, '..');
 const describeIfCurl = spawnSync('curl', ['--version']).status === 0 ? describe : describe.skip;
 
@@ -204,6 +208,8 @@ describe('examples', () => {
       'retries a list request if %s before the delayed response arrives',
       async (_name, disturb) => {
         const proxy = await ChaosProxy.listen(app.url, 1_000);
+        // What is still needed must survive garbage collection.
+        const collecting = setInterval(collectGarbage, 500);
         try {
           const client = connect(`${proxy.proxiedUrl(app.url)}v1`, app.key, {
             attemptTimeout: 4_000,
@@ -218,6 +224,7 @@ describe('examples', () => {
           expect((await listed).response.status).toBe(200);
           expect(proxy.connectionCount).toBeGreaterThan(1);
         } finally {
+          clearInterval(collecting);
           await proxy.close();
         }
       },
