@@ -16,8 +16,8 @@ export class HotPaths {
   /**
    * Returns a list of the rows of a table, whole or in pages.
    *
-   * @param build computes the cached value, such as a response, from the rows in id order, and of a page that
-   *   is not the last one from the `after` of the next page
+   * @param build computes the cached value, such as a response, from the rows in id order; `next` is the
+   *   `after` of the next page, and undefined if there is none
    */
   cachedList<Entity extends ObjectLiteral, Value>(
     repository: Repository<Entity>,
