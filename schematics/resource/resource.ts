@@ -535,7 +535,7 @@ function moveTemplates(files: Tree, { folderPath, modulePath }: Names, isNewFold
  */
 function replaceStubs(
   tree: Tree,
-  { folderPath, modulePath, name, path: resourcePath }: Names,
+  { folder, folderPath, modulePath, name, path: resourcePath }: Names,
   has: Operations,
 ): { lifecycle: Record<Operation, string>; remainingMembers: string } {
   const lifecycle = { list: '', create: '', read: '', replace: '', update: '', delete: '' };
@@ -546,6 +546,8 @@ function replaceStubs(
     ]),
   );
   let remainingMembers = '';
+  let hasReplaced = false;
+  let hasStubs = false;
   for (const file of tree.getDir(folderPath).subfiles) {
     if (!file.endsWith(CONTROLLER)) continue;
     const path = `${folderPath}/${file}`;
@@ -558,6 +560,8 @@ function replaceStubs(
       for (const operation of replaced)
         lifecycle[generated.get(getOperationKey(operation))!] = operation.lifecycle.join('\n');
       const remaining = operations.filter((operation) => !replaced.includes(operation));
+      hasReplaced ||= replaced.length > 0;
+      hasStubs ||= remaining.some(({ isStub }) => isStub);
       if (file === `${name}${CONTROLLER}`) {
         if (remaining.some(({ isStub }) => !isStub)) throw alreadyExists(path);
         remainingMembers = remaining.map((operation) => operation.text).join('\n\n');
@@ -574,6 +578,8 @@ function replaceStubs(
       }
     }
   }
+  const tests = `/test/${folder}.stubs.test.ts`;
+  if (hasReplaced && !hasStubs && tree.exists(tests)) tree.delete(tests);
   return { lifecycle, remainingMembers };
 }
 

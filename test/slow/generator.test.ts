@@ -330,7 +330,7 @@ describeUnlessGenerated('npm run generate', () => {
         'src/modules/pets/pets.controller.ts',
         'src/modules/pets/pets.module.ts',
       ],
-      deleted: [],
+      deleted: ['test/pets.stubs.test.ts'],
     });
     const after = await readProject();
     expect(after.get('src/modules/pets/pets.module.ts')).toContain(
@@ -369,7 +369,7 @@ describeUnlessGenerated('npm run generate', () => {
         'test/orders.databases.test.ts',
       ],
       updated: ['conformance/store.read.arazzo.yaml', 'src/modules/store/store.module.ts'],
-      deleted: ['src/modules/store/store.controller.ts'],
+      deleted: ['src/modules/store/store.controller.ts', 'test/store.stubs.test.ts'],
     });
     const after = await readProject();
     expect(after.get('src/modules/store/orders.controller.ts')).toContain(
@@ -386,10 +386,13 @@ describeUnlessGenerated('npm run generate', () => {
       failed: false,
       output: expect.stringMatching(/CREATE src\/modules\/store\/store\.controller\.ts/),
     });
-    for (const path of ['store/store.controller.ts', 'store/store.module.ts'])
-      expect((await readProject()).get(`src/modules/${path}`)).toBe(
-        original.get(`src/modules/${path}`),
-      );
+    const restored = await readProject();
+    for (const path of [
+      'src/modules/store/store.controller.ts',
+      'src/modules/store/store.module.ts',
+      'test/store.stubs.test.ts',
+    ])
+      expect(restored.get(path)).toBe(original.get(path));
     expect(await remove('store/orders')).toEqual({
       failed: true,
       output: expect.stringContaining('store/orders was not generated in this working copy'),

@@ -41,7 +41,7 @@ beforeAll(async () => {
       .replace('\n\n', `\nimport { UsersModule } from './modules/users/users.module.js';\n\n`)
       .replace('\n];', '\n  UsersModule,\n];'),
   );
-  await rm(copy.resolve('test/stub-operations.test.ts'));
+  for (const module of ['pets', 'store']) await rm(copy.resolve(`test/${module}.stubs.test.ts`));
   // It also builds the service.
   const { failed, output } = await copy.npm('openapi');
   if (failed) throw new Error(output);

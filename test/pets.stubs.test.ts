@@ -1,7 +1,7 @@
 /*
- * The published operations of pets and store, which return 501 until a team implements them. If you
- * implement, move or remove one of them, change or delete its tests in this file: no other test depends
- * on them. `lifecycle.test.ts` tests deprecation and sunset independently of these operations.
+ * The published operation of pets, which returns 501 until a team implements it. `generate -- resource` deletes this file when it
+ * replaces the operation; if you implement, move or remove it by hand, change or delete its tests. No other
+ * test depends on it: `lifecycle.test.ts` tests deprecation and sunset with other operations.
  */
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { startApp, type TestApp } from './support/app.js';
@@ -15,6 +15,8 @@ expect.extend(matchers);
 const SUNSET = 'Mon, 01 Nov 2027 00:00:00 GMT';
 const SUNSET_INSTANT = Date.UTC(2027, 10, 1);
 const BEFORE_SUNSET = Date.UTC(2026, 11, 24);
+
+const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'];
 
 let app: TestApp;
 let paths: OpenAPIObject['paths'];
@@ -66,42 +68,18 @@ describe('GET /v1/pets/{petId}', () => {
     expect(operation.description).toMatch(/\*\*Deprecated\*\* since 2026-11-01\./);
     expect(operation.description).toMatch(/\*\*Sunset\*\* on 2027-11-01: .*410/);
   });
-});
 
-describe('GET /v1/store/orders', () => {
-  it.each([BEFORE_SUNSET, SUNSET_INSTANT])('returns 501 and has no sunset: %s', async (time) => {
-    setSystemTime(time);
-    const response = await send('GET', '/v1/store/orders');
-    expect(response).toBeError('NOT_IMPLEMENTED', 'Not implemented.');
-    expect(response.headers).not.toHaveProperty('deprecation');
+  it.each(OTHER_METHODS)('does not support %s', async (method) => {
+    const response = await send(method, '/v1/pets/1');
+    expect(response).toBeError(
+      'METHOD_NOT_ALLOWED',
+      `Method ${method} is not allowed for /v1/pets/1.`,
+    );
+    expect(response.headers.allow).toBe('GET, HEAD');
     expect(response.headers).not.toHaveProperty('sunset');
   });
 
-  it('is experimental in the OpenAPI document', () => {
-    const operation = paths['/store/orders']!.get!;
-    expect(operation).toMatchObject({ operationId: 'listOrders', 'x-stability': 'experimental' });
-    expect(operation.description).toMatch(/\*\*Stability: experimental\.\*\*/);
-    for (const property of ['deprecated', 'x-sunset', 'x-deprecated-since'])
-      expect(operation).not.toHaveProperty(property);
-  });
-});
-
-describe('a path of pets or store', () => {
-  const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'];
-
-  it.each(['/v1/pets/1', '/v1/store/orders'])('supports only GET and HEAD: %s', async (path) => {
-    for (const method of OTHER_METHODS) {
-      const response = await send(method, path);
-      expect(response).toBeError(
-        'METHOD_NOT_ALLOWED',
-        `Method ${method} is not allowed for ${path}.`,
-      );
-      expect(response.headers.allow).toBe('GET, HEAD');
-      expect(response.headers).not.toHaveProperty('sunset');
-    }
-  });
-
-  it.each(['/v1/pets', '/v1/pets/1/toys', '/v1/store'])('does not exist: %s', async (path) => {
+  it.each(['/v1/pets', '/v1/pets/1/toys'])('is the only one: %s does not exist', async (path) => {
     for (const method of ['GET', ...OTHER_METHODS]) {
       const response = await send(method, path);
       expect(response).toBeError('NOT_FOUND', `Route not found: ${method} ${path}.`);
