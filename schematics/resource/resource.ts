@@ -528,7 +528,8 @@ function moveTemplates(files: Tree, { folderPath, modulePath }: Names, isNewFold
 }
 
 /**
- * Removes the stub operations that the generated ones replace from the controllers of the folder.
+ * Removes the stub operations that the generated ones replace from the controllers of the folder, and with the
+ * last of them their tests.
  *
  * @returns the lifecycle decorators of the removed stubs, and the remaining members of the controller
  *   that is generated again
