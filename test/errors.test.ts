@@ -138,10 +138,7 @@ beforeAll(async () => {
 afterEach(() => jest.restoreAllMocks());
 afterAll(() => app.stop());
 
-const send = (method: string, path: string, key = app.key): Promise<HttpResponse> =>
-  sendRequest(app.url + path, { method, headers: { authorization: `Bearer ${key}` } });
-
-const get = (path: string, key = app.key): Promise<HttpResponse> => send('GET', path, key);
+const get = (path: string, key = app.key): Promise<HttpResponse> => app.send('GET', path, key);
 
 /** Sends a create request with exactly these bytes as its body. */
 function post(body: string | Buffer, headers: Record<string, string> = {}): Promise<HttpResponse> {
@@ -514,7 +511,7 @@ describe('routing', () => {
   });
 
   it('returns 404 without a body for a HEAD request', async () => {
-    const response = await send('HEAD', '/v1/nope');
+    const response = await app.send('HEAD', '/v1/nope');
     expect(response.status).toBe(404);
     expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
     expect(response.text).toBe('');
@@ -546,10 +543,10 @@ describe('routing', () => {
     ['/openapi.yaml', 'GET, HEAD'],
   ])('limits %s to the methods %s', async (path, allow) => {
     const allowed = allow.split(', ');
-    for (const method of allowed) expect((await send(method, path)).status).not.toBe(405);
+    for (const method of allowed) expect((await app.send(method, path)).status).not.toBe(405);
     const methods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PURGE'];
     for (const method of methods.filter((name) => !allowed.includes(name))) {
-      const response = await send(method, path);
+      const response = await app.send(method, path);
       expect(response).toBeError(
         'METHOD_NOT_ALLOWED',
         `Method ${method} is not allowed for ${path}.`,

@@ -9,7 +9,7 @@ import {
 import { FEATURES } from '../src/features.js';
 import { startApp, type TestApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
-import { type HttpResponse, sendRequest } from './support/http-client.js';
+import { sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { StubsModule } from './support/stubs.module.js';
 
@@ -29,22 +29,19 @@ beforeEach(() => setSystemTime(BEFORE_SUNSET));
 afterEach(() => jest.restoreAllMocks());
 afterAll(() => app.stop());
 
-const send = (method: string, path: string, key = app.key): Promise<HttpResponse> =>
-  sendRequest(app.url + path, { method, headers: { authorization: `Bearer ${key}` } });
-
 describe('a deprecated operation', () => {
   it.each([
     '/v1/stubs/deprecated/1',
     '/v1/stubs/deprecated/any%20thing',
     '/v1/stubs/deprecated/1?x=y',
   ])('sends the Deprecation and Sunset headers: %s', async (path) => {
-    const response = await send('GET', path);
+    const response = await app.send('GET', path);
     expect(response).toBeError('NOT_IMPLEMENTED');
     expect(response.headers).toMatchObject(HEADERS);
   });
 
   it('sends the headers in the response to HEAD, too', async () => {
-    const response = await send('HEAD', '/v1/stubs/deprecated/1');
+    const response = await app.send('HEAD', '/v1/stubs/deprecated/1');
     expect(response.status).toBe(501);
     expect(response.body).toHaveLength(0);
     expect(response.headers).toMatchObject(HEADERS);
@@ -52,7 +49,7 @@ describe('a deprecated operation', () => {
 
   it('is available until the last millisecond before the sunset', async () => {
     setSystemTime(SUNSET_INSTANT - 1);
-    expect((await send('GET', '/v1/stubs/deprecated/1')).status).toBe(501);
+    expect((await app.send('GET', '/v1/stubs/deprecated/1')).status).toBe(501);
   });
 
   it.each([
@@ -60,7 +57,7 @@ describe('a deprecated operation', () => {
     ['a year later', SUNSET_INSTANT + 365 * 86_400_000],
   ])('returns 410 with the sunset date %s', async (_when, time) => {
     setSystemTime(time);
-    const response = await send('GET', '/v1/stubs/deprecated/1');
+    const response = await app.send('GET', '/v1/stubs/deprecated/1');
     expect(response).toBeError('GONE', new RegExp(SUNSET));
     expect(response.headers).toMatchObject(HEADERS);
   });
@@ -70,7 +67,7 @@ describe('a deprecated operation', () => {
     ['after the sunset', SUNSET_INSTANT + 1],
   ])('requires a key %s', async (_when, time) => {
     setSystemTime(time);
-    const response = await send('GET', '/v1/stubs/deprecated/1', 'wrong');
+    const response = await app.send('GET', '/v1/stubs/deprecated/1', 'wrong');
     expect(response).toBeError('UNAUTHORIZED');
     expect(await sendRequest(`${app.url}/v1/stubs/deprecated/1`)).toBeError('UNAUTHORIZED');
   });
@@ -91,7 +88,7 @@ describe('an operation that is not deprecated', () => {
     ['GET', '/openapi.json', 200],
   ])('sends no lifecycle headers and has no sunset: %s %s', async (method, path, status) => {
     setSystemTime(SUNSET_INSTANT);
-    const response = await send(method, path);
+    const response = await app.send(method, path);
     expect(response.status).toBe(status);
     expect(response.headers['deprecation']).toBeUndefined();
     expect(response.headers['sunset']).toBeUndefined();
@@ -108,8 +105,8 @@ describe('an operation that is not deprecated', () => {
 
 describe('an experimental operation', () => {
   it('requires a key and returns 501', async () => {
-    expect(await send('GET', '/v1/stubs/experimental', 'wrong')).toBeError('UNAUTHORIZED');
-    expect(await send('GET', '/v1/stubs/experimental')).toBeError('NOT_IMPLEMENTED');
+    expect(await app.send('GET', '/v1/stubs/experimental', 'wrong')).toBeError('UNAUTHORIZED');
+    expect(await app.send('GET', '/v1/stubs/experimental')).toBeError('NOT_IMPLEMENTED');
   });
 });
 

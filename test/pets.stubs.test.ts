@@ -1,12 +1,11 @@
 /*
- * The published operation of pets, which returns 501 until a team implements it. `generate -- resource` deletes this file when it
- * replaces the operation; if you implement, move or remove it by hand, change or delete its tests. No other
- * test depends on it: `lifecycle.test.ts` tests deprecation and sunset with other operations.
+ * The published operation of pets, which returns 501 until a team implements it. `generate -- resource`
+ * deletes this file when it replaces the operation; if you implement, move or remove it by hand, change or
+ * delete its tests. No other test depends on it: `lifecycle.test.ts` has operations of its own.
  */
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { startApp, type TestApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
-import { type HttpResponse, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 
 const { jest } = import.meta;
@@ -19,17 +18,12 @@ const BEFORE_SUNSET = Date.UTC(2026, 11, 24);
 const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'];
 
 let app: TestApp;
-let paths: OpenAPIObject['paths'];
 beforeAll(async () => {
   app = await startApp();
-  ({ paths } = (await sendRequest(`${app.url}/openapi.json`)).json<OpenAPIObject>());
 });
 beforeEach(() => setSystemTime(BEFORE_SUNSET));
 afterEach(() => jest.restoreAllMocks());
 afterAll(() => app.stop());
-
-const send = (method: string, path: string, key = app.key): Promise<HttpResponse> =>
-  sendRequest(app.url + path, { method, headers: { authorization: `Bearer ${key}` } });
 
 describe('GET /v1/pets/{petId}', () => {
   const HEADERS = { deprecation: '@1793491200', sunset: SUNSET };
@@ -37,10 +31,10 @@ describe('GET /v1/pets/{petId}', () => {
   it.each(['/v1/pets/1', '/v1/pets/1?x=y', '/v1/pets/any%20thing'])(
     'returns 501 with the Deprecation and Sunset headers: %s',
     async (path) => {
-      const response = await send('GET', path);
+      const response = await app.send('GET', path);
       expect(response).toBeError('NOT_IMPLEMENTED', 'Not implemented.');
       expect(response.headers).toMatchObject(HEADERS);
-      const head = await send('HEAD', path);
+      const head = await app.send('HEAD', path);
       expect(head.status).toBe(501);
       expect(head.body).toHaveLength(0);
       expect(head.headers).toMatchObject(HEADERS);
@@ -49,14 +43,15 @@ describe('GET /v1/pets/{petId}', () => {
 
   it('returns 410 from the sunset on', async () => {
     setSystemTime(SUNSET_INSTANT - 1);
-    expect((await send('GET', '/v1/pets/1')).status).toBe(501);
+    expect((await app.send('GET', '/v1/pets/1')).status).toBe(501);
     setSystemTime(SUNSET_INSTANT);
-    const response = await send('GET', '/v1/pets/1');
+    const response = await app.send('GET', '/v1/pets/1');
     expect(response).toBeError('GONE', new RegExp(SUNSET));
     expect(response.headers).toMatchObject(HEADERS);
   });
 
-  it('is deprecated in the OpenAPI document, with its dates', () => {
+  it('is deprecated in the OpenAPI document, with its dates', async () => {
+    const { paths } = (await app.send('GET', '/openapi.json')).json<OpenAPIObject>();
     const operation = paths['/pets/{petId}']!.get!;
     expect(operation).toMatchObject({
       operationId: 'getPet',
@@ -70,7 +65,7 @@ describe('GET /v1/pets/{petId}', () => {
   });
 
   it.each(OTHER_METHODS)('does not support %s', async (method) => {
-    const response = await send(method, '/v1/pets/1');
+    const response = await app.send(method, '/v1/pets/1');
     expect(response).toBeError(
       'METHOD_NOT_ALLOWED',
       `Method ${method} is not allowed for /v1/pets/1.`,
@@ -81,7 +76,7 @@ describe('GET /v1/pets/{petId}', () => {
 
   it.each(['/v1/pets', '/v1/pets/1/toys'])('is the only one: %s does not exist', async (path) => {
     for (const method of ['GET', ...OTHER_METHODS]) {
-      const response = await send(method, path);
+      const response = await app.send(method, path);
       expect(response).toBeError('NOT_FOUND', `Route not found: ${method} ${path}.`);
       expect(response.headers).not.toHaveProperty('allow');
       expect(response.headers).not.toHaveProperty('sunset');

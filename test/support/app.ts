@@ -12,7 +12,7 @@ import { ApiKey } from '../../src/platform/auth/api-key.entity.js';
 import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
 import type { PetstoreDataSource } from '../../src/platform/database/petstore-data-source.js';
-import { CategoriesClient } from './http-client.js';
+import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
 
 const DAY_MS = 86_400_000;
 
@@ -36,6 +36,8 @@ export interface TestApp {
   /** A client with this key. */
   readonly categories: CategoriesClient;
   readonly dataSource: PetstoreDataSource;
+  /** Sends a request without a body, with this key by default. */
+  send(method: string, path: string, key?: string): Promise<HttpResponse>;
   /** A supertest client without a key. */
   http(): ReturnType<typeof request>;
   /** Stops the application, and drops the database if `startApp` created it. */
@@ -114,6 +116,8 @@ export async function startApp(
     key,
     categories: new CategoriesClient(url, key),
     dataSource,
+    send: (method, path, sent = key) =>
+      sendRequest(url + path, { method, headers: { authorization: `Bearer ${sent}` } }),
     http: () => request(url),
     stop: async () => {
       await app.close();
