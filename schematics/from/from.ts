@@ -232,12 +232,12 @@ class ModuleWriter {
         const service = this.tree.exists(path) ? this.tree.readText(path) : '';
         const className = `${names.Items}Service`;
         const hasFilters = resource.fields.some(({ filter }) => filter);
-        for (const { id, kind, query } of routes) {
+        for (const { id, query } of routes.filter(({ kind }) => kind === 'list')) {
           const method = query.includes('limit') ? 'listPage' : 'list';
           const canList =
             hasMember(service, className, method) &&
             (!hasFilters || new RegExp(`\\n {2}${method}\\([^)]*filters`).test(service));
-          if (kind === 'list' && !canList && (own.get(id)?.isStub ?? true))
+          if (!canList && (own.get(id)?.isStub ?? true))
             reject(id, `${className} has no such list`);
         }
       } else if (create?.isStub === false) {

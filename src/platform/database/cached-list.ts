@@ -43,6 +43,7 @@ export interface PageRequest {
  * than 10,000.
  */
 export class CachedList<Entity extends ObjectLiteral, Value> {
+  /** The list without filters, which the most frequent requests get without a look-up. */
   private readonly wholeList: CachedQuery<Entity, Value>;
   /** Filtered lists and first pages, by filters and limit; the least recently used first. */
   private readonly queries = new Map<string, CachedQuery<Entity, Value>>();

@@ -36,7 +36,7 @@ function fingerprint({ method, originalUrl, body }: Request): string {
 const getIdempotencyKey = createParamDecorator(
   (_data, context: ExecutionContext): IdempotencyKey => {
     const request = context.switchToHttp().getRequest<Request>();
-    // Node joins repeated headers with commas, which makes them invalid.
+    // Node joins repeated headers with commas, as one value (RFC 9110, section 5.3).
     const header = request.get('Idempotency-Key');
     if (header === undefined || request.apiKey === undefined) return undefined;
     const value = parseIdempotencyKey(header);
