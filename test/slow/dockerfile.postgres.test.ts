@@ -246,7 +246,7 @@ describe('Dockerfile', () => {
       'COPY package.json package-lock.json ./',
       'COPY scripts/build-production.sh scripts/',
       'RUN sh scripts/build-production.sh install',
-      'COPY nest-cli.json tsconfig.json tsconfig.build.json ./',
+      'COPY tsconfig.json tsconfig.build.json ./',
       'COPY src src',
       'RUN sh scripts/build-production.sh build',
     ]);

@@ -29,7 +29,6 @@ async function compile(directory) {
   for (const path of ['ormconfig.ts', ...(await Promise.all(folders)).flat()]) {
     const output = join(directory, path);
     await mkdir(dirname(output), { recursive: true });
-    if (path.endsWith('.css')) await copyFile(join(ROOT, path), output);
     if (!path.endsWith('.ts') || path.endsWith('.d.ts')) continue;
     const { code } = await transformFile(join(ROOT, path), swcOptions);
     await writeFile(output.replace(/\.ts$/, '.js'), code);

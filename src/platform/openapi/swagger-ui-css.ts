@@ -1,3 +1,5 @@
+/** The CSS that is added to that of Swagger UI. */
+export const SWAGGER_UI_CSS = `
 /* Contrasts of WCAG 2.1 AA (1.4.3), which the stock page misses, and a layout for narrow screens. */
 @media not all and (prefers-color-scheme: dark) {
   .swagger-ui .info .title small {
@@ -124,3 +126,4 @@ html.dark-mode .swagger-ui .opblock.opblock-deprecated .opblock-summary-method {
     overflow-wrap: anywhere;
   }
 }
+`;
