@@ -47,19 +47,28 @@ export class CachedJsonResponse {
     next?: number,
   ): Promise<CachedJsonResponse> {
     const hash = createHash('sha256');
-    const parts: Buffer[] = [];
+    // It grows: to join the chunks in the end would block the event loop for 12 ms with 13 MB.
+    let buffer = Buffer.alloc(0);
+    let length = 0;
     const add = (json: string): void => {
-      const part = Buffer.from(json);
-      hash.update(part);
-      parts.push(part);
+      const end = length + Buffer.byteLength(json);
+      if (end > buffer.length) {
+        // With a byte for the bracket that closes a list of one chunk.
+        const larger = Buffer.allocUnsafe(Math.max(end + 1, 2 * buffer.length));
+        buffer.copy(larger);
+        buffer = larger;
+      }
+      buffer.write(json, length);
+      hash.update(buffer.subarray(length, end));
+      length = end;
     };
     for await (const rows of chunks) {
       if (rows.length === 0) continue;
       const items = JSON.stringify(rows.map(toItem)).slice(1, -1);
-      add(parts.length === 0 ? `[${items}` : `,${items}`);
+      add(length === 0 ? `[${items}` : `,${items}`);
     }
-    add(parts.length === 0 ? '[]' : ']');
-    const body = Buffer.concat(parts);
+    add(length === 0 ? '[]' : ']');
+    const body = buffer.subarray(0, length);
     return new CachedJsonResponse({ body, etag: toEtag(hash, next) }, next);
   }
 
