@@ -325,6 +325,19 @@ describe('GET /v1/categories', () => {
     expect(await list.get({ name: ['dog', 'cat'] })).toHaveLength(2_501);
   });
 
+  it('releases its connection if a long list cannot be built', async () => {
+    const names = Array.from({ length: 2_500 }, () => `('dog')`);
+    await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${names.join(', ')}`);
+    const repository = app.dataSource.getRepository(CategoryEntity);
+    const list = app.app.get(HotPaths).cachedList(repository, async (chunks) => {
+      for await (const rows of chunks) throw new Error(`after ${rows.length} rows`);
+    });
+    // More often than the pool has connections.
+    for (let failures = 0; failures < 20; failures++)
+      await expect(Promise.resolve(list.get())).rejects.toThrow('after 500 rows');
+    expect(await categories.getNames()).toHaveLength(2_500);
+  });
+
   it('returns 500 when the query fails and recovers with the next request', async () => {
     await categories.create('dog');
     await categories.list();

@@ -15,8 +15,11 @@ import {
 } from './row-mapping.js';
 import type { TableRevisionTracker } from './table-revision-tracker.js';
 
-/** How many rows are read and converted in one turn of the event loop, in about 2 ms. */
+/** How many rows of a long list are read and converted in one turn of the event loop, in about 2 ms. */
 const CHUNK_SIZE = 500;
+
+/** How many rows are read with one statement, in about 5 ms. */
+const MAX_STATEMENT_ROWS = 2_000;
 
 /** The number of lists and first pages, one per combination of filters and limit, that are cached. */
 const MAX_CACHED_QUERIES = 50;
@@ -106,27 +109,40 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     return this.build([rows], Number(rows.at(-1)!['id']));
   }
 
-  private readAll(filters: Criteria<Entity>): AsyncGenerator<Entity[]> {
-    return isPostgres(this.repository.manager.dataSource)
-      ? this.readPostgres(filters)
-      : this.readSqlite(filters);
-  }
-
-  private async *readPostgres(filters: Criteria<Entity>): AsyncGenerator<Entity[]> {
-    const rows = await this.query(filters);
+  private async *readAll(filters: Criteria<Entity>): AsyncGenerator<Entity[]> {
+    const rows = await this.query(filters, MAX_STATEMENT_ROWS + 1);
+    if (rows.length > MAX_STATEMENT_ROWS) {
+      const isOnPostgres = isPostgres(this.repository.manager.dataSource);
+      yield* isOnPostgres ? this.readWithCursor(filters) : this.readWithOwnConnection(filters);
+      return;
+    }
     for (let start = 0; start < rows.length; start += CHUNK_SIZE) {
       if (start > 0) await turn();
       yield toEntities(this.repository, rows.slice(start, start + CHUNK_SIZE));
     }
   }
 
-  private async *readSqlite(filters: Criteria<Entity>): AsyncGenerator<Entity[]> {
-    const rows = await this.query(filters, CHUNK_SIZE + 1);
-    if (rows.length <= CHUNK_SIZE) {
-      yield toEntities(this.repository, rows);
-      return;
+  /** Reads a long list on PostgreSQL: pg reads a long result 2 MB at a time, which blocks for up to 60 ms. */
+  private async *readWithCursor(filters: Criteria<Entity>): AsyncGenerator<Entity[]> {
+    const { sql, values } = this.select(filters);
+    const runner = this.repository.manager.dataSource.createQueryRunner();
+    try {
+      // It locks no row, so TypeORM's transactions, which are limited in time, are not needed.
+      await runner.query('START TRANSACTION READ ONLY');
+      await runner.query(`DECLARE list NO SCROLL CURSOR FOR ${sql}`, values);
+      let rows: Record<string, unknown>[];
+      do {
+        rows = (await runner.query(`FETCH ${CHUNK_SIZE} FROM list`)) as Record<string, unknown>[];
+        yield toEntities(this.repository, rows);
+      } while (rows.length === CHUNK_SIZE);
+    } finally {
+      await runner.query('ROLLBACK').catch(() => undefined);
+      await runner.release();
     }
-    // Reading a longer list would block the only connection, or return the rows of several moments.
+  }
+
+  /** Reads a long list on SQLite, where it would block the only connection, or contain the rows of several moments. */
+  private async *readWithOwnConnection(filters: Criteria<Entity>): AsyncGenerator<Entity[]> {
     const { options, translateError } = this.repository.manager.dataSource as PetstoreDataSource;
     try {
       const connection = new Database(options.database as string, { readonly: true });
