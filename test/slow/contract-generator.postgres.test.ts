@@ -27,6 +27,8 @@ const RETRY_DELAY_MS = 50;
 type Document = any;
 
 let copy: ProjectCopy;
+/** The commit before the generator ran. */
+let initial: string;
 let services: Services;
 let petstore: Document;
 const databases: TestDatabase[] = [];
@@ -37,6 +39,7 @@ beforeAll(async () => {
   petstore = parse(await readFile(join(FIXTURES, CONTRACTS[0]!), 'utf8'));
   await copy.git('init', '--quiet');
   await commit();
+  initial = (await copy.git('rev-parse', 'HEAD')).output.trim();
 });
 afterAll(async () => {
   await services.close();
@@ -234,14 +237,16 @@ describe('npm run generate -- from', () => {
     ];
     // The path of the copy contains such names, too.
     const tests = names.map((name) => `/test/${name}`);
+    await copy.git('add', '--intent-to-add', '.');
+    const paths = ['src', 'test', 'examples', 'openapi.json'];
+    const diff = ['diff', '--name-only', '--diff-filter=d', initial, '--', ...paths];
+    const { output: files } = await copy.git(...diff);
+    const changed = files.trim().split('\n');
+    expect(changed).toContain('src/modules/library/members.service.ts');
+    const sources = changed.filter((path) => path.endsWith('.ts'));
     const runChecks = async (): Promise<Record<string, CopyResult>> => ({
-      lint: await copy.run(getCommand('oxlint'), [
-        '--type-aware',
-        '--deny-warnings',
-        'src',
-        'test',
-      ]),
-      format: await copy.run(getCommand('prettier'), ['--check', 'src', 'test', 'openapi.json']),
+      lint: await copy.run(getCommand('oxlint'), ['--type-aware', '--deny-warnings', ...sources]),
+      format: await copy.run(getCommand('prettier'), ['--check', ...changed]),
       // It also checks the types.
       build: await copy.npm('build:tools'),
       'lint:openapi': await copy.npm('lint:openapi'),
