@@ -42,8 +42,8 @@ export interface PageRequest {
  * needs an index that starts with its columns.
  *
  * The rows are those of one moment. All rows are read in chunks, so that a long list does not block the event
- * loop; but each change costs 3 to 4 ms of CPU time per 1,000 rows. Use pages for a list that may have more
- * than 10,000.
+ * loop; but each change costs several milliseconds of CPU time per 1,000 rows. Use pages for a list that may
+ * have more than 10,000.
  */
 export class CachedList<Entity extends ObjectLiteral, Value> {
   /** The list without filters, which the most frequent requests get without a look-up. */
