@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
@@ -15,7 +14,6 @@ import {
   type Services,
 } from '../support/service-process.js';
 
-const ROOT = join(import.meta.dirname, '..', '..');
 const PETS = [
   'pets',
   '--fields',
@@ -123,15 +121,7 @@ async function diffProject(before: Map<string, string>): Promise<{
   };
 }
 
-const existing = ['pets/pet', 'store/order', 'pet-tags/pet-tag']
-  .map((name) => `src/modules/${name}.entity.ts`)
-  .filter((path) => existsSync(join(ROOT, path)));
-const describeUnlessGenerated = existing.length > 0 ? describe.skip : describe;
-if (existing.length > 0)
-  process.stderr.write(`Skipped the generator tests: ${existing.join(', ')} already exists.\n`);
-
 beforeAll(async () => {
-  if (existing.length > 0) return;
   copy = await ProjectCopy.create();
   project = copy.directory;
   // It compiles the generator.
@@ -143,14 +133,13 @@ beforeAll(async () => {
   });
 }, 120_000);
 afterAll(async () => {
-  if (existing.length > 0) return;
   generator.disconnect();
   await once(generator, 'exit');
   await postgres?.stop();
   await copy.remove();
 });
 
-describeUnlessGenerated('npm run generate', () => {
+describe('npm run generate', () => {
   it.each([
     [
       'a field without a type',
@@ -555,7 +544,7 @@ describeUnlessGenerated('npm run generate', () => {
   }, 600_000);
 });
 
-describeUnlessGenerated('a service with generated resources', () => {
+describe('a service with generated resources', () => {
   let services: Services;
   let service: ServiceProcess;
   let url: string;
