@@ -11,7 +11,7 @@ const COMPRESSION_THRESHOLD = 1024;
 
 /**
  * The size, in bytes, below which a body is sent as a string, with the head in one write. With 500 bytes it
- * saves 20 µs of CPU time a request on Node 20, 8 µs on Node 26; from 5,000 on it costs time.
+ * saves 20 µs of CPU time per request on Node 20, 8 µs on Node 26; from 5,000 on it costs time.
  */
 const STRING_THRESHOLD = 4096;
 
@@ -40,8 +40,7 @@ export class CachedJsonResponse {
    */
   static of(value: unknown, next?: number): CachedJsonResponse {
     const body = Buffer.from(JSON.stringify(value));
-    const etag = toEtag(createHash('sha256').update(body), next);
-    return new CachedJsonResponse(toRepresentation(body, etag), next);
+    return new CachedJsonResponse(toRepresentation(body, next), next);
   }
 
   /**
@@ -56,7 +55,7 @@ export class CachedJsonResponse {
     next?: number,
   ): Promise<CachedJsonResponse> {
     const hash = createHash('sha256');
-    // It grows: to join the chunks in the end would block the event loop for 12 ms with 13 MB.
+    // It grows with the chunks, because joining 13 MB at the end blocked the event loop for 12 ms.
     let buffer = Buffer.alloc(0);
     let length = 0;
     const add = (json: string): void => {
@@ -78,7 +77,7 @@ export class CachedJsonResponse {
     }
     add(length === 0 ? '[]' : ']');
     const body = buffer.subarray(0, length);
-    return new CachedJsonResponse(toRepresentation(body, toEtag(hash, next)), next);
+    return new CachedJsonResponse(toRepresentation(body, next, { hash }), next);
   }
 
   /** Sends the representation that the client accepts, or 304 if the client already has it. */
@@ -86,23 +85,25 @@ export class CachedJsonResponse {
     if (this.next !== undefined) response.setHeader('Link', toNextLink(request, this.next));
     if (this.plain.body.length < COMPRESSION_THRESHOLD || !acceptsGzip(request))
       return send(this.plain, request, response);
-    this.gzipped ??= compress(this.plain.body).then((body) => {
-      const etag = toEtag(createHash('sha256').update(body), this.next);
-      return toRepresentation(body, etag, 'gzip');
-    });
+    this.gzipped ??= compress(this.plain.body).then((body) =>
+      toRepresentation(body, this.next, { encoding: 'gzip' }),
+    );
     return this.gzipped.then((representation) => send(representation, request, response));
   }
 }
 
-function toRepresentation(body: Buffer, etag: string, encoding?: string): Representation {
-  const sent = body.length < STRING_THRESHOLD ? body.toString('latin1') : body;
-  return { body, sent, etag, encoding };
-}
-
-function toEtag(hash: Hash, next: number | undefined): string {
+/** @param options `hash` is the SHA-256 hash of the body, which is computed by default */
+function toRepresentation(
+  body: Buffer,
+  next: number | undefined,
+  options: { readonly encoding?: string; readonly hash?: Hash } = {},
+): Representation {
+  const { encoding, hash = createHash('sha256').update(body) } = options;
   // Whether a page is the last one is part of its state.
   if (next !== undefined) hash.update(`next: ${next}`);
-  return `"${hash.digest('base64url')}"`;
+  const etag = `"${hash.digest('base64url')}"`;
+  const sent = body.length < STRING_THRESHOLD ? body.toString('latin1') : body;
+  return { body, sent, etag, encoding };
 }
 
 /**
