@@ -1,5 +1,5 @@
 /** The CSS that is added to that of Swagger UI. */
-export const SWAGGER_UI_CSS = `
+export const swaggerUiCss = `
 /* Contrasts of WCAG 2.1 AA (1.4.3), which the stock page misses, and a layout for narrow screens. */
 @media not all and (prefers-color-scheme: dark) {
   .swagger-ui .info .title small {

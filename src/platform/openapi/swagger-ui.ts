@@ -1,11 +1,11 @@
 import type { SwaggerCustomOptions } from '@nestjs/swagger';
 import { accessibilityPlugin } from './accessibility-plugin.js';
-import { SWAGGER_UI_CSS } from './swagger-ui-css.js';
+import { swaggerUiCss } from './swagger-ui-css.js';
 
 /** The appearance and the behaviour of Swagger UI. */
 export const swaggerUiOptions: SwaggerCustomOptions = {
   customSiteTitle: 'Petstore API',
-  customCss: SWAGGER_UI_CSS,
+  customCss: swaggerUiCss,
   swaggerOptions: {
     // The key survives a reload of the page.
     persistAuthorization: true,
