@@ -7,14 +7,13 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { startApp, type TestApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
 import { matchers } from './support/matchers.js';
+import { expectNotFound, expectOnlyMethods } from './support/routes.js';
 
 const { jest } = import.meta;
 expect.extend(matchers);
 
 const SUNSET_INSTANT = Date.UTC(2027, 10, 1);
 const BEFORE_SUNSET = Date.UTC(2026, 11, 24);
-
-const OTHER_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'];
 
 let app: TestApp;
 beforeAll(async () => {
@@ -42,23 +41,13 @@ describe('GET /v1/store/orders', () => {
       expect(operation).not.toHaveProperty(property);
   });
 
-  it.each(OTHER_METHODS)('does not support %s', async (method) => {
-    const response = await app.send(method, '/v1/store/orders');
-    expect(response).toBeError(
-      'METHOD_NOT_ALLOWED',
-      `Method ${method} is not allowed for /v1/store/orders.`,
-    );
-    expect(response.headers.allow).toBe('GET, HEAD');
-    expect(response.headers).not.toHaveProperty('sunset');
+  it('supports only GET and HEAD', async () => {
+    expect.hasAssertions();
+    await expectOnlyMethods(app, '/v1/store/orders', 'GET, HEAD');
   });
 
   it('is the only one: /v1/store does not exist', async () => {
-    const path = '/v1/store';
-    for (const method of ['GET', ...OTHER_METHODS]) {
-      const response = await app.send(method, path);
-      expect(response).toBeError('NOT_FOUND', `Route not found: ${method} ${path}.`);
-      expect(response.headers).not.toHaveProperty('allow');
-      expect(response.headers).not.toHaveProperty('sunset');
-    }
+    expect.hasAssertions();
+    await expectNotFound(app, '/v1/store');
   });
 });
