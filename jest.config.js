@@ -22,12 +22,12 @@ const common = {
  * `*.postgres.test.ts`; these and those named `*.databases.test.ts` run on PostgreSQL.
  *
  * @param files a glob without its end `.test.ts`
+ * @param testTimeout time limit of a test in milliseconds, sufficient on a machine that is busy with something else
  */
-export const createConfig = (files) => ({
+export const createConfig = (files, testTimeout = 120_000) => ({
   // Most of the time tests wait: for other processes, or for a timeout.
   maxWorkers: 4,
-  // For a machine that is busy with something else, too.
-  testTimeout: 120_000,
+  testTimeout,
   globalSetup: '<rootDir>/test/support/compile.js',
   coverageProvider: 'v8',
   coverageReporters: ['text', 'html'],

@@ -70,7 +70,7 @@ describe('examples', () => {
       const { code, stdout } = await run(process.execPath, [tool, 'openapi.json']);
       expect(code).toBe(0);
       expect(await readFile(join(ROOT, 'examples/petstore.d.ts'), 'utf8')).toBe(stdout);
-    }, 60_000);
+    });
   });
 
   describe('client.ts', () => {
@@ -91,7 +91,7 @@ describe('examples', () => {
       });
       expect(unauthorized.code).toBe(1);
       expect(unauthorized.stderr).toContain('Set PETSTORE_API_KEY to a valid key.');
-    }, 60_000);
+    });
 
     it('warns once about a deprecated operation, with its sunset date', async () => {
       const warn = jest.spyOn(console, 'warn').mockReturnValue();

@@ -130,7 +130,7 @@ describe('conformance check', () => {
     expect(created.length).toBeGreaterThanOrEqual(2);
     for (const name of created) expect(name).toMatch(/^Conformance check \d{4}-\d\d-\d\dT/);
     expect(text).not.toContain(app.key);
-  }, 60_000);
+  });
 
   it('sends only GET requests with --read-only', async () => {
     const before = await app.categories.getNames();
@@ -139,12 +139,12 @@ describe('conformance check', () => {
     expect(checks).toContain('list: schema check');
     expect(new Set(methods)).toEqual(new Set(['GET']));
     expect(await app.categories.getNames()).toEqual(before);
-  }, 60_000);
+  });
 
   it('fails if the service is unreachable', async () => {
     const options = { baseUrl: 'http://127.0.0.1:9/v1', key: app.key, readOnly: true };
     expect(await checkConformance(options, 'ignore')).toBe(1);
-  }, 60_000);
+  });
 });
 
 type Violation = readonly [name: string, mutation: Mutation, failure: string];
@@ -214,7 +214,7 @@ describe.each([{ violations: FIRST_RUN }, { violations: SECOND_RUN }])(
       ({ code, failures } = await runChecks({
         mutations: violations.map(([, mutation]) => mutation),
       }));
-    }, 60_000);
+    });
 
     it.each(violations)('reports %s', (_name, _mutation, failure) => {
       expect(failures).toContain(failure);

@@ -23,7 +23,6 @@ import { waitFor } from '../support/wait.js';
 
 const BUILD_TIMEOUT_MS = 900_000;
 const START_TIMEOUT_MS = 30_000;
-import.meta.jest.setTimeout(60_000);
 
 const ROOT = join(import.meta.dirname, '..', '..');
 /** Files in a copied directory that must not get into the image, even if .dockerignore allows them. */

@@ -5,9 +5,6 @@ import { LoadGenerator } from '../support/load-generator.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
-// The first start includes compilation; then the service is killed and restarted many times.
-import.meta.jest.setTimeout(180_000);
-
 const TIMEOUT_MS = 30_000;
 
 let database: TestDatabase;

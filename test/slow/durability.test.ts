@@ -15,9 +15,6 @@ import {
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
-// The first start includes compilation.
-import.meta.jest.setTimeout(90_000);
-
 const TIMEOUT_MS = 30_000;
 const AUTHORIZATION = `Authorization: Bearer ${BOOTSTRAP_KEY}`;
 

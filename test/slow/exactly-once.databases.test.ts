@@ -20,8 +20,6 @@ import { waitFor } from '../support/wait.js';
 
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
-import.meta.jest.setTimeout(300_000);
-
 const TIMEOUT_MS = 60_000;
 const CLIENTS = 64;
 /** How many creates are acknowledged between two failures. */

@@ -19,9 +19,6 @@ import { waitFor } from '../support/wait.js';
 
 expect.extend(matchers);
 
-// Covers outages and recovery; the first start includes compilation.
-import.meta.jest.setTimeout(90_000);
-
 const PASSWORD = 'secret-0123456789';
 const WRONG_PASSWORD = 'wrong-0123456789';
 /** The documented maximum response time of 5 seconds while the database hangs, and what a busy machine adds. */

@@ -33,9 +33,6 @@ import { waitFor } from '../support/wait.js';
 
 expect.extend(matchers);
 
-// The first start includes compilation.
-import.meta.jest.setTimeout(90_000);
-
 const TIMEOUT_MS = 30_000;
 
 let services: Services;

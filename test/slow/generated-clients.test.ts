@@ -40,7 +40,7 @@ beforeAll(async () => {
   await generate();
   await addGuide();
   await Promise.all([compile('exact'), compile('inexact')]);
-}, 300_000);
+});
 afterAll(async () => {
   if (!hasRegistry) return;
   await app.stop();

@@ -131,7 +131,7 @@ beforeAll(async () => {
     cwd: project,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   });
-}, 120_000);
+});
 afterAll(async () => {
   generator.disconnect();
   await once(generator, 'exit');
@@ -458,7 +458,7 @@ describe('npm run generate', () => {
     expect(
       features.replace(/^import \{ PetTagsModule \} .*\n/m, '').replace(/,\s+PetTagsModule\b/, ''),
     ).toBe(before.get('src/features.ts'));
-  }, 120_000);
+  });
 
   it('generates only the operations in --operations', async () => {
     const controller = await readFile(
@@ -500,7 +500,7 @@ describe('npm run generate', () => {
       expect(await remove(name)).toMatchObject({ failed: false });
     }
     expect(await readProject()).toEqual(before);
-  }, 300_000);
+  });
 
   it('is available as nest generate', async () => {
     // Without a terminal nest cannot prompt for the fields. That it requires them shows that it found
@@ -514,7 +514,7 @@ describe('npm run generate', () => {
       'toys',
     );
     expect(output).toMatch(/required property 'fields'/);
-  }, 60_000);
+  });
 
   it('generates code that passes the type checker, the linters, its tests and the core tests', async () => {
     if (process.env['TEST_DATABASE_URL'] === undefined) postgres = await startPostgres();
@@ -551,7 +551,7 @@ describe('a service with generated resources', () => {
   beforeAll(async () => {
     services = await createServices();
     ({ service, url } = await services.serve({ main: join(project, 'dist', 'main.js') }));
-  }, 60_000);
+  });
   afterAll(() => services.close());
 
   async function send(method: string, path: string, body?: object) {
@@ -619,7 +619,7 @@ describe('a service with generated resources', () => {
     const command = getBuiltFile('conformance/run.js');
     const { failed, output } = await run(process.execPath, command, ...args);
     expect(failed ? output : '').toBe('');
-  }, 180_000);
+  });
 
   it('documents the resources, with the lifecycle of the replaced stub operations', async () => {
     const { paths, tags } = (await sendRequest(`${url}/openapi.json`)).json<{
