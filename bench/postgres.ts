@@ -1,9 +1,10 @@
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
+import { findFreePort } from '../test/support/postgres.js';
 import type { DatabaseBackend } from './databases.js';
 import { setAffinity } from './load.js';
-import { findFreePort, readCpu } from './targets.js';
+import { readCpu } from './targets.js';
 
 const USER = 'bench';
 

@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../test/support/postgres.js';
 import { withAffinity } from './load.js';
 
 /** The API key that every target accepts. */
@@ -169,16 +169,6 @@ async function isListening(url: string): Promise<boolean> {
   } catch {
     return false;
   }
-}
-
-/** Finds a free TCP port on 127.0.0.1. */
-export async function findFreePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }
 
 /**

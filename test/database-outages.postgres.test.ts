@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { Client } from 'pg';
-import type { HttpResponse } from './support/http-client.js';
+import type { Client } from 'pg';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
-import { sendRequest } from './support/http-client.js';
+import { type HttpResponse, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { MemoryLogger } from './support/memory-logger.js';
+import { connectToPostgres, queryPostgres, waitUntilBlocked } from './support/postgres-client.js';
 import { waitFor } from './support/wait.js';
 
 expect.extend(matchers);
@@ -21,8 +21,7 @@ beforeEach(async () => {
   database = await createDatabase();
   name = new URL(database.url).pathname.slice(1);
   role = `role_${randomUUID().replaceAll('-', '')}`;
-  admin = new Client({ connectionString: process.env['TEST_DATABASE_URL'] });
-  await admin.connect();
+  admin = await connectToPostgres(process.env['TEST_DATABASE_URL']!);
   await admin.query(`CREATE ROLE ${role} LOGIN PASSWORD 'first'`);
   await admin.query(`ALTER DATABASE ${name} OWNER TO ${role}`);
   const url = Object.assign(new URL(database.url), { username: role, password: 'first' }).href;
@@ -49,12 +48,7 @@ async function disconnect(): Promise<void> {
 }
 
 /** Runs a statement in the database of the service, as a superuser. */
-async function runInDatabase(sql: string): Promise<void> {
-  const client = new Client({ connectionString: database.url });
-  await client.connect();
-  await client.query(sql);
-  await client.end();
-}
+const runInDatabase = (sql: string): Promise<unknown> => queryPostgres(database.url, sql);
 
 /** Returns the lines at `info` and above since the start, the level and the message. */
 const getLines = (): string[] =>
@@ -157,18 +151,10 @@ describe('a PostgreSQL database', () => {
   );
 
   it('that loses its connections and then rejects the password logs both', async () => {
-    const blocker = new Client({ connectionString: database.url });
-    await blocker.connect();
+    const blocker = await connectToPostgres(database.url);
     await blocker.query('BEGIN; LOCK TABLE "categories"');
     const blocked = app.categories.create('blocked');
-    await waitFor(
-      () =>
-        admin.query(
-          `SELECT 1 FROM pg_stat_activity WHERE "usename" = '${role}' AND "wait_event_type" = 'Lock'`,
-        ),
-      ({ rowCount }) => rowCount === 1,
-      TIMEOUT_MS,
-    );
+    await waitUntilBlocked(database.url, 1, TIMEOUT_MS);
     await admin.query(`ALTER ROLE ${role} PASSWORD 'second'`);
     await disconnect();
     expect(await blocked).toBeError('SERVICE_UNAVAILABLE');

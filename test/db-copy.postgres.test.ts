@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { Client } from 'pg';
+import type { Client } from 'pg';
 import { main } from '../src/cli/db-copy.js';
 import { createDataSource } from '../src/data-source.js';
 import { ApiKey } from '../src/platform/auth/api-key.entity.js';
@@ -16,6 +16,7 @@ import {
   spawnCommand,
 } from './support/cli.js';
 import { CategoriesClient } from './support/http-client.js';
+import { connectToPostgres, waitUntilBlocked } from './support/postgres-client.js';
 import { waitFor } from './support/wait.js';
 
 /** Texts that a copy would corrupt by escaping, normalizing, converting or trimming them. */
@@ -59,8 +60,7 @@ afterEach(async () => {
 /** Creates an empty database, and connects to it. */
 async function connectTarget(): Promise<void> {
   target = await createDatabase();
-  client = new Client({ connectionString: target.url });
-  await client.connect();
+  client = await connectToPostgres(target.url);
 }
 
 async function dropTarget(): Promise<void> {
@@ -168,25 +168,7 @@ function dumpSource(): Record<string, unknown[]> {
 }
 
 /** Waits until the copy is blocked by a lock of another session. */
-async function waitUntilBlocked(): Promise<void> {
-  const observer = new Client({ connectionString: target.url });
-  await observer.connect();
-  try {
-    await waitFor(
-      async () => {
-        const { rowCount } = await observer.query(
-          `SELECT 1 FROM pg_stat_activity
-           WHERE "datname" = current_database() AND "wait_event_type" = 'Lock'`,
-        );
-        return rowCount;
-      },
-      (blocked) => blocked === 1,
-      30_000,
-    );
-  } finally {
-    await observer.end();
-  }
-}
+const waitUntilCopyBlocked = (): Promise<void> => waitUntilBlocked(target.url, 1, 30_000);
 
 /** Waits until the test has the only connection to the target. */
 async function waitUntilDisconnected(): Promise<void> {
@@ -318,7 +300,7 @@ describe('db:copy', () => {
     await client.query('BEGIN');
     await client.query('LOCK TABLE "api_keys" IN SHARE MODE');
     const copy = runCopy();
-    await waitUntilBlocked();
+    await waitUntilCopyBlocked();
     const sqlite = new Database(file);
     insertCategories(sqlite, [{ name: 'late' }]);
     sqlite.close();
@@ -472,7 +454,7 @@ describe('db:copy rollback', () => {
       await client.query('BEGIN');
       await client.query('LOCK TABLE "categories" IN SHARE MODE');
       const dbCopy = spawnCopy();
-      await waitUntilBlocked();
+      await waitUntilCopyBlocked();
       dbCopy.kill(signal);
       const { code } = await dbCopy.result;
       expect(code).not.toBe(0);
@@ -495,7 +477,7 @@ describe('db:copy rollback', () => {
     await client.query('BEGIN');
     await client.query('LOCK TABLE "categories" IN SHARE MODE');
     const copy = runCopy();
-    await waitUntilBlocked();
+    await waitUntilCopyBlocked();
     await client.query(
       `SELECT pg_terminate_backend("pid") FROM pg_stat_activity
        WHERE "datname" = current_database() AND "pid" <> pg_backend_pid()`,

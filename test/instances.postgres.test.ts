@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { Client } from 'pg';
+import type { Client } from 'pg';
 import { createApp } from '../src/app.js';
 import { main as keys } from '../src/cli/keys.js';
 import { createDataSource } from '../src/data-source.js';
@@ -12,8 +12,8 @@ import { runCommand } from './support/cli.js';
 import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
 import { LoadGenerator } from './support/load-generator.js';
 import { MemoryLogger } from './support/memory-logger.js';
+import { connectToPostgres, waitUntilBlocked } from './support/postgres-client.js';
 import { BOOTSTRAP_KEY } from './support/service-process.js';
-import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
 
@@ -33,8 +33,7 @@ let instances: TestApp[];
 async function openDatabase(): Promise<void> {
   database = await createDatabase();
   instances = [];
-  client = new Client({ connectionString: database.url });
-  await client.connect();
+  client = await connectToPostgres(database.url);
 }
 
 async function closeDatabase(): Promise<void> {
@@ -142,22 +141,9 @@ describe('startup of several instances', () => {
     const started = startAll({ bootstrapApiKey: BOOTSTRAP_KEY, queryTimeout: TIMEOUT_MS });
     // A failed start is reported below.
     started.catch(() => undefined);
-    const observer = new Client({ connectionString: database.url });
-    await observer.connect();
     try {
-      await waitFor(
-        async () => {
-          const { rowCount } = await observer.query(
-            `SELECT 1 FROM pg_stat_activity
-             WHERE "datname" = current_database() AND "wait_event_type" = 'Lock'`,
-          );
-          return rowCount;
-        },
-        (waiting) => waiting === INSTANCES,
-        TIMEOUT_MS,
-      );
+      await waitUntilBlocked(database.url, INSTANCES, TIMEOUT_MS);
     } finally {
-      await observer.end();
       await client.query('COMMIT');
     }
 

@@ -1,12 +1,10 @@
 /** Generates modules of three contracts in a copy of the project, finishes one by hand, and checks them under load. */
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { Agent } from 'node:http';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
-import { createDatabase, createSqliteDatabase, type TestDatabase } from '../support/app.js';
-import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
+import { createDatabase, type TestDatabase } from '../support/app.js';
 import { type CopyResult, getCommand, ProjectCopy } from '../support/project-copy.js';
+import { CONNECTIONS, onEachConnection, RetryingClient } from '../support/retrying-client.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 
 import.meta.jest.setTimeout(600_000);
@@ -19,9 +17,6 @@ const CONTRACTS = ['petstore.openapi.yaml', 'library.openapi.yaml', 'tracker.ope
  * first version had 563. The aim was 200.
  */
 const MAX_LINES_BY_HAND = 240;
-const CONNECTIONS = 64;
-/** Milliseconds until a request that got 503 is sent again. */
-const RETRY_DELAY_MS = 50;
 
 /* oxlint-disable-next-line typescript/no-explicit-any -- the tests change arbitrary parts of a document */
 type Document = any;
@@ -271,11 +266,6 @@ describe('npm run generate -- from', () => {
   });
 });
 
-const range = (length: number): number[] => Array.from({ length }, (_, index) => index);
-/** Runs a client on each of the connections. */
-const inParallel = <T>(client: (number: number) => Promise<T>): Promise<T[]> =>
-  Promise.all(range(CONNECTIONS).map(client));
-
 interface Pet {
   readonly id: number;
   readonly name: string;
@@ -284,32 +274,18 @@ interface Pet {
 describe.each(['sqlite', 'postgres'] as const)(
   'the generated Petstore at 64 connections on %s',
   (type) => {
-    const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
-    let url: string;
+    let client: RetryingClient;
     beforeAll(async () => {
-      const database = await (type === 'sqlite' ? createSqliteDatabase() : createDatabase());
+      const database = await createDatabase(type);
       databases.push(database);
       const main = copy.resolve('dist/main.js');
-      ({ url } = await services.serve({ main, env: { DATABASE_URL: database.url } }));
+      const { url } = await services.serve({ main, env: { DATABASE_URL: database.url } });
+      client = new RetryingClient(url, BOOTSTRAP_KEY);
     });
-    afterAll(() => agent.destroy());
-
-    /** Sends a request, and again while the service responds with 503: the machine may be busy. */
-    async function send(method: string, path: string, body?: object): Promise<HttpResponse> {
-      for (;;) {
-        const response = await sendRequest(`${url}/v1${path}`, {
-          method,
-          headers: jsonHeaders(BOOTSTRAP_KEY),
-          agent,
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        });
-        if (response.status !== 503) return response;
-        await delay(RETRY_DELAY_MS);
-      }
-    }
+    afterAll(() => client.close());
 
     it('stores, lists, replaces and deletes every pet as it was acknowledged', async () => {
-      const ids = await inParallel(async (number) => {
+      const ids = await onEachConnection(async (number) => {
         const status = ['available', 'pending', 'sold'][number % 3]!;
         const body = {
           name: `pet-${number}`,
@@ -317,18 +293,18 @@ describe.each(['sqlite', 'postgres'] as const)(
           tags: [{ id: 1, name: 'b' }],
           status,
         };
-        const created = await send('POST', '/pet', body);
+        const created = await client.send('POST', '/pet', body);
         expect([created.status, created.json()]).toEqual([
           200,
           { ...body, id: expect.any(Number) },
         ]);
         const pet = created.json<Pet>();
-        const list = await send('GET', `/pet/findByStatus?status=${status}`);
+        const list = await client.send('GET', `/pet/findByStatus?status=${status}`);
         expect(list.json<Pet[]>()).toContainEqual(pet);
         const changed = { ...pet, name: `changed-${number}`, status: 'sold' };
-        expect((await send('PUT', '/pet', changed)).json()).toEqual(changed);
-        expect((await send('GET', `/pet/${pet.id}`)).json()).toEqual(changed);
-        const others = await send('GET', `/pet/findByStatus?status=${status}`);
+        expect((await client.send('PUT', '/pet', changed)).json()).toEqual(changed);
+        expect((await client.send('GET', `/pet/${pet.id}`)).json()).toEqual(changed);
+        const others = await client.send('GET', `/pet/findByStatus?status=${status}`);
         const names = others.json<Pet[]>().map(({ name }) => name);
         expect(names).not.toContain(pet.name);
         return pet.id;
@@ -336,36 +312,36 @@ describe.each(['sqlite', 'postgres'] as const)(
       const deleted = ids.filter((_id, index) => index % 2 === 0);
       const statuses = await Promise.all(
         deleted.map(async (id) => {
-          const { status } = await send('DELETE', `/pet/${id}`);
-          return [status, (await send('GET', `/pet/${id}`)).status].join(' ');
+          const { status } = await client.send('DELETE', `/pet/${id}`);
+          return [status, (await client.send('GET', `/pet/${id}`)).status].join(' ');
         }),
       );
       // 404 first if an attempt got 503, but was executed.
       expect(new Set(['200 404', '404 404', ...statuses])).toEqual(new Set(['200 404', '404 404']));
-      const counts = (await send('GET', '/store/inventory')).json<Record<string, number>>();
+      const counts = (await client.send('GET', '/store/inventory')).json<Record<string, number>>();
       expect(Object.keys(counts)).toEqual(['sold']);
       expect(counts['sold']).toBeGreaterThanOrEqual(CONNECTIONS / 2);
     });
 
     it('either orders or deletes a pet', async () => {
-      await inParallel(async (number) => {
+      await onEachConnection(async (number) => {
         const body = { name: `ordered-${number}`, photoUrls: [] };
-        const { id } = (await send('POST', '/pet', body)).json<Pet>();
+        const { id } = (await client.send('POST', '/pet', body)).json<Pet>();
         const [ordered, deleted] = await Promise.all([
-          send('POST', '/store/order', { petId: id, quantity: 1 }),
-          send('DELETE', `/pet/${id}`),
+          client.send('POST', '/store/order', { petId: id, quantity: 1 }),
+          client.send('DELETE', `/pet/${id}`),
         ]);
         expect(['200 409', '400 200', '400 404']).toContain(`${ordered.status} ${deleted.status}`);
         if (ordered.status !== 200) return;
         const order = ordered.json<Pet>();
-        expect((await send('GET', `/store/order/${order.id}`)).json()).toEqual(order);
+        expect((await client.send('GET', `/store/order/${order.id}`)).json()).toEqual(order);
       });
     });
 
     it('never gives a user name twice', async () => {
-      const results = await inParallel(async (number) => {
+      const results = await onEachConnection(async (number) => {
         const username = `user-${number % 16}`;
-        const response = await send('POST', '/user', { username, phone: String(number) });
+        const response = await client.send('POST', '/user', { username, phone: String(number) });
         return { username, status: response.status };
       });
       expect(new Set(results.map(({ status }) => status))).toEqual(new Set([200, 409]));
@@ -374,7 +350,7 @@ describe.each(['sqlite', 'postgres'] as const)(
         .map(({ username }) => username);
       expect(new Set(winners).size).toBe(winners.length);
       for (const username of winners)
-        expect((await send('GET', `/user/${username}`)).json()).toMatchObject({ username });
+        expect((await client.send('GET', `/user/${username}`)).json()).toMatchObject({ username });
     });
   },
 );

@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { createDatabase, startApp, type TestDatabase } from '../support/app.js';
 import { ChaosProxy } from '../support/chaos-proxy.js';
-import { findFreePort } from '../support/free-port.js';
 import {
   type Category,
   type HttpResponse,
   jsonHeaders,
   sendRequest,
 } from '../support/http-client.js';
-import { type PostgresServer, startPostgres } from '../support/postgres.js';
+import { findFreePort, type PostgresServer, startPostgres } from '../support/postgres.js';
 import { freeze, kill, restart } from '../support/postgres-faults.js';
 import {
   BOOTSTRAP_KEY,

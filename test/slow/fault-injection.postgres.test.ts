@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { getDataSourceToken } from '@nestjs/typeorm';
-import { Client } from 'pg';
 import type { DataSource } from 'typeorm';
 import { createApp } from '../../src/app.js';
 import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
@@ -13,6 +12,7 @@ import { LoadGenerator } from '../support/load-generator.js';
 import { matchers } from '../support/matchers.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
+import { connectToPostgres, queryPostgres } from '../support/postgres-client.js';
 import { freeze, kill, restart } from '../support/postgres-faults.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
@@ -43,7 +43,7 @@ let logger: MemoryLogger;
 let cleanUps: (() => Promise<unknown>)[];
 beforeAll(async () => {
   server = await startPostgres();
-  await query(server.url, `CREATE ROLE "tester" LOGIN SUPERUSER PASSWORD '${PASSWORD}'`);
+  await queryPostgres(server.url, `CREATE ROLE "tester" LOGIN SUPERUSER PASSWORD '${PASSWORD}'`);
 });
 afterAll(() => server.stop());
 beforeEach(async () => {
@@ -63,7 +63,7 @@ afterEach(async () => {
 /** Creates an empty database. The password in its URL is distinctive enough to search logs for. */
 async function createDatabase(): Promise<string> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
-  await query(server.url, `CREATE DATABASE "${name}"`);
+  await queryPostgres(server.url, `CREATE DATABASE "${name}"`);
   return withUrlParts(server.url, { username: 'tester', password: PASSWORD, pathname: `/${name}` });
 }
 
@@ -74,28 +74,12 @@ function withUrlParts(
   return Object.assign(new URL(address), parts).href;
 }
 
-async function connect(address: string): Promise<Client> {
-  const client = new Client({ connectionString: address });
-  client.on('error', () => undefined);
-  await client.connect();
-  return client;
-}
-
-async function query(address: string, sql: string): Promise<Record<string, unknown>[]> {
-  const client = await connect(address);
-  try {
-    return (await client.query<Record<string, unknown>>(sql)).rows;
-  } finally {
-    await client.end();
-  }
-}
-
 /** The part of a query for the connections of the service. */
 const FROM_CONNECTIONS = `FROM pg_stat_activity WHERE "application_name" = 'petstore'`;
 
 /** Locks a table from another session and returns a function that releases the lock. */
 async function lock(address: string, table: string): Promise<() => Promise<void>> {
-  const client = await connect(address);
+  const client = await connectToPostgres(address);
   cleanUps.push(() => client.end());
   await client.query('BEGIN');
   await client.query(`LOCK TABLE "${table}"`);
@@ -236,7 +220,7 @@ describe('database failures under load', () => {
     for (let cut = 0; cut < 3; cut++) {
       // Between two requests, and just after the previous cut, there may be no connection.
       await waitFor(
-        () => query(server.url, `SELECT pg_terminate_backend("pid") ${FROM_CONNECTIONS}`),
+        () => queryPostgres(server.url, `SELECT pg_terminate_backend("pid") ${FROM_CONNECTIONS}`),
         ({ length }) => length > 0,
         TIMEOUT_MS,
       );
@@ -262,7 +246,10 @@ describe('database failures under load', () => {
         const needed = table === 'api_keys' ? 1 : 4;
         const connections = await waitFor(
           () =>
-            query(address, `SELECT "pid" ${FROM_CONNECTIONS} AND "datname" = current_database()`),
+            queryPostgres(
+              address,
+              `SELECT "pid" ${FROM_CONNECTIONS} AND "datname" = current_database()`,
+            ),
           ({ length }) => length >= needed,
           TIMEOUT_MS,
         );
@@ -405,16 +392,16 @@ describe('unrecoverable startup errors', () => {
   });
 
   it('leaves the database unchanged if a migration fails and starts once the conflict is removed', async () => {
-    await query(url, 'CREATE TABLE "categories" ("unrelated" text)');
+    await queryPostgres(url, 'CREATE TABLE "categories" ("unrelated" text)');
     const service = services.start();
     expect(await service.exited).toEqual({ code: 1, signal: null });
     expect(service.stderr).toMatch(/Failed to open database: .*"categories" already exists/);
-    const tables = await query(
+    const tables = await queryPostgres(
       url,
       `SELECT "tablename" FROM pg_tables WHERE "schemaname" = 'public' AND "tablename" <> 'migrations'`,
     );
     expect(tables).toEqual([{ tablename: 'categories' }]);
-    await query(url, 'DROP TABLE "categories"');
+    await queryPostgres(url, 'DROP TABLE "categories"');
     const { categories } = await serve();
     expect((await categories.create('dog')).status).toBe(201);
   });

@@ -1,13 +1,12 @@
 /** Builds the Petstore of test/slow/fixtures/petstore in a copy of the project, and checks it under load. */
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
-import { Agent } from 'node:http';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createDataSource } from '../../src/data-source.js';
-import { createDatabase, createSqliteDatabase, type TestDatabase } from '../support/app.js';
+import { createDatabase, type TestDatabase } from '../support/app.js';
 import { getBuiltFile } from '../support/build.js';
-import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
+import type { HttpResponse } from '../support/http-client.js';
 import { type CopyResult, getCommand, ProjectCopy } from '../support/project-copy.js';
+import { CONNECTIONS, onEachConnection, RetryingClient } from '../support/retrying-client.js';
 import { dumpSchema } from '../support/schema-dump.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 
@@ -15,7 +14,6 @@ import.meta.jest.setTimeout(600_000);
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const FIXTURE = join(import.meta.dirname, 'fixtures', 'petstore');
-const CONNECTIONS = 64;
 const MIGRATIONS = [
   'CreatePets1790000000100',
   'CreateOrders1790000000200',
@@ -23,8 +21,6 @@ const MIGRATIONS = [
 ];
 /** The tests that concern every operation or every migration. */
 const CORE_TESTS = ['openapi', 'authentication', 'migrations.databases'];
-/** Milliseconds until a request that got 503 is sent again. */
-const RETRY_DELAY_MS = 50;
 
 let copy: ProjectCopy;
 let services: Services;
@@ -53,7 +49,7 @@ afterAll(async () => {
 });
 
 async function create(type: 'sqlite' | 'postgres'): Promise<TestDatabase> {
-  const database = await (type === 'sqlite' ? createSqliteDatabase() : createDatabase());
+  const database = await createDatabase(type);
   databases.push(database);
   return database;
 }
@@ -65,11 +61,6 @@ const runCli = (name: string, args: readonly string[], url?: string): Promise<Co
     [copy.resolve(`dist/cli/${name}.js`), ...args],
     url === undefined ? {} : { DATABASE_URL: url },
   );
-
-const range = (length: number): number[] => Array.from({ length }, (_, index) => index);
-/** Runs a client on each of the connections. */
-const inParallel = <T>(client: (number: number) => Promise<T>): Promise<T[]> =>
-  Promise.all(range(CONNECTIONS).map(client));
 
 interface Pet {
   readonly id: number;
@@ -97,35 +88,8 @@ const isWhole = ({ name, photoUrls, tags }: Pet): boolean =>
   tags.map((tag) => tag.name).join() === `${name}.a,${name}.b`;
 
 /** Sends requests to the Petstore. */
-class Client {
-  /** How often a request with this body got 503, which may have been executed nevertheless. */
-  readonly unavailable = new Map<string, number>();
+class Client extends RetryingClient {
   readonly torn: Pet[] = [];
-  private readonly agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
-
-  constructor(private readonly url: string) {}
-
-  /** Sends a request, and again while the service responds with 503: the machine may be busy. */
-  async send(
-    method: string,
-    path: string,
-    body?: object,
-    headers: Record<string, string> = jsonHeaders(BOOTSTRAP_KEY),
-  ): Promise<HttpResponse> {
-    const text = body === undefined || Buffer.isBuffer(body) ? body : JSON.stringify(body);
-    for (;;) {
-      const response = await sendRequest(`${this.url}/v1${path}`, {
-        method,
-        headers,
-        agent: this.agent,
-        ...(text === undefined ? {} : { body: text }),
-      });
-      if (response.status !== 503) return response;
-      const key = String(text);
-      this.unavailable.set(key, (this.unavailable.get(key) ?? 0) + 1);
-      await delay(RETRY_DELAY_MS);
-    }
-  }
 
   /** @returns the body of the response, which must have the status */
   async request<T = unknown>(
@@ -157,10 +121,6 @@ class Client {
       if (link === undefined) return items;
       query = /^<(.*)>; rel="next"$/.exec(link)![1]!;
     }
-  }
-
-  close(): void {
-    this.agent.destroy();
   }
 }
 
@@ -224,7 +184,7 @@ describe.each(['sqlite', 'postgres'] as const)('the Petstore at 64 connections o
       main: copy.resolve('dist/main.js'),
       env: { DATABASE_URL: database.url },
     });
-    client = new Client(url);
+    client = new Client(url, BOOTSTRAP_KEY);
     categories = await Promise.all(
       ['dog', 'cat', 'rabbit'].map((name) =>
         client.request<{ id: number; name: string }>(201, 'POST', '/categories', { name }),
@@ -235,8 +195,8 @@ describe.each(['sqlite', 'postgres'] as const)('the Petstore at 64 connections o
 
   it('stores every acknowledged pet once, with exactly its own tags, and counts it', async () => {
     const created: Pet[] = [];
-    await inParallel(async (number) => {
-      for (const turn of range(2)) {
+    await onEachConnection(async (number) => {
+      for (const turn of [0, 1]) {
         const category = categories[number % 3]!;
         const status = ['available', 'pending', 'sold'][(number + turn) % 3]!;
         const body = { ...toBody(`pet-${number}-${turn}`), category: { id: category.id }, status };
@@ -272,11 +232,11 @@ describe.each(['sqlite', 'postgres'] as const)('the Petstore at 64 connections o
 
   it('does not mix concurrent patches', async () => {
     const pets = await Promise.all(
-      range(4).map((number) =>
+      [0, 1, 2, 3].map((number) =>
         client.request<Pet>(201, 'POST', '/pets', toBody(`patched-${number}`)),
       ),
     );
-    const names = await inParallel(async (number) => {
+    const names = await onEachConnection(async (number) => {
       const { id } = pets[number % pets.length]!;
       const name = `patched-${id}-by-${number}`;
       const patched = await client.request<Pet>(200, 'PATCH', `/pets/${id}`, toBody(name));
@@ -294,7 +254,9 @@ describe.each(['sqlite', 'postgres'] as const)('the Petstore at 64 connections o
     const { id } = pets[0]!;
     const { name, ...parts } = toBody('final');
     const patches = [{ name }, parts, { status: 'sold' }, { category: { id: categories[1]!.id } }];
-    await inParallel((number) => client.request(200, 'PATCH', `/pets/${id}`, patches[number % 4]));
+    await onEachConnection((number) =>
+      client.request(200, 'PATCH', `/pets/${id}`, patches[number % 4]),
+    );
     expect(await client.readPets(`/pets/${id}`)).toMatchObject([
       { ...toBody('final'), status: 'sold', category: categories[1] },
     ]);
@@ -329,7 +291,7 @@ describe.each(['sqlite', 'postgres'] as const)('the Petstore at 64 connections o
       authorization: `Bearer ${BOOTSTRAP_KEY}`,
       'content-type': 'application/octet-stream',
     };
-    await inParallel(async (number) => {
+    await onEachConnection(async (number) => {
       const content = Buffer.alloc(10_000, number + 1);
       const path = `/pets/${id}/uploadImage`;
       const image = (await client.send('POST', path, content, headers)).json<{ id: number }>();
@@ -343,7 +305,7 @@ describe.each(['sqlite', 'postgres'] as const)('the Petstore at 64 connections o
     // Every other pet may be deleted first.
     const kept = await client.request<Pet>(201, 'POST', '/pets', toBody('kept'));
     await client.request(201, 'POST', '/store/orders', { petId: kept.id, quantity: 1 });
-    await inParallel(async (number) => {
+    await onEachConnection(async (number) => {
       const { id } = await client.request<Pet>(201, 'POST', '/pets', toBody(`ordered-${number}`));
       const order = { petId: id, quantity: 1 };
       const [ordered, deleted] = await Promise.all([
@@ -360,7 +322,7 @@ describe.each(['sqlite', 'postgres'] as const)('the Petstore at 64 connections o
   });
 
   it('never gives a user name twice', async () => {
-    const results = await inParallel(async (number) => {
+    const results = await onEachConnection(async (number) => {
       const username = `user-${number % 16}`;
       const body = { username, password: `password-${number}` };
       const { status, text } = await client.send('POST', '/users', body);
@@ -394,14 +356,16 @@ async function readLists({ url: databaseUrl }: TestDatabase) {
     main: copy.resolve('dist/main.js'),
     env: { DATABASE_URL: databaseUrl },
   });
-  const client = new Client(url);
+  const client = new Client(url, BOOTSTRAP_KEY);
   try {
     return {
       categories: await client.request<object[]>(200, 'GET', '/categories'),
       pets: await client.readAll('/pets'),
       orders: await client.readAll('/store/orders'),
       users: await Promise.all(
-        range(16).map((number) => client.request(200, 'GET', `/users/user-${number}`)),
+        Array.from({ length: 16 }, (_, number) =>
+          client.request(200, 'GET', `/users/user-${number}`),
+        ),
       ),
       inventory: await client.request(200, 'GET', '/store/inventory'),
     };

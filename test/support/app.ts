@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { getDataSourceToken } from '@nestjs/typeorm';
-import { Client } from 'pg';
 import request from 'supertest';
 import { type AppOptions, createApp } from '../../src/app.js';
 import { ApiKey } from '../../src/platform/auth/api-key.entity.js';
@@ -13,6 +12,7 @@ import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
 import type { PetstoreDataSource } from '../../src/platform/database/petstore-data-source.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
+import { queryPostgres } from './postgres-client.js';
 
 const DAY_MS = 86_400_000;
 
@@ -47,12 +47,12 @@ export interface TestApp {
 /** The database under test, set by the Jest project. */
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
-export function createDatabase(): Promise<TestDatabase> {
-  return TEST_DATABASE === 'postgres' ? createPostgresDatabase() : createSqliteDatabase();
+/** Creates a database, by default of the type under test. */
+export function createDatabase(type = TEST_DATABASE): Promise<TestDatabase> {
+  return type === 'postgres' ? createPostgresDatabase() : createSqliteDatabase();
 }
 
-/** Creates a SQLite database, whatever the database under test. */
-export async function createSqliteDatabase(): Promise<TestDatabase> {
+async function createSqliteDatabase(): Promise<TestDatabase> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-test-'));
   const file = join(directory, 'petstore.sqlite');
   return {
@@ -70,15 +70,10 @@ async function createPostgresDatabase(): Promise<TestDatabase> {
   return {
     config: { type: 'postgres', url, poolSize: 10, connectTimeout: 10_000 },
     url,
-    drop: () => queryPostgres(server, `DROP DATABASE ${name} WITH (FORCE)`),
+    drop: async () => {
+      await queryPostgres(server, `DROP DATABASE ${name} WITH (FORCE)`);
+    },
   };
-}
-
-async function queryPostgres(url: string, sql: string): Promise<void> {
-  const client = new Client({ connectionString: url });
-  await client.connect();
-  await client.query(sql);
-  await client.end();
 }
 
 /**

@@ -1,5 +1,6 @@
-import { Client } from 'pg';
+import type { Client } from 'pg';
 import { isRunning, type PostgresServer } from './postgres.js';
+import { connectToPostgres } from './postgres-client.js';
 import { waitFor } from './wait.js';
 
 const KILL_TIMEOUT_MS = 20_000;
@@ -57,9 +58,7 @@ export async function restart(server: PostgresServer): Promise<void> {
 async function suspendProcesses(
   server: PostgresServer,
 ): Promise<{ client: Client; pids: number[] }> {
-  const client = new Client({ connectionString: server.url });
-  client.on('error', () => undefined);
-  await client.connect();
+  const client = await connectToPostgres(server.url);
   const postmaster = await server.pid();
   signal(postmaster, 'SIGSTOP');
   const { rows } = await client

@@ -1,4 +1,5 @@
 /** Starts a PostgreSQL server for a test run unless `TEST_DATABASE_URL` is set. */
+import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { chmod, cp, mkdtemp, readFile, rm, stat, symlink } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
@@ -36,7 +37,7 @@ export async function startPostgres(): Promise<PostgresServer> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-postgres-'));
   // PostgreSQL refuses to run as root. Its own user needs access to the directory.
   await chmod(directory, 0o755);
-  const port = await freePort();
+  const port = await findFreePort();
   const { default: Server } = (await import(await packageEntry(directory))) as {
     default: typeof EmbeddedPostgres;
   };
@@ -91,11 +92,13 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-async function freePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
+/** Returns a TCP port of 127.0.0.1 that refuses connections, because no process listens on it. */
+export async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
   return port;
 }
 

@@ -1,0 +1,55 @@
+import { Agent } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type HttpResponse, jsonHeaders, sendRequest } from './http-client.js';
+
+/** The number of connections of a {@link RetryingClient}. */
+export const CONNECTIONS = 64;
+const RETRY_DELAY_MS = 50;
+
+/** Sends JSON requests to a service under load, and again while it responds with 503: the machine may be busy. */
+export class RetryingClient {
+  /** How often a request with this body got 503, which may have been executed nevertheless. */
+  readonly unavailable = new Map<string, number>();
+  private readonly agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+
+  /** @param url the address of the service, such as `http://127.0.0.1:3000` */
+  constructor(
+    private readonly url: string,
+    private readonly key: string,
+  ) {}
+
+  /**
+   * Sends a request.
+   *
+   * @param path without the version, such as `/pets`
+   * @param body an object, sent as JSON, or the bytes to send
+   */
+  async send(
+    method: string,
+    path: string,
+    body?: object,
+    headers: Record<string, string> = jsonHeaders(this.key),
+  ): Promise<HttpResponse> {
+    const text = body === undefined || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+    for (;;) {
+      const response = await sendRequest(`${this.url}/v1${path}`, {
+        method,
+        headers,
+        agent: this.agent,
+        ...(text === undefined ? {} : { body: text }),
+      });
+      if (response.status !== 503) return response;
+      const key = String(text);
+      this.unavailable.set(key, (this.unavailable.get(key) ?? 0) + 1);
+      await delay(RETRY_DELAY_MS);
+    }
+  }
+
+  close(): void {
+    this.agent.destroy();
+  }
+}
+
+/** Runs a function on each of the connections. @returns the results, by the number of the connection */
+export const onEachConnection = <T>(fn: (number: number) => Promise<T>): Promise<T[]> =>
+  Promise.all(Array.from({ length: CONNECTIONS }, (_, number) => fn(number)));
