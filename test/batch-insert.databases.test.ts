@@ -19,13 +19,17 @@ const CONNECTIONS = 64;
 let app: TestApp;
 let categories: CategoriesService;
 let agent: Agent;
-beforeEach(async () => {
+beforeAll(async () => {
   app = await startApp();
   categories = app.app.get(CategoriesService);
   agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
 });
-afterEach(async () => {
-  jest.restoreAllMocks();
+beforeEach(async () => {
+  await app.dataSource.query('DROP INDEX IF EXISTS "unique_name"');
+  await app.dataSource.query('DELETE FROM "categories"');
+});
+afterEach(() => jest.restoreAllMocks());
+afterAll(async () => {
   agent.destroy();
   await app.stop();
 });
@@ -57,7 +61,7 @@ const ascending = (ids: number[]): number[] => ids.toSorted((a, b) => a - b);
 async function rejectName(name: string): Promise<void> {
   await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
   await app.dataSource.query(
-    `CREATE UNIQUE INDEX "rejected_name" ON "categories" ("name") WHERE "name" = '${name}'`,
+    `CREATE UNIQUE INDEX "unique_name" ON "categories" ("name") WHERE "name" = '${name}'`,
   );
 }
 
@@ -164,7 +168,7 @@ describe('BatchInserter with a row that the database rejects', () => {
   });
 
   it('stores the first of two conflicting rows', async () => {
-    await app.dataSource.query('CREATE UNIQUE INDEX "names" ON "categories" ("name")');
+    await app.dataSource.query('CREATE UNIQUE INDEX "unique_name" ON "categories" ("name")');
     const results = await Promise.allSettled(
       ['dog', 'cat', 'dog'].map((name) => categories.create({ name })),
     );

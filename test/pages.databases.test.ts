@@ -12,13 +12,14 @@ expect.extend(matchers);
 const PAGE_QUERY = /^SELECT\b.*\bFROM "cages"/is;
 
 let app: TestApp;
-beforeEach(async () => {
+beforeAll(async () => {
   app = await startApp({ features: [CategoriesModule, CagesModule] });
 });
-afterEach(async () => {
-  jest.restoreAllMocks();
-  await app.stop();
+beforeEach(async () => {
+  await app.dataSource.query('DELETE FROM "cages"');
 });
+afterEach(() => jest.restoreAllMocks());
+afterAll(() => app.stop());
 
 const list = (query = '', headers: Record<string, string> = {}): Test =>
   app.http().get(`/v1/cages${query}`).auth(app.key, { type: 'bearer' }).set(headers);
