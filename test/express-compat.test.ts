@@ -8,9 +8,12 @@ import { loadConfig } from '../src/platform/config/config.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { startApp, type TestApp } from './support/app.js';
+import { setSystemTime } from './support/clock.js';
 import { sendRequest } from './support/http-client.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { StubsModule } from './support/stubs.module.js';
+
+const { jest } = import.meta;
 
 const KEY = 'api-key-shared-by-both-applications';
 const config = { ...loadConfig({}), trustProxy: 'loopback' };
@@ -327,6 +330,8 @@ const REQUESTS: (TestRequest & { readonly status: number })[] = [
 ];
 
 describe('HttpAdapter', () => {
+  afterEach(() => jest.restoreAllMocks());
+
   const namedRequests = REQUESTS.map(({ status, ...request }) => {
     const { method = 'GET', path, headers = {} } = request;
     return [
@@ -337,6 +342,8 @@ describe('HttpAdapter', () => {
   });
 
   it.each(namedRequests)('responds like plain Express: %s', async (_name, status, request) => {
+    // Express computes when a cookie expires from the current time.
+    setSystemTime(Date.now());
     const [response, expected] = [
       await fetchResponse(fast, request),
       await fetchResponse(plain, request),
