@@ -22,7 +22,7 @@ const common = {
  * `*.postgres.test.ts`; these and those named `*.databases.test.ts` run on PostgreSQL.
  *
  * @param files a glob without its end `.test.ts`
- * @param testTimeout time limit of a test in milliseconds, sufficient on a machine that is busy with something else
+ * @param testTimeout time limit of a test in milliseconds, sufficient on a busy machine
  */
 export const createConfig = (files, testTimeout = 120_000) => ({
   // Most of the time tests wait: for other processes, or for a timeout.

@@ -11,8 +11,8 @@ import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { MetricsRegistry } from '../src/platform/metrics/metrics-registry.js';
 import { startApp, type TestApp } from './support/app.js';
-import { findFreePort } from './support/postgres.js';
 import { matchers } from './support/matchers.js';
+import { findFreePort } from './support/postgres.js';
 
 const { jest } = import.meta;
 expect.extend(matchers);

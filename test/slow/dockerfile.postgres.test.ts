@@ -16,8 +16,8 @@ import { basename, delimiter, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
 import { createDatabase } from '../support/app.js';
-import { findFreePort } from '../support/postgres.js';
 import { CategoriesClient, sendRequest } from '../support/http-client.js';
+import { findFreePort } from '../support/postgres.js';
 import { BOOTSTRAP_KEY } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 

@@ -20,8 +20,8 @@ export async function queryPostgres(url: string, sql: string): Promise<Record<st
 }
 
 /**
- * Waits until a number of sessions in a database wait for a lock. On a connection of its own, because
- * a transaction sees the sessions of its first query (PostgreSQL, "The Cumulative Statistics System").
+ * Waits until this many sessions of a database wait for a lock. It opens its own connection, because
+ * pg_stat_activity does not change within a transaction.
  *
  * @param timeout milliseconds
  * @throws {Error} after the timeout
@@ -31,14 +31,18 @@ export async function waitUntilBlocked(
   sessions: number,
   timeout: number,
 ): Promise<void> {
-  await waitFor(
-    () =>
-      queryPostgres(
-        url,
-        `SELECT "pid" FROM pg_stat_activity
-         WHERE "datname" = current_database() AND "wait_event_type" = 'Lock'`,
-      ),
-    (blocked) => blocked.length === sessions,
-    timeout,
-  );
+  const client = await connectToPostgres(url);
+  try {
+    await waitFor(
+      () =>
+        client.query(
+          `SELECT 1 FROM pg_stat_activity
+           WHERE "datname" = current_database() AND "wait_event_type" = 'Lock'`,
+        ),
+      ({ rowCount }) => rowCount === sessions,
+      timeout,
+    );
+  } finally {
+    await client.end();
+  }
 }

@@ -92,7 +92,10 @@ export function isRunning(pid: number): boolean {
   }
 }
 
-/** Returns a TCP port of 127.0.0.1 that refuses connections, because no process listens on it. */
+/**
+ * Returns a TCP port of 127.0.0.1 that refuses connections, because no process listens on it. It is in
+ * this file because Jest cannot import from a setup in TypeScript.
+ */
 export async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -6,7 +6,7 @@ import { type HttpResponse, jsonHeaders, sendRequest } from './http-client.js';
 export const CONNECTIONS = 64;
 const RETRY_DELAY_MS = 50;
 
-/** Sends JSON requests to a service under load, and again while it responds with 503: the machine may be busy. */
+/** Sends requests to a service under load, and repeats each while it gets 503, as it may on a busy machine. */
 export class RetryingClient {
   /** How often a request with this body got 503, which may have been executed nevertheless. */
   readonly unavailable = new Map<string, number>();
@@ -30,26 +30,27 @@ export class RetryingClient {
     body?: object,
     headers: Record<string, string> = jsonHeaders(this.key),
   ): Promise<HttpResponse> {
-    const text = body === undefined || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+    const content = body === undefined || Buffer.isBuffer(body) ? body : JSON.stringify(body);
     for (;;) {
       const response = await sendRequest(`${this.url}/v1${path}`, {
         method,
         headers,
         agent: this.agent,
-        ...(text === undefined ? {} : { body: text }),
+        ...(content === undefined ? {} : { body: content }),
       });
       if (response.status !== 503) return response;
-      const key = String(text);
+      const key = String(content);
       this.unavailable.set(key, (this.unavailable.get(key) ?? 0) + 1);
       await delay(RETRY_DELAY_MS);
     }
   }
 
+  /** Closes its connections. */
   close(): void {
     this.agent.destroy();
   }
 }
 
-/** Runs a function on each of the connections. @returns the results, by the number of the connection */
+/** Calls a function once per connection, concurrently, with the number of the connection. @returns the results in that order */
 export const onEachConnection = <T>(fn: (number: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: CONNECTIONS }, (_, number) => fn(number)));
