@@ -1,9 +1,9 @@
-# The Active LTS release. Any version in the engines of package.json works.
+# The newest release line. Any version in the engines of package.json works.
 ARG NODE_VERSION=26
 
-FROM node:${NODE_VERSION}-bookworm AS build
+FROM node:${NODE_VERSION}-bookworm-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 COPY scripts/build-production.sh scripts/
 RUN sh scripts/build-production.sh install
 COPY tsconfig.json tsconfig.build.json ./

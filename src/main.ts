@@ -1,3 +1,4 @@
+import './check-node-version.js';
 import { Logger } from '@nestjs/common';
 import { createApp } from './app.js';
 import { createInitialApiKey } from './platform/auth/initial-api-key.js';

@@ -1,4 +1,5 @@
 /** `npm run backup -- <file>`: copies the SQLite database of a service that may be running. */
+import '../check-node-version.js';
 import {
   closeSync,
   existsSync,

@@ -1,4 +1,5 @@
 /** `npm run db:copy -- --from sqlite:<file> --to postgres://…`: copies a database to an empty one. */
+import '../check-node-version.js';
 import { existsSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { SingleBar } from 'cli-progress';

@@ -1,4 +1,5 @@
 /** `npm run keys -- create | list | show | rotate | revoke`: manages the API keys of the configured database. */
+import '../check-node-version.js';
 import { existsSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
 import { Command, InvalidArgumentError, Option } from 'commander';

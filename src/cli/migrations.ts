@@ -1,4 +1,5 @@
 /** `npm run migration:run` and `migration:revert`: migrates the configured database explicitly. */
+import '../check-node-version.js';
 import { Command } from 'commander';
 import { MigrationExecutor } from 'typeorm';
 import { loadConfig } from '../platform/config/config.js';

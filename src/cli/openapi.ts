@@ -1,4 +1,5 @@
 /** `npm run openapi`: writes `openapi.json`, the OpenAPI document of the code. */
+import '../check-node-version.js';
 import { writeFile } from 'node:fs/promises';
 import { createApp } from '../app.js';
 import { FEATURES } from '../features.js';

