@@ -8,10 +8,10 @@ import { FEATURES } from '../src/features.js';
 import { toCategory } from '../src/modules/categories/category.dto.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { loadConfig } from '../src/platform/config/config.js';
-import type { CachedList } from '../src/platform/database/cached-list.js';
-import { HotPaths } from '../src/platform/database/hot-paths.js';
+import type { CachedList } from '../src/platform/database/lists/cached-list.js';
+import { HotPaths } from '../src/platform/resource/hot-paths.js';
 import { Feature } from '../src/platform/feature.decorator.js';
-import { PageParams } from '../src/platform/http/pages/page-params.decorator.js';
+import { PageParams } from '../src/platform/resource/page-params.decorator.js';
 import { CachedJsonResponse } from '../src/platform/http/responses/cached-json-response.js';
 
 @Injectable()

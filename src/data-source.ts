@@ -1,15 +1,18 @@
 import type { Type } from '@nestjs/common';
 import { FEATURES } from './features.js';
-import { ApiKey } from './platform/auth/api-key.entity.js';
-import { CreateApiKeys1763600000000 } from './platform/auth/migrations/1763600000000-create-api-keys.js';
-import { AddApiKeyScopes1763600000003 } from './platform/auth/migrations/1763600000003-add-api-key-scopes.js';
+import { ApiKey } from './platform/auth/keys/api-key.entity.js';
+import { CreateApiKeys1763600000000 } from './platform/auth/keys/migrations/1763600000000-create-api-keys.js';
+import { AddApiKeyScopes1763600000003 } from './platform/auth/keys/migrations/1763600000003-add-api-key-scopes.js';
 import { CreateRateLimits1763600000005 } from './platform/auth/migrations/1763600000005-create-rate-limits.js';
 import type { DatabaseConfig } from './platform/config/config.js';
-import { databaseOptions, type Schema } from './platform/database/data-source-options.js';
-import { IdempotencyRecord } from './platform/database/idempotency-record.entity.js';
-import { CreateRevisions1763600000001 } from './platform/database/migrations/1763600000001-create-revisions.js';
-import { CreateIdempotencyRecords1763600000004 } from './platform/database/migrations/1763600000004-create-idempotency-records.js';
-import { PetstoreDataSource } from './platform/database/petstore-data-source.js';
+import {
+  databaseOptions,
+  type Schema,
+} from './platform/database/connection/data-source-options.js';
+import { IdempotencyRecord } from './platform/idempotency/idempotency-record.entity.js';
+import { CreateRevisions1763600000001 } from './platform/database/lists/migrations/1763600000001-create-revisions.js';
+import { CreateIdempotencyRecords1763600000004 } from './platform/idempotency/migrations/1763600000004-create-idempotency-records.js';
+import { PetstoreDataSource } from './platform/database/connection/petstore-data-source.js';
 import { getFeature } from './platform/feature.decorator.js';
 
 /** Collects the entities and migrations of the platform and of the features. */

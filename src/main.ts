@@ -1,7 +1,7 @@
 import './check-node-version.js';
 import { Logger } from '@nestjs/common';
 import { createApp } from './app.js';
-import { createInitialApiKey } from './platform/auth/initial-api-key.js';
+import { createInitialApiKey } from './platform/auth/keys/initial-api-key.js';
 import {
   ConfigError,
   getConfigWarnings,
@@ -11,7 +11,7 @@ import {
   redactConfig,
 } from './platform/config/config.js';
 import { VERSION } from './platform/config/version.js';
-import { DatabaseConnection } from './platform/database/database-connection.js';
+import { DatabaseConnection } from './platform/database/connection/database-connection.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { toListenError } from './platform/http/server/listen-error.js';
 import { createLogger } from './platform/logging/logger.js';

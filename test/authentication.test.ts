@@ -3,7 +3,7 @@ import { Agent, METHODS, type OutgoingHttpHeaders } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { FEATURES } from '../src/features.js';
-import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 import { type HttpResponse, sendRequest } from './support/http-client.js';

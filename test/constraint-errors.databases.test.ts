@@ -1,6 +1,6 @@
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { toConstraintError } from '../src/platform/database/constraint-error.js';
+import { toConstraintError } from '../src/platform/database/statements/constraint-error.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule, CagesService } from './support/cages.module.js';
 import { matchers } from './support/matchers.js';

@@ -15,9 +15,9 @@ import {
 } from 'typeorm';
 import { copyDatabase } from '../src/cli/db-copy.js';
 import type { DatabaseConfig } from '../src/platform/config/config.js';
-import { epochMillisTransformer } from '../src/platform/database/columns.js';
-import { databaseOptions } from '../src/platform/database/data-source-options.js';
-import { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
+import { epochMillisTransformer } from '../src/platform/database/statements/columns.js';
+import { databaseOptions } from '../src/platform/database/connection/data-source-options.js';
+import { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 
 const { jest } = import.meta;

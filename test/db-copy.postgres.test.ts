@@ -6,8 +6,8 @@ import Database from 'better-sqlite3';
 import type { Client } from 'pg';
 import { main } from '../src/cli/db-copy.js';
 import { createDataSource } from '../src/data-source.js';
-import { ApiKey } from '../src/platform/auth/api-key.entity.js';
-import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
+import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import {
   type CommandResult,

@@ -1,14 +1,14 @@
 import { Body, Controller, Get, Param, Post } from '@nestjs/common';
 import { ApiOperation, ApiTags, type OpenAPIObject } from '@nestjs/swagger';
 import { Feature, getTags } from '../src/platform/feature.decorator.js';
-import { IdParam } from '../src/platform/http/validation/id-param.decorator.js';
+import { IdParam } from '../src/platform/resource/id-param.decorator.js';
 import {
   ArrayProperty,
   BooleanProperty,
   IntegerProperty,
   MapProperty,
   StringProperty,
-} from '../src/platform/http/validation/property.decorators.js';
+} from '../src/platform/resource/property.decorators.js';
 import { startApp, type TestApp } from './support/app.js';
 import { matchers } from './support/matchers.js';
 

@@ -2,7 +2,7 @@ import { type IncomingMessage, request as send, type ServerOptions } from 'node:
 import { Controller, Get, Header, Post, Redirect, Req, Res } from '@nestjs/common';
 import type { Express, Request, Response } from 'express';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { Public } from '../src/platform/auth/public.decorator.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { Feature } from '../src/platform/feature.decorator.js';

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
-import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import {
   type IdempotencyKey,
   recordResponses,
   transactionOnce,
-} from '../src/platform/database/idempotency-records.js';
+} from '../src/platform/idempotency/idempotency-records.js';
 import { IdempotencyRecordsCleanup } from '../src/platform/idempotency/idempotency-records-cleanup.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';

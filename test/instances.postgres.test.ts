@@ -4,7 +4,7 @@ import type { Client } from 'pg';
 import { createApp } from '../src/app.js';
 import { main as keys } from '../src/cli/keys.js';
 import { createDataSource } from '../src/data-source.js';
-import { createInitialApiKey } from '../src/platform/auth/initial-api-key.js';
+import { createInitialApiKey } from '../src/platform/auth/keys/initial-api-key.js';
 import { type Config, loadConfig } from '../src/platform/config/config.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { ChaosProxy } from './support/chaos-proxy.js';

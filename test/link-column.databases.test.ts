@@ -10,28 +10,28 @@ import {
 } from 'typeorm';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import type { CachedList } from '../src/platform/database/cached-list.js';
+import type { CachedList } from '../src/platform/database/lists/cached-list.js';
 import {
   bigintTransformer,
   IdColumn,
   idColumn,
   versionColumn,
   VersionColumn,
-} from '../src/platform/database/columns.js';
-import { toConstraintError } from '../src/platform/database/constraint-error.js';
-import { isForeignKeyViolation } from '../src/platform/database/driver-errors.js';
-import { HotPaths } from '../src/platform/database/hot-paths.js';
-import { LinkColumn } from '../src/platform/database/link-column.js';
+} from '../src/platform/database/statements/columns.js';
+import { toConstraintError } from '../src/platform/database/statements/constraint-error.js';
+import { isForeignKeyViolation } from '../src/platform/database/connection/driver-errors.js';
+import { HotPaths } from '../src/platform/resource/hot-paths.js';
+import { LinkColumn } from '../src/platform/database/statements/link-column.js';
 import {
   deleteReturning,
   insertReturning,
   modifyReturning,
   updateReturning,
-} from '../src/platform/database/returning.js';
+} from '../src/platform/resource/returning.js';
 import {
   addRevisionTrigger,
   dropRevisionTrigger,
-} from '../src/platform/database/revision-trigger.js';
+} from '../src/platform/database/lists/revision-trigger.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { startApp, type TestApp } from './support/app.js';
 import { insertRow } from './support/fixtures.js';

@@ -8,9 +8,9 @@ import Database from 'better-sqlite3';
 import type { Repository } from 'typeorm';
 import { createDataSource } from '../src/data-source.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
-import { ApiKey } from '../src/platform/auth/api-key.entity.js';
-import { coalesce } from '../src/platform/database/coalesce.js';
-import { HotPaths } from '../src/platform/database/hot-paths.js';
+import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
+import { coalesce } from '../src/platform/database/lists/coalesce.js';
+import { HotPaths } from '../src/platform/resource/hot-paths.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import {
   CategoriesClient,

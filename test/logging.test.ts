@@ -12,7 +12,7 @@ import { main as keys } from '../src/cli/keys.js';
 import { collectSchema } from '../src/data-source.js';
 import { FEATURES } from '../src/features.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { VERSION } from '../src/platform/config/version.js';
 import { Feature } from '../src/platform/feature.decorator.js';

@@ -1,7 +1,7 @@
 import { Agent, METHODS } from 'node:http';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { DatabaseConnection } from '../src/platform/database/database-connection.js';
-import { MetricsServer } from '../src/platform/http/server/metrics-server.js';
+import { DatabaseConnection } from '../src/platform/database/connection/database-connection.js';
+import { MetricsServer } from '../src/platform/metrics/metrics-server.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';

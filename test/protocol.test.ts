@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect as connectTo, type Socket } from 'node:net';
-import { ApiKeysService } from '../src/platform/auth/api-keys.service.js';
+import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import type { Connection } from '../src/platform/http/server/connections.js';

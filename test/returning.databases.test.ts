@@ -5,7 +5,7 @@ import {
   insertReturning,
   modifyReturning,
   updateReturning,
-} from '../src/platform/database/returning.js';
+} from '../src/platform/resource/returning.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';
 import { ToyEntity, ToysModule } from './support/toys.module.js';

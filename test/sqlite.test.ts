@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { getNetworkFileSystem } from '../src/platform/database/sqlite-file.js';
+import { getNetworkFileSystem } from '../src/platform/database/connection/sqlite-file.js';
 import { startApp, type TestApp } from './support/app.js';
 import { INSERT_QUERY, recordQueries } from './support/queries.js';
 import { waitFor } from './support/wait.js';

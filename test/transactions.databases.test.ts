@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import type { EntityManager } from 'typeorm';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
-import { DatabaseUnavailableError } from '../src/platform/database/driver-errors.js';
-import type { PetstoreDataSource } from '../src/platform/database/petstore-data-source.js';
+import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
+import type { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
 import { startApp, type TestApp } from './support/app.js';
 import { waitFor } from './support/wait.js';
 

@@ -7,7 +7,7 @@ import {
   MapProperty,
   ObjectProperty,
   StringProperty,
-} from '../src/platform/http/validation/property.decorators.js';
+} from '../src/platform/resource/property.decorators.js';
 import { startApp, type TestApp } from './support/app.js';
 import { KitsModule } from './support/kits.module.js';
 import { matchers } from './support/matchers.js';

@@ -8,7 +8,7 @@ import type { DataSource, EntityManager, EntityMetadata } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
-import type { PetstoreDataSource } from '../platform/database/petstore-data-source.js';
+import type { PetstoreDataSource } from '../platform/database/connection/petstore-data-source.js';
 import { isMain, runCommand } from './command.js';
 
 const MAX_BATCH_SIZE = 1_000;

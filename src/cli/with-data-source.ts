@@ -1,6 +1,6 @@
 import { createDataSource } from '../data-source.js';
 import type { DatabaseConfig } from '../platform/config/config.js';
-import type { PetstoreDataSource } from '../platform/database/petstore-data-source.js';
+import type { PetstoreDataSource } from '../platform/database/connection/petstore-data-source.js';
 
 /** Runs an action on a database, and closes the connection. */
 export async function withDataSource(

@@ -4,7 +4,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { createApp } from '../../src/app.js';
-import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
+import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../../src/platform/config/config.js';
 import { ChaosProxy } from '../support/chaos-proxy.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from '../support/http-client.js';

@@ -7,10 +7,10 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import request from 'supertest';
 import { type AppOptions, createApp } from '../../src/app.js';
-import { ApiKey } from '../../src/platform/auth/api-key.entity.js';
-import { ApiKeysService } from '../../src/platform/auth/api-keys.service.js';
+import { ApiKey } from '../../src/platform/auth/keys/api-key.entity.js';
+import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
-import type { PetstoreDataSource } from '../../src/platform/database/petstore-data-source.js';
+import type { PetstoreDataSource } from '../../src/platform/database/connection/petstore-data-source.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
 import { queryPostgres } from './postgres-client.js';
 

@@ -34,47 +34,47 @@ import {
 } from 'typeorm';
 import type { Request, Response } from 'express';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import type { BatchInserter } from '../../src/platform/database/batch-inserter.js';
+import type { BatchInserter } from '../../src/platform/database/writes/batch-inserter.js';
 import {
   bigintTransformer,
   idColumn,
   IdColumn,
   versionColumn,
   VersionColumn,
-} from '../../src/platform/database/columns.js';
-import type { CachedList } from '../../src/platform/database/cached-list.js';
-import { toConstraintError } from '../../src/platform/database/constraint-error.js';
+} from '../../src/platform/database/statements/columns.js';
+import type { CachedList } from '../../src/platform/database/lists/cached-list.js';
+import { toConstraintError } from '../../src/platform/database/statements/constraint-error.js';
 import {
   addRevisionTrigger,
   dropRevisionTrigger,
-} from '../../src/platform/database/revision-trigger.js';
-import type { Criteria } from '../../src/platform/database/row-mapping.js';
-import { withDeadline } from '../../src/platform/database/deadline.js';
-import { HotPaths } from '../../src/platform/database/hot-paths.js';
+} from '../../src/platform/database/lists/revision-trigger.js';
+import type { Criteria } from '../../src/platform/database/statements/row-mapping.js';
+import { withDeadline } from '../../src/platform/database/connection/deadline.js';
+import { HotPaths } from '../../src/platform/resource/hot-paths.js';
 import {
   type Changes,
   deleteReturning,
   updateReturning,
-} from '../../src/platform/database/returning.js';
+} from '../../src/platform/resource/returning.js';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
-import { BinaryBody } from '../../src/platform/http/body/binary-body.decorator.js';
-import { MergePatch } from '../../src/platform/http/body/merge-patch.js';
+import { BinaryBody } from '../../src/platform/resource/binary-body.decorator.js';
+import { MergePatch } from '../../src/platform/resource/merge-patch.js';
 import {
   IfMatch,
   preconditionFailed,
   type VersionCriteria,
-} from '../../src/platform/http/preconditions/if-match.decorator.js';
-import { PageParams } from '../../src/platform/http/pages/page-params.decorator.js';
+} from '../../src/platform/resource/if-match.decorator.js';
+import { PageParams } from '../../src/platform/resource/page-params.decorator.js';
 import { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
 import { ErrorBody } from '../../src/platform/http/responses/error-body.dto.js';
-import { ReturnsEtag, Versioned } from '../../src/platform/http/responses/versioned.js';
-import { IdParam } from '../../src/platform/http/validation/id-param.decorator.js';
+import { ReturnsEtag, Versioned } from '../../src/platform/resource/versioned.js';
+import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
 import {
   IdProperty,
   IntegerProperty,
   StringProperty,
-} from '../../src/platform/http/validation/property.decorators.js';
+} from '../../src/platform/resource/property.decorators.js';
 
 @Entity('cages')
 @Unique('uq_cages_label', ['label'])

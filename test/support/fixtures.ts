@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
-import { epochMillisTransformer } from '../../src/platform/database/columns.js';
+import { epochMillisTransformer } from '../../src/platform/database/statements/columns.js';
 
 /** The number of values generated so far. */
 let count = 0;

@@ -14,7 +14,7 @@ import { ApiOkResponse, ApiOperation, ApiProperty, ApiTags } from '@nestjs/swagg
 import { Type } from 'class-transformer';
 import { IsOptional, ValidateNested } from 'class-validator';
 import { Feature } from '../../src/platform/feature.decorator.js';
-import { applyMergePatch, MergePatch } from '../../src/platform/http/body/merge-patch.js';
+import { applyMergePatch, MergePatch } from '../../src/platform/resource/merge-patch.js';
 import {
   ArrayProperty,
   BooleanProperty,
@@ -30,8 +30,8 @@ import {
   StringProperty,
   UriProperty,
   UuidProperty,
-} from '../../src/platform/http/validation/property.decorators.js';
-import { validateBody } from '../../src/platform/http/validation/validation.pipe.js';
+} from '../../src/platform/resource/property.decorators.js';
+import { validateBody } from '../../src/platform/http/body/validation.pipe.js';
 
 class Tag {
   @IntegerProperty({ format: 'int32', optional: true, example: 1, description: 'Number.' })

@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import type { RowChunks } from '../../src/platform/database/cached-list.js';
+import type { RowChunks } from '../../src/platform/database/lists/cached-list.js';
 
 const { jest } = import.meta;
 

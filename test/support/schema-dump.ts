@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import { isPostgres } from '../../src/platform/database/columns.js';
+import { isPostgres } from '../../src/platform/database/statements/columns.js';
 
 const SQLITE = [`SELECT "type", "name", "tbl_name", "sql" FROM "sqlite_master" ORDER BY 1, 2`];
 

@@ -10,21 +10,21 @@ import {
   Repository,
   Table,
 } from 'typeorm';
-import type { BatchInserter } from '../../src/platform/database/batch-inserter.js';
+import type { BatchInserter } from '../../src/platform/database/writes/batch-inserter.js';
 import {
   bigintTransformer,
   epochMillisTransformer,
   idColumn,
   IdColumn,
-} from '../../src/platform/database/columns.js';
-import { toConstraintError } from '../../src/platform/database/constraint-error.js';
-import { withDeadline } from '../../src/platform/database/deadline.js';
-import { HotPaths } from '../../src/platform/database/hot-paths.js';
-import { updateReturning } from '../../src/platform/database/returning.js';
+} from '../../src/platform/database/statements/columns.js';
+import { toConstraintError } from '../../src/platform/database/statements/constraint-error.js';
+import { withDeadline } from '../../src/platform/database/connection/deadline.js';
+import { HotPaths } from '../../src/platform/resource/hot-paths.js';
+import { updateReturning } from '../../src/platform/resource/returning.js';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
-import { MergePatch } from '../../src/platform/http/body/merge-patch.js';
-import { IdParam } from '../../src/platform/http/validation/id-param.decorator.js';
+import { MergePatch } from '../../src/platform/resource/merge-patch.js';
+import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
 import {
   ArrayProperty,
   BooleanProperty,
@@ -35,7 +35,7 @@ import {
   NumberProperty,
   ObjectProperty,
   StringProperty,
-} from '../../src/platform/http/validation/property.decorators.js';
+} from '../../src/platform/resource/property.decorators.js';
 
 /** The foreign key that makes a toy refer to a category. */
 const CATEGORY_KEY = 'fk_toys_category_id';

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import type { BatchInserter } from '../../platform/database/batch-inserter.js';
-import type { CachedList } from '../../platform/database/cached-list.js';
-import { HotPaths } from '../../platform/database/hot-paths.js';
-import type { IdempotencyKey } from '../../platform/database/idempotency-records.js';
+import type { BatchInserter } from '../../platform/database/writes/batch-inserter.js';
+import type { CachedList } from '../../platform/database/lists/cached-list.js';
+import { HotPaths } from '../../platform/resource/hot-paths.js';
+import type { IdempotencyKey } from '../../platform/idempotency/idempotency-records.js';
 import { CachedJsonResponse } from '../../platform/http/responses/cached-json-response.js';
 import { type Category, type NewCategory, toCategory } from './category.dto.js';
 import { CategoryEntity } from './category.entity.js';

@@ -1,5 +1,5 @@
 import { OmitType } from '@nestjs/swagger';
-import { IdProperty, StringProperty } from '../../platform/http/validation/property.decorators.js';
+import { IdProperty, StringProperty } from '../../platform/resource/property.decorators.js';
 import type { CategoryEntity } from './category.entity.js';
 
 /** A category as clients see it. */

@@ -1,6 +1,6 @@
 import { Check, Column, Entity } from 'typeorm';
 import { MAX_ID } from '../../platform/config/max-id.js';
-import { IdColumn } from '../../platform/database/columns.js';
+import { IdColumn } from '../../platform/database/statements/columns.js';
 
 /** A row of the table `categories`. */
 @Entity('categories')

@@ -1,14 +1,14 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
 import type { Request } from 'express';
-import { DatabaseConnection } from '../database/database-connection.js';
-import { withDeadline } from '../database/deadline.js';
-import { DatabaseUnavailableError } from '../database/driver-errors.js';
+import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { withDeadline } from '../database/connection/deadline.js';
+import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
 import { measureWait } from '../http/server/request-info.js';
-import type { ApiKey } from './api-key.entity.js';
-import { ApiKeysService } from './api-keys.service.js';
+import type { ApiKey } from './keys/api-key.entity.js';
+import { ApiKeysService } from './keys/api-keys.service.js';
 import { AuthFailureLimiter } from './auth-failure-limiter.js';
-import { isMistyped } from './key-format.js';
+import { isMistyped } from './keys/key-format.js';
 import { isPublic } from './public.decorator.js';
 import { getRequiredScope, type Scope } from './scope.decorator.js';
 

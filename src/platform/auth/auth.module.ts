@@ -2,11 +2,11 @@ import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { Gauge } from 'prom-client';
-import { DatabaseConnection } from '../database/database-connection.js';
+import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { ApiKeyGuard } from './api-key.guard.js';
-import { ApiKey } from './api-key.entity.js';
-import { ApiKeysService } from './api-keys.service.js';
+import { ApiKey } from './keys/api-key.entity.js';
+import { ApiKeysService } from './keys/api-keys.service.js';
 import { AuthFailureLimiter } from './auth-failure-limiter.js';
 
 @Module({

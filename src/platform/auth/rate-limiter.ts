@@ -1,6 +1,6 @@
 import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
 import type { DataSource } from 'typeorm';
-import { withDeadline } from '../database/deadline.js';
+import { withDeadline } from '../database/connection/deadline.js';
 import { ApiError } from '../errors/api-error.js';
 
 /** The window of every rate limit, in seconds. */

@@ -1,13 +1,13 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
-import { databaseOptions, type Schema } from './data-source-options.js';
-import { DatabaseAvailability } from './database-availability.js';
-import { DatabaseConnection } from './database-connection.js';
-import { DatabaseMetrics } from './database-metrics.js';
-import { HotPaths } from './hot-paths.js';
-import { PetstoreDataSource } from './petstore-data-source.js';
-import { TableRevisionTracker } from './table-revision-tracker.js';
+import { databaseOptions, type Schema } from './connection/data-source-options.js';
+import { DatabaseAvailability } from './connection/database-availability.js';
+import { DatabaseConnection } from './connection/database-connection.js';
+import { DatabaseMetrics } from '../metrics/database-metrics.js';
+import { HotPaths } from '../resource/hot-paths.js';
+import { PetstoreDataSource } from './connection/petstore-data-source.js';
+import { TableRevisionTracker } from './lists/table-revision-tracker.js';
 
 /** Provides the DataSource, the connection to the database and the hot paths to all modules. */
 @Global()

@@ -1,9 +1,9 @@
 import { Controller, Get, type OnModuleDestroy, VERSION_NEUTRAL } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../auth/public.decorator.js';
-import { DatabaseAvailability } from '../database/database-availability.js';
-import { DatabaseConnection } from '../database/database-connection.js';
-import { DatabaseUnavailableError } from '../database/driver-errors.js';
+import { DatabaseAvailability } from '../database/connection/database-availability.js';
+import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
 
 /** The service is shutting down, as it should: nothing to log. */

@@ -1,7 +1,7 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { DatabaseAvailability } from '../database/database-availability.js';
-import { DatabaseUnavailableError } from '../database/driver-errors.js';
+import { DatabaseAvailability } from '../database/connection/database-availability.js';
+import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
 import { HealthController } from './health.controller.js';
 

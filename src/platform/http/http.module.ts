@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
-import { HttpMetrics } from './server/http-metrics.js';
-import { MetricsServer } from './server/metrics-server.js';
+import { HttpMetrics } from '../metrics/http-metrics.js';
+import { MetricsServer } from '../metrics/metrics-server.js';
 
 @Module({ providers: [HttpMetrics, MetricsServer] })
 export class HttpModule {}

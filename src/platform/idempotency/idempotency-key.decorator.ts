@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import type { IdempotencyKey as Key } from '../database/idempotency-records.js';
+import type { IdempotencyKey as Key } from './idempotency-records.js';
 import { ApiError } from '../errors/api-error.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';

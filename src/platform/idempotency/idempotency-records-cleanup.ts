@@ -7,9 +7,9 @@ import {
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import { DatabaseConnection } from '../database/database-connection.js';
-import { describeDriverError } from '../database/driver-errors.js';
-import { IdempotencyRecord } from '../database/idempotency-record.entity.js';
+import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { describeDriverError } from '../database/connection/driver-errors.js';
+import { IdempotencyRecord } from './idempotency-record.entity.js';
 
 /** How long a record is kept at least, in milliseconds. */
 const LIFETIME_MS = 24 * 60 * 60 * 1_000;

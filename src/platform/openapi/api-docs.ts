@@ -2,7 +2,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { Request, RequestHandler } from 'express';
 import type { Config } from '../config/config.js';
-import { swaggerUiHeaders } from '../http/server/security-headers.js';
+import { swaggerUiHeaders } from '../http/responses/security-headers.js';
 import { toOpenApi31 } from './openapi-3.1.js';
 import { createDocument, type Tag, THIS_DEPLOYMENT } from './openapi-document.js';
 import { swaggerUiOptions } from './swagger-ui.js';

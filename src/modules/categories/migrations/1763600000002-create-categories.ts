@@ -1,9 +1,9 @@
 import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
-import { idColumn } from '../../../platform/database/columns.js';
+import { idColumn } from '../../../platform/database/statements/columns.js';
 import {
   addRevisionTrigger,
   dropRevisionTrigger,
-} from '../../../platform/database/revision-trigger.js';
+} from '../../../platform/database/lists/revision-trigger.js';
 
 export class CreateCategories1763600000002 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {

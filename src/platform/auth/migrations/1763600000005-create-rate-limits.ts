@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { isPostgres } from '../../database/columns.js';
+import { isPostgres } from '../../database/statements/columns.js';
 
 /** Counts the requests of each API key over all instances. PostgreSQL only, in the form that rate-limiter-flexible needs. */
 export class CreateRateLimits1763600000005 implements MigrationInterface {

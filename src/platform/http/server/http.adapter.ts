@@ -19,7 +19,7 @@ import { closeGracefully } from './graceful-shutdown.js';
 import { validateRequestHead } from './request-head.js';
 import { recordWait } from './request-info.js';
 import { logFailedRequest } from './request-logger.js';
-import { ResponseDefaults } from './response-defaults.js';
+import { ResponseDefaults } from '../responses/response-defaults.js';
 import type { ResponseListener } from './response-listener.js';
 import {
   MAX_REQUESTS_PER_CONNECTION,

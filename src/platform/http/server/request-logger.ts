@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.js';
 import { isLogged } from '../../logging/logger.js';
 import type { RequestInfo, WaitReason } from './request-info.js';
 import type { ResponseListener } from './response-listener.js';
-import { getRouteLabel } from './route-label.js';
+import { getRouteLabel } from '../../metrics/route-label.js';
 
 /**
  * Creates a listener that logs a line for each response: at `warn` if the request was slow, otherwise at

@@ -1,0 +1,39 @@
+import { Column, Entity, Unique } from 'typeorm';
+import { epochMillisTransformer, IdColumn } from '../../database/statements/columns.js';
+
+/** An API key. Only its hash is stored. */
+@Entity('api_keys')
+@Unique('uq_api_keys_hash', ['hash'])
+export class ApiKey {
+  @IdColumn('pk_api_keys')
+  id!: number;
+
+  /** The name of the client that uses the key. */
+  @Column('varchar', { length: 100 })
+  name!: string;
+
+  /** The SHA-256 of the key, in lower-case hex. A fast hash is sufficient: the key is 256 random bits. */
+  @Column('varchar', { length: 64 })
+  hash!: string;
+
+  /** What the key may do, separated by spaces, as in OAuth 2.0 (RFC 6749, section 3.3). */
+  @Column('varchar', { length: 20, default: 'read write' })
+  scopes!: string;
+
+  /** The limit of the key; null applies `KEY_REQUESTS_PER_MINUTE`. */
+  @Column('integer', { name: 'requests_per_minute', nullable: true })
+  requestsPerMinute!: number | null;
+
+  @Column('bigint', { name: 'created_at', transformer: epochMillisTransformer })
+  createdAt!: Date;
+
+  @Column('bigint', { name: 'expires_at', nullable: true, transformer: epochMillisTransformer })
+  expiresAt!: Date | null;
+
+  @Column('bigint', { name: 'revoked_at', nullable: true, transformer: epochMillisTransformer })
+  revokedAt!: Date | null;
+
+  /** Truncated to the minute, so that a busy key causes one write per minute. */
+  @Column('bigint', { name: 'last_used_at', nullable: true, transformer: epochMillisTransformer })
+  lastUsedAt!: Date | null;
+}

@@ -1,0 +1,248 @@
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { In, IsNull, Repository } from 'typeorm';
+import {
+  DatabaseUnavailableError,
+  isDataOrConstraintError,
+} from '../../database/connection/driver-errors.js';
+import { ApiKey } from './api-key.entity.js';
+import { generateKey, hashKey } from './key-format.js';
+import { type Scope, SCOPES } from '../scope.decorator.js';
+
+/** How long a valid key is cached, in milliseconds: a revocation takes effect within this time. */
+const KEY_CACHE_TTL_MS = 2_000;
+const KEY_CACHE_SIZE = 1_000;
+/** How long the last-used times of keys are collected before they are written together, in milliseconds. */
+const LAST_USED_FLUSH_DELAY_MS = 1_000;
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+/** How long before its expiry the use of a key is logged, in milliseconds. */
+const EXPIRY_WARNING_MS = 7 * DAY_MS;
+
+/** The properties of a new key; by default it does not expire, and has all scopes and no limit of its own. */
+export interface KeyOptions {
+  readonly expiresAt?: Date | null;
+  readonly scopes?: readonly Scope[];
+  readonly requestsPerMinute?: number | null;
+}
+
+interface CachedKey {
+  readonly key: ApiKey;
+  readonly checkedAt: number;
+}
+
+/** Creates, verifies, lists and revokes API keys. */
+@Injectable()
+export class ApiKeysService implements OnApplicationShutdown {
+  private readonly logger = new Logger(ApiKeysService.name);
+  /**
+   * Recently used valid keys, by the key itself: a request with one needs neither a hash (3 µs) nor a
+   * query. The oldest entry is evicted first.
+   */
+  private readonly keyCache = new Map<string, CachedKey>();
+  /** The ids of the keys that were used, by the minute of their use. */
+  private readonly pendingLastUsed = new Map<number, number[]>();
+  private flushTimer: NodeJS.Timeout | undefined;
+  /** When the expiry of a key was last logged, by its id. */
+  private readonly expiryWarnings = new Map<number, number>();
+
+  constructor(@InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>) {}
+
+  /**
+   * Returns the record of a valid key without a query.
+   *
+   * @returns undefined if it must be looked up. A revoked key is returned for `KEY_CACHE_TTL_MS` at most,
+   *   an expired one never.
+   */
+  getCached(key: string): ApiKey | undefined {
+    const now = Date.now();
+    const cached = this.keyCache.get(key);
+    if (cached === undefined || Math.abs(now - cached.checkedAt) >= KEY_CACHE_TTL_MS)
+      return undefined;
+    return this.checkExpiryAndTouch(cached.key, now) ? cached.key : undefined;
+  }
+
+  /** Whether a key was valid when it was last used. */
+  isCached(key: string): boolean {
+    return this.keyCache.has(key);
+  }
+
+  /** Looks up the record of a valid key; undefined if the key is not valid. A new key is valid immediately. */
+  async lookUp(key: string): Promise<ApiKey | undefined> {
+    const now = Date.now();
+    const record = await this.keys.findOneBy({ hash: hashKey(key), revokedAt: IsNull() });
+    const cached = this.keyCache.get(key)?.key;
+    this.keyCache.delete(key);
+    if (record === null && cached !== undefined) {
+      this.logger.log(`API key ${cached.id} (${cached.name}) is revoked, rejecting request`);
+    }
+    if (record === null || !this.checkExpiryAndTouch(record, now)) return undefined;
+    this.warnOfExpiry(record, now);
+    this.keyCache.set(key, { key: record, checkedAt: now });
+    if (this.keyCache.size > KEY_CACHE_SIZE)
+      this.keyCache.delete(this.keyCache.keys().next().value!);
+    return record;
+  }
+
+  /**
+   * Creates a key.
+   *
+   * @returns the key, which is not stored and cannot be retrieved later, and its record
+   */
+  async create(name: string, options: KeyOptions = {}): Promise<{ key: string; record: ApiKey }> {
+    const key = generateKey();
+    return { key, record: await this.insert(this.keys, key, name, options) };
+  }
+
+  /**
+   * Creates a key that replaces another one, with its name, scopes, limit and lifetime. The old key
+   * expires after the overlap.
+   *
+   * @param overlap milliseconds
+   * @returns undefined if the old key does not exist or is not valid any more
+   */
+  async rotate(
+    id: number,
+    overlap: number,
+  ): Promise<{ key: string; record: ApiKey; replaced: ApiKey } | undefined> {
+    const key = generateKey();
+    return this.keys.manager.transaction(async (manager) => {
+      const keys = manager.getRepository(ApiKey);
+      const now = Date.now();
+      const old = await keys.findOneBy({ id, revokedAt: IsNull() });
+      if (old === null || isExpired(old, now)) return undefined;
+      const { name, createdAt, expiresAt, scopes, requestsPerMinute } = old;
+      const record = await this.insert(keys, key, name, {
+        expiresAt:
+          expiresAt === null ? null : new Date(now + expiresAt.getTime() - createdAt.getTime()),
+        scopes: scopes.split(' ') as Scope[],
+        requestsPerMinute,
+      });
+      const end = new Date(Math.min(now + overlap, expiresAt?.getTime() ?? Infinity));
+      await keys.update(id, { expiresAt: end });
+      this.logger.log(`Rotated API key ${id} (${name}), which expires at ${end.toISOString()}`);
+      return { key, record, replaced: Object.assign(old, { expiresAt: end }) };
+    });
+  }
+
+  /** Creates a key from the configuration unless it exists. A revoked key stays revoked. */
+  async ensureKey(key: string, name: string): Promise<void> {
+    const record = await this.keys.findOneBy({ hash: hashKey(key) });
+    if (record === null) {
+      await this.insert(this.keys, key, name).catch((error: unknown) => {
+        // Another process that starts at the same time has created it.
+        if (!isDataOrConstraintError(error)) throw error;
+      });
+    } else if (record.revokedAt !== null)
+      this.logger.warn('BOOTSTRAP_API_KEY is revoked and will be rejected');
+  }
+
+  /** Returns all keys in the order of their creation. */
+  list(): Promise<ApiKey[]> {
+    return this.keys.find({ order: { id: 'ASC' } });
+  }
+
+  /** Returns a key; undefined if it does not exist. */
+  async find(id: number): Promise<ApiKey | undefined> {
+    return (await this.keys.findOneBy({ id })) ?? undefined;
+  }
+
+  /** Returns the number of keys in recent use that expire within a week. */
+  countExpiring(): number {
+    const now = Date.now();
+    const records = [...this.keyCache.values()].map(({ key }) => key);
+    const expiring = records.filter((key) => !isExpired(key, now) && expiresSoon(key, now));
+    return new Set(expiring.map(({ id }) => id)).size;
+  }
+
+  /** Whether there are no keys, not even revoked ones. */
+  async isEmpty(): Promise<boolean> {
+    return !(await this.keys.exists());
+  }
+
+  /**
+   * Revokes a key.
+   *
+   * @returns false if the key does not exist or was revoked before
+   */
+  async revoke(id: number): Promise<boolean> {
+    const { affected } = await this.keys.update(
+      { id, revokedAt: IsNull() },
+      { revokedAt: new Date() },
+    );
+    if (affected === 1) this.logger.log(`Revoked API key ${id}`);
+    return affected === 1;
+  }
+
+  /** Runs after the server has drained, so that the last requests count, too. */
+  async onApplicationShutdown(): Promise<void> {
+    clearTimeout(this.flushTimer);
+    await this.flushLastUsed();
+  }
+
+  private async insert(
+    keys: Repository<ApiKey>,
+    key: string,
+    name: string,
+    { expiresAt = null, scopes = SCOPES, requestsPerMinute = null }: KeyOptions = {},
+  ): Promise<ApiKey> {
+    const record = await keys.save({
+      name,
+      hash: hashKey(key),
+      createdAt: new Date(),
+      expiresAt,
+      scopes: scopes.join(' '),
+      requestsPerMinute,
+    });
+    this.logger.log(`Created API key ${record.id} (${name})`);
+    return record;
+  }
+
+  /** Logs once a day that a key that is in use expires soon. */
+  private warnOfExpiry(record: ApiKey, now: number): void {
+    if (!expiresSoon(record, now) || now - (this.expiryWarnings.get(record.id) ?? 0) < DAY_MS)
+      return;
+    this.expiryWarnings.set(record.id, now);
+    this.logger.warn(
+      `API key ${record.id} (${record.name}) is in use and expires at ${record.expiresAt!.toISOString()}. Replace it with: node dist/cli/keys.js rotate ${record.id}`,
+    );
+  }
+
+  private checkExpiryAndTouch(record: ApiKey, now: number): boolean {
+    if (isExpired(record, now)) return false;
+    if (now - (record.lastUsedAt?.getTime() ?? 0) >= MINUTE_MS) {
+      const minute = now - (now % MINUTE_MS);
+      record.lastUsedAt = new Date(minute);
+      this.pendingLastUsed.set(minute, [...(this.pendingLastUsed.get(minute) ?? []), record.id]);
+      this.flushTimer ??= setTimeout(
+        () => void this.flushLastUsed(),
+        LAST_USED_FLUSH_DELAY_MS,
+      ).unref();
+    }
+    return true;
+  }
+
+  /** A failure is only logged: it must not affect requests. */
+  private async flushLastUsed(): Promise<void> {
+    this.flushTimer = undefined;
+    const pending = [...this.pendingLastUsed];
+    this.pendingLastUsed.clear();
+    try {
+      for (const [minute, ids] of pending) {
+        await this.keys.update({ id: In(ids) }, { lastUsedAt: new Date(minute) });
+      }
+    } catch (error) {
+      if (error instanceof DatabaseUnavailableError) return;
+      this.logger.warn('Failed to persist API key last-used timestamps', error);
+    }
+  }
+}
+
+function isExpired({ expiresAt }: ApiKey, now: number): boolean {
+  return expiresAt !== null && expiresAt.getTime() <= now;
+}
+
+/** Whether a key expires so soon that it should be rotated. */
+function expiresSoon({ expiresAt }: ApiKey, now: number): boolean {
+  return expiresAt !== null && expiresAt.getTime() - now < EXPIRY_WARNING_MS;
+}

@@ -1,0 +1,46 @@
+import { type INestApplication, Logger } from '@nestjs/common';
+import type { Config } from '../../config/config.js';
+import { DatabaseConnection } from '../../database/connection/database-connection.js';
+import {
+  DatabaseUnavailableError,
+  describeDriverError,
+} from '../../database/connection/driver-errors.js';
+import { ApiKeysService } from './api-keys.service.js';
+
+/**
+ * Creates and prints an API key when the service starts without any. In production, where the output is
+ * kept, it only logs how to create one.
+ */
+export async function createInitialApiKey(
+  app: INestApplication,
+  { production }: Config,
+): Promise<void> {
+  const logger = new Logger('Petstore');
+  const database = app.get(DatabaseConnection);
+  await database.ready;
+  // The application was shut down while it waited for the database.
+  if (!database.isReady) return;
+  try {
+    const keys = app.get(ApiKeysService);
+    if (!(await keys.isEmpty())) return;
+    if (production) {
+      logger.warn('No API keys exist. Create one with: node dist/cli/keys.js create <name>');
+      return;
+    }
+    const { key } = await keys.create('first');
+    process.stdout.write(banner(key, await app.getUrl()));
+  } catch (error) {
+    if (!(error instanceof DatabaseUnavailableError)) throw error;
+    logger.warn(`Skipping the check for a first API key: ${describeDriverError(error)}`);
+  }
+}
+
+const banner = (key: string, url: string): string => `
+  API key (shown only once):  ${key}
+
+    curl -H 'Authorization: Bearer ${key}' ${url}/v1/categories
+
+  API         ${url}/v1
+  Swagger UI  ${url}/docs
+
+`;

@@ -1,0 +1,83 @@
+import { Client } from 'pg';
+import type { DataSourceOptions } from 'typeorm';
+import type { DatabaseConfig } from '../../config/config.js';
+import { getDriverErrorCode, READ_ONLY_TRANSACTION } from './driver-errors.js';
+
+/** How long a statement waits for the write lock of another process, in milliseconds. */
+export const SQLITE_BUSY_TIMEOUT_MS = 2_000;
+
+/**
+ * How long a connection to PostgreSQL is used, in seconds. Without a limit, it would stay at a server
+ * that its name does not refer to any more.
+ */
+const MAX_CONNECTION_LIFETIME_S = 300;
+
+/** The options that features contribute: their entities and migrations. */
+export type Schema = Required<Pick<DataSourceOptions, 'entities' | 'migrations'>>;
+
+/**
+ * Returns TypeORM's options for a database.
+ *
+ * @param limits the limit of the service, which a migration or a copy may exceed: a query that takes
+ *   longer than `queryTimeout` milliseconds is cancelled
+ */
+export function databaseOptions(
+  database: DatabaseConfig,
+  schema: Schema,
+  limits: { queryTimeout?: number | undefined } = {},
+): DataSourceOptions {
+  const common = { ...schema, migrationsTableName: 'migrations', logging: false as const };
+  if (database.type === 'sqlite') {
+    return {
+      ...common,
+      type: 'better-sqlite3',
+      database: database.file,
+      timeout: SQLITE_BUSY_TIMEOUT_MS,
+      enableWAL: true,
+      prepareDatabase: (connection: { pragma(source: string): void }) => {
+        // A 201 survives a power failure. With NORMAL, a common choice in WAL mode, the newest
+        // commits may be lost (https://sqlite.org/pragma.html#pragma_synchronous).
+        connection.pragma('synchronous = FULL');
+      },
+    };
+  }
+  const { queryTimeout } = limits;
+  return {
+    ...common,
+    type: 'postgres',
+    url: database.url,
+    applicationName: 'petstore',
+    poolSize: database.poolSize,
+    connectTimeoutMS: database.connectTimeout,
+    // The pool replaces an idle connection that breaks; there is nothing to report.
+    poolErrorHandler: () => undefined,
+    extra: {
+      Client: PetstorePgClient,
+      keepAlive: true,
+      maxLifetimeSeconds: MAX_CONNECTION_LIFETIME_S,
+      // The server's timeout cancels the query; the client's, slightly later, detects a server that hangs.
+      ...(queryTimeout && { statement_timeout: queryTimeout, query_timeout: queryTimeout + 200 }),
+    },
+  };
+}
+
+/**
+ * Closes its connection if a query timed out or was rejected because the connection is read-only, and the
+ * pool opens another. After a timeout pg leaves the query pending, and the next query of the connection
+ * would wait for both. A connection to a server that was read-only stays so.
+ */
+class PetstorePgClient extends Client {
+  // The overloads of pg have no common signature.
+  override query(...parameters: any[]): any {
+    const result: unknown = (super.query as (...all: any[]) => unknown)(...parameters);
+    if (!(result instanceof Promise)) return result;
+    return result.catch((error: Error) => {
+      if (
+        error.message === 'Query read timeout' ||
+        getDriverErrorCode(error) === READ_ONLY_TRANSACTION
+      )
+        this.connection.stream.destroy();
+      throw error;
+    });
+  }
+}

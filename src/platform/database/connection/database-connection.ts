@@ -1,0 +1,177 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  Inject,
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
+import { InjectDataSource } from '@nestjs/typeorm';
+import { CONFIG, type Config } from '../../config/config.js';
+import { databaseOptions } from './data-source-options.js';
+import { DatabaseAvailability } from './database-availability.js';
+import { DatabaseMetrics } from '../../metrics/database-metrics.js';
+import {
+  DatabaseUnavailableError,
+  describeDriverError,
+  getDriverErrorCode,
+  isBusyError,
+  isMisconfiguration,
+} from './driver-errors.js';
+import { PetstoreDataSource, SchemaOutdatedError } from './petstore-data-source.js';
+import { describeOwnership, getNetworkFileSystem } from './sqlite-file.js';
+
+/** The delays between two attempts to connect, in milliseconds: the first and the longest. */
+const INITIAL_RETRY_DELAY_MS = 500;
+const MAX_RETRY_DELAY_MS = 15_000;
+
+/** The codes for a file or a directory that the user of the service may not write to. */
+const PERMISSION_DENIED = /^(SQLITE_(READONLY|CANTOPEN|PERM)|EACCES$|EPERM$|EROFS$)/;
+
+/**
+ * Connects to the database at startup. While a PostgreSQL server is unavailable, a SQLite file is locked
+ * or, with `MIGRATIONS=off`, the schema is outdated, the application runs and responds 503.
+ */
+@Injectable()
+export class DatabaseConnection implements OnApplicationBootstrap, OnApplicationShutdown {
+  /** Whether the schema is up to date and queries may be sent. */
+  isReady = false;
+  /** The newest migration in the database, once it could be read. */
+  schemaVersion: string | undefined;
+  /** Resolves when the database is ready or the application shuts down; rejects if it cannot be used at all. */
+  ready: Promise<void> = Promise.resolve();
+  private readonly logger = new Logger(DatabaseConnection.name);
+  private readonly readyHooks: (() => Promise<void>)[] = [];
+  private readonly shutdown = new AbortController();
+
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    @InjectDataSource() private readonly dataSource: PetstoreDataSource,
+    private readonly metrics: DatabaseMetrics,
+    private readonly availability: DatabaseAvailability,
+  ) {}
+
+  /**
+   * Registers a hook that runs once the database is reachable, before any request uses it, and again if
+   * a later hook fails. Call it before the application is initialized, as in `onModuleInit`.
+   */
+  onReady(hook: () => Promise<void>): void {
+    this.readyHooks.push(hook);
+  }
+
+  /** @throws {Error} if the database cannot be used and retrying would not help */
+  async onApplicationBootstrap(): Promise<void> {
+    this.warnOfNetworkFileSystem();
+    try {
+      await this.open();
+    } catch (error) {
+      if (!this.isRetryable(error)) throw this.toStartupError(error);
+      this.ready = this.retryConnect(error);
+    }
+  }
+
+  onApplicationShutdown(): void {
+    this.shutdown.abort();
+  }
+
+  private async retryConnect(firstError: unknown): Promise<void> {
+    const { signal } = this.shutdown;
+    const startedAt = performance.now();
+    let error = firstError;
+    for (
+      let retryDelay = INITIAL_RETRY_DELAY_MS;
+      !signal.aborted;
+      retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS)
+    ) {
+      this.logger.warn(
+        error instanceof SchemaOutdatedError
+          ? `${error.message} Checking again in ${retryDelay} ms`
+          : `Database connection failed (${describeDriverError(error)}), retrying in ${retryDelay} ms`,
+      );
+      await delay(retryDelay, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) return;
+      try {
+        await this.open();
+        if (!this.isReady) return;
+        const outage = this.availability.describeOutage(performance.now() - startedAt);
+        this.logger.log(`Database available after ${outage}`);
+        return;
+      } catch (reason) {
+        if (!this.isRetryable(reason)) throw this.toStartupError(reason);
+        error = reason;
+      }
+    }
+  }
+
+  private async open(): Promise<void> {
+    await this.migrate();
+    if (this.shutdown.signal.aborted) return;
+    // After an attempt whose hooks failed it is initialized already.
+    if (!this.dataSource.isInitialized) await this.dataSource.initialize();
+    await this.dataSource.prepareForRequests();
+    await this.availability.requireWritable();
+    for (const hook of this.readyHooks) await hook();
+    this.availability.start();
+    this.isReady = true;
+  }
+
+  /** Uses a connection of its own, to which the query timeout of the service does not apply. */
+  private async migrate(): Promise<void> {
+    const { entities, migrations } = this.dataSource.options;
+    const { database, production } = this.config;
+    const migrator = new PetstoreDataSource(
+      databaseOptions(database, { entities: entities!, migrations: migrations! }),
+    );
+    migrator.errorListeners.push((error) => this.metrics.recordError(error));
+    const isNew = database.type === 'sqlite' && !existsSync(database.file);
+    try {
+      await migrator.initialize();
+      // In production the path may be mistyped.
+      if (isNew)
+        this.logger[production ? 'warn' : 'log'](`Created database ${resolve(database.file)}`);
+      if (this.config.migrations === 'off') await migrator.requireCurrentSchema();
+      else
+        for (const { name } of await migrator.migrate())
+          this.logger.log(`Applied migration ${name}`);
+      const [newest]: { name: string }[] = await migrator.query(
+        'SELECT "name" FROM "migrations" ORDER BY "id" DESC LIMIT 1',
+      );
+      this.schemaVersion = newest?.name;
+    } finally {
+      if (migrator.isInitialized) await migrator.destroy();
+    }
+  }
+
+  /** Only a lock or an outdated schema is worth waiting for on SQLite. */
+  private isRetryable(error: unknown): boolean {
+    const isUnavailable =
+      this.config.database.type === 'sqlite'
+        ? isBusyError(error)
+        : error instanceof DatabaseUnavailableError && !isMisconfiguration(error);
+    return isUnavailable || error instanceof SchemaOutdatedError;
+  }
+
+  /** The message does not contain the URL of a server, which contains a password. */
+  private toStartupError(error: unknown): Error {
+    const { database } = this.config;
+    const name = database.type === 'sqlite' ? ` ${database.file}` : '';
+    const isDenied = PERMISSION_DENIED.test(getDriverErrorCode(error));
+    const details =
+      database.type === 'sqlite' && isDenied ? ` ${describeOwnership(database.file)}` : '';
+    return new Error(`Failed to open database${name}: ${describeDriverError(error)}${details}`, {
+      cause: error,
+    });
+  }
+
+  private warnOfNetworkFileSystem(): void {
+    const { database } = this.config;
+    if (database.type !== 'sqlite') return;
+    const fileSystem = getNetworkFileSystem(database.file);
+    if (fileSystem === undefined) return;
+    this.logger.warn(
+      `${resolve(database.file)} is on a network file system (${fileSystem}), where SQLite may lose or corrupt data. Use a local disk, or PostgreSQL.`,
+    );
+  }
+}

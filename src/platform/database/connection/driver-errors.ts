@@ -1,0 +1,138 @@
+import { QueryFailedError } from 'typeorm';
+import { ApiError } from '../../errors/api-error.js';
+
+/** The database could not be reached or could not do its work: the same request may succeed later. */
+export class DatabaseUnavailableError extends ApiError {
+  override readonly name = 'DatabaseUnavailableError';
+  /** `DatabaseAvailability` logs the incident. */
+  override readonly isExpected = true;
+
+  /** @param cause the error of the driver */
+  constructor(cause?: unknown) {
+    super(
+      'SERVICE_UNAVAILABLE',
+      'Service temporarily unavailable. Please retry later.',
+      { 'Retry-After': '1' },
+      cause,
+    );
+  }
+}
+
+/** The code of PostgreSQL for a statement that writes on a read-only connection or server. */
+export const READ_ONLY_TRANSACTION = '25006';
+
+/**
+ * The result codes of SQLite for a file that cannot be used now; the classes of PostgreSQL for failures
+ * of the connection, resources, operator and system (08, 53, 57, 58), a transaction that was rolled
+ * back (40) and a read-only server (25006); the codes of Node for a connection that fails, such as ENOENT
+ * for a Unix socket without a server.
+ */
+const UNAVAILABLE =
+  /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|40|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|ENOENT$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$)/;
+
+/**
+ * The classes and codes of PostgreSQL for a user or a database that must be corrected by the operator:
+ * a rejected password (28), a missing database (3D000), a missing privilege (42501).
+ */
+const MISCONFIGURED = /^(28...|3D000|42501)$/;
+
+/** What the operator can do about an error, by its code. */
+const REMEDIES: readonly (readonly [code: RegExp, remedy: string])[] = [
+  [/^28/, 'Correct the user and the password in DATABASE_URL, or the access rules of the server.'],
+  [/^3D000$/, 'Create the database, or correct its name in DATABASE_URL.'],
+  [/^42501$/, 'Grant the user of DATABASE_URL the missing privilege.'],
+  [/^25006$/, 'The server or the database is read-only: connect to the primary.'],
+  [/^53300$/, 'Raise max_connections of the server, or lower DATABASE_POOL_SIZE.'],
+  [/^(53100|SQLITE_FULL)$/, 'Free disk space.'],
+  [/^SQLITE_BUSY/, 'Another process holds the write lock of the file.'],
+  [
+    /^SQLITE_(READONLY|CANTOPEN)/,
+    'Let the user of the service write to the file and its directory.',
+  ],
+  [/^SQLITE_(CORRUPT|NOTADB)/, 'Restore the file from a backup.'],
+];
+
+/** The messages of pg, which have no code, for a connection that could not be obtained. */
+const NO_CONNECTION =
+  /^(timeout exceeded when trying to connect|Connection terminated|Driver not Connected)/;
+
+/**
+ * Translates an error that the driver threw. Call it only where the driver is called: a code such as
+ * ECONNREFUSED means a database only there.
+ *
+ * @returns a DatabaseUnavailableError if the database is unavailable, otherwise the error itself
+ */
+export function translateDriverError(error: unknown): unknown {
+  const code = getDriverErrorCode(error);
+  const isUnavailable =
+    code === ''
+      ? // A failed query without a code is one that pg gave up.
+        error instanceof QueryFailedError ||
+        (error instanceof Error && NO_CONNECTION.test(error.message))
+      : UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
+  return isUnavailable ? new DatabaseUnavailableError(error) : error;
+}
+
+/** Returns the error of the driver behind an error of TypeORM or a DatabaseUnavailableError. */
+export function getDriverError(error: unknown): unknown {
+  if (error instanceof DatabaseUnavailableError) return getDriverError(error.cause);
+  return error instanceof QueryFailedError ? error.driverError : error;
+}
+
+/** Returns the driver's code of an error, such as `SQLITE_FULL`, `57P01` or `ECONNREFUSED`; empty if it has none. */
+export function getDriverErrorCode(error: unknown): string {
+  const cause = getDriverError(error);
+  return typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : '';
+}
+
+/** Whether the operator must correct the user, its privileges or the database before anything works. */
+export function isMisconfiguration(error: unknown): boolean {
+  return MISCONFIGURED.test(getDriverErrorCode(error));
+}
+
+/** Returns what the operator can do about an error with this code, if anything. */
+export function getRemedy(code: string): string | undefined {
+  return REMEDIES.find(([pattern]) => pattern.test(code))?.[1];
+}
+
+/** Describes an error of the driver for the log: its message, its code, and what to do about it. */
+export function describeDriverError(error: unknown): string {
+  const code = getDriverErrorCode(error);
+  const cause = getDriverError(error);
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const remedy = getRemedy(code);
+  return `${message}${code === '' ? '' : ` (${code})`}${remedy === undefined ? '' : `. ${remedy}`}`;
+}
+
+/**
+ * Whether the database rejected the data of a statement, for example for a violated constraint: nothing
+ * was stored, and retrying would not help. Classes 22 and 23 of PostgreSQL are data exceptions and
+ * violated constraints (https://www.postgresql.org/docs/18/errcodes-appendix.html).
+ */
+export function isDataOrConstraintError(error: unknown): boolean {
+  return (
+    error instanceof QueryFailedError &&
+    /^(SQLITE_CONSTRAINT|2[23]...$)/.test(getDriverErrorCode(error))
+  );
+}
+
+/** Whether a statement violated a foreign key: it references a missing row, or deletes a referenced one. */
+export function isForeignKeyViolation(error: unknown): boolean {
+  return (
+    error instanceof QueryFailedError &&
+    /^(SQLITE_CONSTRAINT_FOREIGNKEY|23503|23001)$/.test(getDriverErrorCode(error))
+  );
+}
+
+/** Whether a statement violated a unique constraint, a unique index or a primary key. */
+export function isUniqueViolation(error: unknown): boolean {
+  return (
+    error instanceof QueryFailedError &&
+    /^(SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)|23505)$/.test(getDriverErrorCode(error))
+  );
+}
+
+/** Whether another process holds the lock of the SQLite file. Nothing was done; a retry may succeed. */
+export function isBusyError(error: unknown): boolean {
+  return /^SQLITE_BUSY(_RECOVERY)?$/.test(getDriverErrorCode(error));
+}

@@ -1,0 +1,145 @@
+import { Mutex } from 'async-mutex';
+import { DataSource, type Migration, type QueryRunner } from 'typeorm';
+import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { isPostgres } from '../statements/columns.js';
+import { SQLITE_BUSY_TIMEOUT_MS } from './data-source-options.js';
+import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
+import {
+  PgQueryRunner,
+  type RunnerContext,
+  SqliteQueryRunner,
+  type SqliteSession,
+} from './query-runners.js';
+
+/** The key of the advisory lock of the migrations, among all locks in a PostgreSQL database. */
+const MIGRATION_LOCK = 7_738_378_831;
+
+/** How long a transaction of the service may take, in milliseconds. */
+const TRANSACTION_TIMEOUT_MS = 2_000;
+
+/** The schema is older than the code. */
+export class SchemaOutdatedError extends Error {
+  override readonly name = 'SchemaOutdatedError';
+
+  constructor() {
+    super(
+      'The database schema is outdated. Migrate it with: npm run migration:run (in production: node dist/cli/migrations.js run).',
+    );
+  }
+}
+
+/**
+ * A TypeORM DataSource that throws a `DatabaseUnavailableError` when the database is unavailable, migrates
+ * safely when several processes start at once, and whose transactions are isolated on SQLite, too: TypeORM
+ * runs every statement on the only connection, within whatever transaction is active.
+ */
+export class PetstoreDataSource extends DataSource implements RunnerContext {
+  /** Called with every error of the driver, translated. */
+  readonly errorListeners: ((error: unknown) => void)[] = [];
+  transactionTimeout = 0;
+  private readonly sqliteSession: SqliteSession = {
+    mutex: new Mutex(),
+    statements: new Map(),
+    lockTimeout: 0,
+  };
+
+  /** @throws {DatabaseUnavailableError} if the database cannot be reached */
+  override async initialize(): Promise<this> {
+    return super.initialize().catch((error: unknown) => {
+      throw this.translateError(error);
+    });
+  }
+
+  override createQueryRunner(mode: 'master' | 'slave' = 'master'): QueryRunner {
+    const queryRunner = isPostgres(this)
+      ? new PgQueryRunner(this.driver as PostgresDriver, mode, this)
+      : new SqliteQueryRunner(this.driver as BetterSqlite3Driver, this, this.sqliteSession);
+    return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
+  }
+
+  /**
+   * Runs the pending migrations. If several processes do so at once, one migrates and the others wait.
+   *
+   * @returns the migrations that were applied
+   */
+  async migrate(): Promise<Migration[]> {
+    return isPostgres(this) ? this.migratePostgres() : this.migrateSqlite();
+  }
+
+  /**
+   * Checks that no migration is pending, and changes nothing.
+   *
+   * @throws {SchemaOutdatedError}
+   */
+  async requireCurrentSchema(): Promise<void> {
+    const queryRunner = this.createQueryRunner();
+    try {
+      // `showMigrations` would create the table.
+      const hasTable = await queryRunner.hasTable('migrations');
+      if (!hasTable || (await this.showMigrations())) throw new SchemaOutdatedError();
+    } finally {
+      await queryRunner.release();
+    }
+  }
+
+  /**
+   * Limits the duration of transactions, and lets statements wait for the write lock of another process
+   * without blocking the event loop, which SQLite's own `busy_timeout` does. The service calls it before it
+   * serves requests.
+   */
+  async prepareForRequests(): Promise<void> {
+    this.transactionTimeout = TRANSACTION_TIMEOUT_MS;
+    if (isPostgres(this)) return;
+    await this.query('PRAGMA busy_timeout = 0');
+    this.sqliteSession.lockTimeout = SQLITE_BUSY_TIMEOUT_MS;
+  }
+
+  /**
+   * Reports an error of the driver and returns the error to throw instead.
+   *
+   * @param isConnecting whether there is no connection yet; then every error, such as an expired
+   *   certificate, makes the database unavailable
+   */
+  readonly translateError: RunnerContext['translateError'] = (error, isConnecting = false) => {
+    // Reported when the connection failed.
+    if (error instanceof DatabaseUnavailableError) return error;
+    const translated = isConnecting
+      ? new DatabaseUnavailableError(error)
+      : translateDriverError(error);
+    for (const listener of this.errorListeners) listener(translated);
+    return translated;
+  };
+
+  /** Takes the write lock before it checks which migrations are pending. */
+  private async migrateSqlite(): Promise<Migration[]> {
+    // As TypeORM does around a migration; within a transaction it would have no effect.
+    await this.query('PRAGMA foreign_keys = OFF');
+    await this.query('BEGIN IMMEDIATE');
+    try {
+      const migrations = await this.runMigrations({ transaction: 'none' });
+      await this.query('COMMIT');
+      return migrations;
+    } catch (error) {
+      // SQLite has already rolled back after some errors, such as a full disk.
+      await this.query('ROLLBACK').catch(() => undefined);
+      throw error;
+    } finally {
+      await this.query('PRAGMA foreign_keys = ON');
+    }
+  }
+
+  private async migratePostgres(): Promise<Migration[]> {
+    const lockRunner = this.createQueryRunner();
+    try {
+      await lockRunner.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
+      return await this.runMigrations();
+    } finally {
+      // The lock belongs to the connection, which goes back to the pool unless it was lost.
+      await lockRunner
+        .query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK])
+        .catch(() => undefined);
+      await lockRunner.release();
+    }
+  }
+}

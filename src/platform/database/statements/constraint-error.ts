@@ -1,0 +1,121 @@
+import type { ObjectLiteral, Repository } from 'typeorm';
+import { ApiError } from '../../errors/api-error.js';
+import {
+  getDriverError,
+  isForeignKeyViolation,
+  isUniqueViolation,
+} from '../connection/driver-errors.js';
+import { getLinks } from './link-column.js';
+
+/**
+ * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint to one
+ * that names the properties. Call it with the error rather than checking beforehand: only the
+ * constraint itself is reliable. After an error in a transaction, call it after the rollback: it may
+ * read the referenced tables, and PostgreSQL accepts no other statement before.
+ *
+ * @param row the properties of the entity that were to be stored
+ * @param paths where the body has the value of a property, if not in a property of the same name: such as
+ *   `{ categoryId: 'category.id' }`
+ * @returns VALIDATION_FAILED for a foreign key, ALREADY_EXISTS for a unique constraint, or the error
+ *   itself if it has another cause
+ */
+export async function toConstraintError<Entity extends ObjectLiteral>(
+  error: unknown,
+  repository: Repository<Entity>,
+  row: object,
+  paths: Readonly<Record<string, string>> = {},
+): Promise<unknown> {
+  if (isForeignKeyViolation(error)) return toForeignKeyError(error, repository, row, paths);
+  return isUniqueViolation(error) ? toUniqueError(error, repository, paths) : error;
+}
+
+async function toForeignKeyError<Entity extends ObjectLiteral>(
+  error: unknown,
+  repository: Repository<Entity>,
+  row: object,
+  paths: Readonly<Record<string, string>>,
+): Promise<unknown> {
+  const { driver } = repository.manager.dataSource;
+  const references = getReferences(repository).flatMap(({ property, table }) => {
+    const ids = [(row as Record<string, unknown>)[property] ?? []].flat();
+    return ids.length === 0 ? [] : [{ property, ids: [...new Set(ids)], table }];
+  });
+  if (references.length === 0) return error;
+  const missing: typeof references = [];
+  for (const reference of references) {
+    const parameters = reference.ids.map((_id, index) => driver.createParameter('', index));
+    const rows: unknown[] = await repository.query(
+      `SELECT 1 FROM "${reference.table}" WHERE "id" IN (${parameters.join(', ')})`,
+      reference.ids,
+    );
+    if (rows.length < reference.ids.length) missing.push(reference);
+  }
+  // If all exist now, one of them was created after the statement failed.
+  const messages = (missing.length > 0 ? missing : references).map(
+    ({ property, table }) =>
+      `${paths[property] ?? property} must reference an existing ${toNoun(table)}`,
+  );
+  return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, {}, error);
+}
+
+/** Returns the properties that contain ids of other tables, in columns or in link tables. */
+function getReferences<Entity extends ObjectLiteral>({
+  metadata,
+  manager,
+}: Repository<Entity>): { property: string; table: string }[] {
+  return [
+    ...metadata.foreignKeys.map(({ columns, referencedTablePath }) => ({
+      property: columns[0]!.propertyName,
+      table: referencedTablePath,
+    })),
+    ...getLinks(metadata).flatMap(({ property, table, item }) =>
+      manager.dataSource
+        .getMetadata(table)
+        .foreignKeys.filter(({ columns }) => columns[0]!.databaseName === item)
+        .map(({ referencedTablePath }) => ({ property, table: referencedTablePath })),
+    ),
+  ];
+}
+
+function toUniqueError<Entity extends ObjectLiteral>(
+  error: unknown,
+  { metadata }: Repository<Entity>,
+  paths: Readonly<Record<string, string>>,
+): unknown {
+  const columns = getUniqueColumns(getDriverError(error)).flatMap(
+    (name) => metadata.findColumnWithDatabaseName(name) ?? [],
+  );
+  // The database itself generated the value, so the request is not the cause.
+  if (columns.length > 0 && columns.every(({ isGenerated }) => isGenerated)) return error;
+  const properties = columns.map(({ propertyName }) => paths[propertyName] ?? propertyName);
+  const values = properties.length === 0 ? 'values' : LIST_FORMAT.format(properties);
+  const message = `Another ${toNoun(metadata.tableName)} has the same ${values}.`;
+  return new ApiError('ALREADY_EXISTS', message, {}, error);
+}
+
+const LIST_FORMAT = new Intl.ListFormat('en-GB');
+
+/**
+ * Returns the columns of a violated unique constraint, which only the texts of both drivers contain.
+ * SQLite: `UNIQUE constraint failed: pets.name, pets.owner_id`. PostgreSQL, in the language of the
+ * server: `Key (name, owner_id)=(Rex, 1) already exists.`
+ *
+ * @returns an empty list if the constraint is on an expression
+ */
+function getUniqueColumns(driverError: unknown): string[] {
+  const { message, detail } = driverError as { message: string; detail?: string };
+  const columns =
+    detail === undefined
+      ? message.slice(message.indexOf(': ') + 2).replaceAll(/\w+\.(?=\w)/g, '')
+      : (/\((.*?)\)=\(/s.exec(detail)?.[1] ?? '');
+  return columns.split(', ').map((name) => name.replaceAll('"', ''));
+}
+
+/** The singular of a table's name: `pet_categories` becomes `pet category`. */
+function toNoun(table: string): string {
+  return table
+    .replaceAll('_', ' ')
+    .replace(/ies$/, 'y')
+    .replace(/(?<=(s|x|z|ch|sh))es$/, '')
+    .replace(/(?<!s)s$/, '');
+}

@@ -1,0 +1,38 @@
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { Config } from '../config/config.js';
+
+/** The CORS options for pages of `CORS_ORIGINS`: the methods and headers that they may send and read. */
+export function corsOptions({
+  corsOrigins,
+}: Pick<Config, 'corsOrigins'>): NonNullable<Parameters<NestExpressApplication['enableCors']>[0]> {
+  return {
+    origin: [...corsOrigins],
+    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+    allowedHeaders: [
+      'Authorization',
+      'Content-Type',
+      'Idempotency-Key',
+      'If-Match',
+      'If-None-Match',
+      // Tracing in the browser adds it to every request (W3C Trace Context).
+      'traceparent',
+      'X-Request-Id',
+    ],
+    exposedHeaders: [
+      'Allow',
+      'ETag',
+      'Idempotency-Replayed',
+      'Link',
+      'Location',
+      'X-Request-Id',
+      'Deprecation',
+      'Sunset',
+      'RateLimit',
+      'RateLimit-Policy',
+      'Retry-After',
+      'WWW-Authenticate',
+    ],
+    // How long a browser caches a preflight response, in seconds.
+    maxAge: 600,
+  };
+}

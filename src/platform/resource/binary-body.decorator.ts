@@ -1,0 +1,53 @@
+import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
+import { ApiBody, ApiConsumes, ApiResponse } from '@nestjs/swagger';
+import type { Request } from 'express';
+import { ApiError } from '../errors/api-error.js';
+import { ErrorBody } from '../http/responses/error-body.dto.js';
+import { withMethodDecorators } from '../http/with-method-decorators.js';
+
+/** What an operation accepts instead of JSON. */
+export interface BinaryBodyOptions {
+  /** The maximum size in bytes, also after decompression. */
+  readonly limit: number;
+  /** The media types; by default `application/octet-stream`. */
+  readonly contentTypes?: readonly string[];
+}
+
+const BINARY_BODY = 'petstore:binary-body';
+
+const readBody = createParamDecorator((_data, context: ExecutionContext): Buffer => {
+  const { body } = context.switchToHttp().getRequest<Request>();
+  if (!Buffer.isBuffer(body) || body.length === 0)
+    throw new ApiError('VALIDATION_FAILED', 'request body is required.');
+  return body;
+});
+
+/**
+ * Makes an operation accept bytes instead of JSON, passes them to the handler as a Buffer, and declares
+ * the body and its errors in the OpenAPI document. `JsonBodyGuard` checks the type and the size.
+ *
+ * @throws {ApiError} VALIDATION_FAILED if the body is missing
+ */
+export function BinaryBody({
+  limit,
+  contentTypes = ['application/octet-stream'],
+}: BinaryBodyOptions): ParameterDecorator {
+  return withMethodDecorators(
+    readBody(),
+    SetMetadata(BINARY_BODY, { limit, contentTypes }),
+    ApiConsumes(...contentTypes),
+    ApiBody({
+      required: true,
+      description: `Up to ${limit} bytes.`,
+      schema: { type: 'string', format: 'binary', maxLength: limit },
+    }),
+    ApiResponse({ status: 400, type: ErrorBody, description: 'The body is missing.' }),
+    ApiResponse({ status: 413, type: ErrorBody, description: 'The body is too large.' }),
+    ApiResponse({ status: 415, type: ErrorBody, description: 'The media type is another one.' }),
+  );
+}
+
+/** Returns what a handler accepts instead of JSON, if it has a `@BinaryBody`. */
+export function getBinaryBody(handler: object): Required<BinaryBodyOptions> | undefined {
+  return Reflect.getMetadata(BINARY_BODY, handler) as Required<BinaryBodyOptions> | undefined;
+}

@@ -1,0 +1,40 @@
+import { Injectable } from '@nestjs/common';
+import type { ObjectLiteral, Repository } from 'typeorm';
+import { BatchInserter } from '../database/writes/batch-inserter.js';
+import { CachedList, type RowChunks } from '../database/lists/cached-list.js';
+import { DatabaseMetrics } from '../metrics/database-metrics.js';
+import { TableRevisionTracker } from '../database/lists/table-revision-tracker.js';
+
+/** Speeds up the two operations that every client uses: listing the rows of a table, and creating one. */
+@Injectable()
+export class HotPaths {
+  constructor(
+    private readonly revisions: TableRevisionTracker,
+    private readonly metrics: DatabaseMetrics,
+  ) {}
+
+  /**
+   * Returns a list of the rows of a table, whole or in pages.
+   *
+   * @param build computes the cached value, such as a response, from the rows in id order; `next` is the
+   *   `after` of the next page, and undefined if there is none
+   */
+  cachedList<Entity extends ObjectLiteral, Value>(
+    repository: Repository<Entity>,
+    build: (rows: RowChunks<Entity>, next?: number) => Promise<Value>,
+  ): CachedList<Entity, Value> {
+    return new CachedList(repository, build, this.revisions, this.metrics);
+  }
+
+  /**
+   * Returns an inserter that batches the rows of concurrent requests.
+   *
+   * @param toResponse converts a new row to what the client gets
+   */
+  batchInserter<Entity extends ObjectLiteral, Response>(
+    repository: Repository<Entity>,
+    toResponse: (row: Entity) => Response,
+  ): BatchInserter<Entity, Response> {
+    return new BatchInserter(repository, toResponse, this.metrics);
+  }
+}

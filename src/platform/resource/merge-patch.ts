@@ -1,0 +1,95 @@
+import type { Type } from '@nestjs/common';
+import { ApiProperty, OmitType, PartialType } from '@nestjs/swagger';
+import { IsOptional } from 'class-validator';
+import { getDeclarations, Property } from './property.js';
+
+/** The media type of a JSON merge patch (RFC 7396, section 4). */
+export const MERGE_PATCH_CONTENT_TYPE = 'application/merge-patch+json';
+
+/** Every property is optional, and those that can be cleared may be null. */
+type Patch<Body, Clearable extends keyof Body> = {
+  [Name in keyof Body]?: PatchValue<Body[Name]> | (Name extends Clearable ? null : never);
+};
+
+/** A patch replaces an array, and merges an object: null removes an entry of a map, or an optional property. */
+type PatchValue<Value> = Value extends readonly unknown[]
+  ? Value
+  : Value extends object
+    ? {
+        [Name in keyof Value]?:
+          | PatchValue<Value[Name]>
+          | (string extends keyof Value ? null : undefined extends Value[Name] ? null : never);
+      }
+    : Value;
+
+/**
+ * Creates the DTO of a JSON merge patch (RFC 7396) from the DTO of a resource: an omitted property
+ * stays unchanged, and null removes an optional one. The same applies to the properties of a nested
+ * object; an array is replaced as a whole. Defaults are not applied.
+ *
+ * A patch of a nested object that the resource lacks can leave out its required properties: validate the
+ * result of `applyMergePatch` with the DTO of the resource.
+ *
+ * @param clearable the optional properties
+ */
+export function MergePatch<Body, const Clearable extends string & keyof Body = never>(
+  body: Type<Body>,
+  clearable: readonly Clearable[] = [],
+): Type<Patch<Body, Clearable>> {
+  const declarations = getDeclarations(body);
+  // Properties with decorators of class-validator keep these; the others are declared again, for a patch.
+  const MergePatchBody = PartialType(
+    OmitType(body as Type<Record<string, unknown>>, [...declarations.keys()]) as Type<object>,
+    { skipNullProperties: false },
+  );
+  for (const [name, { options, rules }] of declarations) {
+    if (options.readOnly === true) continue;
+    const { description, writeOnly = false } = options;
+    const nullable = (clearable as readonly string[]).includes(name);
+    Property(
+      { description, writeOnly, optional: true, nullable },
+      rules.toPatch?.(toNestedPatch) ?? rules,
+    )(MergePatchBody.prototype, name);
+  }
+  for (const name of clearable) {
+    if (declarations.has(name)) continue;
+    IsOptional()(MergePatchBody.prototype, name);
+    ApiProperty({ required: false, nullable: true })(MergePatchBody.prototype, name);
+  }
+  return MergePatchBody;
+}
+
+const nestedPatches = new WeakMap<Type, Type>();
+
+/** Returns the DTO of a merge patch for the class of a nested object. */
+function toNestedPatch(dto: Type): Type {
+  let patch = nestedPatches.get(dto);
+  if (patch === undefined) {
+    const clearable = [...getDeclarations(dto)]
+      .filter(([, { options }]) => options.optional === true)
+      .map(([name]) => name);
+    patch = MergePatch<Record<string, unknown>, string>(dto, clearable);
+    // The name of the schema in the OpenAPI document.
+    Object.defineProperty(patch, 'name', { value: `${dto.name}MergePatch` });
+    nestedPatches.set(dto, patch);
+  }
+  return patch;
+}
+
+/**
+ * Applies a JSON merge patch to a JSON value (RFC 7396, section 2).
+ *
+ * @returns a new value; the target and the patch stay unchanged
+ */
+export function applyMergePatch(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch;
+  const result: Record<string, unknown> = isObject(target) ? { ...target } : {};
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete result[name];
+    else if (value !== undefined) result[name] = applyMergePatch(result[name], value);
+  }
+  return result;
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,0 +1,53 @@
+import {
+  applyDecorators,
+  type CallHandler,
+  type ExecutionContext,
+  Injectable,
+  type NestInterceptor,
+  UseInterceptors,
+} from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { map, type Observable } from 'rxjs';
+import { matchesEtag, toVersionEtag } from '../http/responses/etag.js';
+import { ApiResponseHeaders } from '../http/responses/response-headers.js';
+
+/** The body of a response, and the version of the row that it represents. */
+export class Versioned<Body> {
+  constructor(
+    readonly version: number,
+    readonly body: Body,
+  ) {}
+}
+
+/** Sends the body of a {@link Versioned} with its ETag, or 304 if the client already has it. */
+@Injectable()
+class VersionedInterceptor implements NestInterceptor<Versioned<unknown>> {
+  intercept(context: ExecutionContext, next: CallHandler<Versioned<unknown>>): Observable<unknown> {
+    const request = context.switchToHttp().getRequest<Request>();
+    const response = context.switchToHttp().getResponse<Response>();
+    return next.handle().pipe(
+      map(({ version, body }) => {
+        const etag = toVersionEtag(version);
+        response.setHeader('ETag', etag);
+        if (request.method !== 'GET' && request.method !== 'HEAD') return body;
+        response.setHeader('Cache-Control', 'private, no-cache');
+        if (!matchesEtag(request.headers['if-none-match'], etag)) return body;
+        response.status(304);
+        return undefined;
+      }),
+    );
+  }
+}
+
+/**
+ * Declares that an operation returns a {@link Versioned}. The response has its version as a strong ETag;
+ * a GET request also evaluates If-None-Match. The OpenAPI document declares both. Not for PUT, unless
+ * the row is exactly what the client sent (RFC 9110, section 9.3.4).
+ */
+export function ReturnsEtag(): MethodDecorator {
+  const ETag = {
+    description: 'Identifies this version of the resource.',
+    schema: { type: 'string', maxLength: 100, example: toVersionEtag(1) },
+  };
+  return applyDecorators(UseInterceptors(VersionedInterceptor), ApiResponseHeaders({ ETag }));
+}
