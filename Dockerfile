@@ -4,16 +4,16 @@ ARG NODE_VERSION=26
 FROM node:${NODE_VERSION}-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-COPY scripts/build-production.sh scripts/
+COPY scripts/build-production.sh scripts/write-commit.js scripts/
 RUN sh scripts/build-production.sh install
 COPY tsconfig.json tsconfig.build.json ./
 COPY src src
+# docker build --build-arg SOURCE_COMMIT=$(git rev-parse HEAD), because the image has no repository.
+ARG SOURCE_COMMIT=
 RUN sh scripts/build-production.sh build
 
 FROM node:${NODE_VERSION}-bookworm-slim
-# docker build --build-arg SOURCE_COMMIT=$(git rev-parse HEAD): for the line of the log at startup.
-ARG SOURCE_COMMIT=
-ENV NODE_ENV=production HOST=0.0.0.0 SOURCE_COMMIT=$SOURCE_COMMIT
+ENV NODE_ENV=production HOST=0.0.0.0
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules

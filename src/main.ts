@@ -10,7 +10,7 @@ import {
   loadEnvFile,
   redactConfig,
 } from './platform/config/config.js';
-import { VERSION } from './platform/config/version.js';
+import { COMMIT, VERSION } from './platform/config/version.js';
 import { DatabaseConnection } from './platform/database/connection/database-connection.js';
 import { StartupError } from './platform/errors/startup-error.js';
 import { toListenError } from './platform/http/server/listen-error.js';
@@ -62,7 +62,7 @@ async function bootstrap(): Promise<void> {
   const { schemaVersion } = app.get(DatabaseConnection);
   logger.log(`Listening on ${await app.getUrl()}`, {
     version: VERSION,
-    ...(config.commit !== undefined && { commit: config.commit }),
+    ...(COMMIT !== undefined && { commit: COMMIT }),
     node: process.version,
     schema: schemaVersion,
     // For operators; in development it would only be in the way.

@@ -34,7 +34,6 @@ const INVALID_ENV = {
   BODY_LIMIT: `100${SECRET}`,
   KEEP_ALIVE_TIMEOUT_MS: SECRET,
   SHUTDOWN_DELAY_MS: SECRET,
-  SOURCE_COMMIT: `${SECRET}!`,
   NODE_ENV: SECRET,
 };
 const NAMES = Object.keys(INVALID_ENV);
@@ -172,7 +171,6 @@ describe('loadConfig', () => {
     ['LOG_REQUESTS', 'false', { logRequests: false }],
     ['SLOW_REQUEST_MS', '0', { slowRequestThreshold: 0 }],
     ['SLOW_REQUEST_MS', '60000', { slowRequestThreshold: 60_000 }],
-    ['SOURCE_COMMIT', '0dbc8e8', { commit: '0dbc8e8' }],
   ])('accepts %s=%s', (name, value, expected) => {
     expect(loadConfig({ [name]: value })).toEqual({ ...loadConfig({}), ...expected });
   });
@@ -282,7 +280,6 @@ describe('loadConfig with an invalid environment', () => {
     ['NODE_ENV', ['Production', 'PRODUCTION', 'prod', 'production ', 'staging']],
     ['LOG_REQUESTS', ['yes', '1', 'TRUE']],
     ['SLOW_REQUEST_MS', [...numbers, '60001']],
-    ['SOURCE_COMMIT', ['a b', 'x'.repeat(65)]],
   ])('rejects invalid values of %s', (name, values) => {
     const accepted = values.filter((value) => {
       try {

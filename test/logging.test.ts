@@ -375,7 +375,6 @@ describe('log of a service process', () => {
   it('has only startup, migration, key change, 5xx and graceful shutdown lines at info level', async () => {
     const services = await createServices({
       NODE_ENV: 'production',
-      SOURCE_COMMIT: '0dbc8e8',
       TRUST_PROXIES: '1',
     });
     const file = join(services.directory, 'petstore.sqlite');
@@ -417,7 +416,6 @@ describe('log of a service process', () => {
     ]);
     expect(lines.find(({ message }) => message.startsWith('Listening on'))).toMatchObject({
       version: VERSION,
-      commit: '0dbc8e8',
       node: process.version,
       schema: applied.at(-1)!.replace('Applied migration ', ''),
       config: { production: true, logLevel: 'info', database: { type: 'sqlite', file } },

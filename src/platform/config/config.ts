@@ -66,8 +66,6 @@ export interface Config {
   readonly keepAliveTimeout: number;
   /** How long `/readyz` responds 503 before new connections are refused, in milliseconds. */
   readonly shutdownDelay: number;
-  /** The commit that the service was built from, if it is known. */
-  readonly commit: string | undefined;
 }
 
 /** The configuration is invalid. `issues` names each variable and its problem, never its value. */
@@ -155,7 +153,6 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     bodyLimit: parseSize(parsed.BODY_LIMIT ?? '100kb'),
     keepAliveTimeout: Number(parsed.KEEP_ALIVE_TIMEOUT_MS ?? 72_000),
     shutdownDelay: Number(parsed.SHUTDOWN_DELAY_MS ?? 0),
-    commit: parsed.SOURCE_COMMIT,
   });
 }
 

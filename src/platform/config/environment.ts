@@ -154,9 +154,6 @@ export class Environment {
 
   @IntegerInRange(0, 60_000)
   SHUTDOWN_DELAY_MS?: string;
-
-  @Matches(/^\w{1,64}$/, { message: '$property must be the id of a commit' })
-  SOURCE_COMMIT?: string;
 }
 
 /**
