@@ -7,7 +7,7 @@ import { AuthModule } from './platform/auth/auth.module.js';
 import { CONFIG, type Config } from './platform/config/config.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { HealthModule } from './platform/health/health.module.js';
-import { JsonBodyGuard } from './platform/http/body/json-body.guard.js';
+import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
 import { ErrorFilter } from './platform/http/error.filter.js';
 import { HttpModule } from './platform/http/http.module.js';
 import { StrictValidationPipe } from './platform/http/body/validation.pipe.js';
@@ -40,7 +40,7 @@ export class AppModule {
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
         { provide: APP_GUARD, useClass: ApiKeyRateLimitGuard },
         { provide: APP_GUARD, useClass: LifecycleGuard },
-        { provide: APP_GUARD, useClass: JsonBodyGuard },
+        { provide: APP_GUARD, useClass: BodyParserGuard },
         { provide: APP_PIPE, useClass: StrictValidationPipe },
         { provide: APP_FILTER, useClass: ErrorFilter },
       ],

@@ -35,7 +35,7 @@ export async function createApp(
     adapter,
     {
       logger,
-      // JsonBodyGuard parses bodies, after the key was checked.
+      // BodyParserGuard parses bodies, after the key was checked.
       bodyParser: false,
       // Errors are thrown to the caller; by default Nest ends the process.
       abortOnError: false,

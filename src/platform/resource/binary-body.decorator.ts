@@ -24,7 +24,7 @@ const readBody = createParamDecorator((_data, context: ExecutionContext): Buffer
 
 /**
  * Makes an operation accept bytes instead of JSON, passes them to the handler as a Buffer, and declares
- * the body and its errors in the OpenAPI document. `JsonBodyGuard` checks the type and the size.
+ * the body and its errors in the OpenAPI document. `BodyParserGuard` checks the type and the size.
  *
  * @throws {ApiError} VALIDATION_FAILED if the body is missing
  */

@@ -52,7 +52,7 @@ interface AcceptedBody {
  *   UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED if the body is nested too deeply
  */
 @Injectable()
-export class JsonBodyGuard implements CanActivate {
+export class BodyParserGuard implements CanActivate {
   private readonly json: AcceptedBody;
   private readonly patch: AcceptedBody;
   /** The bodies of operations with a `@BinaryBody`, by their handlers. */
