@@ -38,7 +38,7 @@ class CallsController {
   @Get('handled')
   async handleFailure(): Promise<void> {
     await this.callService().catch((error: unknown) => {
-      throw new ApiError('GONE', 'The other service is not available.', {}, error);
+      throw new ApiError('GONE', 'The other service is not available.', { cause: error });
     });
   }
 

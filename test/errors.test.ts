@@ -95,7 +95,7 @@ class CrashController {
 
   @Get('503')
   unavailable(): never {
-    throw new ApiError('SERVICE_UNAVAILABLE', 'Back soon.', { 'Retry-After': '7' });
+    throw new ApiError('SERVICE_UNAVAILABLE', 'Back soon.', { headers: { 'Retry-After': '7' } });
   }
 
   @Get('after-headers')

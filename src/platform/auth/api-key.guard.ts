@@ -106,7 +106,7 @@ function authorize(request: Request, key: ApiKey, scope: Scope): true {
   // RFC 6750, section 3.1.
   const challenge = `Bearer realm="petstore", error="insufficient_scope", scope="${scope}"`;
   throw new ApiError('FORBIDDEN', `The API key lacks the scope ${scope}.`, {
-    'WWW-Authenticate': challenge,
+    headers: { 'WWW-Authenticate': challenge },
   });
 }
 
@@ -120,5 +120,5 @@ function invalidKey(): ApiError {
 /** RFC 6750, section 3: `error` only if a key was sent. */
 function unauthorized(message: string, error?: 'invalid_token'): ApiError {
   const challenge = `Bearer realm="petstore"${error === undefined ? '' : `, error="${error}"`}`;
-  return new ApiError('UNAUTHORIZED', message, { 'WWW-Authenticate': challenge });
+  return new ApiError('UNAUTHORIZED', message, { headers: { 'WWW-Authenticate': challenge } });
 }

@@ -55,8 +55,7 @@ export class RateLimiter {
       // The library counts rejected requests, too. In the database they do no harm.
       if (this.limiter instanceof RateLimiterMemory) await this.refund(key);
       throw new ApiError('TOO_MANY_REQUESTS', this.message, {
-        ...this.getHeaders(result),
-        'Retry-After': String(toSeconds(result)),
+        headers: { ...this.getHeaders(result), 'Retry-After': String(toSeconds(result)) },
       });
     }
   }

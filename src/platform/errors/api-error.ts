@@ -1,24 +1,33 @@
 import { ERROR_CODES, type ErrorCode } from './error-codes.js';
 
+/** What an error may have besides its code and its message. */
+export interface ApiErrorOptions {
+  /** Response headers that belong to the error, such as `Allow`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The underlying error, for the log. */
+  readonly cause?: unknown;
+  /** Whether a 5xx is not logged, because it is intended, or logged by what threw it. */
+  readonly skipLog?: boolean;
+}
+
 /** An error that is reported to the client by its code. {@link ERROR_CODES} maps the code to a status. */
 export class ApiError extends Error {
   override readonly name: string = 'ApiError';
-  /** Whether a 5xx is expected, or logged by what threw it. Others are logged with their stack. */
-  readonly isExpected: boolean = false;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly skipLog: boolean;
 
   /**
    * @param code a row of `ERROR_CODES`
    * @param message what is wrong, for a human reader
-   * @param headers response headers that belong to the error, such as `Allow`
-   * @param cause the underlying error, for the log
    */
   constructor(
     readonly code: ErrorCode,
     message: string,
-    readonly headers: Readonly<Record<string, string>> = {},
-    cause?: unknown,
+    { headers = {}, cause, skipLog = false }: ApiErrorOptions = {},
   ) {
     super(message, cause === undefined ? undefined : { cause });
+    this.headers = headers;
+    this.skipLog = skipLog;
   }
 
   /** The HTTP status of the response. */

@@ -6,15 +6,6 @@ import { DatabaseConnection } from '../database/connection/database-connection.j
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
 
-/** The service is shutting down, as it should: nothing to log. */
-class ShuttingDownError extends ApiError {
-  override readonly isExpected = true;
-
-  constructor() {
-    super('SERVICE_UNAVAILABLE', 'The service is shutting down.', { 'Retry-After': '1' });
-  }
-}
-
 /** The probes of load balancers and orchestrators. They are not part of the API. */
 @ApiExcludeController()
 @Controller({ version: VERSION_NEUTRAL })
@@ -37,7 +28,12 @@ export class HealthController implements OnModuleDestroy {
   @Public()
   @Get('readyz')
   async getReadiness(): Promise<{ status: 'ok' }> {
-    if (this.isShuttingDown) throw new ShuttingDownError();
+    if (this.isShuttingDown) {
+      throw new ApiError('SERVICE_UNAVAILABLE', 'The service is shutting down.', {
+        headers: { 'Retry-After': '1' },
+        skipLog: true,
+      });
+    }
     if (!this.database.isReady) throw new DatabaseUnavailableError();
     await this.availability.requireWritable();
     return { status: 'ok' };

@@ -16,8 +16,8 @@ export class ErrorFilter implements ExceptionFilter {
     const { status } = errorResponse.body;
     request.error = error;
     // 501 is intended, not a failure.
-    const isExpected = status === 501 || (error instanceof ApiError && error.isExpected);
-    if (status >= 500 && !isExpected) logFailedRequest(this.logger, request, error);
+    const skipLog = status === 501 || (error instanceof ApiError && error.skipLog);
+    if (status >= 500 && !skipLog) logFailedRequest(this.logger, request, error);
     if (response.destroyed) return;
     // A response that has begun cannot be changed: closing the connection shows that it is incomplete.
     if (response.headersSent) response.destroy();

@@ -84,7 +84,7 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       const error = new ApiError('METHOD_NOT_ALLOWED', 'The method is not allowed for /metrics.', {
-        Allow: 'GET, HEAD',
+        headers: { Allow: 'GET, HEAD' },
       });
       return sendError(response, toErrorResponse(error));
     }

@@ -1,20 +1,20 @@
 import { QueryFailedError } from 'typeorm';
 import { ApiError } from '../../errors/api-error.js';
 
-/** The database could not be reached or could not do its work: the same request may succeed later. */
+/**
+ * The database could not be reached or could not do its work: the same request may succeed later.
+ * `DatabaseAvailability` logs the incident.
+ */
 export class DatabaseUnavailableError extends ApiError {
   override readonly name = 'DatabaseUnavailableError';
-  /** `DatabaseAvailability` logs the incident. */
-  override readonly isExpected = true;
 
   /** @param cause the error of the driver */
   constructor(cause?: unknown) {
-    super(
-      'SERVICE_UNAVAILABLE',
-      'Service temporarily unavailable. Please retry later.',
-      { 'Retry-After': '1' },
+    super('SERVICE_UNAVAILABLE', 'Service temporarily unavailable. Please retry later.', {
+      headers: { 'Retry-After': '1' },
       cause,
-    );
+      skipLog: true,
+    });
   }
 }
 

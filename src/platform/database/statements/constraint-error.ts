@@ -55,7 +55,7 @@ async function toForeignKeyError<Entity extends ObjectLiteral>(
     ({ property, table }) =>
       `${paths[property] ?? property} must reference an existing ${toNoun(table)}`,
   );
-  return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, {}, error);
+  return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, { cause: error });
 }
 
 /** Returns the properties that contain ids of other tables, in columns or in link tables. */
@@ -90,7 +90,7 @@ function toUniqueError<Entity extends ObjectLiteral>(
   const properties = columns.map(({ propertyName }) => paths[propertyName] ?? propertyName);
   const values = properties.length === 0 ? 'values' : LIST_FORMAT.format(properties);
   const message = `Another ${toNoun(metadata.tableName)} has the same ${values}.`;
-  return new ApiError('ALREADY_EXISTS', message, {}, error);
+  return new ApiError('ALREADY_EXISTS', message, { cause: error });
 }
 
 const LIST_FORMAT = new Intl.ListFormat('en-GB');

@@ -86,7 +86,7 @@ export class BodyParserGuard implements CanActivate {
         'UNSUPPORTED_MEDIA_TYPE',
         `The Content-Type of the body must be ${types.join(' or ')}.`,
         // RFC 5789, section 2.2.
-        request.method === 'PATCH' ? { 'Accept-Patch': types.join(', ') } : {},
+        request.method === 'PATCH' ? { headers: { 'Accept-Patch': types.join(', ') } } : {},
       );
     }
     // If the Content-Length is too large, the body is not read.

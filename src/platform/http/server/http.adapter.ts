@@ -201,7 +201,7 @@ export class HttpAdapter extends ExpressAdapter {
     // Node has removed its listeners from the socket: without one, a reset would end the process.
     connection.on('error', () => connection.destroy());
     const error = new ApiError('METHOD_NOT_ALLOWED', 'CONNECT is not supported.', {
-      Allow: 'GET, HEAD, POST',
+      headers: { Allow: 'GET, HEAD, POST' },
     });
     const respond = (): void => this.writeRawResponse(connection, error, request);
     if (isIdle(connection)) respond();

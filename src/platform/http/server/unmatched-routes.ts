@@ -41,7 +41,7 @@ function rejectUnmatched({ method, path }: Request, { locals }: Response<unknown
   if (locals.allowed !== undefined) {
     const message = `Method ${method} is not allowed for ${path}.`;
     const allow = [...locals.allowed].toSorted().join(', ');
-    throw new ApiError('METHOD_NOT_ALLOWED', message, { Allow: allow });
+    throw new ApiError('METHOD_NOT_ALLOWED', message, { headers: { Allow: allow } });
   }
   if (!isDecodable(path)) throw new ApiError('BAD_REQUEST', `Failed to decode the path ${path}.`);
   throw new ApiError('NOT_FOUND', `Route not found: ${method} ${path}.`);
