@@ -9,7 +9,7 @@ import { toCategory } from '../src/modules/categories/category.dto.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import type { CachedList } from '../src/platform/database/lists/cached-list.js';
-import { HotPaths } from '../src/platform/resource/hot-paths.js';
+import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { PageParams } from '../src/platform/resource/page-params.decorator.js';
 import { CachedJsonResponse } from '../src/platform/http/responses/cached-json-response.js';
@@ -20,9 +20,9 @@ class CategoryPagesService {
 
   constructor(
     @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,
-    hotPaths: HotPaths,
+    kit: ResourceKit,
   ) {
-    this.cachedList = hotPaths.cachedList(categories, (rows, next) =>
+    this.cachedList = kit.cachedList(categories, (rows, next) =>
       CachedJsonResponse.ofList(rows, toCategory, next),
     );
   }

@@ -20,7 +20,7 @@ import {
 } from '../src/platform/database/statements/columns.js';
 import { toConstraintError } from '../src/platform/database/statements/constraint-error.js';
 import { isForeignKeyViolation } from '../src/platform/database/connection/driver-errors.js';
-import { HotPaths } from '../src/platform/resource/hot-paths.js';
+import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { LinkColumn } from '../src/platform/database/statements/link-column.js';
 import {
   deleteReturning,
@@ -142,7 +142,7 @@ let list: CachedList<ShopEntity, ShopEntity[]>;
 beforeAll(async () => {
   app = await startApp({ features: [CategoriesModule, ShopsModule] });
   shops = app.dataSource.getRepository(ShopEntity);
-  list = app.app.get(HotPaths).cachedList(shops, collectRows);
+  list = app.app.get(ResourceKit).cachedList(shops, collectRows);
 });
 afterAll(() => app.stop());
 

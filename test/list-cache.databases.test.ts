@@ -10,7 +10,7 @@ import { createDataSource } from '../src/data-source.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
 import { coalesce } from '../src/platform/database/lists/coalesce.js';
-import { HotPaths } from '../src/platform/resource/hot-paths.js';
+import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import {
   CategoriesClient,
@@ -311,7 +311,7 @@ describe('GET /v1/categories', () => {
     const rows = Array.from({ length: 2_500 }, (_, index) => `('${index % 2 ? 'dog' : 'cat'}')`);
     await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${rows.join(', ')}`);
     const repository = app.dataSource.getRepository(CategoryEntity);
-    const list = app.app.get(HotPaths).cachedList(repository, collectRows);
+    const list = app.app.get(ResourceKit).cachedList(repository, collectRows);
     const queries = recordQueries(app.dataSource, LIST_QUERY);
     for (const name of ['dog', 'cat', 'dog']) {
       const names = (await list.get({ name })).map((row) => row.name);
@@ -329,7 +329,7 @@ describe('GET /v1/categories', () => {
     const names = Array.from({ length: 2_500 }, () => `('dog')`);
     await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${names.join(', ')}`);
     const repository = app.dataSource.getRepository(CategoryEntity);
-    const list = app.app.get(HotPaths).cachedList(repository, async (chunks) => {
+    const list = app.app.get(ResourceKit).cachedList(repository, async (chunks) => {
       for await (const rows of chunks) throw new Error(`after ${rows.length} rows`);
     });
     // More often than the pool has connections.

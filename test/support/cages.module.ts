@@ -50,7 +50,7 @@ import {
 } from '../../src/platform/database/lists/revision-trigger.js';
 import type { Criteria } from '../../src/platform/database/statements/row-mapping.js';
 import { withDeadline } from '../../src/platform/database/connection/deadline.js';
-import { HotPaths } from '../../src/platform/resource/hot-paths.js';
+import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import {
   type Changes,
   deleteReturning,
@@ -167,10 +167,10 @@ export class CagesService {
 
   constructor(
     @InjectRepository(CageEntity) private readonly cages: Repository<CageEntity>,
-    hotPaths: HotPaths,
+    kit: ResourceKit,
   ) {
-    this.inserter = hotPaths.batchInserter(cages, toCage);
-    this.cachedList = hotPaths.cachedList(cages, (rows, next) =>
+    this.inserter = kit.batchInserter(cages, toCage);
+    this.cachedList = kit.cachedList(cages, (rows, next) =>
       CachedJsonResponse.ofList(rows, (row) => toCage(row).body, next),
     );
   }

@@ -19,7 +19,7 @@ import {
 } from '../../src/platform/database/statements/columns.js';
 import { toConstraintError } from '../../src/platform/database/statements/constraint-error.js';
 import { withDeadline } from '../../src/platform/database/connection/deadline.js';
-import { HotPaths } from '../../src/platform/resource/hot-paths.js';
+import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { updateReturning } from '../../src/platform/resource/returning.js';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
@@ -150,9 +150,9 @@ class ToysService {
 
   constructor(
     @InjectRepository(ToyEntity) private readonly toys: Repository<ToyEntity>,
-    hotPaths: HotPaths,
+    kit: ResourceKit,
   ) {
-    this.inserter = hotPaths.batchInserter(toys, toToy);
+    this.inserter = kit.batchInserter(toys, toToy);
   }
 
   async create({ madeAt, ...toy }: NewToy): Promise<Toy> {

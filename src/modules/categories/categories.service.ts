@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import type { BatchInserter } from '../../platform/database/writes/batch-inserter.js';
 import type { CachedList } from '../../platform/database/lists/cached-list.js';
-import { HotPaths } from '../../platform/resource/hot-paths.js';
+import { ResourceKit } from '../../platform/resource/resource-kit.js';
 import type { IdempotencyKey } from '../../platform/idempotency/idempotency-records.js';
 import { CachedJsonResponse } from '../../platform/http/responses/cached-json-response.js';
 import { type Category, type NewCategory, toCategory } from './category.dto.js';
@@ -17,12 +17,12 @@ export class CategoriesService {
 
   constructor(
     @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,
-    hotPaths: HotPaths,
+    kit: ResourceKit,
   ) {
-    this.cachedList = hotPaths.cachedList(categories, (rows) =>
+    this.cachedList = kit.cachedList(categories, (rows) =>
       CachedJsonResponse.ofList(rows, toCategory),
     );
-    this.inserter = hotPaths.batchInserter(categories, toCategory);
+    this.inserter = kit.batchInserter(categories, toCategory);
   }
 
   /** Returns all categories in id order, including every create acknowledged before the call. */

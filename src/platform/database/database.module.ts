@@ -5,21 +5,21 @@ import { databaseOptions, type Schema } from './connection/data-source-options.j
 import { DatabaseAvailability } from './connection/database-availability.js';
 import { DatabaseConnection } from './connection/database-connection.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
-import { HotPaths } from '../resource/hot-paths.js';
+import { ResourceKit } from '../resource/resource-kit.js';
 import { PetstoreDataSource } from './connection/petstore-data-source.js';
 import { TableRevisionTracker } from './lists/table-revision-tracker.js';
 
-/** Provides the DataSource, the connection to the database and the hot paths to all modules. */
+/** Provides the DataSource, the connection to the database and the resource kit to all modules. */
 @Global()
 @Module({
   providers: [
     DatabaseAvailability,
     DatabaseConnection,
     DatabaseMetrics,
-    HotPaths,
+    ResourceKit,
     TableRevisionTracker,
   ],
-  exports: [DatabaseAvailability, DatabaseConnection, HotPaths],
+  exports: [DatabaseAvailability, DatabaseConnection, ResourceKit],
 })
 export class DatabaseModule {
   /** @param schema the entities and migrations of all features */

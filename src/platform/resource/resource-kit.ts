@@ -7,7 +7,7 @@ import { TableRevisionTracker } from '../database/lists/table-revision-tracker.j
 
 /** Speeds up the two operations that every client uses: listing the rows of a table, and creating one. */
 @Injectable()
-export class HotPaths {
+export class ResourceKit {
   constructor(
     private readonly revisions: TableRevisionTracker,
     private readonly metrics: DatabaseMetrics,
