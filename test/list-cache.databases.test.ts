@@ -9,7 +9,7 @@ import type { Repository } from 'typeorm';
 import { createDataSource } from '../src/data-source.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
-import { coalesce } from '../src/platform/database/lists/coalesce.js';
+import { singleFlight } from '../src/platform/database/lists/single-flight.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import {
@@ -526,10 +526,10 @@ function controlled(): {
   return { task, runs };
 }
 
-describe('coalesce', () => {
+describe('singleFlight', () => {
   it('shares one run among simultaneous calls', async () => {
     const { task, runs } = controlled();
-    const call = coalesce(task);
+    const call = singleFlight(task);
     const calls = [call(), call(), call()];
     await turn();
     expect(runs).toHaveLength(1);
@@ -539,7 +539,7 @@ describe('coalesce', () => {
 
   it('shares the next run among calls made during a run', async () => {
     const { task, runs } = controlled();
-    const call = coalesce(task);
+    const call = singleFlight(task);
     const first = call();
     await turn();
     const second = call();
@@ -562,14 +562,14 @@ describe('coalesce', () => {
 
   it('starts a new run for a call made after a run', async () => {
     let runs = 0;
-    const call = coalesce(async () => ++runs);
+    const call = singleFlight(async () => ++runs);
     expect(await call()).toBe(1);
     expect(await call()).toBe(2);
   });
 
   it('rejects only the calls that share the failed run', async () => {
     const { task, runs } = controlled();
-    const call = coalesce(task);
+    const call = singleFlight(task);
     const failed = Promise.allSettled([call(), call()]);
     await turn();
     const next = call();
@@ -586,7 +586,7 @@ describe('coalesce', () => {
 
   it('recovers after a task that throws synchronously', async () => {
     let broken = true;
-    const call = coalesce(() => {
+    const call = singleFlight(() => {
       if (broken) throw new Error('broken');
       return Promise.resolve('recovered');
     });
@@ -599,7 +599,7 @@ describe('coalesce', () => {
     let running = 0;
     let runs = 0;
     const overlaps: number[] = [];
-    const call = coalesce(async () => {
+    const call = singleFlight(async () => {
       if (++running > 1) overlaps.push(running);
       runs++;
       await turn();

@@ -1,5 +1,5 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
-import { coalesce } from './coalesce.js';
+import { singleFlight } from './single-flight.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { withDeadline } from '../connection/deadline.js';
 import type { TableRevisionTracker } from './table-revision-tracker.js';
@@ -12,7 +12,7 @@ import type { TableRevisionTracker } from './table-revision-tracker.js';
 export class CachedQuery<Entity extends ObjectLiteral, Value> {
   private cached: { readonly revision: number; readonly value: Value } | undefined;
   private pendingRevision: number | undefined;
-  private readonly refresh = coalesce(() => this.rebuild());
+  private readonly refresh = singleFlight(() => this.rebuild());
 
   /** @param load reads the rows and computes the value */
   constructor(

@@ -1,7 +1,7 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
-import { coalesce } from './coalesce.js';
+import { singleFlight } from './single-flight.js';
 import { isPostgres } from '../statements/columns.js';
 import { PetstoreDataSource } from '../connection/petstore-data-source.js';
 
@@ -12,7 +12,7 @@ import { PetstoreDataSource } from '../connection/petstore-data-source.js';
 @Injectable()
 export class TableRevisionTracker implements OnApplicationShutdown {
   private dataVersionStatement: Database.Statement<[], number> | undefined;
-  private readonly readRevisions = coalesce(async () => {
+  private readonly readRevisions = singleFlight(async () => {
     const rows: { name: string; value: string }[] = await this.dataSource.query(
       'SELECT "name", "value" FROM "revisions"',
     );

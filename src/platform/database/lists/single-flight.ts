@@ -5,7 +5,7 @@
  *
  * @param task its error is thrown to all callers that share the run
  */
-export function coalesce<T>(task: () => Promise<T>): () => Promise<T> {
+export function singleFlight<T>(task: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve();
   let next: Promise<T> | undefined;
   return () =>
