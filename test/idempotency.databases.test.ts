@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
+import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
 import {
-  type IdempotencyKey,
   recordResponses,
   transactionOnce,
 } from '../src/platform/idempotency/idempotency-records.js';

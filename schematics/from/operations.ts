@@ -262,7 +262,7 @@ class OperationWriter {
     }
     const body = this.getBodyVariable();
     if (kind === 'create') {
-      parameters.push('@IdempotencyKey() key: IdempotencyKey');
+      parameters.push('@IdempotencyKey() key: IdempotencyKey | undefined');
       const call = `${service}.create(${body}, key)`;
       if (!setsLocation) return ['', [`return ${call};`]];
       parameters.push('@Res({ passthrough: true }) response: Response');

@@ -38,7 +38,7 @@ export class CategoriesController {
   })
   createCategory(
     @Body() category: NewCategory,
-    @IdempotencyKey() key: IdempotencyKey,
+    @IdempotencyKey() key: IdempotencyKey | undefined,
   ): Promise<Category> {
     return this.categories.create(category, key);
   }

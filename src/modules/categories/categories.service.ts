@@ -4,7 +4,7 @@ import { Repository } from 'typeorm';
 import type { BatchInserter } from '../../platform/database/writes/batch-inserter.js';
 import type { CachedList } from '../../platform/database/lists/cached-list.js';
 import { ResourceKit } from '../../platform/resource/resource-kit.js';
-import type { IdempotencyKey } from '../../platform/idempotency/idempotency-records.js';
+import type { IdempotencyKey } from '../../platform/idempotency/idempotency-key.decorator.js';
 import { CachedJsonResponse } from '../../platform/http/responses/cached-json-response.js';
 import { type Category, type NewCategory, toCategory } from './category.dto.js';
 import { CategoryEntity } from './category.entity.js';

@@ -2,14 +2,21 @@ import { hash } from 'node:crypto';
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import type { IdempotencyKey as Key } from './idempotency-records.js';
 import { ApiError } from '../errors/api-error.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
 import { withMethodDecorators } from '../http/with-method-decorators.js';
 
-/** The Idempotency-Key of a request; undefined if it has none. */
-export type IdempotencyKey = Key | undefined;
+/** The Idempotency-Key of a request, and what identifies the request. */
+export interface IdempotencyKey {
+  /** The id of the API key: the keys of different clients never meet. */
+  readonly apiKeyId: number;
+  readonly value: string;
+  /** A hash of the request's method, URL and body. */
+  readonly fingerprint: string;
+  /** Called if the response is that of an earlier request. */
+  readonly onReplay: () => void;
+}
 
 /** A string of RFC 9651, section 3.3.3: in quotes, with escaped quotes and backslashes. */
 const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])+)"$/;
@@ -34,7 +41,7 @@ function fingerprint({ method, originalUrl, body }: Request): string {
 }
 
 const getIdempotencyKey = createParamDecorator(
-  (_data, context: ExecutionContext): IdempotencyKey => {
+  (_data, context: ExecutionContext): IdempotencyKey | undefined => {
     const request = context.switchToHttp().getRequest<Request>();
     // Node joins repeated headers with commas, as one value (RFC 9110, section 5.3).
     const header = request.get('Idempotency-Key');

@@ -7,19 +7,9 @@ import type { DataSource, EntityManager } from 'typeorm';
 import { ApiError } from '../errors/api-error.js';
 import { withDeadline } from '../database/connection/deadline.js';
 import { isDataOrConstraintError } from '../database/connection/driver-errors.js';
+import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 import { buildInsert } from '../database/statements/row-mapping.js';
-
-/** The Idempotency-Key of a request, and what identifies the request. */
-export interface IdempotencyKey {
-  /** The id of the API key: the keys of different clients never meet. */
-  readonly apiKeyId: number;
-  readonly value: string;
-  /** A hash of the request's method, URL and body. */
-  readonly fingerprint: string;
-  /** Called if the response is that of an earlier request. */
-  readonly onReplay: () => void;
-}
 
 /**
  * Runs a transaction once for an Idempotency-Key: if an earlier request with the key has been committed,

@@ -4,10 +4,10 @@ import { isPostgres } from '../statements/columns.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { withDeadline } from '../connection/deadline.js';
 import { isDataOrConstraintError } from '../connection/driver-errors.js';
+import type { IdempotencyKey } from '../../idempotency/idempotency-key.decorator.js';
 import {
   addRecords,
   findResponses,
-  type IdempotencyKey,
   recordResponses,
   replay,
   toId,
