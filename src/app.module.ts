@@ -10,7 +10,7 @@ import { HealthModule } from './platform/health/health.module.js';
 import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
 import { ErrorFilter } from './platform/http/error.filter.js';
 import { HttpModule } from './platform/http/http.module.js';
-import { StrictValidationPipe } from './platform/http/body/validation.pipe.js';
+import { StrictValidationPipe } from './platform/resource/validation.pipe.js';
 import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
 import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
 import { MetricsModule } from './platform/metrics/metrics.module.js';

@@ -31,7 +31,7 @@ import {
   UriProperty,
   UuidProperty,
 } from '../../src/platform/resource/property.decorators.js';
-import { validateBody } from '../../src/platform/http/body/validation.pipe.js';
+import { validateBody } from '../../src/platform/resource/validation.pipe.js';
 
 class Tag {
   @IntegerProperty({ format: 'int32', optional: true, example: 1, description: 'Number.' })

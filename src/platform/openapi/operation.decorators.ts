@@ -11,7 +11,7 @@ import {
   ApiOperation,
 } from '@nestjs/swagger';
 import { ApiError } from '../errors/api-error.js';
-import { MERGE_PATCH_CONTENT_TYPE } from '../resource/merge-patch.js';
+import { MERGE_PATCH_CONTENT_TYPE } from '../http/body/accepted-body.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { ApiResponseHeaders, type ResponseHeader } from '../http/responses/response-headers.js';
 

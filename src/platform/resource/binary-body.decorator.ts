@@ -1,19 +1,10 @@
-import { createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import { ApiBody, ApiConsumes, ApiResponse } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { ApiError } from '../errors/api-error.js';
+import { AcceptBinaryBody, type BinaryBodyOptions } from '../http/body/accepted-body.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { withMethodDecorators } from '../http/with-method-decorators.js';
-
-/** What an operation accepts instead of JSON. */
-export interface BinaryBodyOptions {
-  /** The maximum size in bytes, also after decompression. */
-  readonly limit: number;
-  /** The media types; by default `application/octet-stream`. */
-  readonly contentTypes?: readonly string[];
-}
-
-const BINARY_BODY = 'petstore:binary-body';
 
 const readBody = createParamDecorator((_data, context: ExecutionContext): Buffer => {
   const { body } = context.switchToHttp().getRequest<Request>();
@@ -31,10 +22,10 @@ const readBody = createParamDecorator((_data, context: ExecutionContext): Buffer
 export function BinaryBody({
   limit,
   contentTypes = ['application/octet-stream'],
-}: BinaryBodyOptions): ParameterDecorator {
+}: Pick<BinaryBodyOptions, 'limit'> & Partial<BinaryBodyOptions>): ParameterDecorator {
   return withMethodDecorators(
     readBody(),
-    SetMetadata(BINARY_BODY, { limit, contentTypes }),
+    AcceptBinaryBody({ limit, contentTypes }),
     ApiConsumes(...contentTypes),
     ApiBody({
       required: true,
@@ -45,9 +36,4 @@ export function BinaryBody({
     ApiResponse({ status: 413, type: ErrorBody, description: 'The body is too large.' }),
     ApiResponse({ status: 415, type: ErrorBody, description: 'The media type is another one.' }),
   );
-}
-
-/** Returns what a handler accepts instead of JSON, if it has a `@BinaryBody`. */
-export function getBinaryBody(handler: object): Required<BinaryBodyOptions> | undefined {
-  return Reflect.getMetadata(BINARY_BODY, handler) as Required<BinaryBodyOptions> | undefined;
 }

@@ -3,9 +3,6 @@ import { ApiProperty, OmitType, PartialType } from '@nestjs/swagger';
 import { IsOptional } from 'class-validator';
 import { getDeclarations, Property } from './property.js';
 
-/** The media type of a JSON merge patch (RFC 7396, section 4). */
-export const MERGE_PATCH_CONTENT_TYPE = 'application/merge-patch+json';
-
 /** Every property is optional, and those that can be cleared may be null. */
 type Patch<Body, Clearable extends keyof Body> = {
   [Name in keyof Body]?: PatchValue<Body[Name]> | (Name extends Clearable ? null : never);

@@ -5,8 +5,7 @@ import express, { type Request, type RequestHandler, type Response } from 'expre
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import { measureWait } from '../server/request-info.js';
-import { getBinaryBody } from '../../resource/binary-body.decorator.js';
-import { MERGE_PATCH_CONTENT_TYPE } from '../../resource/merge-patch.js';
+import { getBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
 
 const CONTENT_TYPES = ['application/json'];
 const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];

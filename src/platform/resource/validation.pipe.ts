@@ -1,8 +1,8 @@
 import { type ArgumentMetadata, Injectable, type Type, ValidationPipe } from '@nestjs/common';
 import { plainToInstance } from 'class-transformer';
 import { validate, type ValidationError, type ValidatorOptions } from 'class-validator';
-import { ApiError } from '../../errors/api-error.js';
-import { getDeclarations, READ_ONLY } from '../../resource/property.js';
+import { ApiError } from '../errors/api-error.js';
+import { getDeclarations, READ_ONLY } from './property.js';
 
 const VALIDATOR_OPTIONS: ValidatorOptions = {
   whitelist: true,
