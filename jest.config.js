@@ -17,14 +17,17 @@ const common = {
   transform: { '^.+\\.ts$': ['@swc/jest', swcOptions] },
 };
 
+const getTestMatch = (folder) =>
+  ['test', 'tools/*/test'].map((parent) => `<rootDir>/${parent}/${folder}*.test.ts`);
+
 /**
  * Creates the configuration for a set of test files: all of them run on SQLite but those named
  * `*.postgres.test.ts`; these and those named `*.databases.test.ts` run on PostgreSQL.
  *
- * @param files a glob without its end `.test.ts`
+ * @param folder of the test files, below `test` and below that of each workspace
  * @param testTimeout time limit of a test in milliseconds, sufficient on a busy machine
  */
-export const createConfig = (files, testTimeout = 120_000) => ({
+export const createConfig = (folder, testTimeout = 120_000) => ({
   // Most of the time tests wait: for other processes, or for a timeout.
   maxWorkers: 4,
   testTimeout,
@@ -38,7 +41,7 @@ export const createConfig = (files, testTimeout = 120_000) => ({
       ...common,
       displayName: 'sqlite',
       globals: { TEST_DATABASE: 'sqlite' },
-      testMatch: [`<rootDir>/${files}.test.ts`],
+      testMatch: getTestMatch(folder),
       testPathIgnorePatterns: ['\\.postgres\\.test\\.ts$'],
     },
     {
@@ -47,10 +50,10 @@ export const createConfig = (files, testTimeout = 120_000) => ({
       globals: { TEST_DATABASE: 'postgres' },
       globalSetup: '<rootDir>/test/support/postgres.ts',
       globalTeardown: '<rootDir>/test/support/postgres-teardown.ts',
-      testMatch: [`<rootDir>/${files}.test.ts`],
+      testMatch: getTestMatch(folder),
       testPathIgnorePatterns: ['(?<!\\.(postgres|databases))\\.test\\.ts$'],
     },
   ],
 });
 
-export default createConfig('test/*');
+export default createConfig('');

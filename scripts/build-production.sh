@@ -10,12 +10,13 @@ cd "$(dirname "$0")/.."
 
 case "${1:-}" in
   install)
-    npm ci --no-fund --no-audit
+    # The tools are workspaces, which the service does without.
+    npm ci --workspaces=false --no-fund --no-audit
     ;;
   build)
     npm run build
     # Without --omit=optional, TypeScript stays: it is an optional peer dependency of @nestjs/swagger.
-    npm prune --omit=dev --omit=optional
+    npm prune --workspaces=false --omit=dev --omit=optional
     # The directory of the default SQLite database.
     mkdir -p data
     ;;

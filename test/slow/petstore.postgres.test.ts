@@ -134,7 +134,7 @@ describe('the Petstore on the platform', () => {
       format: copy.run(getCommand('prettier'), ['--check', 'src']),
       'lint:openapi': copy.npm('lint:openapi'),
       'openapi:check': copy.run(process.execPath, [
-        getBuiltFile('conformance/openapi-check.js'),
+        getBuiltFile('tools/openapi/openapi-check.js'),
         '--against',
         join(ROOT, 'openapi.json'),
       ]),

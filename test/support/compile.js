@@ -22,9 +22,11 @@ export default async function setup() {
 }
 
 async function compile(directory) {
-  const folders = ['src', 'conformance', 'examples', 'schematics/from'].map(async (folder) => {
+  const folders = ['src', 'tools/openapi', 'examples'].map(async (folder) => {
     const names = await readdir(join(ROOT, folder), { recursive: true });
-    return names.map((name) => join(folder, name));
+    return names
+      .filter((name) => !/^(test|node_modules)\b/.test(name))
+      .map((name) => join(folder, name));
   });
   for (const path of ['ormconfig.ts', ...(await Promise.all(folders)).flat()]) {
     const output = join(directory, path);

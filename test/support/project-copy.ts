@@ -40,10 +40,11 @@ export class ProjectCopy {
       if (name === '.cache' || name === '@petstore') continue;
       await symlink(join(ROOT, 'node_modules', name), join(directory, 'node_modules', name));
     }
-    await mkdir(join(directory, 'node_modules', '@petstore'));
-    await symlink(
-      join(directory, 'schematics'),
-      join(directory, 'node_modules/@petstore/schematics'),
+    // The links to the workspaces, which are relative.
+    await cp(
+      join(ROOT, 'node_modules', '@petstore'),
+      join(directory, 'node_modules', '@petstore'),
+      { recursive: true, verbatimSymlinks: true },
     );
     return new ProjectCopy(directory);
   }

@@ -51,7 +51,7 @@ export interface LoadResult {
 
 export type Generator = 'wrk' | 'autocannon';
 
-const SCRIPT = fileURLToPath(new URL('../../bench/load.lua', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('../../../tools/bench/load.lua', import.meta.url));
 const AUTOCANNON = fileURLToPath(new URL('./autocannon.js', import.meta.url));
 
 /** Whether there are at least two cores and `taskset` can set the affinity. */

@@ -77,7 +77,9 @@ const SEED_CONCURRENCY = 64;
 const MAX_DURATION_SECONDS = 30;
 
 /** Parent directory of the databases, on the project's disk because the temporary directory may be in memory. */
-const directory = mkdtempSync(join(import.meta.dirname, '..', '..', 'node_modules', '.bench-'));
+const directory = mkdtempSync(
+  join(import.meta.dirname, '..', '..', '..', 'node_modules', '.bench-'),
+);
 // Retries because a database that is shutting down may still create files.
 process.on('exit', () => rmSync(directory, { recursive: true, force: true, maxRetries: 10 }));
 

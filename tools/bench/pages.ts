@@ -3,16 +3,16 @@ import { Controller, Get, Injectable, Req, Res } from '@nestjs/common';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import type { Request, Response } from 'express';
 import { Repository } from 'typeorm';
-import { createApp } from '../src/app.js';
-import { FEATURES } from '../src/features.js';
-import { toCategory } from '../src/modules/categories/category.dto.js';
-import { CategoryEntity } from '../src/modules/categories/category.entity.js';
-import { loadConfig } from '../src/platform/config/config.js';
-import type { CachedList } from '../src/platform/database/lists/cached-list.js';
-import { ResourceKit } from '../src/platform/resource/resource-kit.js';
-import { Feature } from '../src/platform/feature.decorator.js';
-import { PageParams } from '../src/platform/resource/page-params.decorator.js';
-import { CachedJsonResponse } from '../src/platform/http/responses/cached-json-response.js';
+import { createApp } from '../../src/app.js';
+import { FEATURES } from '../../src/features.js';
+import { toCategory } from '../../src/modules/categories/category.dto.js';
+import { CategoryEntity } from '../../src/modules/categories/category.entity.js';
+import { loadConfig } from '../../src/platform/config/config.js';
+import type { CachedList } from '../../src/platform/database/lists/cached-list.js';
+import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
+import { Feature } from '../../src/platform/feature.decorator.js';
+import { PageParams } from '../../src/platform/resource/page-params.decorator.js';
+import { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
 
 @Injectable()
 class CategoryPagesService {

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from 'pg';
-import { findFreePort } from '../test/support/postgres.js';
+import { findFreePort } from '../../test/support/postgres.js';
 import type { DatabaseBackend } from './databases.js';
 import { setAffinity } from './load.js';
 import { readCpu } from './targets.js';

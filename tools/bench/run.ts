@@ -25,7 +25,7 @@ import {
 import { SCENARIOS, type Scenario, type ScenarioName } from './scenarios.js';
 import { TARGETS, type Target, type TargetName } from './targets.js';
 
-const ROOT = join(import.meta.dirname, '..', '..');
+const ROOT = join(import.meta.dirname, '..', '..', '..');
 
 const USAGE = `Usage: npm run bench -- [options]
 
@@ -34,7 +34,7 @@ const USAGE = `Usage: npm run bench -- [options]
   --target <name>     only this target (repeatable): ${Object.keys(TARGETS).join(', ')}
   --rounds <n>        number of rounds, of which the median is reported (3, or 1 with --quick)
   --generator <name>  wrk or autocannon (default: wrk if it is installed)
-  --no-save           do not write bench/RESULTS.md and bench/results.svg
+  --no-save           do not write tools/bench/RESULTS.md and tools/bench/results.svg
 
 Only a full run is saved, one without --quick, --only and --target. It takes about 45 minutes.`;
 
@@ -144,9 +144,12 @@ async function main(): Promise<void> {
   }
   console.log(`\n${environment.map(([name, value]) => `${name}: ${value}`).join('\n')}`);
   if (!options.save) return;
-  writeFileSync(join(ROOT, 'bench', 'RESULTS.md'), renderReport(results, environment, listHeaders));
-  writeFileSync(join(ROOT, 'bench', 'results.svg'), renderChart(results));
-  console.log('\nWrote bench/RESULTS.md and bench/results.svg');
+  writeFileSync(
+    join(ROOT, 'tools', 'bench', 'RESULTS.md'),
+    renderReport(results, environment, listHeaders),
+  );
+  writeFileSync(join(ROOT, 'tools', 'bench', 'results.svg'), renderChart(results));
+  console.log('\nWrote tools/bench/RESULTS.md and tools/bench/results.svg');
 }
 
 type Options = ReturnType<typeof parseOptions>;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { findFreePort } from '../test/support/postgres.js';
+import { findFreePort } from '../../test/support/postgres.js';
 import { withAffinity } from './load.js';
 
 /** The API key that every target accepts. */
@@ -54,7 +54,7 @@ const page = (title: string, query: string): Target => ({
 export const TARGETS = {
   service: {
     title: 'this service',
-    script: compiled('../../dist/main.js'),
+    script: compiled('../../../dist/main.js'),
     env: serviceEnv,
   },
   'service-page': page('first page', ''),

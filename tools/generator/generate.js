@@ -12,7 +12,9 @@ import { Command } from 'commander';
 // Saves half a second from Node 22.
 module.enableCompileCache?.();
 
-const ROOT = join(import.meta.dirname, '..');
+const ROOT = join(import.meta.dirname, '..', '..');
+/** The generator, and what it shares with the checks of the OpenAPI document. */
+const SOURCES = ['tools/generator', 'tools/openapi'];
 
 const program = new Command('npm run generate --').description(
   'Generate the code of a resource, or of a published OpenAPI document.',
@@ -121,7 +123,7 @@ async function runSchematic(schematic, name, { dryRun = false, ...options }) {
   );
   process.exitCode = await main({
     args: [
-      `./schematics/collection.json:${schematic}`,
+      `./tools/generator/collection.json:${schematic}`,
       ...(name === undefined ? [] : [name]),
       ...args,
       // By default, a collection given as a path is debugged: it only does a dry run.
@@ -156,10 +158,16 @@ function toKebabCase(name) {
 
 /** Compiles the files of the generator that have changed since they were compiled. */
 async function compile() {
-  const names = await readdir(import.meta.dirname, { recursive: true });
-  for (const name of names.filter((candidate) => candidate.endsWith('.ts'))) {
-    const source = join(import.meta.dirname, name);
-    const output = join(ROOT, 'build', 'schematics', name.replace(/\.ts$/, '.js'));
+  const names = await Promise.all(
+    SOURCES.map(async (folder) =>
+      (await readdir(join(ROOT, folder), { recursive: true }))
+        .filter((name) => name.endsWith('.ts') && !/^(test|node_modules)\b/.test(name))
+        .map((name) => join(folder, name)),
+    ),
+  );
+  for (const name of names.flat()) {
+    const source = join(ROOT, name);
+    const output = join(ROOT, 'build', name.replace(/\.ts$/, '.js'));
     if ((await getModifiedTime(output)) >= (await getModifiedTime(source))) continue;
     const { transformFile } = await import('@swc/core');
     const { code } = await transformFile(source, {

@@ -16,7 +16,7 @@ interface Options {
 }
 
 /** The workflows, relative to the root of the repository. */
-const DIRECTORY = 'conformance';
+const DIRECTORY = 'tools/openapi/conformance';
 
 /** Lists the workflow files: `*.read.arazzo.yaml`, and `*.write.arazzo.yaml` unless read-only. */
 function listWorkflowFiles(readOnly: boolean): string[] {

@@ -16,7 +16,7 @@ import {
   resolve,
   type Response,
   type SchemaOrReference,
-} from '../schematics/from/openapi.js';
+} from './openapi.js';
 
 /** The responses that the platform adds to operations: conditional and repeated requests, and errors of the platform. */
 const ADDED_RESPONSE = /^(304|400|401|403|410|413|415|422|429|5..|default)$/;

@@ -8,8 +8,8 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { apiCompare, type Diff } from 'api-smart-diff';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
-import type { OpenApiDocument } from '../schematics/from/openapi.js';
-import { isMain, runCommand } from '../src/cli/command.js';
+import type { OpenApiDocument } from './openapi.js';
+import { isMain, runCommand } from '../../src/cli/command.js';
 import { compareWithContract } from './contract-check.js';
 
 /** A difference between two OpenAPI documents. */
@@ -208,7 +208,7 @@ function check({ against, target }: Options): void {
 
 async function checkContract(path: string): Promise<void> {
   // Only this option needs it, and it takes a second to load.
-  const { readContract } = await import('../schematics/from/contract.js');
+  const { readContract } = await import('./contract.js');
   const contract = await readContract(path);
   // Both libraries have a type of their own for the same document.
   const document = readDocument('openapi.json') as unknown as OpenApiDocument;

@@ -11,8 +11,8 @@ import {
   resolve,
   type Schema,
   type SchemaOrReference,
-} from './openapi.js';
-import { ContractError } from './contract.js';
+} from '../../openapi/openapi.js';
+import { ContractError } from '../../openapi/contract.js';
 
 /** A DTO class: one file. */
 export interface GeneratedClass {

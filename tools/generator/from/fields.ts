@@ -4,7 +4,7 @@ import pluralize from 'pluralize';
 import type { Field, LinkTable } from '../resource/fields.js';
 import type { Names } from '../resource/resource.js';
 import { render } from './classes.js';
-import type { NormalizedSchema } from './openapi.js';
+import type { NormalizedSchema } from '../../openapi/openapi.js';
 
 /** A property of a resource, in its requests and responses. */
 export interface ResourceProperty {

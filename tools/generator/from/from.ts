@@ -30,9 +30,9 @@ import {
   removeOperations,
 } from '../resource/source.js';
 import { Classes, ERROR_CLASS, render, toFileName } from './classes.js';
-import { ContractError, readContract } from './contract.js';
+import { ContractError, readContract } from '../../openapi/contract.js';
 import type { Field } from '../resource/fields.js';
-import { joinPointer, type OpenApiDocument } from './openapi.js';
+import { joinPointer, type OpenApiDocument } from '../../openapi/openapi.js';
 import { type GeneratedOperation, writeOperations } from './operations.js';
 import { renderAddColumn, withDefault } from './fields.js';
 import { renderResourceTest, renderRouteTests } from './resource-test.js';
@@ -809,9 +809,9 @@ function getClassTag(text: string): string | undefined {
 
 const renderTest = (contract: string): string => `
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { compareWithContract } from '../conformance/contract-check.js';
-import { readContract } from '../schematics/from/contract.js';
-import type { OpenApiDocument } from '../schematics/from/openapi.js';
+import { compareWithContract } from '../tools/openapi/contract-check.js';
+import { readContract } from '../tools/openapi/contract.js';
+import type { OpenApiDocument } from '../tools/openapi/openapi.js';
 import { startApp, type TestApp } from './support/app.js';
 import { jsonHeaders, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';

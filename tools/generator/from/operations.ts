@@ -15,7 +15,7 @@ import {
   type Parameter,
   resolve,
   type Response,
-} from './openapi.js';
+} from '../../openapi/openapi.js';
 import type { Implementation } from './resources.js';
 
 /** An operation as a method of a controller. */

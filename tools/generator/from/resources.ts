@@ -33,7 +33,7 @@ import {
   resolve,
   type Response,
   type SchemaOrReference,
-} from './openapi.js';
+} from '../../openapi/openapi.js';
 import type { StorageFile } from './storage.js';
 
 /** How an operation is implemented. */

@@ -13,7 +13,7 @@ import {
   type RequestBody,
   type Schema,
   type SchemaOrReference,
-} from './openapi.js';
+} from '../../openapi/openapi.js';
 
 /** The keywords that the decorators of properties can express. */
 const SCHEMA_KEYWORDS: ReadonlySet<string> = new Set([

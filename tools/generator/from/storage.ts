@@ -1,7 +1,7 @@
 /** Reads and writes the file in which a team decides how the properties of a contract are stored. */
 import type { Tree } from '@angular-devkit/schematics';
 import { isMap, parseDocument } from 'yaml';
-import { ContractError } from './contract.js';
+import { ContractError } from '../../openapi/contract.js';
 
 /** How a property is stored, if the contract does not determine that. */
 export type Storage =

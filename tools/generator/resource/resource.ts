@@ -76,8 +76,8 @@ const RESERVED_NAMES: ReadonlySet<string> = new Set([
   'revisions',
 ]);
 
-/** Relative to build/schematics/resource, the folder of the compiled file. */
-const TEMPLATES = '../../../schematics/resource/files';
+/** Relative to build/tools/generator/resource, the folder of the compiled file. */
+const TEMPLATES = '../../../../tools/generator/resource/files';
 const SEGMENT = /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/;
 const MAX_NAME_LENGTH = 40;
 const CONTROLLER = '.controller.ts';
@@ -642,7 +642,7 @@ function extendModule(tree: Tree, names: Names, migration: string, timestamp: nu
 
 /** Removes the conformance checks that expect 501 from the operations that are generated. */
 function removeStubWorkflows(tree: Tree, { folder, Item, Items }: Names, has: Operations): void {
-  const path = `/conformance/${folder}.read.arazzo.yaml`;
+  const path = `/tools/openapi/conformance/${folder}.read.arazzo.yaml`;
   if (!tree.exists(path)) return;
   const ids: Record<Operation, string> = {
     list: `list${Items}`,

@@ -2,11 +2,11 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { compareWithContract } from '../conformance/contract-check.js';
-import { main } from '../conformance/openapi-check.js';
-import { type CommandResult, runCommand } from './support/cli.js';
+import { compareWithContract } from '../contract-check.js';
+import { main } from '../openapi-check.js';
+import { type CommandResult, runCommand } from '../../../test/support/cli.js';
 
-const ROOT = join(import.meta.dirname, '..');
+const ROOT = join(import.meta.dirname, '..', '..', '..');
 
 /* oxlint-disable-next-line typescript/no-explicit-any -- the tests change arbitrary parts of a document */
 type Document = any;

@@ -2,11 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { compare, main } from '../conformance/openapi-check.js';
-import { getBuiltFile } from './support/build.js';
-import { type CommandResult, runCommand } from './support/cli.js';
+import { compare, main } from '../openapi-check.js';
+import { getBuiltFile } from '../../../test/support/build.js';
+import { type CommandResult, runCommand } from '../../../test/support/cli.js';
 
-const ROOT = join(import.meta.dirname, '..');
+const ROOT = join(import.meta.dirname, '..', '..', '..');
 
 /* oxlint-disable-next-line typescript/no-explicit-any -- the tests change arbitrary parts of a document */
 type Document = any;
@@ -213,7 +213,7 @@ describe('npm run openapi:check', () => {
     const { code, stdout } = await compareWithOlder(
       (older) => (schemas(older).Category.properties.id.type = 'string'),
     );
-    const script = getBuiltFile('conformance/openapi-check.js');
+    const script = getBuiltFile('tools/openapi/openapi-check.js');
     const command = spawnSync(process.execPath, [script, '--against', file], { encoding: 'utf8' });
     expect({ code: command.status, stdout: command.stdout }).toEqual({ code, stdout });
   });

@@ -1,7 +1,7 @@
 /** Runs the commands of docs/adding-a-module.md in a copy of the project that is a git repository. */
 import { readFile } from 'node:fs/promises';
-import { getBuiltFile } from '../support/build.js';
-import { ProjectCopy } from '../support/project-copy.js';
+import { getBuiltFile } from '../../../../test/support/build.js';
+import { ProjectCopy } from '../../../../test/support/project-copy.js';
 
 import.meta.jest.setTimeout(1_800_000);
 
@@ -30,7 +30,7 @@ const git = (...args: string[]): Promise<string> => succeed(copy.git(...args));
 const npm = (...args: string[]): Promise<string> => succeed(copy.npm(...args));
 /** The result of `npm run openapi:check`, without compiling the tools again. */
 const checkOpenApi = (): Promise<string> =>
-  succeed(copy.run(process.execPath, [getBuiltFile('conformance/openapi-check.js')]));
+  succeed(copy.run(process.execPath, [getBuiltFile('tools/openapi/openapi-check.js')]));
 
 async function commit(message: string): Promise<void> {
   await git('add', '--all');

@@ -2,18 +2,26 @@
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
-import { createDatabase, type TestDatabase } from '../support/app.js';
-import { type CopyResult, getCommand, ProjectCopy } from '../support/project-copy.js';
-import { CONNECTIONS, onEachConnection, RetryingClient } from '../support/retrying-client.js';
-import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
+import { createDatabase, type TestDatabase } from '../../../../test/support/app.js';
+import { type CopyResult, getCommand, ProjectCopy } from '../../../../test/support/project-copy.js';
+import {
+  CONNECTIONS,
+  onEachConnection,
+  RetryingClient,
+} from '../../../../test/support/retrying-client.js';
+import {
+  BOOTSTRAP_KEY,
+  createServices,
+  type Services,
+} from '../../../../test/support/service-process.js';
 
 import.meta.jest.setTimeout(600_000);
 
-const FIXTURES = join(import.meta.dirname, 'fixtures');
+const FIXTURES = join(import.meta.dirname, '..', 'fixtures');
 /** The public Swagger Petstore; OpenAPI 3.1 with allOf and nested arrays; 3.0 with path-level parameters. */
 const CONTRACTS = ['petstore.openapi.yaml', 'library.openapi.yaml', 'tracker.openapi.json'];
 /**
- * The lines that make the stubs of the Petstore work as those of fixtures/petstore do, which has 1,375. Its
+ * The lines that make the stubs of the Petstore work as those of test/slow/fixtures/petstore do, which has 1,375. Its
  * first version had 563. The aim was 200.
  */
 const MAX_LINES_BY_HAND = 240;
@@ -49,7 +57,7 @@ const commit = async (): Promise<void> => {
 };
 const getChanges = async (): Promise<string> => (await copy.git('status', '--short')).output;
 const generate = (...args: readonly string[]): Promise<CopyResult> =>
-  copy.run(process.execPath, ['schematics/generate.js', 'from', ...args]);
+  copy.run(process.execPath, ['tools/generator/generate.js', 'from', ...args]);
 const read = (path: string): Promise<string> => readFile(copy.resolve(path), 'utf8');
 
 /** Replaces a text in a file of the copy, which must contain it. */
@@ -139,7 +147,7 @@ describe('npm run generate -- from', () => {
     }
     // Like generate.js, but without openapi.json, which is written after the next change.
     for (const contract of CONTRACTS) {
-      const args = ['./schematics/collection.json:from', contract, '--no-debug'];
+      const args = ['./tools/generator/collection.json:from', contract, '--no-debug'];
       const { failed, output: text } = await copy.run(getCommand('schematics'), args);
       expect({ failed, output: failed ? text : '' }).toEqual({ failed: false, output: '' });
       expect(text).not.toMatch(/(placeOrder|findMembersByLevel) returns 501/);
@@ -257,7 +265,7 @@ describe('npm run generate -- from', () => {
         expect(test.output).toContain(`PASS ${database} test/${file}.databases.test.ts`);
     }
     for (const contract of CONTRACTS) {
-      const args = ['build/conformance/openapi-check.js', '--contract', contract];
+      const args = ['build/tools/openapi/openapi-check.js', '--contract', contract];
       expect(await copy.run(process.execPath, args)).toEqual({
         failed: false,
         output: `Differences from ${contract}: 0\n`,

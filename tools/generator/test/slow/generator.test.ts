@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
-import { getBuiltFile } from '../support/build.js';
-import { jsonHeaders, sendRequest } from '../support/http-client.js';
-import { type PostgresServer, startPostgres } from '../support/postgres.js';
-import { type CopyResult, getCommand, ProjectCopy } from '../support/project-copy.js';
+import { getBuiltFile } from '../../../../test/support/build.js';
+import { jsonHeaders, sendRequest } from '../../../../test/support/http-client.js';
+import { type PostgresServer, startPostgres } from '../../../../test/support/postgres.js';
+import { type CopyResult, getCommand, ProjectCopy } from '../../../../test/support/project-copy.js';
 import {
   BOOTSTRAP_KEY,
   createServices,
   type ServiceProcess,
   type Services,
-} from '../support/service-process.js';
+} from '../../../../test/support/service-process.js';
 
 const PETS = [
   'pets',
@@ -64,7 +64,7 @@ const GENERATOR = `
       },
     });
     const code = await main({
-      args: ['./schematics/collection.json:' + args[0], '--no-debug', ...args.slice(1)],
+      args: ['./tools/generator/collection.json:' + args[0], '--no-debug', ...args.slice(1)],
       stdout,
       stderr: stdout,
     });
@@ -125,7 +125,7 @@ beforeAll(async () => {
   copy = await ProjectCopy.create();
   project = copy.directory;
   // It compiles the generator.
-  await run(process.execPath, 'schematics/generate.js', 'resource', ...PETS, '--dry-run');
+  await run(process.execPath, 'tools/generator/generate.js', 'resource', ...PETS, '--dry-run');
   original = await readProject();
   generator = spawn(process.execPath, ['--input-type=module', '--eval', GENERATOR], {
     cwd: project,
@@ -315,7 +315,7 @@ describe('npm run generate', () => {
         'test/pets.databases.test.ts',
       ],
       updated: [
-        'conformance/pets.read.arazzo.yaml',
+        'tools/openapi/conformance/pets.read.arazzo.yaml',
         'src/modules/pets/pets.controller.ts',
         'src/modules/pets/pets.module.ts',
       ],
@@ -328,7 +328,7 @@ describe('npm run generate', () => {
     expect(after.get('src/modules/pets/pets.controller.ts')).toContain(
       `@Deprecated({ since: '2026-11-01', sunset: '2027-11-01' })`,
     );
-    const conformance = 'conformance/pets.read.arazzo.yaml';
+    const conformance = 'tools/openapi/conformance/pets.read.arazzo.yaml';
     expect(getWorkflows(after.get(conformance)!)).toEqual(
       getWorkflows(before.get(conformance)!).filter((id) => id !== 'not-implemented-getPet'),
     );
@@ -357,7 +357,10 @@ describe('npm run generate', () => {
         'src/modules/store/orders.service.ts',
         'test/orders.databases.test.ts',
       ],
-      updated: ['conformance/store.read.arazzo.yaml', 'src/modules/store/store.module.ts'],
+      updated: [
+        'tools/openapi/conformance/store.read.arazzo.yaml',
+        'src/modules/store/store.module.ts',
+      ],
       deleted: ['src/modules/store/store.controller.ts', 'test/store.stubs.test.ts'],
     });
     const after = await readProject();
@@ -616,7 +619,7 @@ describe('a service with generated resources', () => {
   it('passes the conformance check', async () => {
     const args = ['--base-url', `${url}/v1`, '--key', BOOTSTRAP_KEY];
     // The command is that of this project, the workflows are those of the copy.
-    const command = getBuiltFile('conformance/run.js');
+    const command = getBuiltFile('tools/openapi/conformance.js');
     const { failed, output } = await run(process.execPath, command, ...args);
     expect(failed ? output : '').toBe('');
   });

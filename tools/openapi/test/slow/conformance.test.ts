@@ -4,9 +4,9 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkConformance } from '../../conformance/run.js';
-import { startApp, type TestApp } from '../support/app.js';
-import { sendRequest } from '../support/http-client.js';
+import { checkConformance } from '../../conformance.js';
+import { startApp, type TestApp } from '../../../../test/support/app.js';
+import { sendRequest } from '../../../../test/support/http-client.js';
 
 type StringHeaders = Record<string, string>;
 
