@@ -30,7 +30,6 @@ const INVALID_ENV = {
   TRUST_PROXY: `not an address ${SECRET}`,
   AUTH_FAILURES_PER_MINUTE: SECRET,
   KEY_REQUESTS_PER_MINUTE: SECRET,
-  KEY_LIMIT_STORE: SECRET,
   BODY_LIMIT: `100${SECRET}`,
   KEEP_ALIVE_TIMEOUT_MS: SECRET,
   SHUTDOWN_DELAY_MS: SECRET,
@@ -68,7 +67,6 @@ describe('loadConfig', () => {
       trustProxy: undefined,
       authFailuresPerMinute: 300,
       keyRequestsPerMinute: 0,
-      keyLimitStore: 'memory',
       bodyLimit: 102_400,
       keepAliveTimeout: 72_000,
       shutdownDelay: 0,
@@ -85,14 +83,6 @@ describe('loadConfig', () => {
     expect(
       loadConfig({ PATH: '/bin', host: 'lower', npm_config_port: '1', constructor: 'x' }),
     ).toEqual(loadConfig({}));
-  });
-
-  it('counts requests per key in a PostgreSQL database, not in SQLite', () => {
-    const env = { KEY_LIMIT_STORE: 'database' };
-    expect(loadConfig({ ...env, DATABASE_URL: 'postgres://host/db' }).keyLimitStore).toBe(
-      'database',
-    );
-    expect(getConfigError(env).issues).toEqual(['KEY_LIMIT_STORE=database requires PostgreSQL']);
   });
 
   it('returns a frozen object', () => {

@@ -66,7 +66,7 @@ export class ApiKeyGuard implements CanActivate {
   private async verifyKey(key: string | undefined, request: Request): Promise<ApiKey> {
     // A mistyped key cannot exist, so it needs no query.
     if (key === undefined || isMistyped(key)) {
-      await this.failures.consume(request.ip);
+      this.failures.consume(request.ip);
       throw invalidKey();
     }
     const found = await this.lookUpOnce(key, request.ip);
@@ -87,7 +87,7 @@ export class ApiKeyGuard implements CanActivate {
   private async lookUp(key: string, clientIp: string | undefined): Promise<ApiKey | undefined> {
     // A key that was valid before is exempt: other clients at its address may exceed the limit.
     if (this.keys.isCached(key)) return withDeadline(this.keys.lookUp(key));
-    await this.failures.consume(clientIp);
+    this.failures.consume(clientIp);
     let isInvalid = false;
     try {
       const found = await withDeadline(this.keys.lookUp(key));
@@ -95,7 +95,7 @@ export class ApiKeyGuard implements CanActivate {
       return found;
     } finally {
       // If the database failed, the client did not.
-      if (!isInvalid) await this.failures.refund(clientIp);
+      if (!isInvalid) this.failures.refund(clientIp);
     }
   }
 }

@@ -1,5 +1,5 @@
+import { isIP, SocketAddress } from 'node:net';
 import { Inject, Injectable } from '@nestjs/common';
-import ipaddr from 'ipaddr.js';
 import { CONFIG, type Config } from '../config/config.js';
 import { RateLimiter } from './rate-limiter.js';
 
@@ -11,15 +11,12 @@ const MESSAGE = 'Too many failed authentication attempts.';
 /** Limits the failed authentication attempts of each client address, and of all addresses together. */
 @Injectable()
 export class AuthFailureLimiter {
-  private readonly perClient: RateLimiter | undefined;
-  private readonly global: RateLimiter | undefined;
+  private readonly perClient = new RateLimiter('auth-failures');
+  private readonly global = new RateLimiter('auth-failures-global');
+  private readonly limit: number;
 
-  constructor(
-    @Inject(CONFIG) { authFailuresPerMinute: limit }: Pick<Config, 'authFailuresPerMinute'>,
-  ) {
-    if (limit === 0) return;
-    this.perClient = new RateLimiter('auth-failures', limit, MESSAGE);
-    this.global = new RateLimiter('auth-failures-global', limit * GLOBAL_LIMIT_FACTOR, MESSAGE);
+  constructor(@Inject(CONFIG) config: Pick<Config, 'authFailuresPerMinute'>) {
+    this.limit = config.authFailuresPerMinute;
   }
 
   /**
@@ -28,21 +25,22 @@ export class AuthFailureLimiter {
    *
    * @throws {ApiError} TOO_MANY_REQUESTS
    */
-  async consume(clientIp: string | undefined): Promise<void> {
-    await this.global?.consume(ALL_CLIENTS);
+  consume(clientIp: string | undefined): void {
+    if (this.limit === 0) return;
+    this.global.consume(ALL_CLIENTS, this.limit * GLOBAL_LIMIT_FACTOR, MESSAGE);
     try {
-      await this.perClient?.consume(normalizeClientIp(clientIp));
+      this.perClient.consume(toClient(clientIp), this.limit, MESSAGE);
     } catch (error) {
       // One client must not exhaust the global limit.
-      await this.global?.refund(ALL_CLIENTS);
+      this.global.refund(ALL_CLIENTS);
       throw error;
     }
   }
 
   /** Takes back an attempt that did not fail. */
-  async refund(clientIp: string | undefined): Promise<void> {
-    await this.global?.refund(ALL_CLIENTS);
-    await this.perClient?.refund(normalizeClientIp(clientIp));
+  refund(clientIp: string | undefined): void {
+    this.global.refund(ALL_CLIENTS);
+    this.perClient.refund(toClient(clientIp));
   }
 }
 
@@ -50,8 +48,13 @@ export class AuthFailureLimiter {
  * Returns the client that an address belongs to. An IPv6 client has a whole /64 (RFC 4291, section
  * 2.5.4), so all of it counts as one. All invalid addresses, which a proxy may send, count as one, too.
  */
-function normalizeClientIp(address: string | undefined): string {
-  if (address === undefined || !ipaddr.isValid(address)) return '';
-  const client = ipaddr.process(address);
-  return client.kind() === 'ipv6' ? client.toByteArray().slice(0, 8).join('.') : client.toString();
+function toClient(address = ''): string {
+  const [withoutZone = ''] = address.split('%');
+  if (isIP(withoutZone) !== 6) return isIP(withoutZone) === 4 ? withoutZone : '';
+  const canonical = new SocketAddress({ address: withoutZone, family: 'ipv6' }).address;
+  const [, ipv4] = /^::ffff:([\d.]+)$/.exec(canonical) ?? [];
+  if (ipv4 !== undefined) return ipv4;
+  const [start, end] = canonical.split('::').map((part) => part.split(':').filter(Boolean));
+  const zeros = Array.from({ length: 8 - start!.length - (end?.length ?? 0) }, () => '0');
+  return [...start!, ...zeros, ...(end ?? [])].slice(0, 4).join(':');
 }

@@ -1,79 +1,70 @@
-import { RateLimiterMemory, RateLimiterPostgres, RateLimiterRes } from 'rate-limiter-flexible';
-import type { DataSource } from 'typeorm';
-import { withDeadline } from '../database/connection/deadline.js';
 import { ApiError } from '../errors/api-error.js';
 
 /** The window of every rate limit, in seconds. */
-const WINDOW = 60;
+const WINDOW_S = 60;
 
-/** A limit of requests per minute and key. The window starts with the first request. */
+interface Window {
+  readonly startedAt: number;
+  count: number;
+}
+
+/**
+ * Limits the requests per minute of each client, in fixed windows that start with a client's first request.
+ * The windows are in the memory of this instance, and are removed after they have ended.
+ */
 export class RateLimiter {
-  private readonly limiter: RateLimiterMemory | RateLimiterPostgres;
+  /** The windows in the order of their start. */
+  private readonly windows = new Map<string, Window>();
+
+  /** @param policy the name of the limit in the RateLimit fields */
+  constructor(private readonly policy: string) {}
 
   /**
-   * @param policy the name of the limit in the RateLimit fields
-   * @param limit requests per minute
-   * @param message the message of the error once the limit is exceeded
-   * @param database a PostgreSQL database in which all instances count together, with one statement per
-   *   request; while it is unavailable, and without it, each instance counts its own requests
-   */
-  constructor(
-    private readonly policy: string,
-    private readonly limit: number,
-    private readonly message: string,
-    database?: DataSource,
-  ) {
-    const options = { points: limit, duration: WINDOW };
-    const memory = new RateLimiterMemory(options);
-    this.limiter =
-      database === undefined
-        ? memory
-        : new RateLimiterPostgres({
-            ...options,
-            keyPrefix: policy,
-            storeClient: database,
-            storeType: 'typeorm',
-            tableName: 'rate_limits',
-            tableCreated: true,
-            // Further requests of the window are rejected without a statement.
-            inMemoryBlockOnConsumed: limit + 1,
-            insuranceLimiter: memory,
-          });
-  }
-
-  /**
-   * Counts a request.
+   * Counts a request, unless the limit is exceeded.
    *
+   * @param limit requests per minute
+   * @param message the message of the error
    * @returns the response headers that describe the limit (draft-ietf-httpapi-ratelimit-headers-10)
    * @throws {ApiError} TOO_MANY_REQUESTS with the same headers and Retry-After
    */
-  async consume(key: string): Promise<Record<string, string>> {
-    try {
-      return this.getHeaders(await withDeadline(this.limiter.consume(key)));
-    } catch (result) {
-      if (!(result instanceof RateLimiterRes)) throw result;
-      // The library counts rejected requests, too. In the database they do no harm.
-      if (this.limiter instanceof RateLimiterMemory) await this.refund(key);
-      throw new ApiError('TOO_MANY_REQUESTS', this.message, {
-        headers: { ...this.getHeaders(result), 'Retry-After': String(toSeconds(result)) },
+  consume(client: string, limit: number, message: string): Record<string, string> {
+    const now = Date.now();
+    const window = this.getWindow(client, now);
+    const seconds = Math.max(1, Math.ceil(WINDOW_S - Math.abs(now - window.startedAt) / 1000));
+    const isExceeded = window.count >= limit;
+    if (!isExceeded) window.count++;
+    const headers = {
+      'RateLimit-Policy': `"${this.policy}";q=${limit};w=${WINDOW_S}`,
+      RateLimit: `"${this.policy}";r=${Math.max(0, limit - window.count)};t=${seconds}`,
+    };
+    if (isExceeded)
+      throw new ApiError('TOO_MANY_REQUESTS', message, {
+        headers: { ...headers, 'Retry-After': String(seconds) },
       });
-    }
+    return headers;
   }
 
   /** Takes back a request that should not count, unless its window has ended. */
-  async refund(key: string): Promise<void> {
-    const window = await this.limiter.get(key);
-    if (window !== null && window.msBeforeNext > 0) await this.limiter.reward(key);
+  refund(client: string): void {
+    const window = this.windows.get(client);
+    if (window !== undefined && !hasEnded(window, Date.now()) && window.count > 0) window.count--;
   }
 
-  private getHeaders(result: RateLimiterRes): Record<string, string> {
-    return {
-      'RateLimit-Policy': `"${this.policy}";q=${this.limit};w=${WINDOW}`,
-      RateLimit: `"${this.policy}";r=${result.remainingPoints};t=${toSeconds(result)}`,
-    };
+  private getWindow(client: string, now: number): Window {
+    const current = this.windows.get(client);
+    if (current !== undefined && !hasEnded(current, now)) return current;
+    this.windows.delete(client);
+    for (const [each, window] of this.windows) {
+      if (!hasEnded(window, now)) break;
+      this.windows.delete(each);
+    }
+    const window = { startedAt: now, count: 0 };
+    this.windows.set(client, window);
+    return window;
   }
 }
 
-function toSeconds({ msBeforeNext }: RateLimiterRes): number {
-  return Math.max(1, Math.ceil(msBeforeNext / 1000));
+/** A clock that is set back ends a window, too. */
+function hasEnded({ startedAt }: Window, now: number): boolean {
+  return Math.abs(now - startedAt) >= WINDOW_S * 1000;
 }

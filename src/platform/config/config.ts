@@ -58,8 +58,6 @@ export interface Config {
   readonly authFailuresPerMinute: number;
   /** Requests allowed per key per minute; 0 disables the limit. */
   readonly keyRequestsPerMinute: number;
-  /** Where requests per key are counted: in each instance, or in the database for all instances. */
-  readonly keyLimitStore: 'memory' | 'database';
   /** The maximum size of a request body, in bytes, also after decompression. */
   readonly bodyLimit: number;
   /** How long an idle connection is kept open, in milliseconds. */
@@ -122,8 +120,6 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   }).flatMap((error) => Object.values(error.constraints ?? {}));
   if (parsed.METRICS_PORT === (parsed.PORT ?? '3000') && parsed.METRICS_PORT !== '0')
     issues.push('METRICS_PORT must differ from PORT');
-  if (parsed.KEY_LIMIT_STORE === 'database' && parsed.DATABASE_URL?.startsWith('postgres') !== true)
-    issues.push('KEY_LIMIT_STORE=database requires PostgreSQL');
   if (issues.length > 0) throw new ConfigError(issues);
 
   const port = Number(parsed.PORT ?? 3000);
@@ -149,7 +145,6 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
         : trustProxy && splitList(trustProxy).join(','),
     authFailuresPerMinute: Number(parsed.AUTH_FAILURES_PER_MINUTE ?? 300),
     keyRequestsPerMinute: Number(parsed.KEY_REQUESTS_PER_MINUTE ?? 0),
-    keyLimitStore: parsed.KEY_LIMIT_STORE ?? 'memory',
     bodyLimit: parseSize(parsed.BODY_LIMIT ?? '100kb'),
     keepAliveTimeout: Number(parsed.KEEP_ALIVE_TIMEOUT_MS ?? 72_000),
     shutdownDelay: Number(parsed.SHUTDOWN_DELAY_MS ?? 0),

@@ -143,9 +143,6 @@ export class Environment {
   @IntegerInRange(0, 1_000_000)
   KEY_REQUESTS_PER_MINUTE?: string;
 
-  @IsIn(['memory', 'database'])
-  KEY_LIMIT_STORE?: 'memory' | 'database';
-
   @Matches(SIZE, { message: '$property must be a size like 100kb or 1mb' })
   BODY_LIMIT?: string;
 

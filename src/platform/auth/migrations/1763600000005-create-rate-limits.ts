@@ -1,7 +1,7 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { isPostgres } from '../../database/statements/columns.js';
 
-/** Counts the requests of each API key over all instances. PostgreSQL only, in the form that rate-limiter-flexible needs. */
+/** Not used any more. The table stays for instances of the previous release, and is dropped in the next one. */
 export class CreateRateLimits1763600000005 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     if (!isPostgres(queryRunner.dataSource)) return;
