@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { createApp } from '../src/app.js';
 import { main as keys } from '../src/cli/keys.js';
-import { createDataSource } from '../src/data-source.js';
 import { createInitialApiKey } from '../src/platform/auth/keys/initial-api-key.js';
 import { type Config, loadConfig } from '../src/platform/config/config.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
@@ -12,7 +11,7 @@ import { runCommand } from './support/cli.js';
 import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
 import { LoadGenerator } from './support/load-generator.js';
 import { MemoryLogger } from './support/memory-logger.js';
-import { connectToPostgres, waitUntilBlocked } from './support/postgres-client.js';
+import { connectToPostgres } from './support/postgres-client.js';
 import { BOOTSTRAP_KEY } from './support/service-process.js';
 
 const { jest } = import.meta;
@@ -130,24 +129,7 @@ describe('startup of several instances', () => {
   });
 
   it('stores BOOTSTRAP_API_KEY only once when three instances start simultaneously', async () => {
-    // Migrates first, so that the instances contend only for the key.
-    const dataSource = createDataSource(database.config);
-    await dataSource.initialize();
-    await dataSource.migrate();
-    await dataSource.destroy();
-    // No instance can store the key until all of them have found it missing.
-    await client.query('BEGIN');
-    await client.query('LOCK TABLE "api_keys" IN SHARE MODE');
-    const started = startAll({ bootstrapApiKey: BOOTSTRAP_KEY, queryTimeout: TIMEOUT_MS });
-    // A failed start is reported below.
-    started.catch(() => undefined);
-    try {
-      await waitUntilBlocked(database.url, INSTANCES, TIMEOUT_MS);
-    } finally {
-      await client.query('COMMIT');
-    }
-
-    await started;
+    await startAll({ bootstrapApiKey: BOOTSTRAP_KEY });
     expect(await listWithKey(BOOTSTRAP_KEY)).toEqual([200, 200, 200]);
     const { rows } = await client.query(
       `SELECT "hash", "revoked_at" FROM "api_keys" WHERE "name" = 'bootstrap'`,

@@ -292,11 +292,11 @@ describe('request log', () => {
     return entry!;
   }
 
-  it('has a line at info with the key and the client for each request if LOG_REQUESTS=true', async () => {
-    const categories = await start({ LOG_REQUESTS: 'true', TRUST_PROXY: '1' });
+  it('has a line with the key and the client for each request if LOG_LEVEL=debug', async () => {
+    const categories = await start({ LOG_LEVEL: 'debug', TRUST_PROXY: '1' });
     const response = await categories.list({ 'x-forwarded-for': '192.0.2.7' });
     expect(await getEntry(response)).toEqual({
-      level: 'log',
+      level: 'debug',
       values: [
         expect.stringMatching(/^GET \/v1\/categories 200 \d+\.\d ms$/),
         {
@@ -328,13 +328,13 @@ describe('request log', () => {
     expect(logger.text).not.toContain('/v1/categories');
   });
 
-  it('has a warning with what a request waited for if it exceeds SLOW_REQUEST_MS', async () => {
-    const categories = await start({ SLOW_REQUEST_MS: '200' });
+  it('has a warning with what a request waited for if it takes a second', async () => {
+    const categories = await start({});
     expect((await categories.create('fast')).status).toBe(201);
     const other = new Database(database.url.slice('sqlite:'.length));
     other.exec('BEGIN IMMEDIATE');
     const slow = categories.create('slow');
-    await delay(300);
+    await delay(1_100);
     other.exec('COMMIT');
     other.close();
     const response = await slow;
@@ -343,14 +343,14 @@ describe('request log', () => {
     expect(values[0]).toMatch(/^Slow request: POST \/v1\/categories 201 \d+\.\d ms$/);
     const { waitedMs } = values[1] as { waitedMs: Record<string, number> };
     expect(Object.keys(waitedMs)).toEqual(['apiKey', 'body', 'operation', 'client']);
-    expect(waitedMs['operation']).toBeGreaterThan(150);
+    expect(waitedMs['operation']).toBeGreaterThan(500);
 
     // A client that sends its body slowly.
     const connection = await RawConnection.open(url);
     connection.send(
       `POST /v1/categories HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 14\r\nConnection: close\r\n\r\n`,
     );
-    await delay(300);
+    await delay(1_100);
     const [created] = await connection.send('{"name":"dog"}').closed();
     expect(created!.status).toBe(201);
     const [entry] = await waitFor(
@@ -359,15 +359,9 @@ describe('request log', () => {
       TIMEOUT_MS,
     );
     const details = entry!.values[1] as { clientIp: string; waitedMs: Record<string, number> };
-    expect(details.waitedMs['body']).toBeGreaterThan(150);
+    expect(details.waitedMs['body']).toBeGreaterThan(500);
     expect(details.clientIp).toBe('127.0.0.1');
     expect(logger.entries.filter((each) => each.level === 'warn')).toHaveLength(2);
-  });
-
-  it('logs no slow requests if SLOW_REQUEST_MS=0', async () => {
-    const categories = await start({ SLOW_REQUEST_MS: '0' });
-    expect((await categories.list()).status).toBe(200);
-    expect(logger.entries.filter(({ level }) => level === 'warn')).toEqual([]);
   });
 });
 

@@ -127,7 +127,7 @@ beforeEach(async () => {
       ? await createDatabase()
       : {
           url: server.url,
-          config: { type: 'postgres', url: server.url, poolSize: 10, connectTimeout: 10_000 },
+          config: { type: 'postgres', url: server.url },
           drop: server.stop,
         };
   services = await createServices({ DATABASE_URL: database.url, NODE_ENV: 'production' });

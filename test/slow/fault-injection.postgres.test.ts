@@ -271,11 +271,7 @@ describe('database failures under load', () => {
   it('replaces connections that hang', async () => {
     const proxy = await ChaosProxy.listen(url);
     cleanUps.push(() => proxy.close());
-    const instance = await serve({
-      DATABASE_URL: proxy.proxiedUrl(url),
-      DATABASE_CONNECT_TIMEOUT_MS: '500',
-      DATABASE_QUERY_TIMEOUT_MS: '500',
-    });
+    const instance = await serve({ DATABASE_URL: proxy.proxiedUrl(url) });
     const load = await startLoad(instance);
     proxy.blackhole();
     await waitFor(() => load.responses.some(({ status }) => status === 503), Boolean, TIMEOUT_MS);
@@ -284,17 +280,17 @@ describe('database failures under load', () => {
   });
 });
 
-describe('DATABASE_QUERY_TIMEOUT_MS', () => {
-  it('limits the duration of a query', async () => {
-    const { app, categories } = await serve({ DATABASE_QUERY_TIMEOUT_MS: '200' });
+describe('the query timeout', () => {
+  it('cancels a query after 2 s', async () => {
+    const { app, categories } = await serve();
     const dataSource = app.get<DataSource>(getDataSourceToken());
     expect(await dataSource.query('SHOW "statement_timeout"')).toEqual([
-      { statement_timeout: '200ms' },
+      { statement_timeout: '2s' },
     ]);
     await lock(url, 'categories');
     const begin = performance.now();
     expectUnavailable(await categories.create('dog'));
-    expect(performance.now() - begin).toBeGreaterThanOrEqual(190);
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(1_900);
   });
 });
 
@@ -306,7 +302,7 @@ describe('startup while the database is unavailable', () => {
     'logs retries with increasing delays while the server %s and then recovers',
     async (_state, failServer) => {
       const recoverServer = await failServer();
-      const instance = await serve({ DATABASE_CONNECT_TIMEOUT_MS: '300' });
+      const instance = await serve();
       const { categories } = instance;
       expectUnavailable(await getReadiness(instance));
       expect((await sendRequest(`${instance.url}/livez`)).status).toBe(200);

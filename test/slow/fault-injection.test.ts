@@ -185,7 +185,7 @@ describe('a full disk', () => {
       const log = join(services.directory, 'service.log');
       writeFileSync(log, '');
       const service = services.start({
-        env: { DATABASE_URL: `sqlite:${file}`, LOG_REQUESTS: 'true' },
+        env: { DATABASE_URL: `sqlite:${file}`, LOG_LEVEL: 'debug' },
         execPrefix: ['sh', '-c', `exec "$@" > ${log} 2>&1`, 'sh'],
       });
       const url = await waitFor(

@@ -68,7 +68,7 @@ async function createPostgresDatabase(): Promise<TestDatabase> {
   await queryPostgres(server, `CREATE DATABASE ${name}`);
   const url = Object.assign(new URL(server), { pathname: `/${name}` }).href;
   return {
-    config: { type: 'postgres', url, poolSize: 10, connectTimeout: 10_000 },
+    config: { type: 'postgres', url },
     url,
     drop: async () => {
       await queryPostgres(server, `DROP DATABASE ${name} WITH (FORCE)`);

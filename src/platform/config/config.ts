@@ -4,6 +4,7 @@ import {
   Environment,
   findMisspelledVariables,
   type LogLevel,
+  REMOVED_VARIABLES,
   SIZE,
   splitList,
 } from './environment.js';
@@ -18,10 +19,6 @@ export type DatabaseConfig =
   | {
       readonly type: 'postgres';
       readonly url: string;
-      /** The maximum number of connections of this process. */
-      readonly poolSize: number;
-      /** How long to wait for a free connection, in milliseconds. */
-      readonly connectTimeout: number;
     };
 
 /** The configuration of one running service: read once at startup, validated and frozen. */
@@ -35,8 +32,8 @@ export interface Config {
   /** The TCP port of the metrics listener; 0 picks a free one. */
   readonly metricsPort: number | undefined;
   readonly database: DatabaseConfig;
-  /** How long a query may take on PostgreSQL, in milliseconds. A request waits for 2.3 s at most (see `withDeadline`). */
-  readonly queryTimeout: number;
+  /** The maximum number of connections of this process to PostgreSQL. */
+  readonly databasePoolSize: number;
   /** Whether the service migrates the schema at startup. */
   readonly migrations: 'auto' | 'off';
   /** A key that is valid from the first start. */
@@ -46,10 +43,6 @@ export interface Config {
   /** The address of the staging deployment, for the `servers` of the OpenAPI document. */
   readonly stagingBaseUrl: string | undefined;
   readonly logLevel: LogLevel;
-  /** Whether a line is logged at `info` for each request. */
-  readonly logRequests: boolean;
-  /** The duration, in milliseconds, from which a request is logged as slow; 0 logs none. */
-  readonly slowRequestThreshold: number;
   /** The origins whose pages may call the service from a browser. */
   readonly corsOrigins: readonly string[];
   /** Express's `trust proxy`: a number of hops, or addresses and subnets separated by commas. */
@@ -87,11 +80,15 @@ export function isProduction(): boolean {
   return process.env['NODE_ENV'] === 'production';
 }
 
-/** Returns a line for each variable that is probably a misspelled one of the service. */
+/** Returns a line for each variable that was removed, or is probably a misspelled one of the service. */
 export function getConfigWarnings(): string[] {
-  return findMisspelledVariables(process.env).map(
-    ({ name, meant }) => `Unknown variable ${name}: did you mean ${meant}?`,
-  );
+  const removed = Object.entries(REMOVED_VARIABLES).filter(([name]) => process.env[name]);
+  return [
+    ...removed.map(([name, instead]) => `${name} was removed and has no effect: ${instead}`),
+    ...findMisspelledVariables(process.env).map(
+      ({ name, meant }) => `Unknown variable ${name}: did you mean ${meant}?`,
+    ),
+  ];
 }
 
 /** Returns the configuration for the log: without the bootstrap key, and the user and password of the database. */
@@ -130,14 +127,12 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     port,
     metricsPort: metricsPort === undefined ? undefined : Number(metricsPort),
     database: Object.freeze(databaseConfig(parsed)),
-    queryTimeout: Number(parsed.DATABASE_QUERY_TIMEOUT_MS ?? 2_000),
+    databasePoolSize: Number(parsed.DATABASE_POOL_SIZE ?? 10),
     migrations: parsed.MIGRATIONS ?? 'auto',
     bootstrapApiKey: parsed.BOOTSTRAP_API_KEY,
     publicBaseUrl: parsed.PUBLIC_BASE_URL,
     stagingBaseUrl: parsed.STAGING_BASE_URL,
     logLevel: parsed.LOG_LEVEL ?? 'info',
-    logRequests: parsed.LOG_REQUESTS === 'true',
-    slowRequestThreshold: Number(parsed.SLOW_REQUEST_MS ?? 1_000),
     corsOrigins: Object.freeze(splitList(parsed.CORS_ORIGINS)),
     trustProxy:
       trustProxy && /^\d+$/.test(trustProxy)
@@ -153,16 +148,12 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
 
 function databaseConfig({
   DATABASE_URL: url = 'sqlite:data/petstore.sqlite',
-  DATABASE_POOL_SIZE: poolSize = '10',
-  DATABASE_CONNECT_TIMEOUT_MS: connectTimeout = '2000',
 }: Environment): DatabaseConfig {
   return url.startsWith('sqlite:')
     ? { type: 'sqlite', file: url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '') }
     : {
         type: 'postgres',
         url,
-        poolSize: Number(poolSize),
-        connectTimeout: Number(connectTimeout),
       };
 }
 

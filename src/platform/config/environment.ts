@@ -68,6 +68,16 @@ export function splitList(text: string | undefined): string[] {
     .filter(Boolean);
 }
 
+/** Variables of earlier releases, and what applies instead. */
+export const REMOVED_VARIABLES: Readonly<Record<string, string>> = {
+  DATABASE_CONNECT_TIMEOUT_MS: 'the timeout is 2 seconds',
+  DATABASE_QUERY_TIMEOUT_MS: 'the timeout is 2 seconds',
+  KEY_LIMIT_STORE: 'each instance counts the requests per key',
+  LOG_REQUESTS: 'LOG_LEVEL=debug logs each request',
+  SLOW_REQUEST_MS: 'requests of a second or longer are logged',
+  SOURCE_COMMIT: 'the build records the commit',
+};
+
 /** The environment variables as text, each with its validation rule. docs/configuration.md describes them. */
 export class Environment {
   // Express, Nest and libraries know these three. A misspelled `Production` would print API keys.
@@ -92,12 +102,6 @@ export class Environment {
   @IntegerInRange(2, 1000)
   DATABASE_POOL_SIZE?: string;
 
-  @IntegerInRange(100, 60_000)
-  DATABASE_CONNECT_TIMEOUT_MS?: string;
-
-  @IntegerInRange(100, 60_000)
-  DATABASE_QUERY_TIMEOUT_MS?: string;
-
   @IsIn(['auto', 'off'])
   MIGRATIONS?: 'auto' | 'off';
 
@@ -115,12 +119,6 @@ export class Environment {
 
   @IsIn(LOG_LEVELS)
   LOG_LEVEL?: LogLevel;
-
-  @IsIn(['true', 'false'])
-  LOG_REQUESTS?: 'true' | 'false';
-
-  @IntegerInRange(0, 60_000)
-  SLOW_REQUEST_MS?: string;
 
   @Check(
     (origins) =>
@@ -162,7 +160,7 @@ export function findMisspelledVariables(
 ): { readonly name: string; readonly meant: string }[] {
   const known = Object.keys(new Environment());
   return Object.keys(env)
-    .filter((name) => !known.includes(name))
+    .filter((name) => !known.includes(name) && !(name in REMOVED_VARIABLES))
     .flatMap((name) => {
       const maxDistance = Math.floor(name.length / 4);
       const meant = known.find((each) => leven(name.toUpperCase(), each) <= maxDistance);

@@ -7,6 +7,7 @@ import { DatabaseConnection } from './connection/database-connection.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { ResourceKit } from '../resource/resource-kit.js';
 import { PetstoreDataSource } from './connection/petstore-data-source.js';
+import { QUERY_TIMEOUT_MS } from './connection/timeouts.js';
 import { TableRevisionTracker } from './lists/table-revision-tracker.js';
 
 /** Provides the DataSource, the connection to the database and the resource kit to all modules. */
@@ -29,8 +30,8 @@ export class DatabaseModule {
       imports: [
         TypeOrmModule.forRootAsync({
           inject: [CONFIG],
-          useFactory: ({ database, queryTimeout }: Config) => ({
-            ...databaseOptions(database, schema, { queryTimeout }),
+          useFactory: ({ database, databasePoolSize: poolSize }: Config) => ({
+            ...databaseOptions(database, schema, { poolSize, queryTimeout: QUERY_TIMEOUT_MS }),
             // DatabaseConnection does it.
             manualInitialization: true,
           }),

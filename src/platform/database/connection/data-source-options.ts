@@ -2,6 +2,7 @@ import { Client } from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import type { DatabaseConfig } from '../../config/config.js';
 import { getDriverErrorCode, READ_ONLY_TRANSACTION } from './driver-errors.js';
+import { CONNECT_TIMEOUT_MS } from './timeouts.js';
 
 /** How long a statement waits for the write lock of another process, in milliseconds. */
 export const SQLITE_BUSY_TIMEOUT_MS = 2_000;
@@ -18,13 +19,13 @@ export type Schema = Required<Pick<DataSourceOptions, 'entities' | 'migrations'>
 /**
  * Returns TypeORM's options for a database.
  *
- * @param limits the limit of the service, which a migration or a copy may exceed: a query that takes
- *   longer than `queryTimeout` milliseconds is cancelled
+ * @param limits the limits of the service, which a migration or a copy may exceed: the number of its
+ *   connections, and the milliseconds after which a query is cancelled
  */
 export function databaseOptions(
   database: DatabaseConfig,
   schema: Schema,
-  limits: { queryTimeout?: number | undefined } = {},
+  { poolSize, queryTimeout }: { poolSize?: number; queryTimeout?: number } = {},
 ): DataSourceOptions {
   const common = { ...schema, migrationsTableName: 'migrations', logging: false as const };
   if (database.type === 'sqlite') {
@@ -41,14 +42,13 @@ export function databaseOptions(
       },
     };
   }
-  const { queryTimeout } = limits;
   return {
     ...common,
     type: 'postgres',
     url: database.url,
     applicationName: 'petstore',
-    poolSize: database.poolSize,
-    connectTimeoutMS: database.connectTimeout,
+    ...(poolSize && { poolSize }),
+    connectTimeoutMS: CONNECT_TIMEOUT_MS,
     // The pool replaces an idle connection that breaks; there is nothing to report.
     poolErrorHandler: () => undefined,
     extra: {

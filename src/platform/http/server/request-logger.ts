@@ -5,19 +5,19 @@ import type { RequestInfo, WaitReason } from './request-info.js';
 import type { ResponseListener } from './response-listener.js';
 import { getRouteLabel } from '../../metrics/route-label.js';
 
+/** The duration from which a request is logged as slow, in milliseconds. */
+const SLOW_REQUEST_MS = 1_000;
+
 /**
  * Creates a listener that logs a line for each response: at `warn` if the request was slow, otherwise at
- * `info` with `LOG_REQUESTS=true`, at `debug` without. The line has the route pattern, not the path, which
- * may contain a key that was sent there by mistake.
+ * `debug`. The line has the route pattern, not the path, which may contain a key that was sent there by
+ * mistake.
  */
-export function createRequestLogger(
-  config: Pick<Config, 'logLevel' | 'logRequests' | 'slowRequestThreshold'>,
-): ResponseListener {
+export function createRequestLogger(config: Pick<Config, 'logLevel'>): ResponseListener {
   const logger = new Logger('Http');
-  const threshold = config.slowRequestThreshold || Number.POSITIVE_INFINITY;
-  const logsAll = isLogged(config, config.logRequests ? 'info' : 'debug');
+  const logsAll = isLogged(config, 'debug');
   return (request, status, milliseconds) => {
-    const isSlow = milliseconds !== undefined && milliseconds >= threshold;
+    const isSlow = milliseconds !== undefined && milliseconds >= SLOW_REQUEST_MS;
     if (!isSlow && !logsAll) return;
     const { id: requestId, method = '-', apiKey, ip: clientIp, waits } = request;
     const route = getRouteLabel(request, status);
@@ -35,7 +35,6 @@ export function createRequestLogger(
     };
     if (isSlow)
       logger.warn(`Slow request: ${line}`, { ...details, waitedMs: getWaits(milliseconds, waits) });
-    else if (config.logRequests) logger.log(line, details);
     else logger.debug(line, details);
   };
 }
