@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type HttpResponse, jsonHeaders, sendRequest } from './http-client.js';
 
 /** The number of connections of a {@link RetryingClient}. */
-export const CONNECTIONS = 64;
+const CONNECTIONS = 64;
 const RETRY_DELAY_MS = 50;
 
 /** Sends requests to a service under load, and repeats each while it gets 503, as it may on a busy machine. */

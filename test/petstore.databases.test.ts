@@ -1,0 +1,254 @@
+/** Tests examples/petstore, the example that teams copy, with many concurrent requests. */
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { PetsModule } from '../examples/petstore/pets/pets.module.js';
+import { StoreModule } from '../examples/petstore/store/store.module.js';
+import { UserEntity } from '../examples/petstore/users/user.entity.js';
+import { UsersModule } from '../examples/petstore/users/users.module.js';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { startApp, type TestApp } from './support/app.js';
+import type { HttpResponse } from './support/http-client.js';
+import { matchers } from './support/matchers.js';
+import { onEachConnection, RetryingClient } from './support/retrying-client.js';
+import { dumpSchema } from './support/schema-dump.js';
+
+expect.extend(matchers);
+
+const ROOT = join(import.meta.dirname, '..');
+const FEATURES = [CategoriesModule, PetsModule, StoreModule, UsersModule];
+
+interface Pet {
+  readonly id: number;
+  readonly name: string;
+  readonly photoUrls: readonly string[];
+  readonly tags: readonly { readonly id: number; readonly name: string }[];
+}
+
+let app: TestApp;
+let client: RetryingClient;
+let categories: { readonly id: number; readonly name: string }[];
+beforeAll(async () => {
+  app = await startApp({ features: FEATURES });
+  client = new RetryingClient(app.url, app.key);
+  categories = await Promise.all(
+    ['dog', 'cat'].map((name) =>
+      request<{ id: number; name: string }>(201, 'POST', '/categories', { name }),
+    ),
+  );
+});
+afterAll(async () => {
+  client.close();
+  await app.stop();
+});
+
+/** @returns the body of the response, which must have the status */
+async function request<T = unknown>(
+  status: number,
+  method: string,
+  path: string,
+  body?: object,
+): Promise<T> {
+  const response = await client.send(method, path, body);
+  expect([method, path, response.status, response.text]).toMatchObject([method, path, status, {}]);
+  return response.json<T>();
+}
+
+/** Returns a body in which the other properties can be derived from the name. */
+const toBody = (name: string) => ({
+  name,
+  photoUrls: [`https://example.com/${name}`],
+  tags: [{ name: `${name}.a` }, { name: `${name}.b` }],
+});
+
+/** Expects that the properties of each pet belong together: see {@link toBody}. */
+function expectWhole(pets: readonly Pet[]): void {
+  for (const { name, photoUrls, tags } of pets)
+    expect({ name, photoUrls, tags: tags.map((tag) => ({ name: tag.name })) }).toEqual(
+      toBody(name),
+    );
+}
+
+/** Returns all pets, page by page. */
+async function readPets(): Promise<Pet[]> {
+  const pets: Pet[] = [];
+  for (let query = '?limit=50'; ;) {
+    const response = await client.send('GET', `/pets${query}`);
+    pets.push(...response.json<Pet[]>());
+    const link = response.headers.link as string | undefined;
+    if (link === undefined) return pets;
+    query = /^<(.*)>; rel="next"$/.exec(link)![1]!;
+  }
+}
+
+describe('the pets of the example', () => {
+  it('are each stored once with exactly their own tags, and counted', async () => {
+    const created = await onEachConnection(async (number) => {
+      const body = {
+        ...toBody(`pet-${number}`),
+        category: { id: categories[number % 2]!.id },
+        status: ['available', 'pending', 'sold'][number % 3]!,
+      };
+      const response = await client.send('POST', '/pets', body);
+      const pet = response.json<Pet>();
+      expect([response.status, response.headers.location]).toEqual([201, `pets/${pet.id}`]);
+      expect(pet).toEqual({
+        ...body,
+        id: expect.any(Number),
+        category: categories[number % 2],
+        tags: body.tags.map(({ name }) => ({ id: expect.any(Number), name })),
+      });
+      expect(await request(200, 'GET', `/pets/${pet.id}`)).toEqual(pet);
+      const tag = pet.tags[1]!.name;
+      expect(await request(200, 'GET', `/pets/findByTags?tags=${tag}`)).toContainEqual(pet);
+      expectWhole(await request(200, 'GET', `/pets/findByStatus?status=${body.status}&limit=100`));
+      return pet;
+    });
+    const pets = await readPets();
+    // A create request that got 503 may have been executed.
+    const repeated = [...client.unavailable.values()].reduce((sum, count) => sum + count, 0);
+    expect(pets.length).toBeLessThanOrEqual(created.length + repeated);
+    expect(pets).toEqual(expect.arrayContaining(created));
+    const inventory = await request<Record<string, number>>(200, 'GET', '/store/inventory');
+    expect(Object.values(inventory).reduce((sum, count) => sum + count, 0)).toBe(pets.length);
+  });
+
+  it('do not mix or lose concurrent patches', async () => {
+    const { id } = await request<Pet>(201, 'POST', '/pets', toBody('patched'));
+    await onEachConnection(async (number) => {
+      const body = toBody(`patched-by-${number}`);
+      expectWhole([await request<Pet>(200, 'PATCH', `/pets/${id}`, body)]);
+      expectWhole(await request(200, 'GET', `/pets?after=${id - 1}`));
+    });
+    const { name, ...parts } = toBody('final');
+    const patches = [{ name }, parts, { status: 'sold' }, { category: { id: categories[1]!.id } }];
+    await onEachConnection((number) => request(200, 'PATCH', `/pets/${id}`, patches[number % 4]));
+    expect(await request(200, 'GET', `/pets/${id}`)).toMatchObject({
+      ...toBody('final'),
+      status: 'sold',
+      category: categories[1],
+    });
+  });
+
+  it('are replaced and deleted as a whole, and have only categories that exist', async () => {
+    const { id } = await request<Pet>(201, 'POST', '/pets', {
+      ...toBody('replaced'),
+      category: { id: categories[0]!.id },
+    });
+    const replacement = { name: 'new', photoUrls: [] };
+    const replaced = { id, ...replacement, tags: [], status: 'available' };
+    expect(await request(200, 'PUT', `/pets/${id}`, replacement)).toEqual(replaced);
+    for (const [method, path] of [['POST', '/pets'] as const, ['PATCH', `/pets/${id}`] as const]) {
+      const body = { ...toBody('rejected'), category: { id: 999_999 } };
+      expect(await client.send(method, path, body)).toBeError(
+        'VALIDATION_FAILED',
+        'category.id must reference an existing category.',
+      );
+    }
+    expect(await request(200, 'GET', `/pets/${id}`)).toEqual(replaced);
+    expect(await request(200, 'GET', '/pets/findByTags?tags=rejected.a')).toEqual([]);
+    expect((await client.send('DELETE', `/pets/${id}`)).status).toBe(204);
+    expect(await client.send('GET', `/pets/${id}`)).toBeError('NOT_FOUND');
+  });
+
+  it('have images, whose bytes are returned', async () => {
+    const { id } = await request<Pet>(201, 'POST', '/pets', toBody('photographed'));
+    const headers = {
+      authorization: `Bearer ${app.key}`,
+      'content-type': 'application/octet-stream',
+    };
+    const content = Buffer.alloc(200_000, 'image');
+    const response = await client.send('POST', `/pets/${id}/uploadImage`, content, headers);
+    const image = response.json<{ id: number }>();
+    expect(image).toEqual({ id: expect.any(Number), petId: id, size: content.length });
+    const { body } = await client.send('GET', `/pets/${id}/images/${image.id}`);
+    expect(body.equals(content)).toBe(true);
+  });
+});
+
+describe('the orders of the example', () => {
+  it('either reference a pet, or are rejected because it is deleted', async () => {
+    await onEachConnection(async (number) => {
+      const { id } = await request<Pet>(201, 'POST', '/pets', toBody(`ordered-${number}`));
+      const [ordered, deleted] = await Promise.all([
+        client.send('POST', '/store/orders', { petId: id, quantity: 1 }),
+        client.send('DELETE', `/pets/${id}`),
+      ]);
+      // 404 if the first attempt got 503, but was executed.
+      expect(['201 409', '400 204', '400 404']).toContain(`${ordered.status} ${deleted.status}`);
+      const orders = await request<{ id: number; petId: number }[]>(
+        200,
+        'GET',
+        '/store/orders?limit=100',
+      );
+      const own = orders.filter(({ petId }) => petId === id).map((order) => order.id);
+      expect(own).toEqual(ordered.status === 201 ? [ordered.json<{ id: number }>().id] : []);
+    });
+  });
+});
+
+const logIn = (username: string, password: string): Promise<HttpResponse> =>
+  client.send(
+    'POST',
+    '/users/login',
+    { username, password },
+    { 'content-type': 'application/json' },
+  );
+
+describe('the users of the example', () => {
+  it('have unique names, and passwords that are stored hashed and never returned', async () => {
+    const results = await onEachConnection(async (number) => {
+      const body = { username: `user-${number % 8}`, password: `password-${number}` };
+      const { status, text } = await client.send('POST', '/users', body);
+      expect(text).not.toMatch(/password-/);
+      return { ...body, status };
+    });
+    const winners = results.filter(({ status }) => status === 201);
+    expect(new Set(results.map(({ status }) => status))).toEqual(new Set([201, 409]));
+    expect(new Set(winners.map(({ username }) => username)).size).toBe(winners.length);
+    // One request of each name gets 201, unless it got 503 first, but was executed.
+    const unavailable = [...client.unavailable.keys()].filter((body) => body.includes('user-'));
+    expect(winners.length + unavailable.length).toBeGreaterThanOrEqual(8);
+    const rows = await app.dataSource.getRepository(UserEntity).find();
+    expect(JSON.stringify(rows)).not.toMatch(/password-/);
+
+    const { username, password } = winners[0]!;
+    const loggedIn = await logIn(username, password);
+    expect([loggedIn.status, loggedIn.json()]).toEqual([
+      200,
+      { id: expect.any(Number), username, userStatus: 0 },
+    ]);
+    for (const [name, attempt] of [
+      [username, `${password}?`],
+      ['unknown', password],
+    ] as const)
+      expect(await logIn(name, attempt)).toBeError(
+        'UNAUTHORIZED',
+        'The user name or the password is wrong.',
+      );
+  });
+});
+
+describe('examples/petstore', () => {
+  it('has migrations that revert to the schema before', async () => {
+    const service = await startApp({ features: [CategoriesModule] });
+    const before = await dumpSchema(service.dataSource);
+    await service.stop();
+    const example = await startApp({ features: FEATURES });
+    for (let count = 0; count < 3; count++) await example.dataSource.undoLastMigration();
+    expect(await dumpSchema(example.dataSource)).toEqual(before);
+    await example.stop();
+  });
+
+  it('has imports that are valid in src/modules after the replacement that its README shows', async () => {
+    const files = await readdir(join(ROOT, 'examples/petstore'), { recursive: true });
+    for (const file of files.filter((name) => name.endsWith('.ts'))) {
+      const source = await readFile(join(ROOT, 'examples/petstore', file), 'utf8');
+      const copied = source.replaceAll('../src/platform/', 'platform/');
+      for (const [, path] of copied.matchAll(/from '(\.[^']+platform[^']+)\.js'/g)) {
+        const exists = existsSync(join(ROOT, 'src/modules', dirname(file), `${path}.ts`));
+        expect({ file, path, exists }).toEqual({ file, path, exists: true });
+      }
+    }
+  });
+});
