@@ -23,7 +23,7 @@ export interface DatabaseBackend {
 export function createSqliteBackend(directory: string): DatabaseBackend {
   const folder = (name: string): string => join(directory, name);
   return {
-    description: 'SQLite with WAL and synchronous = FULL, except for "Fastify, NORMAL"',
+    description: 'SQLite with WAL and synchronous = FULL',
     create: async (name, template) => {
       if (template === undefined) mkdirSync(folder(name));
       else cpSync(folder(template), folder(name), { recursive: true });

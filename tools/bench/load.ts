@@ -49,10 +49,7 @@ export interface LoadResult {
   readonly socketErrors: number;
 }
 
-export type Generator = 'wrk' | 'autocannon';
-
 const SCRIPT = fileURLToPath(new URL('../../../tools/bench/load.lua', import.meta.url));
-const AUTOCANNON = fileURLToPath(new URL('./autocannon.js', import.meta.url));
 
 /** Whether there are at least two cores and `taskset` can set the affinity. */
 export const supportsAffinity =
@@ -90,8 +87,8 @@ export function findWrk(): string | undefined {
  * Sends the load from a separate process on core 1.
  * @throws {Error} if a response was unexpected or missing
  */
-export async function runLoad(generator: Generator, load: Load): Promise<LoadResult> {
-  const result = generator === 'wrk' ? await loadWithWrk(load) : await loadWithAutocannon(load);
+export async function runLoad(load: Load): Promise<LoadResult> {
+  const result = await loadWithWrk(load);
   if (result.failed > 0) {
     const count = `${result.failed} of ${result.requests} responses were unexpected`;
     throw new Error(`${count}, the first: ${result.firstFailure}; ${expectedResponses(load)}`);
@@ -115,7 +112,7 @@ function expectedResponses({ writeInterval, listStatus, listLength, createdLengt
 async function loadWithWrk(load: Load): Promise<LoadResult> {
   const { urls, connections, durationSeconds } = load;
   // One thread per instance.
-  const options = [
+  const loadOptions = [
     `-t${urls.length}`,
     `-c${connections}`,
     `-d${durationSeconds}`,
@@ -138,43 +135,29 @@ async function loadWithWrk(load: Load): Promise<LoadResult> {
     load.idempotencyKey,
   ].map(String);
   const [command, args] = withAffinity(1, 'wrk', [
-    ...options,
+    ...loadOptions,
     '-s',
     SCRIPT,
     urls[0] ?? '',
     '--',
     ...scriptArgs,
   ]);
-  return runGenerator(command, args, (output, stop) => {
-    if (output.includes('limit reached')) stop();
-  });
-}
-
-async function loadWithAutocannon(load: Load): Promise<LoadResult> {
-  return runGenerator(...withAffinity(1, process.execPath, [AUTOCANNON, JSON.stringify(load)]));
-}
-
-/** Runs a load generator and parses the last line of its output, a LoadResult as JSON. */
-function runGenerator(
-  command: string,
-  args: string[],
-  onOutput?: (chunk: string, stop: () => void) => void,
-): Promise<LoadResult> {
+  const options: SpawnOptions = { stdio: ['ignore', 'pipe', 'pipe'] };
+  // The last line of its output is a LoadResult as JSON.
   return new Promise((resolve, reject) => {
-    const options: SpawnOptions = { stdio: ['ignore', 'pipe', 'pipe'] };
     const child = spawn(command, args, options);
     let output = '';
     let errors = '';
     child.stdout?.on('data', (chunk: Buffer) => {
       output += chunk.toString();
-      onOutput?.(chunk.toString(), () => child.kill('SIGINT'));
+      if (chunk.includes('limit reached')) child.kill('SIGINT');
     });
     child.stderr?.on('data', (chunk: Buffer) => (errors += chunk.toString()));
     child.on('error', reject);
     child.on('close', (code) => {
       const line = output.trimEnd().split('\n').at(-1) ?? '';
       if (code === 0 && line.startsWith('{')) resolve(JSON.parse(line) as LoadResult);
-      else reject(new Error(`the load generator failed (${code}): ${errors || output}`));
+      else reject(new Error(`wrk failed (${code}): ${errors || output}`));
     });
   });
 }

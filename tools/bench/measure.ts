@@ -13,7 +13,7 @@ import {
 import { join, sep } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DatabaseBackend, createSqliteBackend } from './databases.js';
-import { type Generator, type Load, runLoad } from './load.js';
+import { type Load, runLoad } from './load.js';
 import { startPostgres } from './postgres.js';
 import {
   API_KEY,
@@ -44,7 +44,6 @@ export interface Measurement {
 
 /** Number of repetitions and durations. */
 export interface Settings {
-  readonly generator: Generator;
   readonly rounds: number;
   /** Seconds of load per instance before the measurement. */
   readonly warmUpSeconds: number;
@@ -104,7 +103,7 @@ export const listHeaders = new Map<string, readonly string[]>();
 export async function measure(
   target: Target,
   scenario: Scenario,
-  { generator, warmUpSeconds, durationSeconds, requestCountFactor }: Settings,
+  { warmUpSeconds, durationSeconds, requestCountFactor }: Settings,
 ): Promise<Measurement> {
   const backend = await getBackend(scenario);
   const name = `copy_${++copyCount}`;
@@ -139,7 +138,7 @@ export async function measure(
       createdLength: JSON.stringify({ id: 0, ...NEW_CATEGORY }).length - 1,
       lastId: scenario.categories,
     };
-    const warmUp = await runLoad(generator, {
+    const warmUp = await runLoad({
       ...load,
       idempotencyKey: createIdempotencyKey(),
       // The instances share a core, so the warm-up is extended to give each the full CPU time.
@@ -150,7 +149,7 @@ export async function measure(
     await waitForIdleCpu(readServerCpu);
     const cpuBefore = readServerCpu();
     const databaseCpuBefore = backend.readCpu();
-    const result = await runLoad(generator, load);
+    const result = await runLoad(load);
     const cpuAfter = readServerCpu();
     const databaseCpuAfter = backend.readCpu();
     const peakMemory = sum(instances.map(({ pid }) => readMemory(pid, 'VmHWM')));

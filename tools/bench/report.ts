@@ -95,12 +95,6 @@ const THRESHOLDS: readonly Threshold[] = [
     getValue: speedup('create-1', 'fastify'),
   },
   {
-    text: 'create, 64 connections, against Fastify with synchronous = NORMAL',
-    unit: 'x',
-    min: 0.8,
-    getValue: speedup('create-64', 'fastify-normal'),
-  },
-  {
     text: 'create without an Idempotency-Key, 64 connections, against one with it',
     unit: 'x',
     max: 1.4,

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { renderChart } from './chart.js';
-import { type Generator, affinityDescription, findWrk } from './load.js';
+import { affinityDescription, findWrk } from './load.js';
 import {
   type Measurement,
   type Settings,
@@ -33,7 +33,6 @@ const USAGE = `Usage: npm run bench -- [options]
   --only <scenario>   only this scenario (repeatable): ${Object.keys(SCENARIOS).join(', ')}
   --target <name>     only this target (repeatable): ${Object.keys(TARGETS).join(', ')}
   --rounds <n>        number of rounds, of which the median is reported (3, or 1 with --quick)
-  --generator <name>  wrk or autocannon (default: wrk if it is installed)
   --no-save           do not write tools/bench/RESULTS.md and tools/bench/results.svg
 
 Only a full run is saved, one without --quick, --only and --target. It takes about 45 minutes.`;
@@ -47,23 +46,18 @@ function parseOptions() {
         only: { type: 'string', multiple: true, default: [] },
         target: { type: 'string', multiple: true, default: [] },
         rounds: { type: 'string' },
-        generator: { type: 'string' },
         'no-save': { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
     });
     const rounds = Number(values.rounds ?? (values.quick ? 1 : 3));
     if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds must be 1 or more');
-    const wrk = findWrk();
-    const generator = values.generator ?? (wrk === undefined ? 'autocannon' : 'wrk');
     return {
       help: values.help,
       quick: values.quick,
       scenarios: parseNames(values.only, SCENARIOS, '--only'),
       targets: parseNames(values.target, TARGETS, '--target'),
       rounds,
-      wrk,
-      generator: parseNames([generator], { wrk, autocannon: true }, '--generator')[0] as Generator,
       save: !values['no-save'] && !values.quick && values.only.length + values.target.length === 0,
     };
   } catch (error) {
@@ -86,8 +80,13 @@ function parseNames<Name extends string>(
 async function main(): Promise<void> {
   const options = parseOptions();
   if (options.help) return console.log(USAGE);
+  const wrk = findWrk();
+  if (wrk === undefined) {
+    console.error('The benchmark needs wrk: apt-get install wrk, or brew install wrk.');
+    process.exitCode = 1;
+    return;
+  }
   const settings: Settings = {
-    generator: options.generator,
     rounds: options.rounds,
     ...(options.quick
       ? {
@@ -127,7 +126,7 @@ async function main(): Promise<void> {
   };
   const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1);
   const environment: [string, string][] = [
-    ['Load generator', options.generator === 'wrk' ? (options.wrk ?? 'wrk') : 'autocannon'],
+    ['Load generator', wrk],
     ['Cores', affinityDescription],
     ['Disk', `${disk.toFixed(0)} sequential synced writes of 4 KiB per second`],
     ['Rounds', `${settings.rounds}, interleaved, each with new processes and databases`],
@@ -186,9 +185,7 @@ async function measureStartups(
   settings: Settings,
 ): Promise<Map<TargetName, StartupMeasurement>> {
   const startups = new Map<TargetName, StartupMeasurement>();
-  const candidates: TargetName[] = quick
-    ? ['service']
-    : ['service', 'raw', 'fastify', 'express', 'nest'];
+  const candidates: TargetName[] = quick ? ['service'] : ['service', 'raw', 'fastify', 'nest'];
   for (const name of candidates.filter((candidate) => targets.includes(candidate))) {
     console.error(`startup of ${TARGETS[name].title}`);
     startups.set(name, await measureStartup(TARGETS[name], settings));

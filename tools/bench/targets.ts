@@ -62,13 +62,11 @@ export const TARGETS = {
   raw: { ...baseline('raw node:http', 'raw'), listOnly: true },
   fastify: baseline('Fastify', 'fastify'),
   'fastify-no-etag': baseline('Fastify, no ETag', 'fastify', { ETAG: 'off' }),
-  'fastify-normal': baseline('Fastify, NORMAL', 'fastify', { SYNCHRONOUS: 'NORMAL' }),
   'fastify-pg': {
     title: 'Fastify and pg',
     script: compiled('./baselines/fastify-pg.js'),
     env: (database) => ({ API_KEY, DATABASE_URL: database }),
   },
-  express: baseline('Express', 'express'),
   nest: baseline('stock NestJS', 'nest'),
 } satisfies Record<string, Target>;
 

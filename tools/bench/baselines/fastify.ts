@@ -12,11 +12,11 @@ import {
 
 // Idiomatic Fastify with better-sqlite3 and prepared statements.
 
-const { DATABASE_FILE = 'fastify.sqlite', SYNCHRONOUS = 'FULL' } = process.env;
+const { DATABASE_FILE = 'fastify.sqlite' } = process.env;
 
 const database = new Database(DATABASE_FILE);
 database.pragma('journal_mode = WAL');
-database.pragma(`synchronous = ${SYNCHRONOUS}`);
+database.pragma('synchronous = FULL');
 database.exec(`
   CREATE TABLE IF NOT EXISTS categories (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
