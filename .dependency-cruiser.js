@@ -1,0 +1,59 @@
+/**
+ * The layers of src, from low to high: a file imports its own layer and the lines above it, whose entries do
+ * not import each other. The files of src itself and src/cli may import everything.
+ */
+const LAYERS = [
+  ['platform/config', 'platform/errors'],
+  ['platform/logging'],
+  ['platform/http'],
+  ['platform/metrics'],
+  ['platform/database/connection'],
+  ['platform/database/statements'],
+  ['platform/database/lists', 'platform/database/writes'],
+  ['platform/database'],
+  ['platform/auth/keys'],
+  ['platform/auth'],
+  ['platform/idempotency', 'platform/lifecycle'],
+  ['platform/health', 'platform/openapi'],
+  ['platform/[^/]+[.]ts'],
+  ['platform/resource'],
+  ['modules/([^/]+)'],
+];
+
+/** Files whose imports are still wrong. */
+const EXCEPTIONS = [
+  'src/platform/auth/keys/api-keys.service.ts',
+  'src/platform/database/connection/database-availability.ts',
+  'src/platform/database/connection/petstore-data-source.ts',
+  'src/platform/database/database.module.ts',
+  'src/platform/database/writes/batch-inserter.ts',
+  'src/platform/http/http.module.ts',
+  'src/platform/http/server/request-logger.ts',
+  'src/platform/metrics/database-metrics.ts',
+];
+
+const toPath = (name) => `^src/${name}(/|$)`;
+const forbid = (name, from, allowed) => ({
+  name,
+  severity: 'error',
+  from,
+  to: { path: '^src/', pathNot: allowed },
+});
+
+export default {
+  forbidden: [
+    ...LAYERS.flatMap((names, level) =>
+      names.map((name) => {
+        const lower = LAYERS.slice(0, level).flat().map(toPath);
+        const from = { path: toPath(name), pathNot: [...lower, ...EXCEPTIONS] };
+        // A module imports none of the others.
+        return forbid(`layer ${name}`, from, [...lower, toPath(name).replace('([^/]+)', '$1')]);
+      }),
+    ),
+    forbid('no layer', {
+      path: '^src/(platform|modules)/',
+      pathNot: LAYERS.flat().map(toPath),
+    }),
+  ],
+  options: { parser: 'swc', tsPreCompilationDeps: true, includeOnly: '^src/' },
+};
