@@ -1,6 +1,6 @@
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import type { Config } from '../config/config.js';
-import { LOG_LEVELS } from '../config/environment.js';
+import { LOG_LEVELS } from '../config/variables.js';
 import { requestContext } from './request-context.js';
 
 /** The parts of Nest that log every module and route at startup. */

@@ -1,0 +1,26 @@
+/** `npm run docs:configuration`: writes the variables into docs/configuration.md and .env.example. */
+import '../check-node-version.js';
+import { readFile, writeFile } from 'node:fs/promises';
+import { type Variable, VARIABLES } from '../platform/config/variables.js';
+import { isMain } from './command.js';
+
+const TABLE = /^\| Variable .*\n(\|.*\n)+/m;
+
+/** Returns the files that contain the variables, with their current content. */
+export async function renderDocs(): Promise<Record<string, string>> {
+  const variables = Object.values<Variable>(VARIABLES);
+  const page = await readFile('docs/configuration.md', 'utf8');
+  const rows = variables.map(
+    ({ name, default: text, format: { expected }, description }) =>
+      `| \`${name}\` | ${text ? `\`${text}\`` : 'unset'} | ${expected.replaceAll('<', '\\<')} | ${description} |\n`,
+  );
+  const table = `| Variable | Default | Value | Description |\n|---|---|---|---|\n${rows.join('')}`;
+  const lines = variables.map(({ name, default: text = '' }) => `# ${name}=${text}\n`);
+  return {
+    'docs/configuration.md': page.replace(TABLE, () => table),
+    '.env.example': `# Copy to .env: the service and its commands read it from their working directory. docs/configuration.md describes each variable.\n\n${lines.join('')}`,
+  };
+}
+
+if (isMain(import.meta))
+  for (const [file, content] of Object.entries(await renderDocs())) await writeFile(file, content);

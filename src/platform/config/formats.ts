@@ -1,0 +1,132 @@
+import { isIP } from 'node:net';
+import { isDecodable, withHost } from './uri.js';
+
+/** What the text of a variable may be. */
+export interface Format<T> {
+  /** Completes a sentence that starts with "must be", for errors and the documentation. */
+  readonly expected: string;
+  /** Converts the text; undefined if it is invalid. */
+  readonly parse: (text: string) => T | undefined;
+}
+
+export function integer(min: number, max: number): Format<number> {
+  return {
+    expected: `an integer from ${min} to ${max}`,
+    parse: (text) =>
+      /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max
+        ? Number(text)
+        : undefined,
+  };
+}
+
+export function oneOf<T extends string>(...values: readonly T[]): Format<T> {
+  return {
+    expected: `${values.slice(0, -1).join(', ')} or ${values.at(-1)}`,
+    parse: (text) => values.find((value) => value === text),
+  };
+}
+
+/** Whether the environment is production. Express, Nest and libraries know these three names. */
+export const NODE_ENV: Format<boolean> = {
+  expected: 'production, development or test',
+  // A misspelled `Production` would print API keys.
+  parse: (name) =>
+    /^(production|development|test)$/.test(name) ? name === 'production' : undefined,
+};
+
+/** Text that passes a check, and is used as it is. */
+function checked(expected: string, isValid: (text: string) => boolean): Format<string> {
+  return { expected, parse: (value) => (isValid(value) ? value : undefined) };
+}
+
+export const HOST = checked('an address or a host name', (host) => /^\S+$/.test(host));
+
+/** A bearer token (RFC 6750, section 2.1). */
+export const API_KEY = checked(
+  '32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only',
+  (key) => key.length >= 32 && key.length <= 256 && /^[A-Za-z0-9\-._~+/]+=*$/.test(key),
+);
+
+/** A URL that may be published: it ends in the version and contains no credentials. */
+export const BASE_URL = checked('an http or https URL whose path ends in /v1', (url) => {
+  if (!isHttpUrl(url)) return false;
+  const { pathname, search, hash, username, password } = new URL(url);
+  return pathname.endsWith('/v1') && search + hash + username + password === '';
+});
+
+/** A SQLite file or a PostgreSQL server. */
+export const DATABASE_URL: Format<
+  | { readonly type: 'sqlite'; readonly file: string }
+  | { readonly type: 'postgres'; readonly url: string }
+> = {
+  expected:
+    'sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>, with special characters of the password percent-encoded, such as %23 for #',
+  parse(url) {
+    if (/^sqlite:(?!:memory:|\/\/(?!\/))./.test(url))
+      return { type: 'sqlite', file: url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '') };
+    return isPostgresUrl(url) ? { type: 'postgres', url } : undefined;
+  },
+};
+
+export const ORIGINS: Format<readonly string[]> = {
+  expected: 'origins like https://app.example, without patterns, separated by commas',
+  parse(list) {
+    const origins = splitList(list);
+    return origins.every(
+      (origin) => isHttpUrl(origin) && new URL(origin).origin === origin && !origin.includes('*'),
+    )
+      ? origins
+      : undefined;
+  },
+};
+
+/** Express's `trust proxy`. */
+export const PROXIES: Format<number | string> = {
+  expected: 'a number of proxies, or addresses and subnets separated by commas',
+  parse(proxies) {
+    if (/^\d{1,2}$/.test(proxies)) return Number(proxies);
+    const list = splitList(proxies);
+    return list.every(isProxy) ? list.join(',') : undefined;
+  },
+};
+
+/** A size, converted to bytes. */
+export const SIZE: Format<number> = {
+  expected: 'a size like 100kb or 1mb',
+  parse(size) {
+    const [, amount, unit = 'b'] = /^([1-9]\d{0,8})(b|kb|mb)?$/i.exec(size) ?? [];
+    const units: Record<string, number> = { b: 1, kb: 1024, mb: 1024 ** 2 };
+    return amount === undefined ? undefined : Number(amount) * units[unit.toLowerCase()]!;
+  },
+};
+
+function isHttpUrl(url: string): boolean {
+  return URL.canParse(url) && ['http:', 'https:'].includes(new URL(url).protocol);
+}
+
+/** Whether a URL names a PostgreSQL server unambiguously: an unencoded `#`, `/` or `%` in its password would end it. */
+function isPostgresUrl(url: string): boolean {
+  if (!/^postgres(ql)?:\/\/./.test(url) || url.includes('#')) return false;
+  return URL.canParse(withHost(url)) && isDecodable(url);
+}
+
+/** Whether Express accepts the text for `trust proxy`: an address, a subnet or the name of a range. */
+function isProxy(proxy: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(proxy)) return true;
+  const [address = '', prefix = '1', ...rest] = proxy.split('/');
+  const bits = isIP(address) === 4 ? 32 : 128;
+  return (
+    isIP(address) !== 0 &&
+    /^[1-9]\d{0,2}$/.test(prefix) &&
+    Number(prefix) <= bits &&
+    rest.length === 0
+  );
+}
+
+/** Splits a comma-separated list, ignoring white space and empty items. */
+function splitList(list: string): string[] {
+  return list
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean);
+}
