@@ -1,7 +1,6 @@
 /** `npm run conformance`: runs the conformance checks against a deployment. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { Command, InvalidArgumentError } from 'commander';
 
@@ -16,16 +15,9 @@ interface Options {
 }
 
 /** The workflows, relative to the root of the repository. */
-const DIRECTORY = 'tools/openapi/conformance';
-
-/** Lists the workflow files: `*.read.arazzo.yaml`, and `*.write.arazzo.yaml` unless read-only. */
-function listWorkflowFiles(readOnly: boolean): string[] {
-  const pattern = readOnly ? /\.read\.arazzo\.yaml$/ : /\.(read|write)\.arazzo\.yaml$/;
-  return readdirSync(DIRECTORY)
-    .filter((name) => pattern.test(name))
-    .toSorted()
-    .map((name) => `${DIRECTORY}/${name}`);
-}
+const WORKFLOWS = 'tools/openapi/conformance.arazzo.yaml';
+/** Those that send only GET requests. */
+const READ_ONLY_WORKFLOWS = ['list-categories', 'list-categories-unauthorized'];
 
 /**
  * Runs the workflows with Redocly's `respect`. The working directory must be the root of the
@@ -44,7 +36,8 @@ export async function checkConformance(
     [
       'node_modules/@redocly/cli/bin/cli.js',
       'respect',
-      ...listWorkflowFiles(readOnly),
+      WORKFLOWS,
+      ...(readOnly ? READ_ONLY_WORKFLOWS.map((id) => `--workflow=${id}`) : []),
       `--server=petstore=${baseUrl}`,
       ...(report === undefined ? [] : [`--json-output=${report}`]),
     ],

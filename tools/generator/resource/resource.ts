@@ -158,7 +158,6 @@ export function resource(options: Options): Rule {
       (target) => {
         if (isNewFolder) registerFeature(target, names);
         else extendModule(target, names, migration, timestamp);
-        removeStubWorkflows(target, names, has);
       },
       (target) => (options.format === false ? undefined : formatFiles(target, createdFiles)),
       (target) => writeRecord(before, target, names),
@@ -638,32 +637,6 @@ function extendModule(tree: Tree, names: Names, migration: string, timestamp: nu
   ] as const)
     module = addImport(addElement(module, property, element), element, path);
   tree.overwrite(modulePath, module);
-}
-
-/** Removes the conformance checks that expect 501 from the operations that are generated. */
-function removeStubWorkflows(tree: Tree, { folder, Item, Items }: Names, has: Operations): void {
-  const path = `/tools/openapi/conformance/${folder}.read.arazzo.yaml`;
-  if (!tree.exists(path)) return;
-  const ids: Record<Operation, string> = {
-    list: `list${Items}`,
-    create: `create${Item}`,
-    read: `get${Item}`,
-    replace: `replace${Item}`,
-    update: `update${Item}`,
-    delete: `delete${Item}`,
-  };
-  const text = tree.readText(path);
-  const remaining = OPERATIONS.filter((operation) => has[operation]).reduce(
-    (workflows, operation) =>
-      workflows.replace(
-        new RegExp(`^  - workflowId: not-implemented-${ids[operation]}\n((?!  - ).*\n)*`, 'm'),
-        '',
-      ),
-    text,
-  );
-  if (remaining === text) return;
-  if (remaining.includes('\n  - workflowId: ')) tree.overwrite(path, remaining);
-  else tree.delete(path);
 }
 
 /** Records the changes, so that they can be undone. */
