@@ -10,9 +10,7 @@ import {
   SerializeOptions,
   UseInterceptors,
 } from '@nestjs/common';
-import { ApiOkResponse, ApiOperation, ApiProperty, ApiTags } from '@nestjs/swagger';
-import { Type } from 'class-transformer';
-import { IsOptional, ValidateNested } from 'class-validator';
+import { ApiOkResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { applyMergePatch, MergePatch } from '../../src/platform/resource/merge-patch.js';
 import {
@@ -110,12 +108,6 @@ class NewKit {
   })
   sizes?: Record<string, string>;
 
-  @IsOptional()
-  @ValidateNested({ each: true })
-  @Type(() => Tag)
-  @ApiProperty({ type: [Tag], required: false })
-  otherTags?: Tag[];
-
   @IntegerProperty({ format: 'int32', optional: true, example: 1, description: 'Count.' })
   count?: number;
 
@@ -180,7 +172,6 @@ class NewKit {
 class KitPatch extends MergePatch(NewKit, [
   'category',
   'tags',
-  'otherTags',
   'photoUrls',
   'parts',
   'orderKey',

@@ -1,6 +1,4 @@
 import type { Type } from '@nestjs/common';
-import { ApiProperty, OmitType, PartialType } from '@nestjs/swagger';
-import { IsOptional } from 'class-validator';
 import { getDeclarations, Property } from './property.js';
 
 /** Every property is optional, and those that can be cleared may be null. */
@@ -27,31 +25,22 @@ type PatchValue<Value> = Value extends readonly unknown[]
  * A patch of a nested object that the resource lacks can leave out its required properties: validate the
  * result of `applyMergePatch` with the DTO of the resource.
  *
+ * @param body a class whose properties are declared with the decorators of `property.decorators.ts`
  * @param clearable the optional properties
  */
 export function MergePatch<Body, const Clearable extends string & keyof Body = never>(
   body: Type<Body>,
   clearable: readonly Clearable[] = [],
 ): Type<Patch<Body, Clearable>> {
-  const declarations = getDeclarations(body);
-  // Properties with decorators of class-validator keep these; the others are declared again, for a patch.
-  const MergePatchBody = PartialType(
-    OmitType(body as Type<Record<string, unknown>>, [...declarations.keys()]) as Type<object>,
-    { skipNullProperties: false },
-  );
-  for (const [name, { options, rules }] of declarations) {
+  class MergePatchBody {}
+  for (const [name, { options, rules }] of getDeclarations(body)) {
     if (options.readOnly === true) continue;
-    const { description, writeOnly = false } = options;
+    const { description, example, writeOnly } = options;
     const nullable = (clearable as readonly string[]).includes(name);
     Property(
-      { description, writeOnly, optional: true, nullable },
+      { description, example, writeOnly, optional: true, nullable },
       rules.toPatch?.(toNestedPatch) ?? rules,
     )(MergePatchBody.prototype, name);
-  }
-  for (const name of clearable) {
-    if (declarations.has(name)) continue;
-    IsOptional()(MergePatchBody.prototype, name);
-    ApiProperty({ required: false, nullable: true })(MergePatchBody.prototype, name);
   }
   return MergePatchBody;
 }
@@ -62,10 +51,9 @@ const nestedPatches = new WeakMap<Type, Type>();
 function toNestedPatch(dto: Type): Type {
   let patch = nestedPatches.get(dto);
   if (patch === undefined) {
-    const clearable = [...getDeclarations(dto)]
-      .filter(([, { options }]) => options.optional === true)
-      .map(([name]) => name);
-    patch = MergePatch<Record<string, unknown>, string>(dto, clearable);
+    const optional = [...getDeclarations(dto)].filter(([, { options }]) => options.optional);
+    const names = optional.map(([name]) => name);
+    patch = MergePatch<Record<string, unknown>, string>(dto, names);
     // The name of the schema in the OpenAPI document.
     Object.defineProperty(patch, 'name', { value: `${dto.name}MergePatch` });
     nestedPatches.set(dto, patch);

@@ -11,11 +11,32 @@ import {
   type ValueRules,
 } from './property.js';
 
+/** Returns a check whose violation follows the path of every value that is not valid. */
+const toCheck =
+  (isValid: (value: unknown) => boolean, violation: string): ValueRules['check'] =>
+  (value) =>
+    isValid(value) ? undefined : violation;
+
+/** Creates a decorator that has no options of its own. */
+const createDecorator =
+  <Value>(rules: ValueRules) =>
+  (options: PropertyOptions<Value>): DeclaringDecorator =>
+    Property(options, rules);
+
+const matches = (value: unknown, pattern: RegExp): boolean =>
+  typeof value === 'string' && pattern.test(value);
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 /** A character that is not white space. JavaScript's class lacks one of Unicode's, NEXT LINE. */
 const NOT_BLANK = /[^\s\u0085]/;
 
+/** The second half of a code point that JavaScript counts twice. */
+const LOW_SURROGATE = /[\udc00-\udfff]/g;
+
 /** Lengths are in Unicode code points, as in JSON Schema. */
-export interface StringPropertyOptions extends PropertyOptions<string> {
+interface StringRules {
   readonly minLength?: number;
   /** Without it, only the limit of the body limits the length. */
   readonly maxLength?: number;
@@ -23,7 +44,6 @@ export interface StringPropertyOptions extends PropertyOptions<string> {
   readonly notBlank?: boolean;
   /** Must match a part of the string, unless it has anchors, as in JSON Schema. The only possible flag is `u`. */
   readonly pattern?: RegExp;
-  readonly example: string;
 }
 
 /**
@@ -32,56 +52,37 @@ export interface StringPropertyOptions extends PropertyOptions<string> {
  *
  * @throws {TypeError} if the OpenAPI document cannot express the pattern
  */
-export function StringProperty(options: StringPropertyOptions): DeclaringDecorator {
-  const { minLength, maxLength, notBlank = false, pattern, example } = options;
+export function StringProperty(
+  options: PropertyOptions<string> & StringRules & { readonly example: string },
+): DeclaringDecorator {
+  const { minLength, maxLength, notBlank = false, pattern } = options;
   if (pattern !== undefined && (notBlank || !/^u?$/.test(pattern.flags)))
     throw new TypeError('A pattern cannot have flags other than u, or be combined with notBlank.');
+  const { source } = pattern ?? (notBlank ? NOT_BLANK : {});
   return Property(options, {
-    schema: {
-      type: 'string',
-      ...(minLength === undefined ? {} : { minLength }),
-      ...(maxLength === undefined ? {} : { maxLength }),
-      ...(notBlank ? { pattern: NOT_BLANK.source } : {}),
-      ...(pattern === undefined ? {} : { pattern: pattern.source }),
-      example,
-    },
-    validate: (value, path) => validateString(value, path, options),
+    schema: { type: 'string', minLength, maxLength, pattern: source },
+    check: (value) => checkString(value, options),
   });
 }
 
-/** Returns what is wrong with a value, or undefined if it is valid. */
-function validateString(
+function checkString(
   value: unknown,
-  path: string,
-  {
-    minLength = 0,
-    maxLength = Infinity,
-    notBlank,
-    pattern,
-  }: Pick<StringPropertyOptions, 'minLength' | 'maxLength' | 'notBlank' | 'pattern'>,
+  { minLength = 0, maxLength = Infinity, notBlank, pattern }: StringRules,
 ): string | undefined {
-  if (typeof value !== 'string') return `${path} must be a string`;
-  if (value.includes('\0')) return `${path} must not contain a NUL character`;
-  if (!value.isWellFormed()) return `${path} must not contain a lone surrogate`;
-  const length = codePointLength(value);
-  if (length < minLength || length > maxLength) {
-    if (maxLength === Infinity) return `${path} must be at least ${minLength} characters long`;
-    return minLength === 0
-      ? `${path} must be at most ${maxLength} characters long`
-      : `${path} must be ${minLength} to ${maxLength} characters long`;
-  }
-  if (notBlank === true && !NOT_BLANK.test(value)) return `${path} must not be blank`;
-  if (pattern?.test(value) === false) return `${path} must match the pattern ${pattern.source}`;
+  if (typeof value !== 'string') return ' must be a string';
+  if (value.includes('\0')) return ' must not contain a NUL character';
+  if (!value.isWellFormed()) return ' must not contain a lone surrogate';
+  const length = value.replaceAll(LOW_SURROGATE, '').length;
+  if (length < minLength || length > maxLength)
+    return ` must be ${toRange(minLength, maxLength)} characters long`;
+  if (notBlank === true && !NOT_BLANK.test(value)) return ' must not be blank';
+  if (pattern?.test(value) === false) return ` must match the pattern ${pattern.source}`;
   return undefined;
 }
 
-function codePointLength(text: string): number {
-  let surrogatePairs = 0;
-  for (let index = 0; index < text.length; index++) {
-    // A low surrogate: the string is well-formed, so each ends a pair.
-    if ((text.charCodeAt(index) & 0xfc00) === 0xdc00) surrogatePairs++;
-  }
-  return text.length - surrogatePairs;
+function toRange(minimum: number, maximum: number): string {
+  if (maximum === Infinity) return `at least ${minimum}`;
+  return minimum === 0 ? `at most ${maximum}` : `${minimum} to ${maximum}`;
 }
 
 /** Declares an id that the service assigned: of the resource itself, or of one that it references. */
@@ -95,34 +96,32 @@ const INTEGER_LIMITS = {
   int64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
 } as const;
 
-export interface IntegerPropertyOptions extends PropertyOptions<number> {
-  /** Defaults to int32 if both limits fit, otherwise int64. */
-  readonly format?: 'int32' | 'int64';
-  /** Defaults to the minimum of the format. */
-  readonly minimum?: number;
-  /** Defaults to the maximum of the format. */
-  readonly maximum?: number;
-  readonly example: number;
-}
-
 /**
- * Declares an integer.
+ * Declares an integer. The format defaults to int32 if both limits fit, otherwise to int64; the limits, to those of
+ * the format.
  *
  * @throws {RangeError} if a limit exceeds those of the format: for int64, from -(2^53-1) to 2^53-1
  */
-export function IntegerProperty(options: IntegerPropertyOptions): DeclaringDecorator {
+export function IntegerProperty(
+  options: PropertyOptions<number> & {
+    readonly format?: 'int32' | 'int64';
+    readonly minimum?: number;
+    readonly maximum?: number;
+    readonly example: number;
+  },
+): DeclaringDecorator {
   const [lowest, highest] = INTEGER_LIMITS[options.format ?? 'int64'];
-  const { minimum = lowest, maximum = highest, example } = options;
+  const { minimum = lowest, maximum = highest } = options;
   if (minimum < lowest || maximum > highest)
     throw new RangeError(`The limits ${minimum} and ${maximum} exceed those of the format.`);
   const fits32Bits = minimum >= INTEGER_LIMITS.int32[0] && maximum <= INTEGER_LIMITS.int32[1];
   const format = options.format ?? (fits32Bits ? 'int32' : 'int64');
   return Property(options, {
-    schema: { type: 'integer', format, minimum, maximum, example },
-    validate: (value, path) =>
-      Number.isInteger(value) && (value as number) >= minimum && (value as number) <= maximum
-        ? undefined
-        : `${path} must be an integer from ${minimum} to ${maximum}`,
+    schema: { type: 'integer', format, minimum, maximum },
+    check: toCheck(
+      (value) => Number.isInteger(value) && Number(value) >= minimum && Number(value) <= maximum,
+      ` must be an integer from ${minimum} to ${maximum}`,
+    ),
     parse: (parameter) => (matches(parameter, /^-?\d+$/) ? Number(parameter) : parameter),
   });
 }
@@ -132,27 +131,21 @@ export function NumberProperty(
   options: PropertyOptions<number> & { readonly example: number },
 ): DeclaringDecorator {
   return Property(options, {
-    schema: { type: 'number', format: 'double', example: options.example },
+    schema: { type: 'number', format: 'double' },
     // JSON allows 1e999, which becomes Infinity and cannot be returned as it was sent.
-    validate: (value, path) => (Number.isFinite(value) ? undefined : `${path} must be a number`),
+    check: toCheck(Number.isFinite, ' must be a number'),
     parse: (parameter) =>
       matches(parameter, /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i) ? Number(parameter) : parameter,
   });
 }
 
-const matches = (value: unknown, pattern: RegExp): boolean =>
-  typeof value === 'string' && pattern.test(value);
-
 /** Declares a boolean. */
-export function BooleanProperty(options: PropertyOptions<boolean>): DeclaringDecorator {
-  return Property(options, {
-    schema: { type: 'boolean', example: true },
-    validate: (value, path) =>
-      typeof value === 'boolean' ? undefined : `${path} must be true or false`,
-    parse: (parameter) =>
-      parameter === 'true' || parameter === 'false' ? parameter === 'true' : parameter,
-  });
-}
+export const BooleanProperty = createDecorator<boolean>({
+  schema: { type: 'boolean', example: true },
+  check: toCheck((value) => typeof value === 'boolean', ' must be true or false'),
+  parse: (parameter) =>
+    parameter === 'true' || parameter === 'false' ? parameter === 'true' : parameter,
+});
 
 /** Declares a string with a fixed set of values. */
 export function EnumProperty(
@@ -161,8 +154,10 @@ export function EnumProperty(
   const { values } = options;
   return Property(options, {
     schema: { type: 'string', enum: [...values], example: values[0] },
-    validate: (value, path) =>
-      values.includes(value as string) ? undefined : `${path} must be one of ${values.join(', ')}`,
+    check: toCheck(
+      (value) => values.includes(value as string),
+      ` must be one of ${values.join(', ')}`,
+    ),
   });
 }
 
@@ -177,26 +172,24 @@ const MAX_DATE_TIME_LENGTH = 64;
  * Declares a point in time with an offset from UTC (RFC 3339). It is stored in milliseconds and returned
  * in UTC, in which its year must have four digits, too.
  */
-export function DateTimeProperty(options: PropertyOptions<string>): DeclaringDecorator {
-  return Property(options, {
-    schema: {
-      type: 'string',
-      format: 'date-time',
-      maxLength: MAX_DATE_TIME_LENGTH,
-      example: '2026-11-01T12:00:00.000Z',
-    },
-    validate: validateDateTime,
-  });
-}
+export const DateTimeProperty = createDecorator<string>({
+  schema: {
+    type: 'string',
+    format: 'date-time',
+    maxLength: MAX_DATE_TIME_LENGTH,
+    example: '2026-11-01T12:00:00.000Z',
+  },
+  check: checkDateTime,
+});
 
-function validateDateTime(value: unknown, path: string): string | undefined {
+function checkDateTime(value: unknown): string | undefined {
   const text = typeof value === 'string' && value.length <= MAX_DATE_TIME_LENGTH ? value : '';
   const [, date, hour] = DATE_TIME.exec(text) ?? [];
   const time = new Date(text);
   if (date === undefined || !isCalendarDate(date) || hour === '24' || Number.isNaN(time.getTime()))
-    return `${path} must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z`;
+    return ' must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z';
   const year = time.getUTCFullYear();
-  return year >= 0 && year <= 9999 ? undefined : `${path} must be in the years 0000 to 9999 in UTC`;
+  return year >= 0 && year <= 9999 ? undefined : ' must be in the years 0000 to 9999 in UTC';
 }
 
 /** Whether a date in the form of RFC 3339 exists. `Date` turns February 30 into March 2. */
@@ -206,80 +199,81 @@ function isCalendarDate(text: string): boolean {
 }
 
 /** Declares a date without a time: `full-date` of RFC 3339, section 5.6. It must exist in the calendar. */
-export function DateProperty(options: PropertyOptions<string>): DeclaringDecorator {
-  return Property(options, {
-    schema: { type: 'string', format: 'date', example: '2026-11-01' },
-    validate: (value, path) =>
-      matches(value, FULL_DATE) && isCalendarDate(value as string)
-        ? undefined
-        : `${path} must be a date, such as 2026-11-01`,
-  });
-}
+export const DateProperty = createDecorator<string>({
+  schema: { type: 'string', format: 'date', example: '2026-11-01' },
+  check: toCheck(
+    (value) => matches(value, FULL_DATE) && isCalendarDate(value as string),
+    ' must be a date, such as 2026-11-01',
+  ),
+});
 
 /** RFC 9562, section 4. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Declares a UUID of any version (RFC 9562). It is returned as it was sent. */
-export function UuidProperty(options: PropertyOptions<string>): DeclaringDecorator {
-  return Property(options, {
-    schema: { type: 'string', format: 'uuid', example: '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70' },
-    validate: (value, path) => (matches(value, UUID) ? undefined : `${path} must be a UUID`),
-  });
-}
+export const UuidProperty = createDecorator<string>({
+  schema: { type: 'string', format: 'uuid', example: '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70' },
+  check: toCheck((value) => matches(value, UUID), ' must be a UUID'),
+});
 
 /** The characters of a URI (RFC 3986, section 2). `URL` also accepts others, such as spaces and backslashes. */
 const HTTP_URI = /^https?:\/\/([A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+$/;
 
-/** Declares an absolute URI with the scheme http or https (RFC 3986). It is returned as it was sent. */
+/**
+ * Declares an absolute URI with the scheme http or https (RFC 3986). It is returned as it was sent.
+ *
+ * @param options.maxLength in characters; 2048 by default
+ */
 export function UriProperty(
-  options: PropertyOptions<string> & {
-    /** In characters; 2048 by default. */
-    readonly maxLength?: number;
-    readonly example?: string;
-  },
+  options: PropertyOptions<string> & { readonly maxLength?: number },
 ): DeclaringDecorator {
-  const { maxLength = 2048, example = 'https://example.com/photos/1.jpg' } = options;
+  const { maxLength = 2048 } = options;
   return Property(options, {
-    schema: { type: 'string', format: 'uri', maxLength, pattern: HTTP_URI.source, example },
-    validate: (value, path) => {
-      if (!matches(value, HTTP_URI) || !URL.canParse(value as string))
-        return `${path} must be a URI that starts with http:// or https://`;
-      return validateString(value, path, { maxLength });
+    schema: {
+      type: 'string',
+      format: 'uri',
+      maxLength,
+      pattern: HTTP_URI.source,
+      example: 'https://example.com/photos/1.jpg',
     },
+    check: (value) =>
+      matches(value, HTTP_URI) && URL.canParse(value as string)
+        ? checkString(value, { maxLength })
+        : ' must be a URI that starts with http:// or https://',
   });
-}
-
-export interface DecimalPropertyOptions extends PropertyOptions<string> {
-  /** The maximum number of digits, as in the type `numeric(precision, scale)` of SQL. */
-  readonly precision: number;
-  /** The maximum number of digits after the decimal point. */
-  readonly scale: number;
-  /** The number must not have a minus sign. */
-  readonly unsigned?: boolean;
-  readonly example: string;
 }
 
 /**
  * Declares a decimal number as text, such as an amount of money, which a floating-point number would
  * round. It has no exponent, plus sign or leading zeros.
  *
+ * @param options.precision the maximum number of digits, as in the type `numeric(precision, scale)` of SQL
+ * @param options.scale the maximum number of digits after the decimal point
+ * @param options.unsigned the number must not have a minus sign
  * @throws {RangeError} if the scale is not from 0 to the precision, or the precision is 0
  */
-export function DecimalProperty(options: DecimalPropertyOptions): DeclaringDecorator {
-  const { precision, scale, unsigned = false, example } = options;
+export function DecimalProperty(
+  options: PropertyOptions<string> & {
+    readonly precision: number;
+    readonly scale: number;
+    readonly unsigned?: boolean;
+    readonly example: string;
+  },
+): DeclaringDecorator {
+  const { precision, scale, unsigned = false } = options;
   const digits = precision - scale;
   if (!(precision > 0 && scale >= 0 && digits >= 0))
     throw new RangeError(`numeric(${precision}, ${scale}) is not a decimal.`);
   const integer = digits === 0 ? '0' : `(0|[1-9]\\d{0,${digits - 1}})`;
   const fraction = scale === 0 ? '' : `(\\.\\d{1,${scale}})?`;
   const pattern = new RegExp(`^${unsigned ? '' : '-?'}${integer}${fraction}$`);
-  const limits = `at most ${digits} digits before and ${scale} after the decimal point`;
+  const kind = unsigned ? 'an unsigned decimal number' : 'a decimal number';
   return Property(options, {
-    schema: { type: 'string', format: 'decimal', pattern: pattern.source, example },
-    validate: (value, path) =>
-      matches(value, pattern)
-        ? undefined
-        : `${path} must be a${unsigned ? 'n unsigned' : ''} decimal number in a string, with ${limits}`,
+    schema: { type: 'string', format: 'decimal', pattern: pattern.source },
+    check: toCheck(
+      (value) => matches(value, pattern),
+      ` must be ${kind} in a string, with at most ${digits} digits before and ${scale} after the decimal point`,
+    ),
   });
 }
 
@@ -299,12 +293,9 @@ export function ObjectProperty(
 const toObjectRules = (getClass: () => Type): ValueRules => ({
   schema: { type: () => getClass() },
   getClass,
-  validate: (value, path) => (isObject(value) ? undefined : `${path} must be an object`),
+  check: toCheck(isObject, ' must be an object'),
   toPatch: (toPatch) => toObjectRules(() => toPatch(getClass())),
 });
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * Returns the rules of the items of an array, or of the values of a map.
@@ -312,35 +303,31 @@ const isObject = (value: unknown): value is object =>
  * @throws {TypeError} if the decorator has an option that only a property can have
  */
 function getItemRules({ declaration: { options, rules } }: DeclaringDecorator): ValueRules {
-  const { description, example, ...others } = options;
   for (const name of ['optional', 'nullable', 'default', 'readOnly', 'writeOnly'])
-    if (name in others) throw new TypeError(`An item or value cannot have the option ${name}.`);
-  return rules.getClass === undefined
-    ? {
-        ...rules,
-        schema: { ...rules.schema, description, ...(example === undefined ? {} : { example }) },
-      }
-    : rules;
-}
-
-export interface ArrayPropertyOptions extends PropertyOptions<readonly unknown[]> {
-  /** The decorator that declares each item. */
-  readonly items: DeclaringDecorator;
-  readonly minItems?: number;
-  /** Without it, only the limit of the body limits the number of items. */
-  readonly maxItems?: number;
-  /** No two items may be equal, as JSON. */
-  readonly uniqueItems?: boolean;
+    if (name in options) throw new TypeError(`An item or value cannot have the option ${name}.`);
+  if (rules.getClass !== undefined) return rules;
+  const { description, example = rules.schema.example } = options;
+  return { ...rules, schema: { ...rules.schema, description, example } };
 }
 
 /**
  * Declares an array of values or objects. In a query, the parameter is repeated for each item, such as
  * `?tag=a&tag=b`. A JSON merge patch replaces the whole array.
  *
+ * @param options.items the decorator that declares each item
+ * @param options.maxItems without it, only the limit of the body limits the number of items
+ * @param options.uniqueItems no two items may be equal, as JSON
  * @throws {TypeError} for an array of arrays of objects, or if the items have an option of properties
  */
-export function ArrayProperty(options: ArrayPropertyOptions): DeclaringDecorator {
-  const { minItems = 0, maxItems = Infinity, uniqueItems = false } = options;
+export function ArrayProperty(
+  options: PropertyOptions<readonly unknown[]> & {
+    readonly items: DeclaringDecorator;
+    readonly minItems?: number;
+    readonly maxItems?: number;
+    readonly uniqueItems?: boolean;
+  },
+): DeclaringDecorator {
+  const { minItems = 0, maxItems = Infinity, uniqueItems } = options;
   const items = getItemRules(options.items);
   const { getClass } = items;
   if ('isArray' in items.schema)
@@ -350,29 +337,24 @@ export function ArrayProperty(options: ArrayPropertyOptions): DeclaringDecorator
       ...(getClass === undefined
         ? { type: 'array', items: items.schema }
         : { type: () => getClass(), isArray: true }),
-      ...(minItems === 0 ? {} : { minItems }),
-      ...(maxItems === Infinity ? {} : { maxItems }),
-      ...(uniqueItems ? { uniqueItems } : {}),
+      minItems: options.minItems,
+      maxItems: options.maxItems,
+      uniqueItems,
     } as ApiPropertyOptions,
-    ...(getClass === undefined ? {} : { getClass }),
-    validate: (value, path) => {
-      if (!Array.isArray(value)) return `${path} must be an array`;
-      if (value.length < minItems || value.length > maxItems) {
-        if (maxItems === Infinity) return `${path} must have at least ${minItems} items`;
-        return minItems === 0
-          ? `${path} must have at most ${maxItems} items`
-          : `${path} must have ${minItems} to ${maxItems} items`;
-      }
+    getClass,
+    check: (value) => {
+      if (!Array.isArray(value)) return ' must be an array';
+      if (value.length < minItems || value.length > maxItems)
+        return ` must have ${toRange(minItems, maxItems)} items`;
       for (const [index, item] of value.entries()) {
-        const violation = items.validate(item, `${path}[${index}]`);
-        if (violation !== undefined) return violation;
+        const violation = items.check(item);
+        if (violation !== undefined) return `[${index}]${violation}`;
       }
-      return uniqueItems && hasDuplicate(value)
-        ? `${path} must not contain equal items`
+      return uniqueItems === true && hasDuplicate(value)
+        ? ' must not contain equal items'
         : undefined;
     },
-    parse: (parameter) =>
-      [parameter].flat().map((text) => (items.parse === undefined ? text : items.parse(text))),
+    parse: (parameter) => [parameter].flat().map((text) => items.parse?.(text) ?? text),
   });
 }
 
@@ -384,41 +366,42 @@ function hasDuplicate(items: readonly unknown[]): boolean {
   );
 }
 
-export interface MapPropertyOptions extends PropertyOptions<Readonly<Record<string, unknown>>> {
-  /** The decorator that declares each value. */
-  readonly values: DeclaringDecorator;
-  /** The maximum number of entries; without it, only the limit of the body limits them. */
-  readonly maxProperties?: number;
-}
-
 /**
  * Declares a map: an object with any keys. Keys must be valid strings, without the names that JavaScript
  * objects inherit, such as `constructor`. In a JSON merge patch, null removes an entry.
  *
+ * @param options.values the decorator that declares each value
+ * @param options.maxProperties without it, only the limit of the body limits the number of entries
  * @throws {TypeError} for a map of objects, or if the values have an option of properties
  */
-export function MapProperty(options: MapPropertyOptions): DeclaringDecorator {
+export function MapProperty(
+  options: PropertyOptions<Readonly<Record<string, unknown>>> & {
+    readonly values: DeclaringDecorator;
+    readonly maxProperties?: number;
+  },
+): DeclaringDecorator {
   const values = getItemRules(options.values);
   if (values.getClass !== undefined)
     throw new TypeError('A map of objects is not supported: use an array of objects.');
   return Property(options, toMapRules(values, options.maxProperties));
 }
 
-const toMapRules = (values: ValueRules, maxProperties = Infinity): ValueRules => ({
+const toMapRules = (values: ValueRules, maxProperties?: number): ValueRules => ({
   schema: {
     type: 'object',
     additionalProperties: values.schema,
-    ...(maxProperties === Infinity ? {} : { maxProperties }),
+    maxProperties,
   } as ApiPropertyOptions,
-  validate: (value, path) => {
-    if (!isObject(value)) return `${path} must be an object`;
+  check: (value) => {
+    if (!isObject(value)) return ' must be an object';
     const entries = Object.entries(value);
-    if (entries.length > maxProperties)
-      return `${path} must have at most ${maxProperties} properties`;
+    if (maxProperties !== undefined && entries.length > maxProperties)
+      return ` must have at most ${maxProperties} properties`;
     for (const [key, entry] of entries) {
-      const violation =
-        validateString(key, `${path}: a key`, {}) ?? values.validate(entry, `${path}.${key}`);
-      if (violation !== undefined) return violation;
+      const invalidKey = checkString(key, {});
+      if (invalidKey !== undefined) return `: a key${invalidKey}`;
+      const violation = values.check(entry);
+      if (violation !== undefined) return `.${key}${violation}`;
     }
     return undefined;
   },
@@ -426,7 +409,7 @@ const toMapRules = (values: ValueRules, maxProperties = Infinity): ValueRules =>
     toMapRules(
       {
         schema: toNullable(values.schema),
-        validate: (value, path) => (value === null ? undefined : values.validate(value, path)),
+        check: (value) => (value === null ? undefined : values.check(value)),
       },
       maxProperties,
     ),

@@ -27,8 +27,8 @@ export interface PropertyOptions<Value = never> {
 export interface ValueRules {
   /** The schema of the values in the OpenAPI document. */
   readonly schema: ApiPropertyOptions;
-  /** Returns what is wrong with a value, as a sentence that starts with its path; undefined if it is valid. */
-  readonly validate: (value: unknown, path: string) => string | undefined;
+  /** Returns what is wrong with a value, as the text that follows its path in a message; undefined if it is valid. */
+  readonly check: (value: unknown) => string | undefined;
   /** The class of an object, or of the items of an array. */
   readonly getClass?: () => Class;
   /** Converts a query parameter: text, or an array of texts. It returns what it cannot convert as it is. */
@@ -42,11 +42,9 @@ export interface ValueRules {
 }
 
 /** What a decorator declares about a property. */
-export class PropertyDeclaration {
-  constructor(
-    readonly options: PropertyOptions<unknown>,
-    readonly rules: ValueRules,
-  ) {}
+export interface PropertyDeclaration {
+  readonly options: PropertyOptions<unknown>;
+  readonly rules: ValueRules;
 }
 
 /** A decorator of a property, which can also declare the items of an array or the values of a map. */
@@ -54,82 +52,66 @@ export type DeclaringDecorator = PropertyDecorator & { readonly declaration: Pro
 
 /** Declares a property of a DTO once, for the validation and for the OpenAPI document. */
 export function Property(options: PropertyOptions<unknown>, rules: ValueRules): DeclaringDecorator {
-  const { nullable = false, readOnly = false, writeOnly = false, description } = options;
+  const { nullable = false, description, readOnly, writeOnly, default: defaultValue } = options;
   const { getClass } = rules;
-  const hasDefault = options.default !== undefined;
-  const optional = options.optional === true || hasDefault;
-  const declaration = new PropertyDeclaration(options, rules);
-  const decorator = applyDecorators(
+  const schema = nullable ? toNullable(rules.schema) : rules.schema;
+  const optional = options.optional === true || defaultValue !== undefined;
+  const declaration: PropertyDeclaration = { options, rules };
+  const decorators = [
     ApiProperty({
       required: !optional,
       description,
-      ...(nullable ? toNullable(rules.schema) : rules.schema),
-      ...(options.example === undefined ? {} : { example: options.example }),
-      ...(hasDefault ? { default: options.default } : {}),
-      ...(readOnly ? { readOnly } : {}),
-      ...(writeOnly ? { writeOnly } : {}),
+      ...schema,
+      example: options.example ?? schema.example,
+      default: defaultValue,
+      readOnly,
+      writeOnly,
     } as ApiPropertyOptions),
-    readOnly ? rejectValue(declaration) : validateValue(declaration),
-    ...(optional ? [ValidateIf((_object, value) => value !== undefined)] : []),
-    ...(nullable ? [ValidateIf((_object, value) => value !== null)] : []),
-    ...(getClass === undefined ? [] : [ValidateNested(), Type(getClass)]),
-    // class-transformer visits an omitted property only if it is exposed.
-    ...(hasDefault
-      ? [
-          Expose({ toClassOnly: true }),
-          Transform(
-            ({ value }): unknown =>
-              value === undefined ? structuredClone(options.default) : value,
-            { toClassOnly: true },
-          ),
-        ]
-      : []),
-    ...(writeOnly ? [Exclude({ toPlainOnly: true })] : []),
-  );
-  return Object.assign(decorator, { declaration });
+    Validate(declaration),
+  ];
+  if (optional) decorators.push(ValidateIf((_object, value) => value !== undefined));
+  if (nullable) decorators.push(ValidateIf((_object, value) => value !== null));
+  if (getClass !== undefined) decorators.push(ValidateNested(), Type(getClass));
+  if (defaultValue !== undefined)
+    decorators.push(
+      // class-transformer visits an omitted property only if it is exposed.
+      Expose({ toClassOnly: true }),
+      Transform(
+        ({ value }): unknown => (value === undefined ? structuredClone(defaultValue) : value),
+        { toClassOnly: true },
+      ),
+    );
+  if (writeOnly === true) decorators.push(Exclude({ toPlainOnly: true }));
+  return Object.assign(applyDecorators(...decorators), { declaration });
 }
 
-function validateValue(declaration: PropertyDeclaration): PropertyDecorator {
-  const { validate } = declaration.rules;
-  return (target, property) => {
-    const path = String(property);
-    const violation = (value: unknown): string | undefined =>
-      value === undefined ? `${path} is missing` : validate(value, path);
-    registerDecorator({
-      name: 'property',
-      target: target.constructor,
-      propertyName: path,
-      constraints: [declaration],
-      validator: {
-        validate: (value: unknown) => violation(value) === undefined,
-        defaultMessage: (details) => violation(details?.value) ?? '',
-      },
-    });
-  };
-}
-
-/** The constraint that a property violates if it is only in responses. */
+/** The names of the constraint of every declared property, and of one that is only in responses. */
+const VALID = 'valid';
 export const READ_ONLY = 'readOnly';
 
-function rejectValue(declaration: PropertyDeclaration): PropertyDecorator {
+function Validate(declaration: PropertyDeclaration): PropertyDecorator {
+  const { options, rules } = declaration;
+  const findViolation = (value: unknown): string | undefined => {
+    if (options.readOnly === true) return value === undefined ? undefined : ' is read-only';
+    return value === undefined ? ' is missing' : rules.check(value);
+  };
   return (target, property) =>
     registerDecorator({
-      name: READ_ONLY,
+      name: options.readOnly === true ? READ_ONLY : VALID,
       target: target.constructor,
       propertyName: String(property),
       constraints: [declaration],
-      validator: { validate: (value: unknown) => value === undefined },
+      validator: {
+        validate: (value: unknown) => findViolation(value) === undefined,
+        defaultMessage: (details) => String(property) + findViolation(details?.value),
+      },
     });
 }
 
 /** Returns the schema for the same values and null, which `enum` must list, too (OpenAPI 3.0.3, proposal 2019-10-31). */
 export function toNullable(schema: ApiPropertyOptions): ApiPropertyOptions {
   const { enum: values } = schema as { enum?: readonly unknown[] };
-  return {
-    ...schema,
-    nullable: true,
-    ...(values === undefined ? {} : { enum: [...values, null] }),
-  };
+  return { ...schema, nullable: true, ...(values && { enum: [...values, null] }) };
 }
 
 const declarations = new WeakMap<Class, ReadonlyMap<string, PropertyDeclaration>>();
@@ -138,16 +120,15 @@ const declarations = new WeakMap<Class, ReadonlyMap<string, PropertyDeclaration>
 export function getDeclarations(dto: Class): ReadonlyMap<string, PropertyDeclaration> {
   let properties = declarations.get(dto);
   if (properties === undefined) {
+    // Nest's OmitType, PickType and PartialType copy the metadata of class-validator.
     properties = new Map(
       getMetadataStorage()
         .getTargetValidationMetadatas(dto, dto.name, false, false)
-        .map(
-          ({ propertyName, constraints }) => [propertyName, constraints?.[0] as unknown] as const,
-        )
-        .filter(
-          (entry): entry is [string, PropertyDeclaration] =>
-            entry[1] instanceof PropertyDeclaration,
-        ),
+        .filter(({ name }) => name === VALID || name === READ_ONLY)
+        .map(({ propertyName, constraints }) => [
+          propertyName,
+          constraints[0] as PropertyDeclaration,
+        ]),
     );
     declarations.set(dto, properties);
   }

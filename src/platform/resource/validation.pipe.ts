@@ -28,12 +28,12 @@ export class StrictValidationPipe extends ValidationPipe {
   }
 
   override transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
-    const { type, metatype } = metadata;
+    const { type, metatype, data } = metadata;
     const dto = this.toValidate(metadata) ? metatype : undefined;
-    if ((type === 'query' || type === 'param') && dto !== undefined && metadata.data === undefined)
+    if (type === 'body') return validateBody(dto, value);
+    if ((type === 'query' || type === 'param') && dto !== undefined && data === undefined)
       return toDto(dto, parseParameters(dto, value as Record<string, unknown>));
-    if (type !== 'body') return super.transform(value, metadata);
-    return validateBody(dto, value);
+    return super.transform(value, metadata);
   }
 }
 
@@ -72,9 +72,7 @@ async function toDto<Dto extends object>(dto: Type<Dto>, value: object): Promise
 function parseParameters(dto: Type, texts: Record<string, unknown>): Record<string, unknown> {
   const parameters: Record<string, unknown> = {};
   for (const [name, { rules }] of getDeclarations(dto)) {
-    if (!Object.hasOwn(texts, name)) continue;
-    const parameter = texts[name];
-    parameters[name] = rules.parse === undefined ? parameter : rules.parse(parameter);
+    if (Object.hasOwn(texts, name)) parameters[name] = rules.parse?.(texts[name]) ?? texts[name];
   }
   return parameters;
 }
