@@ -27,8 +27,6 @@ const EXCEPTIONS = [
   'src/platform/database/connection/petstore-data-source.ts',
   'src/platform/database/database.module.ts',
   'src/platform/database/writes/batch-inserter.ts',
-  'src/platform/http/http.module.ts',
-  'src/platform/http/server/request-logger.ts',
   'src/platform/metrics/database-metrics.ts',
 ];
 

@@ -8,8 +8,7 @@ import { CONFIG, type Config } from './platform/config/config.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { HealthModule } from './platform/health/health.module.js';
 import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
-import { ErrorFilter } from './platform/http/error.filter.js';
-import { HttpModule } from './platform/http/http.module.js';
+import { ErrorFilter } from './platform/http/responses/error.filter.js';
 import { StrictValidationPipe } from './platform/resource/validation.pipe.js';
 import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
 import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
@@ -28,7 +27,6 @@ export class AppModule {
         MetricsModule,
         DatabaseModule.forRoot(collectSchema(features)),
         AuthModule,
-        HttpModule,
         HealthModule,
         IdempotencyModule,
         ...features,

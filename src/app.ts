@@ -5,7 +5,7 @@ import { AppModule } from './app.module.js';
 import { FEATURES } from './features.js';
 import type { Config } from './platform/config/config.js';
 import { getTags } from './platform/feature.decorator.js';
-import { corsOptions } from './platform/http/cors-options.js';
+import { corsOptions } from './platform/http/responses/cors-options.js';
 import { HttpAdapter } from './platform/http/server/http.adapter.js';
 import { createRequestLogger } from './platform/http/server/request-logger.js';
 import { createLogger } from './platform/logging/logger.js';
@@ -48,6 +48,6 @@ export async function createApp(
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
   setupApiDocs(app, config, getTags(features));
-  adapter.onResponse(createRequestLogger(config));
+  adapter.onResponse(createRequestLogger(['debug', 'verbose'].includes(config.logLevel)));
   return app;
 }

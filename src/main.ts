@@ -12,8 +12,7 @@ import {
 } from './platform/config/config.js';
 import { COMMIT, VERSION } from './platform/config/version.js';
 import { DatabaseConnection } from './platform/database/connection/database-connection.js';
-import { StartupError } from './platform/errors/startup-error.js';
-import { toListenError } from './platform/http/server/listen-error.js';
+import { StartupError, toListenError } from './platform/errors/startup-error.js';
 import { createLogger } from './platform/logging/logger.js';
 
 const logger = new Logger('Petstore');

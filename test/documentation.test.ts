@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { corsOptions } from '../src/platform/http/cors-options.js';
+import { corsOptions } from '../src/platform/http/responses/cors-options.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 
 const ROOT = join(import.meta.dirname, '..');

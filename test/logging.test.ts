@@ -328,7 +328,7 @@ describe('request log', () => {
     expect(logger.text).not.toContain('/v1/categories');
   });
 
-  it('has a warning with what a request waited for if it takes a second', async () => {
+  it('has a warning if a request takes a second', async () => {
     const categories = await start({});
     expect((await categories.create('fast')).status).toBe(201);
     const other = new Database(database.url.slice('sqlite:'.length));
@@ -341,27 +341,6 @@ describe('request log', () => {
     const { level, values } = await getEntry(response);
     expect(level).toBe('warn');
     expect(values[0]).toMatch(/^Slow request: POST \/v1\/categories 201 \d+\.\d ms$/);
-    const { waitedMs } = values[1] as { waitedMs: Record<string, number> };
-    expect(Object.keys(waitedMs)).toEqual(['apiKey', 'body', 'operation', 'client']);
-    expect(waitedMs['operation']).toBeGreaterThan(500);
-
-    // A client that sends its body slowly.
-    const connection = await RawConnection.open(url);
-    connection.send(
-      `POST /v1/categories HTTP/1.1\r\nHost: petstore\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 14\r\nConnection: close\r\n\r\n`,
-    );
-    await delay(1_100);
-    const [created] = await connection.send('{"name":"dog"}').closed();
-    expect(created!.status).toBe(201);
-    const [entry] = await waitFor(
-      () => logger.forRequest(created!.headers['x-request-id']),
-      ({ length }) => length > 0,
-      TIMEOUT_MS,
-    );
-    const details = entry!.values[1] as { clientIp: string; waitedMs: Record<string, number> };
-    expect(details.waitedMs['body']).toBeGreaterThan(500);
-    expect(details.clientIp).toBe('127.0.0.1');
-    expect(logger.entries.filter((each) => each.level === 'warn')).toHaveLength(2);
   });
 });
 

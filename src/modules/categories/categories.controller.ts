@@ -1,6 +1,6 @@
-import { Body, Controller, Get, Post, Req, Res } from '@nestjs/common';
+import { Body, Controller, Get, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import type { Request, Response } from 'express';
+import type { CachedJsonResponse } from '../../platform/http/responses/cached-json-response.js';
 import { IdempotencyKey } from '../../platform/idempotency/idempotency-key.decorator.js';
 import {
   ApiCreateOperation,
@@ -22,9 +22,8 @@ export class CategoriesController {
       'Returns all categories in id order. The response has an ETag: send it in If-None-Match to get 304 without a body while the list is unchanged.',
     response: 'All categories available.',
   })
-  async listCategories(@Req() request: Request, @Res() response: Response): Promise<void> {
-    const list = await this.categories.list();
-    await list.send(request, response);
+  listCategories(): CachedJsonResponse | Promise<CachedJsonResponse> {
+    return this.categories.list();
   }
 
   @Post()

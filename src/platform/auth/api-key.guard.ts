@@ -4,7 +4,6 @@ import { DatabaseConnection } from '../database/connection/database-connection.j
 import { withDeadline } from '../database/connection/deadline.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
-import { measureWait } from '../http/server/request-info.js';
 import type { ApiKey } from './keys/api-key.entity.js';
 import { ApiKeysService } from './keys/api-keys.service.js';
 import { AuthFailureLimiter } from './auth-failure-limiter.js';
@@ -60,7 +59,7 @@ export class ApiKeyGuard implements CanActivate {
     if (!this.database.isReady) throw new DatabaseUnavailableError();
     const key = extractBearerToken(request);
     const cached = key === undefined ? undefined : this.keys.getCached(key);
-    return cached ?? measureWait(request, 'apiKey', this.verifyKey(key, request));
+    return cached ?? this.verifyKey(key, request);
   }
 
   private async verifyKey(key: string | undefined, request: Request): Promise<ApiKey> {

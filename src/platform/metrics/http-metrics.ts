@@ -4,7 +4,7 @@ import { Gauge, Histogram } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
 import { MetricsRegistry } from './metrics-registry.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
-import { getRouteLabel } from './route-label.js';
+import { getRouteLabel } from '../http/server/request-info.js';
 
 /** In seconds. A list takes less than a millisecond, a create a few; a request may take 10 seconds. */
 const LATENCY_BUCKETS = [
@@ -37,7 +37,7 @@ export class HttpMetrics implements OnModuleInit {
       buckets: LATENCY_BUCKETS,
       registers,
     });
-    httpAdapter.onResponse((request, status, milliseconds = 0) => {
+    httpAdapter.onResponse((request, status, milliseconds) => {
       const { method = '' } = request;
       duration.observe(
         {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
   Inject,
@@ -11,13 +11,11 @@ import {
 import { collectDefaultMetrics } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
 import { ApiError } from '../errors/api-error.js';
+import { toListenError } from '../errors/startup-error.js';
+import { respondWithError } from '../http/responses/error.filter.js';
+import { writeResponse } from '../http/responses/write-response.js';
+import { HttpServer } from '../http/server/http-server.js';
 import { MetricsRegistry } from './metrics-registry.js';
-import { sendError, toErrorResponse } from '../http/responses/error-response.js';
-import { handleClientError } from '../http/server/client-errors.js';
-import type { Connection } from '../http/server/connections.js';
-import { ResponseDefaults } from '../http/responses/response-defaults.js';
-import { toListenError } from '../http/server/listen-error.js';
-import { SERVER_OPTIONS } from '../http/server/server-options.js';
 
 /**
  * Serves `GET /metrics` for Prometheus on `METRICS_PORT`: a port of its own, so that it needs no key
@@ -26,19 +24,22 @@ import { SERVER_OPTIONS } from '../http/server/server-options.js';
 @Injectable()
 export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger(MetricsServer.name);
-  private readonly defaults: ResponseDefaults;
-  private server: Server | undefined;
+  private readonly server;
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
     private readonly registry: MetricsRegistry,
   ) {
-    this.defaults = new ResponseDefaults(config);
+    this.server = new HttpServer(config, (request, response) => {
+      this.sendMetrics(request, response).catch((error: unknown) =>
+        respondWithError(error, request, response),
+      );
+    }).server;
   }
 
-  /** The address of the listener; undefined if there is none. */
+  /** The address of the metrics; undefined if they are not served. */
   get url(): string | undefined {
-    const address = this.server?.address() as AddressInfo | null | undefined;
+    const address = this.server.address() as AddressInfo | null;
     if (!address) return undefined;
     const host = address.family === 'IPv6' ? `[${address.address}]` : address.address;
     return `http://${host}:${address.port}/metrics`;
@@ -53,16 +54,6 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
     const { host, metricsPort } = this.config;
     if (metricsPort === undefined) return;
     collectDefaultMetrics({ register: this.registry });
-    this.server = createServer(SERVER_OPTIONS, (request, response) => {
-      this.handleRequest(request, response).catch((error: unknown) => {
-        this.logger.error('Failed to collect metrics', error);
-        sendError(response, toErrorResponse(error));
-      });
-    }).on('clientError', (error: NodeJS.ErrnoException, connection: Connection) =>
-      handleClientError(error, connection, (response) =>
-        this.defaults.writeRawResponse(connection, toErrorResponse(response)),
-      ),
-    );
     this.server.listen(metricsPort, host);
     await once(this.server, 'listening').catch((error: unknown) => {
       throw toListenError(error, `${host}:${metricsPort}`, 'METRICS_PORT');
@@ -71,25 +62,20 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
   }
 
   onApplicationShutdown(): void {
-    this.server?.close();
-    this.server?.closeAllConnections();
+    this.server.close();
+    this.server.closeAllConnections();
   }
 
-  private async handleRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.defaults.apply(request, response);
-    const path = request.url?.split('?')[0];
-    if (path !== '/metrics') {
-      const error = new ApiError('NOT_FOUND', 'Route not found: only /metrics is served here.');
-      return sendError(response, toErrorResponse(error));
-    }
+  private async sendMetrics(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.url?.split('?')[0] !== '/metrics')
+      throw new ApiError('NOT_FOUND', 'Route not found: only /metrics is served here.');
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      const error = new ApiError('METHOD_NOT_ALLOWED', 'The method is not allowed for /metrics.', {
+      throw new ApiError('METHOD_NOT_ALLOWED', 'The method is not allowed for /metrics.', {
         headers: { Allow: 'GET, HEAD' },
       });
-      return sendError(response, toErrorResponse(error));
     }
     const metrics = await this.registry.metrics();
-    response.setHeader('Content-Type', this.registry.contentType);
-    response.end(metrics);
+    const { contentType } = this.registry;
+    writeResponse(response, 200, { 'Content-Type': contentType }, metrics);
   }
 }

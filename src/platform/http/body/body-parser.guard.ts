@@ -4,7 +4,6 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@ne
 import express, { type Request, type RequestHandler, type Response } from 'express';
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
-import { measureWait } from '../server/request-info.js';
 import { getBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
 
 const CONTENT_TYPES = ['application/json'];
@@ -99,7 +98,7 @@ export class BodyParserGuard implements CanActivate {
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
     if (request.headers.expect !== undefined && request.httpVersion !== '1.0')
       response.writeContinue();
-    const parsed = new Promise<boolean>((resolve, reject) => {
+    return new Promise<boolean>((resolve, reject) => {
       const rejectWith = (error: unknown): void => reject(toApiError(error, request, accepted));
       if (request.headers['transfer-encoding'] !== undefined)
         enforceSizeLimit(request, limit, rejectWith);
@@ -112,7 +111,6 @@ export class BodyParserGuard implements CanActivate {
         else resolve(true);
       });
     });
-    return measureWait(request, 'body', parsed);
   }
 
   private getAcceptedBody(handler: object, { method }: Request): AcceptedBody {

@@ -1,13 +1,8 @@
 import { createHash, type Hash } from 'node:crypto';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
+import { acceptsGzip, compress, GZIP_THRESHOLD } from './compression.js';
 import { matchesEtag } from './etag.js';
-
-const compress = promisify(gzip);
-
-/** The size, in bytes, from which a body is also offered with gzip. */
-const COMPRESSION_THRESHOLD = 1024;
+import { JSON_TYPE, writeResponse } from './write-response.js';
 
 /**
  * The size, in bytes, below which a body is sent as a string, with the head in one write. With 500 bytes it
@@ -83,7 +78,7 @@ export class CachedJsonResponse {
   /** Sends the representation that the client accepts, or 304 if the client already has it. */
   send(request: Request, response: Response): void | Promise<void> {
     if (this.next !== undefined) response.setHeader('Link', toNextLink(request, this.next));
-    if (this.plain.body.length < COMPRESSION_THRESHOLD || !acceptsGzip(request))
+    if (this.plain.body.length < GZIP_THRESHOLD || !acceptsGzip(request))
       return send(this.plain, request, response);
     this.gzipped ??= compress(this.plain.body).then((body) =>
       toRepresentation(body, this.next, { encoding: 'gzip' }),
@@ -117,30 +112,30 @@ function toNextLink({ originalUrl }: Request, after: number): string {
   return `<?${parameters.toString()}>; rel="next"`;
 }
 
-/** Skips the parser of q values, `acceptsEncodings`, for clients that do not mention gzip. */
-function acceptsGzip(request: Request): boolean {
-  const accepted = request.headers['accept-encoding'];
-  return (
-    accepted?.includes('gzip') === true && request.acceptsEncodings('gzip', 'identity') === 'gzip'
-  );
-}
-
 function send(
   { body, sent, etag, encoding }: Representation,
   request: Request,
   response: Response,
 ): void {
-  response.setHeader('ETag', etag);
-  response.setHeader('Cache-Control', 'private, no-cache');
-  // Appended, because CORS may have set Origin.
-  response.appendHeader('Vary', 'Accept-Encoding');
-  if (matchesEtag(request.headers['if-none-match'], etag)) {
-    response.statusCode = 304;
-    response.end();
-    return;
-  }
-  if (encoding !== undefined) response.setHeader('Content-Encoding', encoding);
-  response.setHeader('Content-Type', 'application/json; charset=utf-8');
-  response.setHeader('Content-Length', body.length);
-  response.end(sent, 'latin1');
+  // CORS may have set Origin.
+  const vary = response.getHeader('Vary');
+  const headers = {
+    ETag: etag,
+    'Cache-Control': 'private, no-cache',
+    Vary: vary === undefined ? 'Accept-Encoding' : [String(vary), 'Accept-Encoding'],
+  };
+  if (matchesEtag(request.headers['if-none-match'], etag))
+    return writeResponse(response, 304, headers);
+  writeResponse(
+    response,
+    200,
+    {
+      ...headers,
+      ...(encoding !== undefined && { 'Content-Encoding': encoding }),
+      'Content-Type': JSON_TYPE,
+      'Content-Length': body.length,
+    },
+    sent,
+    'latin1',
+  );
 }

@@ -6,19 +6,19 @@ import type { Config } from '../../config/config.js';
 const HSTS_MAX_AGE = 31_536_000;
 
 /**
- * The security headers of every response, computed once: calling helmet for every request costs 7 µs. JSON is
- * not a page, so it may load nothing and must not be framed or sniffed. HSTS is
- * invalid over HTTP (RFC 6797, section 7.2), which the proxy terminates, so the public URL decides.
+ * Returns the headers that every response has by default. JSON is not a page, so it may load nothing and
+ * must not be framed or sniffed. HSTS is invalid over HTTP (RFC 6797, section 7.2), which the proxy
+ * terminates, so the public URL decides.
  */
-export function apiSecurityHeaders(
+export function defaultHeaders(
   config: Pick<Config, 'publicBaseUrl'>,
-): readonly (readonly [name: string, value: string])[] {
-  const headers: [string, string][] = [
-    ['X-Content-Type-Options', 'nosniff'],
-    ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
-  ];
-  if (isHttps(config)) headers.push(['Strict-Transport-Security', `max-age=${HSTS_MAX_AGE}`]);
-  return headers;
+): Readonly<Record<string, string>> {
+  return {
+    'Cache-Control': 'no-store',
+    'X-Content-Type-Options': 'nosniff',
+    'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
+    ...(isHttps(config) && { 'Strict-Transport-Security': `max-age=${HSTS_MAX_AGE}` }),
+  };
 }
 
 /** The security headers of Swagger UI: it loads its own files and calls the servers of the OpenAPI document. */

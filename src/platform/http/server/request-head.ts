@@ -1,9 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../errors/api-error.js';
 import { MAX_HEADERS } from './server-options.js';
 
 /** The characters of a host and a port (RFC 3986, section 3.2.2). */
 const HOST = /^[\w.~!$&'()*+,;=:%[\]-]*$/;
+const REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
+/** An API key of the service, or most of one. A client may send it as its request id, which is logged. */
+const API_KEY = /pet_[\w-]{16}/;
 
 /**
  * Checks what Node's parser accepts but HTTP/1.1 does not, or what a proxy in front may read differently.
@@ -43,4 +47,19 @@ function hasValidHostHeader({ rawHeaders, httpVersionMinor }: IncomingMessage): 
     if (!HOST.test(rawHeaders[index + 1]!)) return false;
   }
   return hosts === 1 || (hosts === 0 && httpVersionMinor === 0);
+}
+
+/**
+ * Returns the client's `X-Request-Id` if it is valid, otherwise a new UUID.
+ *
+ * @param secret the bootstrap key, which a request id must not contain either
+ */
+export function getRequestId({ headers }: IncomingMessage, secret: string | undefined): string {
+  const id = headers['x-request-id'];
+  const isValid =
+    typeof id === 'string' &&
+    REQUEST_ID.test(id) &&
+    !API_KEY.test(id) &&
+    (secret === undefined || !id.includes(secret));
+  return isValid ? id : randomUUID();
 }

@@ -1,8 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 
-/** What a request may wait for before its operation runs, and after it. */
-export type WaitReason = 'apiKey' | 'body' | 'client';
-
 declare module 'node:http' {
   interface IncomingMessage {
     /** The request id: the client's `X-Request-Id` if it is valid, otherwise a new UUID. */
@@ -15,39 +12,33 @@ declare module 'node:http' {
     };
     /** What was thrown while the request was handled. */
     error?: unknown;
-    /** How long the request waited, in milliseconds. */
-    waits?: Partial<Record<WaitReason, number>>;
+    /** The route that Express matched. */
+    route?: { readonly path: string };
+    /** The address of the client, according to Express. */
+    readonly ip?: string | undefined;
   }
 }
 
-/** The known parts of a request: not even a method if its head was not valid HTTP. */
-export type RequestInfo = Pick<IncomingMessage, 'apiKey' | 'error' | 'id' | 'waits'> & {
-  readonly method?: string | undefined;
-  /** The route that Express matched. */
-  readonly route?: { readonly path: string };
-  /** The address of the client. */
-  readonly ip?: string | undefined;
-};
-
-/** Records how long a request waits for a promise. */
-export async function measureWait<T>(
+/**
+ * Called when a response has been sent, or its client has disconnected. The request has no method if its
+ * head was not valid HTTP.
+ *
+ * @param milliseconds since the headers of the request were parsed
+ */
+export type ResponseListener = (
   request: IncomingMessage,
-  reason: WaitReason,
-  promise: Promise<T>,
-): Promise<T> {
-  const startedAt = performance.now();
-  try {
-    return await promise;
-  } finally {
-    recordWait(request, reason, performance.now() - startedAt);
-  }
-}
-
-/** Records how long a request has waited, in milliseconds. */
-export function recordWait(
-  request: IncomingMessage,
-  reason: WaitReason,
+  status: number,
   milliseconds: number,
-): void {
-  (request.waits ??= {})[reason] = milliseconds;
+) => void;
+
+/**
+ * Returns the pattern of the route of a request, such as `/v1/categories`, for logs and metrics: a
+ * bounded set of values without client input.
+ *
+ * @param status the status of the response, if it is known
+ * @returns `not_found` if no route matched; `unknown` if none was tried, as for the files of Swagger UI,
+ *   CORS preflights and what is not valid HTTP
+ */
+export function getRouteLabel({ route }: IncomingMessage, status?: number): string {
+  return route?.path ?? (status === 404 ? 'not_found' : 'unknown');
 }

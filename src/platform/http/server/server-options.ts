@@ -1,4 +1,5 @@
 import type { ServerOptions } from 'node:http';
+import type { Config } from '../../config/config.js';
 
 /** Requests on one connection: clients then spread over the instances, and pipelined floods are bounded. */
 export const MAX_REQUESTS_PER_CONNECTION = 10_000;
@@ -25,10 +26,20 @@ export const SERVER_TIMEOUTS = {
 /** The timeouts of the HTTP server, in milliseconds. */
 export type ServerTimeouts = typeof SERVER_TIMEOUTS;
 
-/** The other fixed options of Node's HTTP server. */
-export const SERVER_OPTIONS = {
-  /** Bytes of the request line and the headers together, as Node counts them. */
-  maxHeaderSize: 16 * 1024,
-  // Node would respond 400 without a body; `validateRequestHead` responds with one.
-  requireHostHeader: false,
-} as const satisfies ServerOptions;
+/** Returns the options of Node's HTTP server. */
+export function serverOptions(
+  { keepAliveTimeout }: Pick<Config, 'keepAliveTimeout'>,
+  timeouts: ServerTimeouts,
+): ServerOptions {
+  return {
+    // The time until an idle connection is closed.
+    keepAliveTimeout,
+    headersTimeout: timeouts.headers,
+    requestTimeout: timeouts.request,
+    connectionsCheckingInterval: timeouts.checkInterval,
+    // Bytes of the request line and the headers together, as Node counts them.
+    maxHeaderSize: 16 * 1024,
+    // Node would respond 400 without a body; `validateRequestHead` responds with one.
+    requireHostHeader: false,
+  };
+}

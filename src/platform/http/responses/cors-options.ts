@@ -1,5 +1,5 @@
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import type { Config } from '../config/config.js';
+import type { Config } from '../../config/config.js';
 
 /** The CORS options for pages of `CORS_ORIGINS`: the methods and headers that they may send and read. */
 export function corsOptions({

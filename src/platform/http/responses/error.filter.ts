@@ -1,0 +1,75 @@
+import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
+import { ApiError } from '../../errors/api-error.js';
+import { ERROR_CODES, type ErrorCode } from '../../errors/error-codes.js';
+import { logFailedRequest } from '../server/request-logger.js';
+import type { ErrorBody } from './error-body.dto.js';
+import { sendJson } from './write-response.js';
+
+const INTERNAL_ERROR_MESSAGE = 'Internal server error. Include the X-Request-Id when reporting it.';
+
+/** Responds to every error with the body `{ code, message, status }`. */
+@Catch()
+export class ErrorFilter implements ExceptionFilter {
+  catch(error: unknown, host: ArgumentsHost): void {
+    const http = host.switchToHttp();
+    respondWithError(error, http.getRequest(), http.getResponse());
+  }
+}
+
+/** Responds to anything that was thrown, and logs an unexpected error. */
+export function respondWithError(
+  error: unknown,
+  request: IncomingMessage,
+  response: ServerResponse,
+): void {
+  const { status } = toErrorBody(error);
+  request.error = error;
+  // 501 is intended, not a failure.
+  const skipLog = status === 501 || (error instanceof ApiError && error.skipLog);
+  if (status >= 500 && !skipLog) logFailedRequest(request, error);
+  if (response.destroyed) return;
+  // A response that has begun cannot be changed: closing the connection shows that it is incomplete.
+  if (response.headersSent) response.destroy();
+  else sendError(response, error);
+}
+
+/** Sends an error response. Headers that are already set, such as Deprecation, are kept. */
+export function sendError(response: ServerResponse, error: unknown): void {
+  const body = toErrorBody(error);
+  // Set by a handler that failed after it had begun to describe its response.
+  for (const name of ['ETag', 'Content-Encoding']) response.removeHeader(name);
+  sendJson(response, body.status, body, {
+    ...(error instanceof ApiError && error.headers),
+    'Cache-Control': 'no-store',
+  });
+}
+
+/**
+ * Converts anything that was thrown into the body of an error response. The message of a 5xx is shown
+ * only if it was written for the client, in an {@link ApiError}.
+ */
+function toErrorBody(error: unknown): ErrorBody {
+  if (error instanceof ApiError) return error.body;
+  const status = getStatus(error);
+  const message = status < 500 ? (error as Error).message : INTERNAL_ERROR_MESSAGE;
+  return { code: getErrorCode(status), message, status };
+}
+
+/** Nest's exceptions and the errors of Express and its parsers carry a status; anything else is a 500. */
+function getStatus(error: unknown): number {
+  if (error instanceof HttpException) return error.getStatus();
+  const status = error instanceof Error && 'status' in error ? error.status : undefined;
+  return Number.isInteger(status) && (status as number) >= 400 && (status as number) < 500
+    ? (status as number)
+    : 500;
+}
+
+/** The first code of the table with a status; a status that is not in the table gets its reason phrase. */
+function getErrorCode(status: number): string {
+  const codes = Object.keys(ERROR_CODES) as ErrorCode[];
+  return (
+    codes.find((code) => ERROR_CODES[code].status === status) ??
+    (STATUS_CODES[status] ?? 'ERROR').toUpperCase().replace(/\W+/g, '_')
+  );
+}

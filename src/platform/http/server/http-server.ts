@@ -1,0 +1,143 @@
+import { createServer, IncomingMessage, type RequestListener, type Server } from 'node:http';
+import type { ServerResponse } from 'node:http';
+import type { Express } from 'express';
+import type { Config } from '../../config/config.js';
+import { ApiError } from '../../errors/api-error.js';
+import { sendError } from '../responses/error.filter.js';
+import { defaultHeaders } from '../responses/security-headers.js';
+import { handleClientError } from './client-errors.js';
+import { type Connection, Connections, isIdle } from './connections.js';
+import { createMessageClasses, type MessageClasses } from './message-classes.js';
+import { getRequestId, validateRequestHead } from './request-head.js';
+import type { ResponseListener } from './request-info.js';
+import {
+  MAX_REQUESTS_PER_CONNECTION,
+  SERVER_TIMEOUTS,
+  serverOptions,
+  type ServerTimeouts,
+} from './server-options.js';
+
+/** The status reported for a client that disconnected before the response, as in nginx. */
+const CLIENT_CLOSED_REQUEST = 499;
+
+/** What a server needs of the configuration. */
+export type ServerConfig = Pick<Config, 'bootstrapApiKey' | 'keepAliveTimeout' | 'publicBaseUrl'>;
+
+/**
+ * Node's HTTP server, which responds with the Error body and a request id to everything Node would
+ * otherwise respond to without a body: malformed HTTP, oversized headers, timeouts, an invalid Host, an
+ * unsupported Expect, CONNECT.
+ */
+export class HttpServer {
+  readonly server: Server;
+  readonly connections = new Connections();
+  private readonly classes: MessageClasses;
+  private readonly responseListeners: ResponseListener[] = [];
+
+  /**
+   * @param handle handles the requests whose head is valid
+   * @param options.app the Express application that `handle` calls, if it does
+   * @param options.timeouts overrides, for tests
+   */
+  constructor(
+    private readonly config: ServerConfig,
+    private readonly handle: RequestListener,
+    { app, timeouts = SERVER_TIMEOUTS }: { app?: Express; timeouts?: ServerTimeouts } = {},
+  ) {
+    this.classes = createMessageClasses(defaultHeaders(config), app);
+    const options = { ...serverOptions(config, timeouts), ...this.classes };
+    this.server = createServer(options, (request, response) =>
+      this.handleRequest(request, response),
+    )
+      .on('connection', (socket: Connection) => this.connections.add(socket))
+      // Without this listener Node would send `100 Continue` before the key is checked.
+      .on('checkContinue', (request, response) => this.handleRequest(request, response))
+      .on('checkExpectation', (request, response) => {
+        if (this.acceptRequest(request, response))
+          sendError(response, new ApiError('EXPECTATION_FAILED', 'Unsupported Expect header.'));
+      })
+      .on('connect', (request, socket: Connection) => this.rejectConnect(request, socket))
+      .on('clientError', (error: NodeJS.ErrnoException, connection: Connection) =>
+        handleClientError(error, connection, (reason, request) =>
+          this.reject(connection, reason, request),
+        ),
+      );
+    this.server.timeout = timeouts.socket;
+    // A client that half-closes after sending still receives the response. Node has no documented
+    // option for it: `allowHalfOpen` of net.Server is always on, and without this field http.Server
+    // aborts the request all the same.
+    Object.assign(this.server, { httpAllowHalfOpen: true });
+  }
+
+  /** Registers a listener for every response, including those of requests that are not handled. */
+  onResponse(listener: ResponseListener): void {
+    this.responseListeners.push(listener);
+  }
+
+  private handleRequest(request: IncomingMessage, response: ServerResponse): void {
+    if (!this.acceptRequest(request, response)) return;
+    const rejection = validateRequestHead(request);
+    if (rejection === undefined) return this.handle(request, response);
+    // What follows on the connection cannot be trusted.
+    response.shouldKeepAlive = false;
+    sendError(response, rejection);
+  }
+
+  /** @returns false if an earlier response on the connection closes it, so that the client would never see this one */
+  private acceptRequest(request: IncomingMessage, response: ServerResponse): boolean {
+    const connection = request.socket as Connection;
+    if (connection.latestResponse?.shouldKeepAlive === false) return false;
+    connection.requestCount++;
+    // During shutdown only after the server stops listening; otherwise clients would reconnect. Node's
+    // `maxRequestsPerSocket` is not used because it responds 503 without a body to pipelined requests.
+    if (!this.server.listening || connection.requestCount === MAX_REQUESTS_PER_CONNECTION)
+      response.shouldKeepAlive = false;
+    this.initResponse(request, response);
+    return true;
+  }
+
+  private initResponse(request: IncomingMessage, response: ServerResponse): void {
+    const connection = request.socket as Connection;
+    connection.previousResponse = connection.latestResponse;
+    connection.latestResponse = response;
+    request.id = getRequestId(request, this.config.bootstrapApiKey);
+    if (this.responseListeners.length === 0) return;
+    const startedAt = performance.now();
+    response.on('close', () => {
+      const milliseconds = performance.now() - startedAt;
+      const status = response.writableEnded ? response.statusCode : CLIENT_CLOSED_REQUEST;
+      for (const listener of this.responseListeners) listener(request, status, milliseconds);
+    });
+  }
+
+  private rejectConnect(request: IncomingMessage, connection: Connection): void {
+    // Node has removed its listeners from the socket: without one, a reset would end the process.
+    connection.on('error', () => connection.destroy());
+    const error = new ApiError('METHOD_NOT_ALLOWED', 'CONNECT is not supported.', {
+      headers: { Allow: 'GET, HEAD, POST' },
+    });
+    const { latestResponse } = connection;
+    if (isIdle(connection)) this.reject(connection, error, request);
+    else latestResponse?.once('close', () => this.reject(connection, error, request));
+  }
+
+  /**
+   * Responds on a connection to what Node does not handle as a request, and closes it.
+   *
+   * @param request the request, if its head was parsed
+   */
+  private reject(connection: Connection, error: ApiError, request?: IncomingMessage): void {
+    const { latestResponse } = connection;
+    if (request !== undefined && latestResponse?.req === request) {
+      // Its handler may be waiting for the rest of the body: what it sends is ignored.
+      latestResponse.detachSocket(connection);
+      latestResponse.destroy();
+    }
+    const response = new this.classes.ServerResponse(request ?? new IncomingMessage(connection));
+    response.assignSocket(connection);
+    response.shouldKeepAlive = false;
+    response.once('finish', () => connection.destroySoon());
+    this.initResponse(response.req, response);
+    sendError(response, error);
+  }
+}
