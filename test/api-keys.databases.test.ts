@@ -4,7 +4,7 @@ import { ApiOperation, ApiTags } from '@nestjs/swagger';
 import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { isMistyped } from '../src/platform/auth/keys/key-format.js';
-import { RequireScope, type Scope } from '../src/platform/auth/scope.decorator.js';
+import { RequireScope } from '../src/platform/auth/scope.decorator.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
@@ -29,7 +29,8 @@ expect.extend(matchers);
 const INVALID_MESSAGE = 'The API key is invalid: it is unknown, expired or revoked.';
 /** Milliseconds after which a revoked or deleted key must be rejected. */
 const REVOCATION_MS = 2_000;
-const MINUTE_MS = 60_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 const TIMEOUT_MS = 30_000;
 
 /** A search that needs a body, and changes nothing. */
@@ -62,6 +63,8 @@ afterEach(() => jest.restoreAllMocks());
 afterAll(() => app.stop());
 
 const list = (key: string): Promise<HttpResponse> => new CategoriesClient(app.url, key).list();
+
+const getDateIn = (days: number): Date => new Date(Date.now() + days * DAY_MS);
 
 /** Returns the stored row of a key. */
 async function getRow(key: string): Promise<Record<string, unknown>> {
@@ -97,34 +100,15 @@ describe('an API key', () => {
     expect(queries).toEqual([]);
   });
 
-  it('in the format of earlier versions stays valid', async () => {
-    const key = `pet_${randomBytes(32).toString('base64url')}`;
-    await keys.ensureKey(key, 'earlier');
-    expect((await list(key)).status).toBe(200);
-  });
-
   it('that expires within a week is logged once, and counted', async () => {
-    const { key, record } = await keys.create('expiring soon', {
-      expiresAt: new Date(Date.now() + 6 * 24 * 60 * MINUTE_MS),
-    });
-    const { key: later } = await keys.create('expiring later', {
-      expiresAt: new Date(Date.now() + 8 * 24 * 60 * MINUTE_MS),
-    });
-    for (const each of [key, later, key]) expect((await list(each)).status).toBe(200);
+    const { key: soon } = await keys.create('expiring soon', { expiresAt: getDateIn(6) });
+    const { key: later } = await keys.create('expiring later', { expiresAt: getDateIn(8) });
+    for (const each of [soon, later, soon]) expect((await list(each)).status).toBe(200);
     setSystemTime(Date.now() + 10_000);
-    expect((await list(key)).status).toBe(200);
-    const warnings = logger.entries.filter(({ values }) =>
-      /is in use and expires/.test(String(values[0])),
-    );
-    expect(warnings.map(({ level, values }) => [level, values[0]])).toEqual([
-      [
-        'warn',
-        expect.stringMatching(
-          new RegExp(
-            `^API key ${record.id} \\(expiring soon\\) is in use and expires at .* rotate ${record.id}$`,
-          ),
-        ),
-      ],
+    expect((await list(soon)).status).toBe(200);
+    const warnings = logger.entries.filter(({ level }) => level === 'warn');
+    expect(warnings.map(({ values }) => values[0])).toEqual([
+      expect.stringContaining('(expiring soon)'),
     ]);
     const metric = await app.app
       .get(MetricsRegistry)
@@ -132,33 +116,19 @@ describe('an API key', () => {
     expect(metric).toMatch(/^petstore_api_keys_expiring 1$/m);
   });
 
-  it('needs only the scope that the operation declares', async () => {
-    const statuses = ['read', 'write'].map(async (scope) => {
-      const { key } = await keys.create('scoped', { scopes: [scope as Scope] });
-      const headers = jsonHeaders(key);
-      return (await sendRequest(`${app.url}/v1/searches`, { method: 'POST', headers, body: '{}' }))
-        .status;
-    });
-    expect(await Promise.all(statuses)).toEqual([200, 403]);
-  });
-
   it.each([
-    ['read', 200, 403],
-    ['write', 403, 201],
-  ] as const)('with the scope %s may do only that', async (scope, listStatus, createStatus) => {
-    const { key } = await keys.create('scoped', { scopes: [scope] });
-    const client = new CategoriesClient(app.url, key);
-    const responses = [await client.list(), await client.create('scoped')];
-    expect(responses.map(({ status }) => status)).toEqual([listStatus, createStatus]);
-    const refused = responses.find(({ status }) => status === 403)!;
-    const missing = scope === 'read' ? 'write' : 'read';
-    expect(refused).toBeError('FORBIDDEN', `The API key lacks the scope ${missing}.`);
-    expect(refused.headers['www-authenticate']).toBe(
-      `Bearer realm="petstore", error="insufficient_scope", scope="${missing}"`,
-    );
-  });
+    ['read', 200],
+    ['write', 403],
+  ] as const)(
+    'with the scope %s gets %d from an operation that declares read',
+    async (scope, status) => {
+      const { key } = await keys.create('scoped', { scopes: [scope] });
+      const request = { method: 'POST', headers: jsonHeaders(key), body: '{}' };
+      expect((await sendRequest(`${app.url}/v1/searches`, request)).status).toBe(status);
+    },
+  );
 
-  it('is accepted immediately after its creation, even if it was rejected before', async () => {
+  it('in the format of earlier versions is accepted, even if it was rejected before', async () => {
     const key = `pet_${randomBytes(32).toString('base64url')}`;
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
     await keys.ensureKey(key, 'late');
@@ -175,17 +145,12 @@ describe('an API key', () => {
   });
 
   it('expires to the millisecond', async () => {
-    const expiresAt = new Date(Date.now() + 60 * MINUTE_MS);
+    const expiresAt = new Date(Date.now() + HOUR_MS);
     const { key } = await keys.create('expiring', { expiresAt });
     expect((await list(key)).status).toBe(200);
     setSystemTime(expiresAt.getTime() - 1);
     expect((await list(key)).status).toBe(200);
     setSystemTime(expiresAt.getTime());
-    expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
-  });
-
-  it('is rejected if it expired before its first use', async () => {
-    const { key } = await keys.create('expired', { expiresAt: new Date(Date.now() - 1) });
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
   });
 });
@@ -213,7 +178,7 @@ describe('API key revocation', () => {
     const { key, record } = await keys.create('to be revoked');
     expect((await list(key)).status).toBe(200);
     expect(await keys.revoke(record.id)).toBe(true);
-    setSystemTime(Date.now() - 60 * MINUTE_MS);
+    setSystemTime(Date.now() - HOUR_MS);
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
   });
 
@@ -225,37 +190,46 @@ describe('API key revocation', () => {
   });
 });
 
-async function getLastUse(key: string): Promise<number | null> {
-  const { last_used_at: time } = await getRow(key);
-  return time === null ? null : Number(time);
-}
-
-describe('the last-used timestamp of a key', () => {
-  it('is persisted to the minute', async () => {
+describe('the last use of a key', () => {
+  it('is written at most once an hour', async () => {
     const { key } = await keys.create('used');
-    expect(await getLastUse(key)).toBeNull();
-    const minute = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
-    // At the second time the key is cached.
-    for (const [time, persisted] of [
-      [minute + MINUTE_MS - 1_000, minute],
-      [minute + MINUTE_MS, minute + MINUTE_MS],
+    const now = Date.now();
+    for (const [time, written] of [
+      [now, now],
+      [now + HOUR_MS - 1, now],
+      [now + HOUR_MS, now + HOUR_MS],
     ] as const) {
       setSystemTime(time);
-      expect((await list(key)).status).toBe(200);
+      // At the second request the key is cached.
+      for (let n = 0; n < 2; n++) expect((await list(key)).status).toBe(200);
       await waitFor(
-        () => getLastUse(key),
-        (lastUse) => lastUse === persisted,
+        async () => Number((await getRow(key))['last_used_at']),
+        (lastUse) => lastUse === written,
         TIMEOUT_MS,
       );
     }
   });
 
-  it('is persisted for a request that arrives during a graceful shutdown', async () => {
+  it('is not written for a rejected request', async () => {
+    const { key } = await keys.create('expired', { expiresAt: new Date() });
+    expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
+    const { key: used } = await keys.create('used');
+    expect((await list(used)).status).toBe(200);
+    // The later use is written, so the earlier one would be, too.
+    await waitFor(
+      () => getRow(used),
+      (row) => row['last_used_at'] !== null,
+      TIMEOUT_MS,
+    );
+    expect((await getRow(key))['last_used_at']).toBeNull();
+  });
+
+  it('is written for a request that arrives during a graceful shutdown', async () => {
     const database = await createDatabase();
     // So long that a pause of the test process is not taken for the end of the requests.
     const timeouts = { drainGracePeriod: 30_000, shutdown: 60_000 };
     const adapter = new HttpAdapter(loadConfig({}), timeouts);
-    const other = await startApp({ database, adapter });
+    const other = await startApp({ database, adapter, logger });
     const { key } = await other.app.get(ApiKeysService).create('late');
     const connection = await RawConnection.open(other.url);
     connection.send(rawRequest({ target: '/livez' }));
@@ -269,61 +243,22 @@ describe('the last-used timestamp of a key', () => {
     connection.send(rawRequest({ headers: [`Authorization: Bearer ${key}`] }));
     expect((await connection.nextResponse(2)).status).toBe(200);
     await stopped;
-    const reopened = await startApp({ database });
+    const reopened = await startApp({ database, logger });
     const records = await reopened.app.get(ApiKeysService).list();
     expect(records.find(({ name }) => name === 'late')!.lastUsedAt).not.toBeNull();
     await reopened.stop();
     await database.drop();
   });
-
-  it('is not updated by a rejected request', async () => {
-    const now = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
-    const { key: expired } = await keys.create('expired', { expiresAt: new Date(now) });
-    const { key: used } = await keys.create('used');
-    setSystemTime(now + 1);
-    expect(await list(expired)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
-    expect((await list(used)).status).toBe(200);
-    // The later use is persisted, so the earlier one would be, too.
-    await waitFor(
-      () => getLastUse(used),
-      (lastUse) => lastUse === now,
-      TIMEOUT_MS,
-    );
-    expect(await getLastUse(expired)).toBeNull();
-  });
-
-  it('is persisted during graceful shutdown', async () => {
-    const database = await createDatabase();
-    const before = await startApp({ database, logger });
-    expect((await before.categories.list()).status).toBe(200);
-    await before.stop();
-
-    const after = await startApp({ database, logger });
-    const [record] = await after.app.get(ApiKeysService).list();
-    await after.stop();
-    await database.drop();
-    expect(record?.lastUsedAt).toBeInstanceOf(Date);
-  });
 });
 
 describe('BOOTSTRAP_API_KEY', () => {
-  it.each([
-    ['the minimum length', 'k'.repeat(32)],
-    ['the maximum length', 'k'.repeat(256)],
-    ['every kind of character', `aZ09-._~+/${'k'.repeat(30)}==`],
-  ])('is accepted with %s', async (_name, key) => {
+  it('is stored once, as a hash, even if it is ensured repeatedly and concurrently', async () => {
+    const key = `aZ09-._~+/${'k'.repeat(30)}==`;
+    await Promise.all([keys.ensureKey(key, 'bootstrap'), keys.ensureKey(key, 'bootstrap')]);
     await keys.ensureKey(key, 'bootstrap');
-    expect((await list(key)).status).toBe(200);
     const row = await getRow(key);
     expect(row).toMatchObject({ name: 'bootstrap', expires_at: null, revoked_at: null });
     expect(JSON.stringify(row)).not.toContain(key);
-  });
-
-  it('is stored once even if it is ensured repeatedly and concurrently', async () => {
-    const key = randomBytes(32).toString('hex');
-    await Promise.all([keys.ensureKey(key, 'bootstrap'), keys.ensureKey(key, 'bootstrap')]);
-    await keys.ensureKey(key, 'bootstrap');
-    expect(await getRow(key)).toMatchObject({ name: 'bootstrap' });
     expect((await list(key)).status).toBe(200);
   });
 

@@ -257,7 +257,7 @@ describe('GET /metrics', () => {
       await create(1);
       await list(20);
     });
-    // On SQLite writing the last-used timestamp of the key, once a minute, also invalidates the cache.
+    // On SQLite writing the last use of the key, once an hour, also invalidates the cache.
     expect(delta(misses)).toBeGreaterThanOrEqual(1);
     expect(delta(hits)).toBeGreaterThan(10);
     expect(delta(hits) + delta(misses)).toBe(20);

@@ -7,14 +7,11 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import request from 'supertest';
 import { type AppOptions, createApp } from '../../src/app.js';
-import { ApiKey } from '../../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
 import type { PetstoreDataSource } from '../../src/platform/database/connection/petstore-data-source.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
 import { queryPostgres } from './postgres-client.js';
-
-const DAY_MS = 86_400_000;
 
 /** An isolated database for a test, not migrated yet. */
 export interface TestDatabase {
@@ -99,10 +96,6 @@ export async function startApp(
   const dataSource = app.get<PetstoreDataSource>(getDataSourceToken());
   // On PostgreSQL transactions wait for each other, on a busy machine for seconds.
   dataSource.transactionTimeout = 60_000;
-  // Otherwise the service would store the last use of the key a moment later, and on SQLite every write
-  // makes the caches read again.
-  const tomorrow = new Date(Date.now() + DAY_MS);
-  await dataSource.getRepository(ApiKey).update({ name: 'test' }, { lastUsedAt: tomorrow });
   return {
     app,
     config,

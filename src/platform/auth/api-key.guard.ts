@@ -4,12 +4,12 @@ import { DatabaseConnection } from '../database/connection/database-connection.j
 import { withDeadline } from '../database/connection/deadline.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
-import type { ApiKey } from './keys/api-key.entity.js';
+import type { ApiKey, Scope } from './keys/api-key.entity.js';
 import { ApiKeysService } from './keys/api-keys.service.js';
 import { AuthFailureLimiter } from './auth-failure-limiter.js';
 import { isMistyped } from './keys/key-format.js';
 import { isPublic } from './public.decorator.js';
-import { getRequiredScope, type Scope } from './scope.decorator.js';
+import { getRequiredScope } from './scope.decorator.js';
 
 /** RFC 6750, section 2.1, with a case-insensitive scheme (RFC 9110, section 11.1) and a maximum length. */
 const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;

@@ -1,8 +1,5 @@
 import { SetMetadata } from '@nestjs/common';
-
-/** What a key may do. */
-export const SCOPES = ['read', 'write'] as const;
-export type Scope = (typeof SCOPES)[number];
+import type { Scope } from './keys/api-key.entity.js';
 
 const SCOPE = 'petstore:scope';
 

@@ -1,6 +1,10 @@
 import { Column, Entity, Unique } from 'typeorm';
 import { epochMillisTransformer, IdColumn } from '../../database/statements/columns.js';
 
+/** What a key may do. */
+export const SCOPES = ['read', 'write'] as const;
+export type Scope = (typeof SCOPES)[number];
+
 /** An API key. Only its hash is stored. */
 @Entity('api_keys')
 @Unique('uq_api_keys_hash', ['hash'])
@@ -33,7 +37,7 @@ export class ApiKey {
   @Column('bigint', { name: 'revoked_at', nullable: true, transformer: epochMillisTransformer })
   revokedAt!: Date | null;
 
-  /** Truncated to the minute, so that a busy key causes one write per minute. */
+  /** Written at most once an hour. */
   @Column('bigint', { name: 'last_used_at', nullable: true, transformer: epochMillisTransformer })
   lastUsedAt!: Date | null;
 }

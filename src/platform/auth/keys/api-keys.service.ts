@@ -1,21 +1,18 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { In, IsNull, Repository } from 'typeorm';
+import { IsNull, Repository } from 'typeorm';
 import {
   DatabaseUnavailableError,
   isDataOrConstraintError,
 } from '../../database/connection/driver-errors.js';
-import { ApiKey } from './api-key.entity.js';
+import { ApiKey, type Scope, SCOPES } from './api-key.entity.js';
 import { generateKey, hashKey } from './key-format.js';
-import { type Scope, SCOPES } from '../scope.decorator.js';
 
 /** How long a valid key is cached, in milliseconds: a revocation takes effect within this time. */
 const KEY_CACHE_TTL_MS = 2_000;
 const KEY_CACHE_SIZE = 1_000;
-/** How long the last-used times of keys are collected before they are written together, in milliseconds. */
-const LAST_USED_FLUSH_DELAY_MS = 1_000;
-const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** How long before its expiry the use of a key is logged, in milliseconds. */
 const EXPIRY_WARNING_MS = 7 * DAY_MS;
 
@@ -40,9 +37,8 @@ export class ApiKeysService implements OnApplicationShutdown {
    * query. The oldest entry is evicted first.
    */
   private readonly keyCache = new Map<string, CachedKey>();
-  /** The ids of the keys that were used, by the minute of their use. */
-  private readonly pendingLastUsed = new Map<number, number[]>();
-  private flushTimer: NodeJS.Timeout | undefined;
+  /** Resolves when the last-used times of all keys are written. */
+  private lastUsedWrites = Promise.resolve();
   /** When the expiry of a key was last logged, by its id. */
   private readonly expiryWarnings = new Map<number, number>();
 
@@ -59,7 +55,7 @@ export class ApiKeysService implements OnApplicationShutdown {
     const cached = this.keyCache.get(key);
     if (cached === undefined || Math.abs(now - cached.checkedAt) >= KEY_CACHE_TTL_MS)
       return undefined;
-    return this.checkExpiryAndTouch(cached.key, now) ? cached.key : undefined;
+    return this.checkUse(cached.key, now) ? cached.key : undefined;
   }
 
   /** Whether a key was valid when it was last used. */
@@ -76,7 +72,7 @@ export class ApiKeysService implements OnApplicationShutdown {
     if (record === null && cached !== undefined) {
       this.logger.log(`API key ${cached.id} (${cached.name}) is revoked, rejecting request`);
     }
-    if (record === null || !this.checkExpiryAndTouch(record, now)) return undefined;
+    if (record === null || !this.checkUse(record, now)) return undefined;
     this.warnOfExpiry(record, now);
     this.keyCache.set(key, { key: record, checkedAt: now });
     if (this.keyCache.size > KEY_CACHE_SIZE)
@@ -176,8 +172,7 @@ export class ApiKeysService implements OnApplicationShutdown {
 
   /** Runs after the server has drained, so that the last requests count, too. */
   async onApplicationShutdown(): Promise<void> {
-    clearTimeout(this.flushTimer);
-    await this.flushLastUsed();
+    await this.lastUsedWrites;
   }
 
   private async insert(
@@ -208,32 +203,26 @@ export class ApiKeysService implements OnApplicationShutdown {
     );
   }
 
-  private checkExpiryAndTouch(record: ApiKey, now: number): boolean {
+  /**
+   * Returns whether a key has not expired, and records its use, at most once an hour: on SQLite every write
+   * invalidates the cached lists.
+   */
+  private checkUse(record: ApiKey, now: number): boolean {
     if (isExpired(record, now)) return false;
-    if (now - (record.lastUsedAt?.getTime() ?? 0) >= MINUTE_MS) {
-      const minute = now - (now % MINUTE_MS);
-      record.lastUsedAt = new Date(minute);
-      this.pendingLastUsed.set(minute, [...(this.pendingLastUsed.get(minute) ?? []), record.id]);
-      this.flushTimer ??= setTimeout(
-        () => void this.flushLastUsed(),
-        LAST_USED_FLUSH_DELAY_MS,
-      ).unref();
+    if (now - (record.lastUsedAt?.getTime() ?? 0) >= HOUR_MS) {
+      record.lastUsedAt = new Date(now);
+      this.lastUsedWrites = this.lastUsedWrites.then(() => this.writeLastUsed(record));
     }
     return true;
   }
 
   /** A failure is only logged: it must not affect requests. */
-  private async flushLastUsed(): Promise<void> {
-    this.flushTimer = undefined;
-    const pending = [...this.pendingLastUsed];
-    this.pendingLastUsed.clear();
+  private async writeLastUsed({ id, lastUsedAt }: ApiKey): Promise<void> {
     try {
-      for (const [minute, ids] of pending) {
-        await this.keys.update({ id: In(ids) }, { lastUsedAt: new Date(minute) });
-      }
+      await this.keys.update(id, { lastUsedAt });
     } catch (error) {
       if (error instanceof DatabaseUnavailableError) return;
-      this.logger.warn('Failed to persist API key last-used timestamps', error);
+      this.logger.warn('Failed to write the last use of an API key', error);
     }
   }
 }
