@@ -13,7 +13,6 @@ import { StrictValidationPipe } from './platform/resource/validation.pipe.js';
 import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
 import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
 import { MetricsModule } from './platform/metrics/metrics.module.js';
-import { ServiceInfoController } from './platform/openapi/service-info.controller.js';
 
 /** The root module: the platform, the features, and the global guards, pipe and filter in their order. */
 @Module({})
@@ -31,7 +30,6 @@ export class AppModule {
         IdempotencyModule,
         ...features,
       ],
-      controllers: [ServiceInfoController],
       providers: [
         { provide: CONFIG, useValue: config },
         // The guards run in this order: no byte of a body is read before the key is checked.

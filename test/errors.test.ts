@@ -540,7 +540,6 @@ describe('routing', () => {
     ['/docs/', 'GET, HEAD'],
     ['/docs/swagger-ui-init.js', 'GET, HEAD'],
     ['/openapi.json', 'GET, HEAD'],
-    ['/openapi-3.1.json', 'GET, HEAD'],
     ['/openapi.yaml', 'GET, HEAD'],
   ])('limits %s to the methods %s', async (path, allow) => {
     expect.hasAssertions();

@@ -24,7 +24,6 @@ export const PUBLIC_PATHS: ReadonlySet<string> = new Set([
   '/docs/index.html',
   '/docs/swagger-ui-init.js',
   '/livez',
-  '/openapi-3.1.json',
   '/openapi.json',
   '/openapi.yaml',
   '/readyz',

@@ -1,13 +1,13 @@
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import type { Request, RequestHandler } from 'express';
+import type { Express, Request, RequestHandler } from 'express';
 import type { Config } from '../config/config.js';
 import { swaggerUiHeaders } from '../http/responses/security-headers.js';
-import { toOpenApi31 } from './openapi-3.1.js';
 import { createDocument, type Tag, THIS_DEPLOYMENT } from './openapi-document.js';
 import { swaggerUiOptions } from './swagger-ui.js';
 
-const DOCUMENT_PATHS = ['/openapi.json', '/openapi.yaml', '/openapi-3.1.json'];
+const JSON_PATH = '/openapi.json';
+const YAML_PATH = '/openapi.yaml';
 
 /** Lets pages of any origin, such as editors, read the OpenAPI document: it is public. */
 const allowAnyOrigin: RequestHandler = (_request, response, next) => {
@@ -16,8 +16,8 @@ const allowAnyOrigin: RequestHandler = (_request, response, next) => {
 };
 
 /**
- * Serves Swagger UI at `/docs`, the OpenAPI document at `/openapi.json` and `/openapi.yaml`, and the same
- * document as OpenAPI 3.1 at `/openapi-3.1.json`.
+ * Serves Swagger UI at `/docs`, to which `/` redirects, and the OpenAPI document at `/openapi.json` and
+ * `/openapi.yaml`.
  *
  * @param tags the tags of the features
  */
@@ -27,21 +27,19 @@ export function setupApiDocs(
   tags: readonly Tag[],
 ): void {
   app.use('/docs', swaggerUiHeaders(config));
-  app.use(DOCUMENT_PATHS, allowAnyOrigin);
+  app.use([JSON_PATH, YAML_PATH], allowAnyOrigin);
   SwaggerModule.setup('docs', app, () => createDocument(app, config, tags), {
-    jsonDocumentUrl: DOCUMENT_PATHS[0],
-    yamlDocumentUrl: DOCUMENT_PATHS[1],
     ...swaggerUiOptions,
+    jsonDocumentUrl: JSON_PATH,
+    yamlDocumentUrl: YAML_PATH,
     patchDocumentOnRequest: (request, _response, document) =>
       config.publicBaseUrl !== undefined && (request as Request).path.endsWith('.js')
         ? withThisDeployment(document)
         : document,
   });
-  SwaggerModule.setup('openapi-3.1', app, () => toOpenApi31(createDocument(app, config, tags)), {
-    ui: false,
-    raw: ['json'],
-    jsonDocumentUrl: DOCUMENT_PATHS[2],
-  });
+  const express: Express = app.getHttpAdapter().getInstance();
+  // Relative, because a proxy may serve the service under a path prefix.
+  express.get('/', (_request, response) => response.redirect('docs'));
 }
 
 /**
@@ -49,15 +47,9 @@ export function setupApiDocs(
  * the browser blocks requests to another origin, such as localhost from a page of 127.0.0.1.
  */
 function withThisDeployment(document: OpenAPIObject): OpenAPIObject {
-  const paths = Object.entries(document.paths).map(([path, item]) => [
-    path,
-    item.servers === undefined
-      ? item
-      : { ...item, servers: [{ ...THIS_DEPLOYMENT, url: '/' }, ...item.servers] },
-  ]);
-  return {
-    ...document,
-    servers: [THIS_DEPLOYMENT, ...(document.servers ?? [])],
-    paths: Object.fromEntries(paths) as OpenAPIObject['paths'],
-  };
+  const copy = structuredClone(document);
+  copy.servers!.unshift(THIS_DEPLOYMENT);
+  for (const { servers } of Object.values(copy.paths))
+    servers?.unshift({ ...THIS_DEPLOYMENT, url: '/' });
+  return copy;
 }
