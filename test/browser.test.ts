@@ -1,24 +1,148 @@
-/** What docs/clients.md says about browsers. */
+/** Swagger UI, and what docs/clients.md says about pages of other origins, in Chromium. */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { startApp, type TestApp } from './support/app.js';
 import { chromiumPath } from './support/chromium.js';
+import { waitFor } from './support/wait.js';
 
 // The browser is slow while other tests run in parallel.
 import.meta.jest.setTimeout(180_000);
 
-/** The headers that scripts can read, as in docs/clients.md; only a header that was sent can be read. */
-const READABLE = ['cache-control', 'content-type', 'etag', 'x-request-id'];
-
 const describeIfChromium = chromiumPath === undefined ? describe.skip : describe;
 if (chromiumPath === undefined) {
-  process.stderr.write('Skipped: a page in Chromium. Install Chromium or set CHROME_PATH.\n');
+  process.stderr.write('Skipped: pages in Chromium. Install Chromium or set CHROME_PATH.\n');
 }
 
+/** Executes an operation and returns the response that the page shows. */
+async function execute(block: Locator): Promise<{ status: string; body: unknown }> {
+  await block.getByRole('button', { name: 'Execute' }).click();
+  const response = block.locator('.live-responses-table .response');
+  await response.waitFor();
+  const [body] = await response.locator('.highlight-code code').allInnerTexts();
+  const status = await response.locator('.response-col_status').innerText();
+  return { status: status.trim(), body: JSON.parse(body!) };
+}
+
+let browser: Browser;
+beforeAll(async () => {
+  if (chromiumPath !== undefined) browser = await chromium.launch({ executablePath: chromiumPath });
+});
+afterAll(() => browser?.close());
+
+describeIfChromium('Swagger UI in Chromium', () => {
+  let app: TestApp;
+  let page: Page;
+  /** Console errors and warnings, exceptions, CSP violations and requests to other origins. */
+  let problems: string[];
+  beforeAll(async () => {
+    app = await startApp();
+  });
+  afterAll(() => app.stop());
+  afterEach(() => page.close());
+
+  /** Loads Swagger UI without a key and waits until it shows operations. */
+  async function open(options: Parameters<Browser['newPage']>[0] = {}): Promise<void> {
+    problems = [];
+    page = await browser.newPage(options);
+    await page.exposeFunction('reportViolation', (text: string) => problems.push(text));
+    await page.addInitScript(`document.addEventListener('securitypolicyviolation', (event) =>
+      reportViolation('policy: ' + event.effectiveDirective + ' ' + event.blockedURI));`);
+    page.on('pageerror', (error) => problems.push(`exception: ${error.message}`));
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) problems.push(message.text());
+    });
+    page.on('request', (request) => {
+      const { protocol, origin } = new URL(request.url());
+      if (protocol !== 'data:' && origin !== app.url) problems.push(`request: ${request.url()}`);
+    });
+    await page.goto(`${app.url}/docs`);
+    await page.locator('#operations-categories-createCategory').waitFor();
+  }
+
+  async function authorize(key: string): Promise<void> {
+    await page.getByRole('button', { name: 'Authorize' }).click();
+    const dialog = page.locator('.dialog-ux');
+    await dialog.getByRole('textbox').fill(key);
+    await dialog.getByRole('button', { name: 'Apply credentials' }).click();
+    await dialog.locator('.btn-done').click();
+    await dialog.waitFor({ state: 'detached' });
+  }
+
+  /** Expands an operation on categories and enables "Try it out". */
+  async function tryOut(id: string): Promise<Locator> {
+    const block = page.locator(`#operations-categories-${id}`);
+    await block.locator('.opblock-summary-control').click();
+    await block.getByRole('button', { name: 'Try it out' }).click();
+    return block;
+  }
+
+  it.each([
+    { width: 1280, height: 720 },
+    { width: 390, height: 844 },
+    { width: 390, height: 844, isMobile: true },
+  ])(
+    'shows the operations on categories on the first screen: %j',
+    async ({ isMobile = false, ...viewport }) => {
+      await open({ viewport, isMobile });
+      const operations = page.locator('[id^=operations-categories-]');
+      expect(await operations.count()).toBeGreaterThan(1);
+      for (const element of [page.locator('.btn.authorize').first(), ...(await operations.all())]) {
+        const box = (await element.boundingBox())!;
+        expect(box.y + box.height).toBeLessThan(viewport.height);
+        expect(box.x + box.width).toBeLessThanOrEqual(viewport.width);
+      }
+      expect(problems).toEqual([]);
+    },
+  );
+
+  it('creates and lists categories with a key, and keeps the key across reloads', async () => {
+    await open();
+    await authorize(app.key);
+    const create = await tryOut('createCategory');
+    await create.locator('textarea').fill('{"name": "from the browser"}');
+    const created = await execute(create);
+    expect(created).toMatchObject({ status: '201', body: { name: 'from the browser' } });
+    await page.reload();
+    const listed = await execute(await tryOut('listCategories'));
+    expect(listed.status).toBe('200');
+    expect(listed.body).toContainEqual(created.body);
+    expect(problems).toEqual([]);
+  });
+
+  it('shows the Error body of a request without a key and with an invalid one', async () => {
+    await open();
+    const list = await tryOut('listCategories');
+    const unauthorized = { status: '401', body: { code: 'UNAUTHORIZED', status: 401 } };
+    expect(await execute(list)).toMatchObject(unauthorized);
+    await list.getByRole('button', { name: 'Clear' }).click();
+    await authorize('pet_wrongwrongwrongwrongwrongwrongwrongwrong');
+    expect(await execute(list)).toMatchObject(unauthorized);
+  });
+
+  it('blocks inline scripts and requests to other origins', async () => {
+    await open();
+    // Strings, because TypeScript does not know the globals of the page.
+    await page.evaluate(
+      `document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = 1' }))`,
+    );
+    expect(await page.evaluate(`'ran' in window`)).toBe(false);
+    expect(
+      await page.evaluate(`fetch('https://evil.example/').then(() => 'sent', () => 'blocked')`),
+    ).toBe('blocked');
+    await waitFor(
+      () => problems.join('\n'),
+      (text) => /inline script/.test(text) && /connect-src https:\/\/evil\.example/.test(text),
+      30_000,
+    );
+  });
+});
+
 describeIfChromium('a page of another origin in Chromium', () => {
-  let browser: Browser;
+  /** The headers that scripts can read, as in docs/clients.md; only a header that was sent can be read. */
+  const READABLE = ['cache-control', 'content-type', 'etag', 'x-request-id'];
+
   /** Serves an empty page. */
   let site: Server;
   let origin: string;
@@ -32,10 +156,8 @@ describeIfChromium('a page of another origin in Chromium', () => {
     ).listen(0, '127.0.0.1');
     await once(site, 'listening');
     origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
-    browser = await chromium.launch({ executablePath: chromiumPath! });
   });
-  afterAll(async () => {
-    await browser?.close();
+  afterAll(() => {
     site.close();
     site.closeAllConnections();
   });
@@ -56,8 +178,14 @@ describeIfChromium('a page of another origin in Chromium', () => {
     await page.goto(origin);
   }
 
-  /** Lists the categories as a script of the page: the status and the headers that it can read, or the error. */
-  const list = (headers: Record<string, string> = {}): Promise<unknown> =>
+  interface Listed {
+    readonly status: number;
+    readonly body: string;
+    readonly headers: Record<string, string>;
+  }
+
+  /** Lists the categories as a script of the page: with the headers that it can read, or the error. */
+  const list = (headers: Record<string, string> = {}): Promise<Listed> =>
     page.evaluate(`fetch(${JSON.stringify(`${app.url}/v1/categories`)}, {
       headers: ${JSON.stringify({ Authorization: `Bearer ${app.key}`, ...headers })},
     }).then(
@@ -69,33 +197,20 @@ describeIfChromium('a page of another origin in Chromium', () => {
       (error) => error.name,
     )`);
 
-  it('revalidates a list by itself, after one preflight', async () => {
+  it('revalidates a list by itself, after one preflight, and reads the documented headers', async () => {
     await open([origin]);
-    const first = (await list()) as { headers: { etag: string } };
-    expect(first).toMatchObject({ status: 200, body: '[]' });
-    const { etag } = first.headers;
+    const { headers, ...first } = await list();
+    expect(first).toEqual({ status: 200, body: '[]' });
+    const readable = Object.keys(headers).filter((name) => name !== 'content-length');
+    expect(readable.toSorted()).toEqual(READABLE);
+    const { etag } = headers;
     expect(await list()).toMatchObject({ status: 200, body: '[]', headers: { etag } });
     expect(requests).toEqual([
       ['OPTIONS', undefined, 204],
       ['GET', undefined, 200],
       ['GET', etag, 304],
     ]);
-  });
-
-  it('gets a 304 if its script sends If-None-Match', async () => {
-    await open([origin]);
-    const { headers } = (await list()) as { headers: { etag: string } };
-    expect(await list({ 'If-None-Match': headers.etag })).toMatchObject({ status: 304, body: '' });
-  });
-
-  it('can read only the documented headers', async () => {
-    await open([origin]);
-    const { headers } = (await list()) as { headers: Record<string, string> };
-    expect(
-      Object.keys(headers)
-        .filter((name) => name !== 'content-length')
-        .toSorted(),
-    ).toEqual(READABLE);
+    expect(await list({ 'If-None-Match': etag! })).toMatchObject({ status: 304, body: '' });
   });
 
   it('cannot call the service if CORS_ORIGINS does not list its origin', async () => {
