@@ -1,9 +1,17 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
+import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
 import { ApiError } from '../errors/api-error.js';
 import { ERROR_CODES, type ErrorCode } from '../errors/error-codes.js';
+import { RESPONSE_HEADER } from '../http/responses/response-headers.js';
 
-/** An operation of the OpenAPI document. */
-export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
+/** An operation of the OpenAPI document, with the extensions that decorators declare. */
+export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']> & {
+  [PUBLIC_EXTENSION]?: true;
+  'x-deprecated-since'?: string;
+  'x-sunset'?: string;
+  'x-stability'?: string;
+};
+type Response = Exclude<NonNullable<Operation['responses'][string]>, { $ref: string }>;
 type Headers = NonNullable<NonNullable<OpenAPIObject['components']>['headers']>;
 
 /** The headers that the service sends with responses of several operations, for `components`. */
@@ -41,77 +49,18 @@ export const STANDARD_HEADERS: Headers = {
   },
 };
 
-/** An error that operations return for a reason that is not their own. */
-interface StandardError {
-  readonly code: ErrorCode;
-  readonly description: string;
-  /** An example of its message. */
-  readonly message: string;
-  readonly headers?: readonly string[];
-  /** Which operations may return it; without it, all do. */
-  readonly when?: (operation: Operation) => boolean;
-}
-
-const ERROR_SCHEMA = { $ref: '#/components/schemas/Error' };
 const RATE_LIMIT_HEADERS = ['RateLimit', 'RateLimit-Policy'];
 
-const requiresKey = ({ security }: Operation): boolean => security === undefined;
-const hasBody = ({ requestBody }: Operation): boolean => requestBody !== undefined;
-const hasSunset = (operation: Operation): boolean => 'x-sunset' in operation;
+const toReferences = (names: readonly string[]): Record<string, { $ref: string }> =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 
-/** @param scope the scope that the operation requires */
-const getStandardErrors = (scope: string): readonly StandardError[] => [
-  {
-    code: 'UNAUTHORIZED',
-    description: 'The API key is missing or invalid.',
-    message: 'The API key is missing: send Authorization: Bearer <API_KEY>.',
-    headers: ['WWW-Authenticate'],
-    when: requiresKey,
+/** The content of an error response, with an example of the Error body. */
+const toContent = (example?: object): NonNullable<Response['content']> => ({
+  'application/json': {
+    schema: { $ref: '#/components/schemas/Error' },
+    ...(example && { example }),
   },
-  {
-    code: 'FORBIDDEN',
-    description: 'The API key lacks the scope that the operation requires.',
-    message: `The API key lacks the scope ${scope}.`,
-    headers: ['WWW-Authenticate'],
-    when: requiresKey,
-  },
-  {
-    code: 'GONE',
-    description: 'The sunset date of the operation has passed.',
-    message: 'This operation was removed on Mon, 01 Nov 2027 00:00:00 GMT.',
-    when: hasSunset,
-  },
-  {
-    code: 'PAYLOAD_TOO_LARGE',
-    description: 'The body exceeds the size limit.',
-    message: 'The body is larger than 102400 bytes.',
-    when: hasBody,
-  },
-  {
-    code: 'UNSUPPORTED_MEDIA_TYPE',
-    description: 'The media type, charset or content encoding of the body is not supported.',
-    message: 'The Content-Type of the body must be application/json.',
-    when: hasBody,
-  },
-  {
-    code: 'TOO_MANY_REQUESTS',
-    description: 'Too many requests with the key, or too many failed authentication attempts.',
-    message: 'Rate limit exceeded (600 requests per minute).',
-    headers: ['Retry-After', ...RATE_LIMIT_HEADERS],
-    when: requiresKey,
-  },
-  {
-    code: 'INTERNAL_ERROR',
-    description: 'An unexpected error.',
-    message: 'Internal server error. Include the X-Request-Id when reporting it.',
-  },
-  {
-    code: 'SERVICE_UNAVAILABLE',
-    description: 'The database is unavailable, or the service is shutting down.',
-    message: 'Service temporarily unavailable. Please retry later.',
-    headers: ['Retry-After'],
-  },
-];
+});
 
 /**
  * Adds the errors and the headers that do not depend on what an operation does. An error that the
@@ -123,42 +72,129 @@ const getStandardErrors = (scope: string): readonly StandardError[] => [
  */
 export function describeStandardResponses(operation: Operation, method: string): void {
   const { responses } = operation;
-  const scope = method === 'get' ? 'read' : 'write';
-  for (const { code, description, message, headers = [], when } of getStandardErrors(scope)) {
-    if (when?.(operation) === false) continue;
-    const example = new ApiError(code, message).body;
-    responses[ERROR_CODES[code].status] ??= {
-      description,
-      headers: toReferences(headers),
-      content: { 'application/json': { schema: ERROR_SCHEMA, example } },
-    };
-  }
+  describeDeclaredHeaders(operation);
+  if (method === 'get') describeRevalidation(operation);
+  addErrors(operation, method === 'get' ? 'read' : 'write');
   // An operation that is not implemented: linters and generators reject one without a success or a default.
   if (!Object.keys(responses).some((status) => status.startsWith('2'))) {
     const description = 'Not specified yet, or any other error.';
-    responses.default = { description, content: { 'application/json': { schema: ERROR_SCHEMA } } };
+    responses.default = { description, content: toContent() };
   }
-  for (const [status, response] of Object.entries(responses)) {
+  const guardHeaders = [
+    ...(requiresKey(operation) ? RATE_LIMIT_HEADERS : []),
+    ...('x-deprecated-since' in operation ? ['Deprecation'] : []),
+    ...('x-sunset' in operation ? ['Sunset'] : []),
+  ];
+  for (const [key, response] of Object.entries(responses)) {
     if (response === undefined || '$ref' in response) continue;
-    if (/^[45]/.test(status)) response.content ??= { 'application/json': { schema: ERROR_SCHEMA } };
+    const status = Number(key);
+    if (status >= 400) response.content ??= toContent();
+    // What is sent after these guards; 501 is the response of an operation that is not implemented.
+    const isHandled = status < 400 || status === 410 || status === 501;
     response.headers = {
       ...response.headers,
-      ...toReferences(['X-Request-Id', ...getHeaderNames(operation, Number(status))]),
+      ...toReferences(['X-Request-Id', ...(isHandled ? guardHeaders : [])]),
     };
   }
 }
 
-/** The standard headers of a response with a status, besides the request id. */
-function getHeaderNames(operation: Operation, status: number): string[] {
-  // The guards run in this order; 501 is the response of an operation that is not implemented.
-  const isHandled = status < 400 || status === 410 || status === 501;
-  return [
-    ...(isHandled && requiresKey(operation) ? RATE_LIMIT_HEADERS : []),
-    ...(isHandled && 'x-deprecated-since' in operation ? ['Deprecation'] : []),
-    ...(isHandled && hasSunset(operation) ? ['Sunset'] : []),
-  ];
+const requiresKey = ({ security }: Operation): boolean => security === undefined;
+
+/** Adds the errors that an operation may return for a reason that is not its own. */
+function addErrors(operation: Operation, scope: string): void {
+  const add = (
+    code: ErrorCode,
+    description: string,
+    message: string,
+    ...headers: string[]
+  ): void => {
+    operation.responses[ERROR_CODES[code].status] ??= {
+      description,
+      headers: toReferences(headers),
+      content: toContent(new ApiError(code, message).body),
+    };
+  };
+  if (requiresKey(operation)) {
+    add(
+      'UNAUTHORIZED',
+      'The API key is missing or invalid.',
+      'The API key is missing: send Authorization: Bearer <API_KEY>.',
+      'WWW-Authenticate',
+    );
+    add(
+      'FORBIDDEN',
+      'The API key lacks the scope that the operation requires.',
+      `The API key lacks the scope ${scope}.`,
+      'WWW-Authenticate',
+    );
+    add(
+      'TOO_MANY_REQUESTS',
+      'Too many requests with the key, or too many failed authentication attempts.',
+      'Rate limit exceeded (600 requests per minute).',
+      'Retry-After',
+      ...RATE_LIMIT_HEADERS,
+    );
+  }
+  if ('x-sunset' in operation) {
+    const message = 'This operation was removed on Mon, 01 Nov 2027 00:00:00 GMT.';
+    add('GONE', 'The sunset date of the operation has passed.', message);
+  }
+  if (operation.requestBody !== undefined) {
+    const message = 'The body is larger than 102400 bytes.';
+    add('PAYLOAD_TOO_LARGE', 'The body exceeds the size limit.', message);
+    add(
+      'UNSUPPORTED_MEDIA_TYPE',
+      'The media type, charset or content encoding of the body is not supported.',
+      'The Content-Type of the body must be application/json.',
+    );
+  }
+  const message = 'Internal server error. Include the X-Request-Id when reporting it.';
+  add('INTERNAL_ERROR', 'An unexpected error.', message);
+  add(
+    'SERVICE_UNAVAILABLE',
+    'The database is unavailable, or the service is shutting down.',
+    'Service temporarily unavailable. Please retry later.',
+    'Retry-After',
+  );
 }
 
-function toReferences(names: readonly string[]): Record<string, { $ref: string }> {
-  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+/** Moves the headers that decorators declare from the extensions of an operation to its successful responses. */
+function describeDeclaredHeaders(operation: Operation): void {
+  const extensions = Object.entries(operation).filter(([name]) => name.startsWith(RESPONSE_HEADER));
+  const headers = Object.fromEntries(
+    extensions.map(([name, header]) => [
+      name.slice(RESPONSE_HEADER.length),
+      header as Headers[string],
+    ]),
+  );
+  for (const [name] of extensions) Reflect.deleteProperty(operation, name);
+  if (extensions.length === 0) return;
+  for (const [status, response] of Object.entries(operation.responses)) {
+    if (status.startsWith('2') && response !== undefined && !('$ref' in response))
+      response.headers = { ...headers, ...response.headers };
+  }
+}
+
+/** Adds the conditional request of a GET whose response has an ETag. */
+function describeRevalidation(operation: Operation): void {
+  const { parameters = [], responses } = operation;
+  const ok = responses['200'];
+  const etag = ok !== undefined && 'headers' in ok ? ok.headers?.['ETag'] : undefined;
+  if (etag === undefined) return;
+  operation.parameters = [
+    ...parameters,
+    {
+      name: 'If-None-Match',
+      in: 'header',
+      required: false,
+      description: 'The ETag of the version that the client has.',
+      // Without an example, which Swagger UI would send.
+      schema: { type: 'string', maxLength: 1000 },
+    },
+  ];
+  responses['304'] = {
+    description: 'Not modified: the resource still matches If-None-Match.',
+    ...responses['304'],
+    headers: { ETag: etag },
+  };
 }
