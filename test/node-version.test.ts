@@ -1,0 +1,64 @@
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { getBuiltFile } from './support/build.js';
+
+interface Result {
+  readonly code: unknown;
+  readonly stderr: string;
+}
+
+/** Runs a compiled file, with no arguments, on a process that pretends to be another release of Node. */
+function runOn(version: string, file: string): Promise<Result> {
+  const versions = `{ ...process.versions, node: '${version}' }`;
+  const pretend = `Object.defineProperty(process, 'versions', { value: ${versions} })`;
+  const args = ['--import', `data:text/javascript,${pretend}`, getBuiltFile(file)];
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, (error, _stdout, stderr) =>
+      resolve({ code: error?.code ?? 0, stderr }),
+    );
+  });
+}
+
+const getMessage = (version: string): string =>
+  `Node ${version} is not supported: use Node 22.14 or later, 24.11 or later, or 26.\n`;
+
+const commands = readdirSync('src/cli')
+  .filter((name) => /\bisMain\(/.test(readFileSync(`src/cli/${name}`, 'utf8')))
+  .filter((name) => name !== 'command.ts')
+  .map((name) => `src/cli/${name.replace('.ts', '.js')}`);
+
+describe('an unsupported release of Node', () => {
+  it.each(['src/main.js', ...commands])(
+    'ends %s with one sentence and exit code 1',
+    async (file) => {
+      expect(await runOn('20.20.2', file)).toEqual({ code: 1, stderr: getMessage('20.20.2') });
+    },
+  );
+});
+
+describe('the supported releases of Node', () => {
+  const { engines } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    engines: { node: string };
+  };
+
+  it.each([
+    ['22.14.0', true],
+    ['22.13.1', false],
+    ['23.11.0', false],
+    ['24.11.0', true],
+    ['24.10.0', false],
+    ['25.0.0', true],
+    ['26.10.0', true],
+    ['27.0.0', true],
+  ])('are the same in the check and in engines: %s', async (version, isSupported) => {
+    const { code } = await runOn(version, 'src/check-node-version.js');
+    expect(code === 0).toBe(isSupported);
+    const [major, minor] = version.split('.').map(Number) as [number, number];
+    const isInEngines = engines.node.split(' || ').some((range) => {
+      const [, operator, from, fromMinor] = /^(\^|>=)(\d+)\.(\d+)\.0$/.exec(range)!;
+      if (major === Number(from)) return minor >= Number(fromMinor);
+      return operator === '>=' && major > Number(from);
+    });
+    expect(isInEngines).toBe(isSupported);
+  });
+});
