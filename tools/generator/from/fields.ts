@@ -1,8 +1,6 @@
 /** Converts the properties of a schema to the fields from which the templates of a resource are rendered. */
 import { strings } from '@angular-devkit/schematics';
-import pluralize from 'pluralize';
-import type { Field, LinkTable } from '../resource/fields.js';
-import type { Names } from '../resource/resource.js';
+import type { Field } from '../resource/fields.js';
 import { render } from './classes.js';
 import type { NormalizedSchema } from '../../openapi/openapi.js';
 
@@ -22,7 +20,7 @@ export interface ResourceProperty {
   readonly isFilter: boolean;
   /** Whether an update merges it with the stored object. */
   readonly isMerged: boolean;
-  /** The table whose ids it contains: one, or an array of them. */
+  /** The table whose ids it contains. */
   readonly references: string | undefined;
   /** Whether it is the time at which the row was created. */
   readonly isNow: boolean;
@@ -92,25 +90,8 @@ function getUniqueSample(schema: NormalizedSchema): string | undefined {
     : undefined;
 }
 
-/** The number of links of a row. They are read with each list, and stored by one statement. */
-export const MAX_LINKS = 1000;
-
-/** Names the table of the ids of a property: `pet_tags` with `pet_id` and `tag_id` for the `tagIds` of pets. */
-function createLinkTable({ Item, itemName }: Names, name: string, references: string): LinkTable {
-  const owner = strings.underscore(itemName);
-  const items = pluralize.plural(strings.underscore(name.replace(/Ids?$/, '')));
-  const item = pluralize.singular(items);
-  return {
-    name: `${owner}_${items}`,
-    entity: `${Item}${strings.classify(item)}Entity`,
-    owner: `${owner}_id`,
-    item: item === owner ? `other_${item}_id` : `${item}_id`,
-    references,
-  };
-}
-
 /** Creates the field of a property that is stored in a table. */
-export function createField(property: ResourceProperty, names: Names): Field {
+export function createField(property: ResourceProperty): Field {
   const { name, schema, className, isOptional, isInRequests, isInResponses, isUnique } = property;
   const column = strings.underscore(name);
   const { type, length, transformer } = getColumnType(schema);
@@ -122,16 +103,10 @@ export function createField(property: ResourceProperty, names: Names): Field {
     ...(transformer === undefined ? [] : [`transformer: ${transformer}`]),
   ];
   const isDateTime = schema.format === 'date-time';
-  const link =
-    property.references === undefined || schema.type !== 'array'
-      ? undefined
-      : createLinkTable(names, name, property.references);
   const value = isDateTime ? 'Date' : getValueType(schema, property, className);
-  const toSample = (text: unknown, count: number): string => {
-    const id = `await insertRow(app.dataSource, '${property.references}')`;
-    if (link !== undefined)
-      return `[${Array.from({ length: Math.min(Math.max(count, schema.minItems ?? 0), schema.maxItems!) }, () => id).join(', ')}]`;
-    if (property.references !== undefined) return id;
+  const toSample = (text: unknown): string => {
+    if (property.references !== undefined)
+      return `await insertRow(app.dataSource, '${property.references}')`;
     const unique = isUnique ? getUniqueSample(schema) : undefined;
     // As responses contain it.
     return unique ?? render(isDateTime ? new Date(String(text)).toISOString() : text);
@@ -156,19 +131,15 @@ export function createField(property: ResourceProperty, names: Names): Field {
     column,
     isDateTime,
     isMerged: property.isMerged,
-    ...(link !== undefined
-      ? { link }
-      : property.references === undefined
-        ? {}
-        : { references: property.references }),
+    ...(property.references === undefined ? {} : { references: property.references }),
     columnArguments: `'${type}'${options.length === 0 ? '' : `, { ${options.join(', ')} }`}`,
     entityType: `${value}${isNullable ? ' | null' : ''}`,
     migrationColumn: `{ name: '${column}', type: '${type}'${length === undefined ? '' : `, length: '${length}'`}${isNullable ? ', isNullable: true' : ''} }`,
-    toDto: getConversion(isDateTime, isNullable && link === undefined, property.isAlwaysShown),
+    toDto: getConversion(isDateTime, isNullable, property.isAlwaysShown),
     enums: [],
     classes: [],
-    sample: toSample(property.sample, 2),
-    otherSample: toSample(property.otherSample, 1),
+    sample: toSample(property.sample),
+    otherSample: toSample(property.otherSample),
     invalids: schema.type === 'object' ? [`'text'`, '[]'] : [`{ nested: true }`],
     merges: [],
   };

@@ -272,10 +272,7 @@ class ModuleWriter {
   /** @throws {ContractError} if a table has another entity already, or none has one that is referenced */
   private checkTables(): void {
     const tables = new Set<string>();
-    const own = this.resources.flatMap(({ names, fields }) => [
-      names.table,
-      ...fields.flatMap(({ link }) => link?.name ?? []),
-    ]);
+    const own = this.resources.map(({ names }) => names.table);
     const repeated = own.find((table, index) => own.indexOf(table) !== index);
     if (repeated !== undefined)
       throw new ContractError([
@@ -562,12 +559,8 @@ class ModuleWriter {
     await this.addConversion(resource);
     const path = this.getTestPath(resource);
     if (!this.tree.exists(path)) await this.save(path, renderResourceTest(resource));
-    const entities = [
-      `${names.Item}Entity`,
-      ...resource.fields.flatMap(({ link }) => link?.entity ?? []),
-    ];
     await this.register([
-      ['entities', entities.join(', '), `./${names.itemName}.entity.js`],
+      ['entities', `${names.Item}Entity`, `./${names.itemName}.entity.js`],
       ['migrations', `Create${names.Items}${timestamp}`, `./migrations/${migration}.js`],
       ['providers', `${names.Items}Service`, `./${names.name}.service.js`],
     ]);
@@ -621,10 +614,6 @@ export function to${Item}(${item}: ${Item}Entity): ${Item} {
         change.properties.has(field.name) && !hasMember(entity, entityClass, field.name);
       if (!isNew && !hasMember(entity, entityClass, field.name)) continue;
       const pointer = `${this.storage.path.slice(1)}#/${resource.className}/${field.name}`;
-      if (isNew && field.link !== undefined)
-        throw new ContractError([
-          `${pointer}: the table exists without this link table: write a migration by hand.`,
-        ]);
       if (isNew) {
         if (!field.optional && !['string', 'number'].includes(typeof schema.default))
           throw new ContractError([

@@ -12,13 +12,7 @@ import {
   readTemplates,
 } from '../resource/resource.js';
 import { type Classes, isObject } from './classes.js';
-import {
-  canBeUnique,
-  createField,
-  isIndexable,
-  MAX_LINKS,
-  type ResourceProperty,
-} from './fields.js';
+import { canBeUnique, createField, isIndexable, type ResourceProperty } from './fields.js';
 import {
   getParameters,
   joinPointer,
@@ -326,7 +320,7 @@ class Recognizer {
         ]),
       ) as Operations,
       properties: final,
-      fields: final.map((property) => createField(property, names)),
+      fields: final.map((property) => createField(property)),
       patched: [...(patch?.properties.keys() ?? [])],
       references: final.flatMap(({ references }) => references ?? []),
       routes: accepted.map(({ endpoint, kind }) => ({
@@ -404,9 +398,7 @@ class Recognizer {
     const names = new Set([...schema.properties.keys(), ...body.properties.keys()]);
     names.delete('id');
     if (names.size === 0) throw new Unsupported('it has no properties');
-    const properties = [...names].map((name) => this.createProperty(name, schema, body, context));
-    if (properties.every(isLink)) throw new Unsupported('each of its properties is a link table');
-    return properties;
+    return [...names].map((name) => this.createProperty(name, schema, body, context));
   }
 
   private createProperty(
@@ -436,24 +428,22 @@ class Recognizer {
     if (!isInRequests && isOptional && schema.format === 'date-time' && storage === undefined)
       this.storage.ask(className, name);
     const decision = this.storage.get(className, name);
-    if (
-      this.containsIds(located) &&
-      (schema.type === 'array' ? /[a-z]Ids$/ : /[a-z]Id$/).test(name)
-    )
-      this.storage.ask(className, name);
+    if (isId(schema) && /[a-z]Id$/.test(name)) this.storage.ask(className, name);
     const references = decision?.kind === 'references' ? decision.table : undefined;
-    const hasLinks = isLink({ references, schema });
-    if (hasLinks) checkLink(name, schema, isInRequests, isOptional);
+    if (references !== undefined && schema.type === 'array')
+      throw new Unsupported(
+        `${name} cannot reference ${references}: store the array as column, without foreign keys, or write a resource for the references`,
+      );
+    if (references !== undefined && !isId(schema))
+      throw new Unsupported(`${name} is not an id of the format int64`);
     if (decision?.kind === 'undecided') isOptional = !isAlwaysShown;
-    else if (isOptional && !hasLinks && isInResponses && isAlwaysShown && schema.nullable !== true)
+    else if (isOptional && isInResponses && isAlwaysShown && schema.nullable !== true)
       throw new Unsupported(`${name} is in each response, but a request may omit it`);
     const isUnique = name === key.name || decision?.kind === 'unique';
     if (isUnique && !canBeUnique(schema))
       throw new Unsupported(
         `${name} cannot be unique: it needs a maxLength from 10 to 500, and no pattern`,
       );
-    if (references !== undefined && !this.containsIds(located))
-      throw new Unsupported(`${name} is neither an id of the format int64 nor an array of them`);
     const change = patch?.properties.get(name);
     return {
       name,
@@ -597,10 +587,7 @@ class Recognizer {
         throw new Unsupported(`${name} of its body has a default, which would replace the value`);
       if (property.isMerged && properties.some(isCleared))
         throw new Unsupported(`it merges ${name}, and a required property may be null`);
-      if (
-        schema.nullable === true &&
-        (isLink(property) || (!property.isOptional && property.schema.nullable !== true))
-      )
+      if (schema.nullable === true && !property.isOptional && property.schema.nullable !== true)
         throw new Unsupported(`${name} of its body may be null, but the property may not`);
     }
   }
@@ -635,14 +622,6 @@ class Recognizer {
 
   private normalize({ value, pointer }: Located<SchemaOrReference>): NormalizedSchema {
     return normalizeSchema(this.document, value, pointer).value;
-  }
-
-  /** Whether a value is an id, or an array of ids. */
-  private containsIds(located: Located<SchemaOrReference>): boolean {
-    const { type, format, items } = this.normalize(located);
-    if (items === undefined) return type === 'integer' && format !== 'int32';
-    const item = this.normalize({ value: items, pointer: joinPointer(located.pointer, 'items') });
-    return item.type === 'integer' && item.format !== 'int32';
   }
 
   private isSame(a: Located<SchemaOrReference>, b: Located<SchemaOrReference>): boolean {
@@ -733,25 +712,9 @@ function getSuccess({ operation }: Endpoint): [string, Response] | undefined {
 const isCleared = ({ isInRequests, isOptional, schema }: ResourceProperty): boolean =>
   isInRequests && !isOptional && schema.nullable === true;
 
-/** Whether a link table contains the values of a property. */
-const isLink = ({ references, schema }: Pick<ResourceProperty, 'references' | 'schema'>): boolean =>
-  references !== undefined && schema.type === 'array';
-
-/** @throws {Unsupported} if a link table cannot store the values of a property */
-function checkLink(
-  name: string,
-  { nullable, minItems = 0, maxItems = Infinity }: NormalizedSchema,
-  isInRequests: boolean,
-  isOptional: boolean,
-): void {
-  if (!isInRequests) throw new Unsupported(`no request contains ${name}, so it has no links`);
-  if (maxItems > MAX_LINKS || maxItems < 1)
-    throw new Unsupported(`${name} needs maxItems from 1 to ${MAX_LINKS} to reference rows`);
-  if (nullable === true || (isOptional && minItems > 0))
-    throw new Unsupported(
-      `${name} without links would be empty, which the contract does not allow`,
-    );
-}
+/** Whether a value is an id of another resource. */
+const isId = ({ type, format }: NormalizedSchema): boolean =>
+  type === 'integer' && format !== 'int32';
 
 /** Whether two schemas allow the same values, besides null. */
 function hasSameValues(a: NormalizedSchema, b: NormalizedSchema): boolean {

@@ -25,8 +25,6 @@ export interface Field extends Property {
   readonly column: string;
   /** The table that it references. */
   readonly references?: string;
-  /** The table with its ids, if it has no column. */
-  readonly link?: LinkTable;
   readonly isDateTime: boolean;
   /** Whether a JSON merge patch changes parts of its value: an object or a map. */
   readonly isMerged: boolean;
@@ -47,17 +45,6 @@ export interface Field extends Property {
   readonly invalids: readonly string[];
   /** Expressions for the tests: merge patches of {@link sample}, with their results. */
   readonly merges: readonly (readonly [patch: string, result: string])[];
-}
-
-/** A table that links rows of the resource with those of another table. */
-export interface LinkTable {
-  readonly name: string;
-  /** The class of its entity. */
-  readonly entity: string;
-  /** The column with the id of a row of the resource, and that with the id of the other one. */
-  readonly owner: string;
-  readonly item: string;
-  readonly references: string;
 }
 
 /** A property of a DTO. */

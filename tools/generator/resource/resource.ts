@@ -185,12 +185,9 @@ export function createTemplateValues(
   const merged = has.update ? writables.filter(({ isMerged }) => isMerged) : [];
   const versioned = ifMatch || merged.length > 0;
   const references = fields.filter((field) => field.references !== undefined);
-  const links = fields.flatMap((field) =>
-    field.link === undefined ? [] : { ...field, link: field.link },
-  );
   const uniques = fields.filter(({ unique }) => unique);
   const constrained = writables.filter(
-    (field) => uniques.includes(field) || references.includes(field) || field.link !== undefined,
+    (field) => uniques.includes(field) || references.includes(field),
   );
   const required = writables.filter((field) => !field.optional && field.default === undefined);
   const writeOnlys = fields.filter(({ writeOnly }) => writeOnly);
@@ -203,11 +200,6 @@ export function createTemplateValues(
     ...names,
     has,
     fields,
-    columns: fields.filter(({ link }) => link === undefined),
-    links,
-    camelize: strings.camelize,
-    /** Whether several create requests may share a statement. */
-    batches: has.create && links.length === 0,
     writables,
     visible: fields.filter(({ writeOnly }) => !writeOnly),
     readOnlys,
@@ -316,7 +308,7 @@ function describeConstraintErrors(constrained: readonly Field[]): string {
   const uniques = constrained.filter(({ unique }) => unique);
   const names = uniques.map(({ name }) => name).join(' or ');
   return [
-    ...(constrained.some(({ references, link }) => (references ?? link) !== undefined)
+    ...(constrained.some(({ references }) => references !== undefined)
       ? ['VALIDATION_FAILED if a referenced resource does not exist']
       : []),
     ...(uniques.length > 0 ? [`ALREADY_EXISTS if another resource has the same ${names}`] : []),
