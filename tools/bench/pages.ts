@@ -1,7 +1,6 @@
 /** The service with the categories in pages, too: `GET /v1/category-pages`. */
-import { Controller, Get, Injectable, Req, Res } from '@nestjs/common';
+import { Controller, Get, Injectable } from '@nestjs/common';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
-import type { Request, Response } from 'express';
 import { Repository } from 'typeorm';
 import { createApp } from '../../src/app.js';
 import { FEATURES } from '../../src/features.js';
@@ -33,13 +32,10 @@ class CategoryPagesController {
   constructor(private readonly service: CategoryPagesService) {}
 
   @Get()
-  async listCategoryPages(
+  listCategoryPages(
     @PageParams() page: PageParams,
-    @Req() request: Request,
-    @Res() response: Response,
-  ): Promise<void> {
-    const list = await this.service.cachedList.getPage(page);
-    await list.send(request, response);
+  ): CachedJsonResponse | Promise<CachedJsonResponse> {
+    return this.service.cachedList.getPage(page);
   }
 }
 

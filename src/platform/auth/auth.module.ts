@@ -1,9 +1,8 @@
 import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
-import { Gauge } from 'prom-client';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
-import { MetricsRegistry } from '../metrics/metrics-registry.js';
+import { KeyMetrics } from '../metrics/key-metrics.js';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { ApiKey } from './keys/api-key.entity.js';
 import { ApiKeysService } from './keys/api-keys.service.js';
@@ -19,19 +18,11 @@ export class AuthModule implements OnModuleInit {
     @Inject(CONFIG) private readonly config: Config,
     private readonly database: DatabaseConnection,
     private readonly keys: ApiKeysService,
-    private readonly registry: MetricsRegistry,
+    private readonly metrics: KeyMetrics,
   ) {}
 
   onModuleInit(): void {
-    const { keys } = this;
-    new Gauge({
-      name: 'petstore_api_keys_expiring',
-      help: 'API keys in recent use that expire within 7 days.',
-      registers: [this.registry],
-      collect() {
-        this.set(keys.countExpiring());
-      },
-    });
+    this.metrics.observeExpiring(() => this.keys.countExpiring());
     const { bootstrapApiKey } = this.config;
     if (bootstrapApiKey === undefined) return;
     this.database.onReady(() => this.keys.ensureKey(bootstrapApiKey, 'bootstrap'));

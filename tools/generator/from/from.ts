@@ -56,9 +56,10 @@ const PLATFORM = '../../platform';
 
 /** All that the methods of controllers may use; those that a controller does not need are removed. */
 const CONTROLLER_IMPORTS = `
-import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Patch, Post, Put, Query, Req, Res } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Headers, HttpCode, Param, Patch, Post, Put, Query } from '@nestjs/common';
 import { ApiAcceptedResponse, ApiBadRequestResponse, ApiBody, ApiConflictResponse, ApiConsumes, ApiCreatedResponse, ApiExtraModels, ApiForbiddenResponse, ApiHeader, ApiNoContentResponse, ApiNotFoundResponse, ApiNotModifiedResponse, ApiOkResponse, ApiOperation, ApiPreconditionFailedResponse, ApiResponse, ApiTags, getSchemaPath } from '@nestjs/swagger';
-import type { Request, Response } from 'express';
+import type { CachedJsonResponse } from '${PLATFORM}/http/responses/cached-json-response.js';
+import { ReturnsLocation } from '${PLATFORM}/resource/returns-location.js';
 import { Public } from '${PLATFORM}/auth/public.decorator.js';
 import { ApiError } from '${PLATFORM}/errors/api-error.js';
 import { BinaryBody } from '${PLATFORM}/http/body/binary-body.decorator.js';

@@ -250,31 +250,15 @@ class OperationWriter {
     const { kind, names, key, setsLocation } = implementation;
     const service = `this.${names.items}`;
     if (kind === 'list') {
-      this.result = 'void';
-      parameters.push('@Req() request: Request', '@Res() response: Response');
-      return [
-        'async ',
-        [
-          `const list = await ${service}.${this.getListCall(implementation)};`,
-          'await list.send(request, response);',
-        ],
-      ];
+      this.result = 'CachedJsonResponse';
+      return ['async ', [`return ${service}.${this.getListCall(implementation)};`]];
     }
     const body = this.getBodyVariable();
     if (kind === 'create') {
       parameters.push('@IdempotencyKey() key: IdempotencyKey | undefined');
       const call = `${service}.create(${body}, key)`;
-      if (!setsLocation) return ['', [`return ${call};`]];
-      parameters.push('@Res({ passthrough: true }) response: Response');
-      return [
-        'async ',
-        [
-          `const created = await ${call};`,
-          '// Relative (RFC 9110, section 10.2.2), so that it is valid behind a proxy that adds a path prefix.',
-          `response.location(\`${this.path.split('/').at(-1)}/\${created.id}\`);`,
-          'return created;',
-        ],
-      ];
+      if (setsLocation) this.decorators.push(`ReturnsLocation('${this.path.split('/').at(-1)}')`);
+      return ['', [`return ${call};`]];
     }
     const variable = this.path.endsWith('}')
       ? /\{(\w+)\}$/.exec(this.path)![1]!
