@@ -9,6 +9,7 @@ import { DatabaseModule } from './platform/database/database.module.js';
 import { HealthModule } from './platform/health/health.module.js';
 import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
 import { ErrorFilter } from './platform/http/responses/error.filter.js';
+import { ResourceKit } from './platform/resource/resource-kit.js';
 import { StrictValidationPipe } from './platform/resource/validation.pipe.js';
 import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
 import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
@@ -32,6 +33,7 @@ export class AppModule {
       ],
       providers: [
         { provide: CONFIG, useValue: config },
+        ResourceKit,
         // The guards run in this order: no byte of a body is read before the key is checked.
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
         { provide: APP_GUARD, useClass: ApiKeyRateLimitGuard },
@@ -40,7 +42,7 @@ export class AppModule {
         { provide: APP_PIPE, useClass: StrictValidationPipe },
         { provide: APP_FILTER, useClass: ErrorFilter },
       ],
-      exports: [CONFIG],
+      exports: [CONFIG, ResourceKit],
     };
   }
 }

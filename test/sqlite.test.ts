@@ -2,7 +2,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
-import { getNetworkFileSystem } from '../src/platform/database/connection/sqlite-file.js';
 import { startApp, type TestApp } from './support/app.js';
 import { INSERT_QUERY, recordQueries } from './support/queries.js';
 import { waitFor } from './support/wait.js';
@@ -42,22 +41,6 @@ describe('SQLite database', () => {
     );
     expect(tables.map(({ name }) => name)).toEqual(['api_keys', 'categories']);
     for (const { sql } of tables) expect(sql).toMatch(/"id" integer PRIMARY KEY AUTOINCREMENT/i);
-  });
-});
-
-describe('getNetworkFileSystem', () => {
-  it('returns undefined on a local disk, also for a file that does not exist yet', () => {
-    expect(getNetworkFileSystem(file)).toBeUndefined();
-    expect(getNetworkFileSystem(join(directory, 'later', 'pets.sqlite'))).toBeUndefined();
-  });
-
-  it.each([
-    ['NFS', 0x6969],
-    ['CIFS', 0xff534d42],
-    ['Ceph', 0x00c36400],
-  ])('returns the name of a network file system: %s', (name, type) => {
-    const getType = (path: string): number => (path === directory ? type : 0);
-    expect(getNetworkFileSystem(join(directory, 'later', 'pets.sqlite'), getType)).toBe(name);
   });
 });
 

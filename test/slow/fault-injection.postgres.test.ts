@@ -280,17 +280,15 @@ describe('database failures under load', () => {
   });
 });
 
-describe('the query timeout', () => {
-  it('cancels a query after 2 s', async () => {
+describe('a query that takes too long', () => {
+  it('is cancelled, and its request gets 503', async () => {
     const { app, categories } = await serve();
     const dataSource = app.get<DataSource>(getDataSourceToken());
     expect(await dataSource.query('SHOW "statement_timeout"')).toEqual([
       { statement_timeout: '2s' },
     ]);
     await lock(url, 'categories');
-    const begin = performance.now();
     expectUnavailable(await categories.create('dog'));
-    expect(performance.now() - begin).toBeGreaterThanOrEqual(1_900);
   });
 });
 

@@ -83,7 +83,7 @@ async function waitForReadiness(url: string, expected: number): Promise<void> {
 
 /** Returns the lines of a JSON log about incidents of the database: the level and the message. */
 const findDatabaseLines = (output: string): string[] =>
-  [...output.matchAll(/"level":"(\w+)".*"message":"(Database [^"]*)"/g)].map(
+  [...output.matchAll(/"level":"(\w+)".*"message":"(Database connection [^"]*)"/g)].map(
     ([, level, message]) => `${level} ${message}`,
   );
 
@@ -144,22 +144,26 @@ describe('a full disk', () => {
         const ballast = join(disk, 'ballast');
         execFileSync('sh', ['-c', `dd if=/dev/zero of=${ballast} bs=4k 2>/dev/null || true`]);
         const stored = ['first', ...(await createUntilFull(categories))];
-        for (let index = 0; index < 3; index++)
-          expectUnavailable(await categories.create('rejected', 'x'.repeat(900)));
+        // The check may still find space for its own write.
+        await waitFor(
+          async () => {
+            expectUnavailable(await categories.create('rejected', 'x'.repeat(900)));
+            return (await sendRequest(`${url}/readyz`)).status;
+          },
+          (status) => status === 503,
+          TIMEOUT_MS,
+        );
         expect(await categories.getNames()).toEqual(stored);
-        await waitForReadiness(url, 503);
         expect(findDatabaseLines(service.output)).toEqual([
-          expect.stringMatching(/^error Database unavailable: .*full.*Free disk space/),
+          expect.stringMatching(/^error Database connection failed \(.*full.*Free disk space/),
         ]);
 
         rmSync(ballast);
         await waitForReadiness(url, 200);
         expect((await categories.create('after')).status).toBe(201);
-        const recovery =
-          /^info Database available again after \d+\.\d s; \d+ requests were refused$/;
         await waitFor(
-          () => findDatabaseLines(service.output).some((line) => recovery.test(line)),
-          Boolean,
+          () => findDatabaseLines(service.output).at(-1)!,
+          (line) => /^info Database connection restored after \d+\.\d s$/.test(line),
           TIMEOUT_MS,
         );
         expect(findDatabaseLines(service.output)).toHaveLength(2);
@@ -286,7 +290,7 @@ describe('an unusable database file', () => {
     ['directory', 'off', 0o644, 0o555],
     ['file and directory', 'auto', 0o444, 0o555],
   ])(
-    'fails startup with an error that names the file, its owner and the user: %s without write access, MIGRATIONS=%s',
+    'fails startup with an error that names the file: %s without write access, MIGRATIONS=%s',
     async (_what, migrations, fileMode, directoryMode) => {
       await serve();
       await apps.pop()!.close();
@@ -299,12 +303,8 @@ describe('an unusable database file', () => {
       const { code } = await service.exited;
       chmodSync(services.directory, 0o755);
       expect(code).toBe(1);
-      const { uid } = statSync(file);
-      expect(service.stderr).toMatch(
-        new RegExp(
-          `Failed to open database .*petstore\\.sqlite: .*${file} belongs to the user ${uid}, .*; the service runs as the user ${process.getuid!()}`,
-        ),
-      );
+      expect(service.stderr).toContain(`Failed to open database ${file}: `);
+      expect(service.stderr).toMatch(/readonly|unable to open/);
     },
   );
 

@@ -94,8 +94,6 @@ export async function startApp(
   const url = await app.getUrl();
   const { key } = await app.get(ApiKeysService).create('test');
   const dataSource = app.get<PetstoreDataSource>(getDataSourceToken());
-  // On PostgreSQL transactions wait for each other, on a busy machine for seconds.
-  dataSource.transactionTimeout = 60_000;
   return {
     app,
     config,

@@ -4,23 +4,14 @@ import { CONFIG, type Config } from '../config/config.js';
 import { databaseOptions, type Schema } from './connection/data-source-options.js';
 import { DatabaseAvailability } from './connection/database-availability.js';
 import { DatabaseConnection } from './connection/database-connection.js';
-import { DatabaseMetrics } from '../metrics/database-metrics.js';
-import { ResourceKit } from '../resource/resource-kit.js';
 import { PetstoreDataSource } from './connection/petstore-data-source.js';
-import { QUERY_TIMEOUT_MS } from './connection/timeouts.js';
 import { TableRevisionTracker } from './lists/table-revision-tracker.js';
 
-/** Provides the DataSource, the connection to the database and the resource kit to all modules. */
+/** Provides the DataSource, and the connection to the database, to all modules. */
 @Global()
 @Module({
-  providers: [
-    DatabaseAvailability,
-    DatabaseConnection,
-    DatabaseMetrics,
-    ResourceKit,
-    TableRevisionTracker,
-  ],
-  exports: [DatabaseAvailability, DatabaseConnection, ResourceKit],
+  providers: [DatabaseAvailability, DatabaseConnection, TableRevisionTracker],
+  exports: [DatabaseAvailability, DatabaseConnection, TableRevisionTracker],
 })
 export class DatabaseModule {
   /** @param schema the entities and migrations of all features */
@@ -31,11 +22,11 @@ export class DatabaseModule {
         TypeOrmModule.forRootAsync({
           inject: [CONFIG],
           useFactory: ({ database, databasePoolSize: poolSize }: Config) => ({
-            ...databaseOptions(database, schema, { poolSize, queryTimeout: QUERY_TIMEOUT_MS }),
+            ...databaseOptions(database, schema, { servesRequests: true, poolSize }),
             // DatabaseConnection does it.
             manualInitialization: true,
           }),
-          dataSourceFactory: async (options) => new PetstoreDataSource(options!),
+          dataSourceFactory: async (options) => new PetstoreDataSource(options!, true),
         }),
       ],
     };

@@ -1,15 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import type { Pool } from 'pg';
 import { Counter, Gauge, Histogram } from 'prom-client';
-import type { DataSource } from 'typeorm';
 import { MetricsRegistry } from './metrics-registry.js';
-import { isPostgres } from '../database/statements/columns.js';
-import {
-  getDriverErrorCode,
-  isDataOrConstraintError,
-} from '../database/connection/driver-errors.js';
-import { PetstoreDataSource } from '../database/connection/petstore-data-source.js';
 
 /** The metrics of the database: errors, the list cache, batches, and the connections to PostgreSQL. */
 @Injectable()
@@ -18,9 +10,10 @@ export class DatabaseMetrics {
   readonly batchSizes: Histogram<'table'>;
   readonly listCacheHits: Counter<'table'>;
   readonly listCacheMisses: Counter<'table'>;
-  private readonly errors: Counter<'code'>;
+  /** Failed operations, by the code of the driver. */
+  readonly errors: Counter<'code'>;
 
-  constructor(registry: MetricsRegistry, @InjectDataSource() dataSource: PetstoreDataSource) {
+  constructor(private readonly registry: MetricsRegistry) {
     const registers = [registry];
     this.errors = new Counter({
       name: 'petstore_database_errors_total',
@@ -47,38 +40,34 @@ export class DatabaseMetrics {
       buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500],
       registers,
     });
-    if (isPostgres(dataSource)) observePool(dataSource, registry);
-    dataSource.errorListeners.push((error) => this.recordError(error));
   }
 
-  /** Counts an error of the driver, unless the data of a request caused it. */
-  recordError(error: unknown): void {
-    if (!isDataOrConstraintError(error))
-      this.errors.inc({ code: getDriverErrorCode(error) || 'none' });
+  /**
+   * Reports the connections to PostgreSQL.
+   *
+   * @param findPool returns the pool, which exists once the database has been reached
+   */
+  observePool(findPool: () => Pool | undefined): void {
+    const getPool = (): Partial<Pool> => findPool() ?? {};
+    const registers = [this.registry];
+    new Gauge({
+      name: 'db_client_connection_count',
+      help: 'Connections to PostgreSQL, by state.',
+      labelNames: ['state'],
+      registers,
+      collect() {
+        const { totalCount = 0, idleCount = 0 } = getPool();
+        this.set({ state: 'idle' }, idleCount);
+        this.set({ state: 'used' }, totalCount - idleCount);
+      },
+    });
+    new Gauge({
+      name: 'db_client_connection_pending_requests',
+      help: 'Requests waiting for a connection to PostgreSQL.',
+      registers,
+      collect() {
+        this.set(getPool().waitingCount ?? 0);
+      },
+    });
   }
-}
-
-function observePool({ driver }: DataSource, registry: MetricsRegistry): void {
-  // The pool exists once the database has been reached.
-  const getPool = (): Partial<Pool> => (driver as { master?: Pool }).master ?? {};
-  const registers = [registry];
-  new Gauge({
-    name: 'db_client_connection_count',
-    help: 'Connections to PostgreSQL, by state.',
-    labelNames: ['state'],
-    registers,
-    collect() {
-      const { totalCount = 0, idleCount = 0 } = getPool();
-      this.set({ state: 'idle' }, idleCount);
-      this.set({ state: 'used' }, totalCount - idleCount);
-    },
-  });
-  new Gauge({
-    name: 'db_client_connection_pending_requests',
-    help: 'Requests waiting for a connection to PostgreSQL.',
-    registers,
-    collect() {
-      this.set(getPool().waitingCount ?? 0);
-    },
-  });
 }

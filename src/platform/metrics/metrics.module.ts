@@ -1,4 +1,5 @@
 import { Global, Module } from '@nestjs/common';
+import { DatabaseMetrics } from './database-metrics.js';
 import { HttpMetrics } from './http-metrics.js';
 import { KeyMetrics } from './key-metrics.js';
 import { MetricsRegistry } from './metrics-registry.js';
@@ -6,7 +7,7 @@ import { MetricsServer } from './metrics-server.js';
 
 @Global()
 @Module({
-  providers: [HttpMetrics, KeyMetrics, MetricsRegistry, MetricsServer],
-  exports: [KeyMetrics, MetricsRegistry],
+  providers: [DatabaseMetrics, HttpMetrics, KeyMetrics, MetricsRegistry, MetricsServer],
+  exports: [DatabaseMetrics, KeyMetrics, MetricsRegistry],
 })
 export class MetricsModule {}

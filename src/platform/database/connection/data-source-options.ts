@@ -2,10 +2,7 @@ import { Client } from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import type { DatabaseConfig } from '../../config/config.js';
 import { getDriverErrorCode, READ_ONLY_TRANSACTION } from './driver-errors.js';
-import { CONNECT_TIMEOUT_MS } from './timeouts.js';
-
-/** How long a statement waits for the write lock of another process, in milliseconds. */
-export const SQLITE_BUSY_TIMEOUT_MS = 2_000;
+import { CONNECT_TIMEOUT_MS, QUERY_TIMEOUT_MS, SQLITE_BUSY_TIMEOUT_MS } from './timeouts.js';
 
 /**
  * How long a connection to PostgreSQL is used, in seconds. Without a limit, it would stay at a server
@@ -19,13 +16,12 @@ export type Schema = Required<Pick<DataSourceOptions, 'entities' | 'migrations'>
 /**
  * Returns TypeORM's options for a database.
  *
- * @param limits the limits of the service, which a migration or a copy may exceed: the number of its
- *   connections, and the milliseconds after which a query is cancelled
+ * @param options.servesRequests whether the timeouts of requests apply: a migration or a copy may exceed them
  */
 export function databaseOptions(
   database: DatabaseConfig,
   schema: Schema,
-  { poolSize, queryTimeout }: { poolSize?: number; queryTimeout?: number } = {},
+  { servesRequests = false, poolSize }: { servesRequests?: boolean; poolSize?: number } = {},
 ): DataSourceOptions {
   const common = { ...schema, migrationsTableName: 'migrations', logging: false as const };
   if (database.type === 'sqlite') {
@@ -33,7 +29,8 @@ export function databaseOptions(
       ...common,
       type: 'better-sqlite3',
       database: database.file,
-      timeout: SQLITE_BUSY_TIMEOUT_MS,
+      // SQLite blocks the event loop while it waits; `retryOnBusy` does not.
+      timeout: servesRequests ? 0 : SQLITE_BUSY_TIMEOUT_MS,
       enableWAL: true,
       prepareDatabase: (connection: { pragma(source: string): void }) => {
         // A 201 survives a power failure. With NORMAL, a common choice in WAL mode, the newest
@@ -56,7 +53,10 @@ export function databaseOptions(
       keepAlive: true,
       maxLifetimeSeconds: MAX_CONNECTION_LIFETIME_S,
       // The server's timeout cancels the query; the client's, slightly later, detects a server that hangs.
-      ...(queryTimeout && { statement_timeout: queryTimeout, query_timeout: queryTimeout + 200 }),
+      ...(servesRequests && {
+        statement_timeout: QUERY_TIMEOUT_MS,
+        query_timeout: QUERY_TIMEOUT_MS + 200,
+      }),
     },
   };
 }

@@ -9,26 +9,27 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import type { Pool } from 'pg';
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { databaseOptions } from './data-source-options.js';
-import { DatabaseAvailability } from './database-availability.js';
+import { DatabaseAvailability, requireWritable } from './database-availability.js';
+import { withDeadline } from './deadline.js';
 import { DatabaseMetrics } from '../../metrics/database-metrics.js';
+import { isPostgres } from '../statements/columns.js';
 import {
   DatabaseUnavailableError,
   describeDriverError,
   getDriverErrorCode,
   isBusyError,
+  isDataOrConstraintError,
   isMisconfiguration,
 } from './driver-errors.js';
 import { PetstoreDataSource, SchemaOutdatedError } from './petstore-data-source.js';
-import { describeOwnership, getNetworkFileSystem } from './sqlite-file.js';
 
 /** The delays between two attempts to connect, in milliseconds: the first and the longest. */
 const INITIAL_RETRY_DELAY_MS = 500;
 const MAX_RETRY_DELAY_MS = 15_000;
-
-/** The codes for a file or a directory that the user of the service may not write to. */
-const PERMISSION_DENIED = /^(SQLITE_(READONLY|CANTOPEN|PERM)|EACCES$|EPERM$|EROFS$)/;
 
 /**
  * Connects to the database at startup. While a PostgreSQL server is unavailable, a SQLite file is locked
@@ -51,7 +52,11 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     @InjectDataSource() private readonly dataSource: PetstoreDataSource,
     private readonly metrics: DatabaseMetrics,
     private readonly availability: DatabaseAvailability,
-  ) {}
+  ) {
+    this.countErrors(dataSource);
+    if (isPostgres(dataSource))
+      metrics.observePool(() => (dataSource.driver as PostgresDriver).master as Pool);
+  }
 
   /**
    * Registers a hook that runs once the database is reachable, before any request uses it, and again if
@@ -63,7 +68,6 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
 
   /** @throws {Error} if the database cannot be used and retrying would not help */
   async onApplicationBootstrap(): Promise<void> {
-    this.warnOfNetworkFileSystem();
     try {
       await this.open();
     } catch (error) {
@@ -95,8 +99,8 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       try {
         await this.open();
         if (!this.isReady) return;
-        const outage = this.availability.describeOutage(performance.now() - startedAt);
-        this.logger.log(`Database available after ${outage}`);
+        const seconds = (performance.now() - startedAt) / 1_000;
+        this.logger.log(`Database connection established after ${seconds.toFixed(1)} s`);
         return;
       } catch (reason) {
         if (!this.isRetryable(reason)) throw this.toStartupError(reason);
@@ -110,21 +114,20 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     if (this.shutdown.signal.aborted) return;
     // After an attempt whose hooks failed it is initialized already.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
-    await this.dataSource.prepareForRequests();
-    await this.availability.requireWritable();
+    await withDeadline(requireWritable(this.dataSource));
     for (const hook of this.readyHooks) await hook();
     this.availability.start();
     this.isReady = true;
   }
 
-  /** Uses a connection of its own, to which the query timeout of the service does not apply. */
+  /** Uses a connection of its own, to which the timeouts of requests do not apply. */
   private async migrate(): Promise<void> {
     const { entities, migrations } = this.dataSource.options;
     const { database, production } = this.config;
     const migrator = new PetstoreDataSource(
       databaseOptions(database, { entities: entities!, migrations: migrations! }),
     );
-    migrator.errorListeners.push((error) => this.metrics.recordError(error));
+    this.countErrors(migrator);
     const isNew = database.type === 'sqlite' && !existsSync(database.file);
     try {
       await migrator.initialize();
@@ -156,22 +159,17 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   /** The message does not contain the URL of a server, which contains a password. */
   private toStartupError(error: unknown): Error {
     const { database } = this.config;
-    const name = database.type === 'sqlite' ? ` ${database.file}` : '';
-    const isDenied = PERMISSION_DENIED.test(getDriverErrorCode(error));
-    const details =
-      database.type === 'sqlite' && isDenied ? ` ${describeOwnership(database.file)}` : '';
-    return new Error(`Failed to open database${name}: ${describeDriverError(error)}${details}`, {
+    const name = database.type === 'sqlite' ? ` ${resolve(database.file)}` : '';
+    return new Error(`Failed to open database${name}: ${describeDriverError(error)}`, {
       cause: error,
     });
   }
 
-  private warnOfNetworkFileSystem(): void {
-    const { database } = this.config;
-    if (database.type !== 'sqlite') return;
-    const fileSystem = getNetworkFileSystem(database.file);
-    if (fileSystem === undefined) return;
-    this.logger.warn(
-      `${resolve(database.file)} is on a network file system (${fileSystem}), where SQLite may lose or corrupt data. Use a local disk, or PostgreSQL.`,
-    );
+  /** Counts errors, but those that the data of a request caused. */
+  private countErrors(dataSource: PetstoreDataSource): void {
+    dataSource.onError((error) => {
+      if (!isDataOrConstraintError(error))
+        this.metrics.errors.inc({ code: getDriverErrorCode(error) || 'none' });
+    });
   }
 }

@@ -1,10 +1,9 @@
-import { Mutex } from 'async-mutex';
-import { DataSource, type Migration, type QueryRunner } from 'typeorm';
+import { DataSource, type DataSourceOptions, type Migration, type QueryRunner } from 'typeorm';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { isPostgres } from '../statements/columns.js';
-import { SQLITE_BUSY_TIMEOUT_MS } from './data-source-options.js';
 import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
+import { Lock } from './lock.js';
 import {
   PgQueryRunner,
   type RunnerContext,
@@ -14,9 +13,6 @@ import {
 
 /** The key of the advisory lock of the migrations, among all locks in a PostgreSQL database. */
 const MIGRATION_LOCK = 7_738_378_831;
-
-/** How long a transaction of the service may take, in milliseconds. */
-const TRANSACTION_TIMEOUT_MS = 2_000;
 
 /** The schema is older than the code. */
 export class SchemaOutdatedError extends Error {
@@ -35,14 +31,21 @@ export class SchemaOutdatedError extends Error {
  * runs every statement on the only connection, within whatever transaction is active.
  */
 export class PetstoreDataSource extends DataSource implements RunnerContext {
-  /** Called with every error of the driver, translated. */
-  readonly errorListeners: ((error: unknown) => void)[] = [];
-  transactionTimeout = 0;
-  private readonly sqliteSession: SqliteSession = {
-    mutex: new Mutex(),
-    statements: new Map(),
-    lockTimeout: 0,
-  };
+  private readonly errorListeners: ((error: unknown) => void)[] = [];
+  private readonly sqliteSession: SqliteSession = { lock: new Lock(), statements: new Map() };
+
+  /** @param servesRequests whether the timeouts of requests apply (see timeouts.ts) */
+  constructor(
+    options: DataSourceOptions,
+    readonly servesRequests = false,
+  ) {
+    super(options);
+  }
+
+  /** Registers a listener for every error of the driver, translated. */
+  onError(listener: (error: unknown) => void): void {
+    this.errorListeners.push(listener);
+  }
 
   /** @throws {DatabaseUnavailableError} if the database cannot be reached */
   override async initialize(): Promise<this> {
@@ -81,18 +84,6 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
     } finally {
       await queryRunner.release();
     }
-  }
-
-  /**
-   * Limits the duration of transactions, and lets statements wait for the write lock of another process
-   * without blocking the event loop, which SQLite's own `busy_timeout` does. The service calls it before it
-   * serves requests.
-   */
-  async prepareForRequests(): Promise<void> {
-    this.transactionTimeout = TRANSACTION_TIMEOUT_MS;
-    if (isPostgres(this)) return;
-    await this.query('PRAGMA busy_timeout = 0');
-    this.sqliteSession.lockTimeout = SQLITE_BUSY_TIMEOUT_MS;
   }
 
   /**

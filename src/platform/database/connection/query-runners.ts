@@ -3,38 +3,38 @@
  * at this boundary, and transactions that are limited in time. TypeORM has no hook for either: its
  * subscribers and loggers cannot replace an error.
  */
-import type { Mutex } from 'async-mutex';
 import type { Client } from 'pg';
+import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
 import { DatabaseUnavailableError } from './driver-errors.js';
+import type { Lock } from './lock.js';
 import { retryOnBusy } from './retry-on-busy.js';
+import { SQLITE_BUSY_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
 
 /** What the query runners of a DataSource share. */
 export interface RunnerContext {
+  /** Whether transactions and waiting are limited in time, because requests wait for them. */
+  readonly servesRequests: boolean;
   /** Reports an error of the driver, possibly before there is a connection, and returns the error to throw. */
   readonly translateError: (error: unknown, isConnecting?: boolean) => unknown;
-  /** How long a transaction may take, in milliseconds; 0 does not limit it. */
-  readonly transactionTimeout: number;
 }
 
 /** The only connection to a SQLite database. */
 export interface SqliteSession {
   /** Held by a statement, or by a transaction from its beginning to its end. */
-  readonly mutex: Mutex;
+  readonly lock: Lock;
   /** The prepared statements, by their SQL. */
   readonly statements: Map<string, unknown>;
-  /** How long a statement waits for the write lock of another process, in milliseconds. */
-  lockTimeout: number;
 }
 
 /** A transaction was rolled back because it took too long. */
-function transactionTimeout(milliseconds: number): DatabaseUnavailableError {
+function createTimeoutError(): DatabaseUnavailableError {
   return new DatabaseUnavailableError(
     new Error(
-      `The transaction took longer than ${milliseconds} ms. Within it, use only its manager, and wait for nothing but the database`,
+      `The transaction took longer than ${TRANSACTION_TIMEOUT_MS} ms. Within it, use only its manager, and wait for nothing but the database`,
     ),
   );
 }
@@ -45,7 +45,7 @@ function transactionTimeout(milliseconds: number): DatabaseUnavailableError {
  */
 export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   /** Ends the exclusive use of the connection; set while a transaction is active. */
-  private releaseMutex: (() => void) | undefined;
+  private releaseLock: (() => void) | undefined;
   private timer: NodeJS.Timeout | undefined;
   private timeoutError: DatabaseUnavailableError | undefined;
 
@@ -68,50 +68,64 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     if (this.timeoutError !== undefined) throw this.context.translateError(this.timeoutError);
     const run = (): Promise<any> => super.query(query, parameters, useStructuredResult);
     try {
-      if (query === 'BEGIN TRANSACTION') return await this.begin();
-      if (this.releaseMutex === undefined) return await this.runOutsideTransaction(run);
-      const result: unknown = await run();
-      if (query === 'COMMIT') this.end();
-      return result;
+      if (this.releaseLock !== undefined) return await run();
+      return await this.retry(() => this.session.lock.run(run));
     } catch (error) {
       throw this.context.translateError(error);
-    } finally {
-      if (query === 'ROLLBACK') this.end();
     }
   }
 
-  private runOutsideTransaction(run: () => Promise<unknown>): Promise<unknown> {
-    const { mutex, lockTimeout } = this.session;
-    return retryOnBusy(() => mutex.runExclusive(run), lockTimeout);
-  }
-
   /** Takes the write lock at once: a transaction that reads first could not always get it later. */
-  private async begin(): Promise<void> {
-    const { mutex, lockTimeout } = this.session;
-    await retryOnBusy(async () => {
-      const release = await mutex.acquire();
-      try {
-        await super.query('BEGIN IMMEDIATE');
-        this.releaseMutex = release;
-      } catch (error) {
-        release();
-        throw error;
-      }
-    }, lockTimeout);
-    const { transactionTimeout: timeout } = this.context;
-    if (timeout > 0) this.timer = setTimeout(() => void this.abort(timeout), timeout);
+  override async startTransaction(isolationLevel?: IsolationLevel): Promise<void> {
+    if (this.isTransactionActive) return super.startTransaction(isolationLevel);
+    try {
+      await this.retry(async () => {
+        const release = await this.session.lock.acquire();
+        try {
+          await super.query('BEGIN IMMEDIATE');
+          this.releaseLock = release;
+        } catch (error) {
+          release();
+          throw error;
+        }
+      });
+    } catch (error) {
+      throw this.context.translateError(error);
+    }
+    this.isTransactionActive = true;
+    this.transactionDepth = 1;
+    if (this.context.servesRequests)
+      this.timer = setTimeout(() => void this.abort(), TRANSACTION_TIMEOUT_MS);
   }
 
-  private async abort(timeout: number): Promise<void> {
-    this.timeoutError = transactionTimeout(timeout);
+  override async commitTransaction(): Promise<void> {
+    await super.commitTransaction();
+    if (!this.isTransactionActive) this.end();
+  }
+
+  override async rollbackTransaction(): Promise<void> {
+    const isOutermost = this.transactionDepth === 1;
+    try {
+      await super.rollbackTransaction();
+    } finally {
+      if (isOutermost) this.end();
+    }
+  }
+
+  private retry(run: () => Promise<any>): Promise<any> {
+    return this.context.servesRequests ? retryOnBusy(run, SQLITE_BUSY_TIMEOUT_MS) : run();
+  }
+
+  private async abort(): Promise<void> {
+    this.timeoutError = createTimeoutError();
     await super.query('ROLLBACK').catch(() => undefined);
     this.end();
   }
 
   private end(): void {
     clearTimeout(this.timer);
-    this.releaseMutex?.();
-    this.releaseMutex = undefined;
+    this.releaseLock?.();
+    this.releaseLock = undefined;
   }
 }
 
@@ -143,30 +157,37 @@ export class PgQueryRunner extends PostgresQueryRunner {
   ): Promise<any> {
     try {
       if (this.timeoutError !== undefined) throw this.timeoutError;
-      const result: unknown = await super.query(query, parameters, useStructuredResult);
-      if (query === 'START TRANSACTION') this.limitTransaction();
-      return result;
+      return await super.query(query, parameters, useStructuredResult);
     } catch (error) {
       // TypeORM releases a runner whose connection is lost between two statements.
       const isConnectionLost = this.isReleased && !this.hasEnded;
       throw this.context.translateError(this.timeoutError ?? error, isConnectionLost);
-    } finally {
-      if (query === 'COMMIT' || query === 'ROLLBACK') clearTimeout(this.timer);
     }
+  }
+
+  /** Limits the transaction in time: its connection is closed, which rolls it back. */
+  override async startTransaction(isolationLevel?: IsolationLevel): Promise<void> {
+    await super.startTransaction(isolationLevel);
+    if (this.transactionDepth > 1 || !this.context.servesRequests) return;
+    this.timer = setTimeout(() => {
+      this.timeoutError = createTimeoutError();
+      (this.databaseConnection as Client).connection.stream.destroy();
+    }, TRANSACTION_TIMEOUT_MS);
+  }
+
+  override async commitTransaction(): Promise<void> {
+    await super.commitTransaction();
+    if (!this.isTransactionActive) clearTimeout(this.timer);
+  }
+
+  override async rollbackTransaction(): Promise<void> {
+    if (this.transactionDepth === 1) clearTimeout(this.timer);
+    await super.rollbackTransaction();
   }
 
   override release(): Promise<void> {
     this.hasEnded = true;
+    clearTimeout(this.timer);
     return super.release();
-  }
-
-  /** Closes the connection of a transaction that takes too long, which rolls it back. */
-  private limitTransaction(): void {
-    const { transactionTimeout: timeout } = this.context;
-    if (timeout === 0) return;
-    this.timer = setTimeout(() => {
-      this.timeoutError = transactionTimeout(timeout);
-      (this.databaseConnection as Client).connection.stream.destroy();
-    }, timeout);
   }
 }

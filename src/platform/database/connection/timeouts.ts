@@ -1,5 +1,19 @@
-/** How long to wait for a connection to PostgreSQL, in milliseconds. */
+/**
+ * The limits of the work in the database, in milliseconds. Together they let every request get a response within
+ * 5 seconds: it waits for its key, and then for its other work, each until the deadline.
+ */
+
+/** How long a request waits for a free connection of the pool, or for a new one. */
 export const CONNECT_TIMEOUT_MS = 2_000;
 
-/** How long a query of a request may take on PostgreSQL before it is cancelled, in milliseconds. */
+/** How long a query of the service may take on PostgreSQL before the server cancels it. */
 export const QUERY_TIMEOUT_MS = 2_000;
+
+/** How long a transaction of the service may take. */
+export const TRANSACTION_TIMEOUT_MS = 2_000;
+
+/** How long a statement waits for the write lock of another process on SQLite. */
+export const SQLITE_BUSY_TIMEOUT_MS = 2_000;
+
+/** How long a request waits for work in the database: the other timeouts can add up. */
+export const REQUEST_DEADLINE_MS = 2_300;
