@@ -22,11 +22,7 @@ const LAYERS = [
 
 /** Files whose imports are still wrong. */
 const EXCEPTIONS = [
-  'src/platform/database/connection/database-availability.ts',
-  'src/platform/database/connection/petstore-data-source.ts',
-  'src/platform/database/database.module.ts',
   'src/platform/database/writes/batch-inserter.ts',
-  'src/platform/metrics/database-metrics.ts',
 ];
 
 const toPath = (name) => `^src/${name}(/|$)`;

@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import { isPostgres } from '../../src/platform/database/statements/columns.js';
+import { isPostgres } from '../../src/platform/database/connection/is-postgres.js';
 
 const SQLITE = [`SELECT "type", "name", "tbl_name", "sql" FROM "sqlite_master" ORDER BY 1, 2`];
 

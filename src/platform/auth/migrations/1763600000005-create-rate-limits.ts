@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { isPostgres } from '../../database/statements/columns.js';
+import { isPostgres } from '../../database/connection/is-postgres.js';
 
 /** Not used any more. The table stays for instances of the previous release, and is dropped in the next one. */
 export class CreateRateLimits1763600000005 implements MigrationInterface {

@@ -16,7 +16,7 @@ import { databaseOptions } from './data-source-options.js';
 import { DatabaseAvailability, requireWritable } from './database-availability.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseMetrics } from '../../metrics/database-metrics.js';
-import { isPostgres } from '../statements/columns.js';
+import { isPostgres } from './is-postgres.js';
 import {
   DatabaseUnavailableError,
   describeDriverError,

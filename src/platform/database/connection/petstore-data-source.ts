@@ -1,7 +1,7 @@
 import { DataSource, type DataSourceOptions, type Migration, type QueryRunner } from 'typeorm';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
-import { isPostgres } from '../statements/columns.js';
+import { isPostgres } from './is-postgres.js';
 import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
 import { Lock } from './lock.js';
 import {

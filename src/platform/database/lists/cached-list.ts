@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { CachedQuery } from './cached-query.js';
-import { isPostgres } from '../statements/columns.js';
+import { isPostgres } from '../connection/is-postgres.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { withDeadline } from '../connection/deadline.js';
 import type { PetstoreDataSource } from '../connection/petstore-data-source.js';

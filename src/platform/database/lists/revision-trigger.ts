@@ -1,5 +1,5 @@
 import type { QueryRunner } from 'typeorm';
-import { isPostgres } from '../statements/columns.js';
+import { isPostgres } from '../connection/is-postgres.js';
 
 /**
  * Makes PostgreSQL increment the revision of a table with every statement that changes it, in the same

@@ -2,7 +2,7 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
 import { singleFlight } from './single-flight.js';
-import { isPostgres } from '../statements/columns.js';
+import { isPostgres } from '../connection/is-postgres.js';
 import { PetstoreDataSource } from '../connection/petstore-data-source.js';
 
 /**

@@ -1,12 +1,12 @@
 /** Columns for entities and migrations that work on both databases. */
 import {
-  type DataSource,
   PrimaryColumn,
   type QueryRunner,
   type TableColumnOptions,
   type ValueTransformer,
   VersionColumn as TypeOrmVersionColumn,
 } from 'typeorm';
+import { isPostgres } from '../connection/is-postgres.js';
 
 /** Converts a bigint, which PostgreSQL's driver returns as a string, to a number of up to 53 bits. */
 export const bigintTransformer: ValueTransformer = {
@@ -62,8 +62,3 @@ export function VersionColumn(): PropertyDecorator {
 
 /** The version column of a migration. */
 export const versionColumn: TableColumnOptions = { name: 'version', type: 'integer', default: 1 };
-
-/** Whether a database is PostgreSQL; otherwise it is SQLite. */
-export function isPostgres({ options }: Pick<DataSource, 'options'>): boolean {
-  return options.type === 'postgres';
-}

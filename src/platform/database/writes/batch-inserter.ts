@@ -1,6 +1,6 @@
 import DataLoader from 'dataloader';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
-import { isPostgres } from '../statements/columns.js';
+import { isPostgres } from '../connection/is-postgres.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { withDeadline } from '../connection/deadline.js';
 import { isDataOrConstraintError } from '../connection/driver-errors.js';

@@ -1,5 +1,5 @@
 import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
-import { isPostgres } from '../../statements/columns.js';
+import { isPostgres } from '../../connection/is-postgres.js';
 
 /** Counts the changes of each tracked table. PostgreSQL only: SQLite counts its commits itself. */
 export class CreateRevisions1763600000001 implements MigrationInterface {
