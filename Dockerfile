@@ -10,14 +10,17 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 # docker build --build-arg SOURCE_COMMIT=$(git rev-parse HEAD), because the image has no repository.
 ARG SOURCE_COMMIT=
-RUN sh scripts/build-production.sh build
+RUN sh scripts/build-production.sh build && chown node compile-cache
+USER node
+RUN sh scripts/build-production.sh warm
 
 FROM node:${NODE_VERSION}-bookworm-slim
-ENV NODE_ENV=production HOST=0.0.0.0
+ENV NODE_ENV=production HOST=0.0.0.0 NODE_COMPILE_CACHE=/app/compile-cache
 WORKDIR /app
 COPY --from=build /app/package.json ./
 COPY --from=build /app/node_modules node_modules
 COPY --from=build /app/dist dist
+COPY --from=build /app/compile-cache compile-cache
 # The only directory that the service can write to.
 COPY --from=build --chown=node:node /app/data data
 USER node

@@ -1,0 +1,135 @@
+import { execFile } from 'node:child_process';
+import { chmod, chown, cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { CategoriesClient, sendRequest } from '../support/http-client.js';
+import { ServiceProcess } from '../support/service-process.js';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const BUILD_TIMEOUT_MS = 900_000;
+const COMMIT = '0dbc8e8';
+const isRoot = process.getuid!() === 0;
+/** The user that runs the service. */
+const UID = isRoot ? 65_534 : process.getuid!();
+
+const execute = promisify(execFile);
+
+interface Lock {
+  readonly packages: Readonly<Record<string, { dev?: boolean }>>;
+}
+
+const readJson = async <T>(...path: string[]): Promise<T> =>
+  JSON.parse(await readFile(join(...path), 'utf8')) as T;
+
+/** The directory `/app` of the image. */
+let app: string;
+/** The environment of the service in the image. */
+let env: NodeJS.ProcessEnv;
+
+/** Runs a command beside the service, as `docker exec` does, and returns its standard output. */
+async function run(...args: string[]): Promise<string> {
+  return (await execute(process.execPath, args, { cwd: app, env, uid: UID })).stdout;
+}
+
+/** Starts the service with a database in `data`. */
+function start(more: NodeJS.ProcessEnv = {}): ServiceProcess {
+  const execPrefix = isRoot ? ['setpriv', `--reuid=${UID}`, '--clear-groups'] : [];
+  const main = join(app, 'dist/main.js');
+  return ServiceProcess.start(app, { env: { ...env, ...more }, execPrefix, main });
+}
+
+beforeAll(async () => {
+  app = await mkdtemp(join(tmpdir(), 'petstore-image-'));
+  // Nothing but what .dockerignore allows.
+  const ignored = await readFile(join(ROOT, '.dockerignore'), 'utf8');
+  for (const [, path] of ignored.matchAll(/^!(.+)$/gm))
+    await cp(join(ROOT, path!), join(app, path!), { recursive: true });
+  // Settings of the registry still apply; the rest belongs to the npm and Jest of this process.
+  const inherited = Object.entries(process.env).filter(([name]) =>
+    /^(HOME|npm_config_(registry|cache|userconfig|cafile)|NODE_EXTRA_CA_CERTS)$/.test(name),
+  );
+  const system = process.env['PATH']!.split(delimiter).filter((path) => !path.includes('modules'));
+  const PATH = [dirname(process.execPath), ...system].join(delimiter);
+  const build = (step: string, uid?: number): Promise<unknown> =>
+    execute('sh', ['scripts/build-production.sh', step], {
+      cwd: app,
+      env: { ...Object.fromEntries(inherited), PATH, SOURCE_COMMIT: COMMIT },
+      uid,
+    });
+  await build('install');
+  await build('build');
+  await chown(join(app, 'compile-cache'), UID, UID);
+  await chmod(app, 0o755);
+  await build('warm', UID);
+  await execute('chmod', ['-R', 'a-w', app]);
+  await chmod(join(app, 'data'), 0o755);
+  await chown(join(app, 'data'), UID, UID);
+  env = { PATH, NODE_ENV: 'production', NODE_COMPILE_CACHE: join(app, 'compile-cache') };
+}, BUILD_TIMEOUT_MS);
+afterAll(() => rm(app, { recursive: true, force: true }));
+
+describe('Image', () => {
+  it('serves requests without root and with read-only code, creates keys and backups, and shuts down', async () => {
+    const service = start();
+    const url = await service.waitUntilListening();
+    const categories = new CategoriesClient(
+      url,
+      (await run('dist/cli/keys.js', 'create', 'docker')).trim(),
+    );
+    expect((await categories.create('dog')).status).toBe(201);
+    expect(await categories.getNames()).toEqual(['dog']);
+    for (const path of ['/readyz', '/docs', '/docs/swagger-ui.css', '/openapi.json'])
+      expect([path, (await sendRequest(url + path)).status]).toEqual([path, 200]);
+    expect(await run('dist/cli/backup.js', 'data/copy.sqlite')).toContain('1 categories');
+    expect(await run('dist/cli/migrations.js', 'run')).toContain('No migrations are pending.');
+    service.kill('SIGTERM');
+    expect(await service.exited).toEqual({ code: 0, signal: null });
+    const lines = service.output
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object);
+    expect(lines).toContainEqual(expect.objectContaining({ commit: COMMIT }));
+    expect(service.output).not.toContain('pet_');
+    for (const path of ['dist/main.js', 'node_modules/new', 'compile-cache/new', 'new'])
+      await expect(run('-e', `fs.appendFileSync('${path}', '')`)).rejects.toThrow(/EACCES/);
+  });
+
+  it('starts with compiled code from the cache', async () => {
+    const service = start({ NODE_DEBUG_NATIVE: 'COMPILE_CACHE' });
+    await service.waitUntilListening();
+    await service.stop();
+    expect(service.output).toMatch(/cache for ESM \S+dist\/app\.module\.js was accepted/);
+    expect(service.output).not.toMatch(/was rejected|cache for ESM \S+dist\S+ was not initialized/);
+  });
+
+  it('contains only the built service and its production dependencies', async () => {
+    const development = Object.keys(
+      (await readJson<{ devDependencies: object }>(ROOT, 'package.json')).devDependencies,
+    );
+    const folders = await readdir(join(app, 'node_modules'));
+    expect(folders.filter((name) => development.includes(name))).toEqual([]);
+    const lock = await readJson<Lock>(ROOT, 'package-lock.json');
+    const installed = Object.keys(
+      (await readJson<Lock>(app, 'node_modules/.package-lock.json')).packages,
+    );
+    expect(installed.length).toBeGreaterThan(50);
+    expect(installed.filter((name) => lock.packages[name]?.dev !== undefined)).toEqual([]);
+    const built = await readdir(join(app, 'dist'), { recursive: true });
+    expect(built).toEqual(expect.arrayContaining(['main.js', 'commit', 'cli/keys.js']));
+    expect(built.filter((path) => /\.(ts|env|sqlite)$|\.test\./.test(path))).toEqual([]);
+  });
+
+  it('rejects an unsupported version of Node with one sentence, in every entry point', async () => {
+    const versions = `{ ...process.versions, node: '20.20.2' }`;
+    const preload = `data:text/javascript,Object.defineProperty(process, 'versions', { value: ${versions} })`;
+    const commands = ['keys', 'backup', 'db-copy', 'migrations', 'openapi'];
+    for (const path of ['main.js', ...commands.map((name) => `cli/${name}.js`)])
+      await expect(run('--import', preload, join('dist', path))).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringMatching(
+          /^Node 20\.20\.2 is not supported: use Node 22.*\n$/,
+        ) as string,
+      });
+  });
+});
