@@ -25,8 +25,3 @@ call --retry 3 --header "If-None-Match: $etag" "$url/categories"
 
 echo 'Send an invalid create request:'
 call --header 'Content-Type: application/json' --data '{"name": " "}' "$url/categories"
-
-echo 'Call an operation, and show until when it is available if it is deprecated:'
-call --dump-header "$headers" "$url/pets/1"
-# An operation that is no longer deprecated has neither header.
-grep -i -E '^(deprecation|sunset):' "$headers" || true
