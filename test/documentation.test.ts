@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { corsOptions } from '../src/platform/http/responses/cors-options.js';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -55,31 +54,5 @@ describe('docs/errors.md', () => {
         description,
       ]),
     );
-  });
-});
-
-describe('docs/clients.md', () => {
-  it('lists the headers that scripts of other origins can read', async () => {
-    const page = await readFile(join(ROOT, 'docs/clients.md'), 'utf8');
-    const [, list] = /\*\*Headers that scripts can read\*\*:(.*?), besides/s.exec(page)!;
-    const names = [...list!.matchAll(/`([\w-]+)`/g)].map(([, name]) => name!);
-    const { exposedHeaders } = corsOptions({ corsOrigins: [] }) as { exposedHeaders: string[] };
-    expect(names.toSorted()).toEqual(exposedHeaders.toSorted());
-  });
-});
-
-describe('docs/comparison.md', () => {
-  it('has a source for each cell, or says that there is none', async () => {
-    const page = await readFile(join(ROOT, 'docs/comparison.md'), 'utf8');
-    const [, , ...rows] = page
-      .split('\n')
-      .filter((line) => line.startsWith('|'))
-      .map((line) => line.split('|').slice(2, -1));
-    expect(rows.length).toBeGreaterThan(15);
-    for (const cell of rows.flat())
-      expect(cell).toMatch(/\[.+\][[(].+[\])]|^ (no¹|not verified|what you write) $/);
-    const used = [...page.matchAll(/\]\[([\w-]+)\]/g)].map(([, name]) => name!);
-    const defined = [...page.matchAll(/^\[([\w-]+)\]: /gm)].map(([, name]) => name!);
-    expect([...new Set(used)].toSorted()).toEqual(defined.toSorted());
   });
 });
