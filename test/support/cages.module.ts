@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import {
   Body,
+  ClassSerializerInterceptor,
   Controller,
   Delete,
   Get,
@@ -10,8 +11,8 @@ import {
   Post,
   Put,
   Query,
-  Req,
-  Res,
+  SerializeOptions,
+  UseInterceptors,
 } from '@nestjs/common';
 import {
   ApiBadRequestResponse,
@@ -32,11 +33,11 @@ import {
   Table,
   Unique,
 } from 'typeorm';
-import type { Request, Response } from 'express';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import type { BatchInserter } from '../../src/platform/database/writes/batch-inserter.js';
 import {
   bigintTransformer,
+  epochMillisTransformer,
   idColumn,
   IdColumn,
   versionColumn,
@@ -71,10 +72,14 @@ import { ErrorBody } from '../../src/platform/http/responses/error-body.dto.js';
 import { ReturnsEtag, Versioned } from '../../src/platform/resource/versioned.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
 import {
+  BooleanProperty,
+  DateTimeProperty,
   IdProperty,
   IntegerProperty,
+  NumberProperty,
   StringProperty,
 } from '../../src/platform/resource/property.decorators.js';
+import { Sample, SamplePatch, SampleQuery } from './sample.dto.js';
 
 @Entity('cages')
 @Unique('uq_cages_label', ['label'])
@@ -96,6 +101,15 @@ export class CageEntity {
   @Column('bigint', { name: 'category_id', nullable: true, transformer: bigintTransformer })
   categoryId!: number | null;
 
+  @Column('double precision', { nullable: true })
+  weight!: number | null;
+
+  @Column('boolean', { nullable: true })
+  locked!: boolean | null;
+
+  @Column('bigint', { name: 'built_at', nullable: true, transformer: epochMillisTransformer })
+  builtAt!: Date | null;
+
   @VersionColumn()
   version!: number;
 }
@@ -111,6 +125,9 @@ class CreateCages1790000000001 implements MigrationInterface {
           { name: 'room', type: 'varchar', length: '20' },
           { name: 'shelf_position', type: 'integer' },
           { name: 'category_id', type: 'bigint', isNullable: true },
+          { name: 'weight', type: 'double precision', isNullable: true },
+          { name: 'locked', type: 'boolean', isNullable: true },
+          { name: 'built_at', type: 'bigint', isNullable: true },
           versionColumn,
         ],
         uniques: [
@@ -151,14 +168,36 @@ export class Cage {
 
   @IdProperty({ optional: true, description: 'Category of the pets, by id.' })
   categoryId?: number;
+
+  @NumberProperty({ optional: true, example: 1.5, description: 'Weight in kilograms.' })
+  weight?: number;
+
+  @BooleanProperty({ optional: true, description: 'Whether the cage is locked.' })
+  locked?: boolean;
+
+  @DateTimeProperty({ optional: true, description: 'When the cage was built.' })
+  builtAt?: string;
 }
 
 class NewCage extends OmitType(Cage, ['id']) {}
-class CagePatch extends MergePatch(NewCage, ['categoryId']) {}
+class CagePatch extends MergePatch(NewCage, ['categoryId', 'weight', 'locked', 'builtAt']) {}
 
-function toCage({ version, categoryId, ...cage }: CageEntity): Versioned<Cage> {
-  return new Versioned(version, { ...cage, categoryId: categoryId ?? undefined });
+function toCage({ version, builtAt, ...row }: CageEntity): Versioned<Cage> {
+  const { categoryId, weight, locked, ...cage } = row;
+  return new Versioned(version, {
+    ...cage,
+    categoryId: categoryId ?? undefined,
+    weight: weight ?? undefined,
+    locked: locked ?? undefined,
+    builtAt: builtAt?.toISOString(),
+  });
 }
+
+/** Converts the values that the table stores in another form; null and undefined stay what they are. */
+const toRow = <Body extends { builtAt?: string | null }>({ builtAt, ...body }: Body) => ({
+  ...body,
+  builtAt: typeof builtAt === 'string' ? new Date(builtAt) : builtAt,
+});
 
 @Injectable()
 export class CagesService {
@@ -184,7 +223,7 @@ export class CagesService {
 
   async create(cage: NewCage): Promise<Versioned<Cage>> {
     try {
-      return await this.inserter.insert(cage);
+      return await this.inserter.insert(toRow(cage));
     } catch (error) {
       throw await toConstraintError(error, this.cages, cage);
     }
@@ -219,12 +258,10 @@ export class CagesService {
 /** More than the limit of a JSON body. */
 export const IMAGE_LIMIT = 200_000;
 
-class Session {
+class Credentials {
   @StringProperty({ maxLength: 20, description: 'User name.', example: 'ann' })
   user!: string;
 }
-
-class Credentials extends OmitType(Session, []) {}
 
 @ApiTags('cages')
 @Controller('cages')
@@ -241,14 +278,11 @@ class CagesController {
   @Get()
   @ApiOperation({ operationId: 'listCages', summary: 'List cages' })
   @ApiOkResponse({ type: [Cage], description: 'A page of cages.' })
-  async listCages(
+  listCages(
     @PageParams() page: PageParams,
-    @Req() request: Request,
-    @Res() response: Response,
     @Query('room') room?: string,
-  ): Promise<void> {
-    const cages = await this.cages.listPage(page, { room });
-    await cages.send(request, response);
+  ): CachedJsonResponse | Promise<CachedJsonResponse> {
+    return this.cages.listPage(page, { room });
   }
 
   @Get(':cageId')
@@ -268,7 +302,7 @@ class CagesController {
     @IfMatch() ifMatch: VersionCriteria,
     @Body() patch: CagePatch,
   ): Promise<Versioned<Cage>> {
-    return this.cages.update(id, patch, ifMatch);
+    return this.cages.update(id, toRow(patch), ifMatch);
   }
 
   @Put(':cageId')
@@ -279,9 +313,8 @@ class CagesController {
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
     @Body() cage: NewCage,
   ): Promise<Cage> {
-    const { label, room, shelfPosition, categoryId = null } = cage;
-    const row = { label, room, shelfPosition, categoryId };
-    return (await this.cages.update(id, row, ifMatch)).body;
+    const cleared = { categoryId: null, weight: null, locked: null, builtAt: null };
+    return (await this.cages.update(id, { ...cleared, ...toRow(cage) }, ifMatch)).body;
   }
 
   @Post(':cageId/image')
@@ -293,6 +326,28 @@ class CagesController {
     return { id, sha256: createHash('sha256').update(image).digest('hex') };
   }
 
+  @Get('samples')
+  @ApiOperation({ operationId: 'listSamples', summary: 'Returns the query' })
+  listSamples(@Query() query: SampleQuery): SampleQuery {
+    return query;
+  }
+
+  @Post('samples')
+  @HttpCode(200)
+  @UseInterceptors(ClassSerializerInterceptor)
+  @SerializeOptions({ type: Sample })
+  @ApiOperation({ operationId: 'createSample', summary: 'Returns the body' })
+  @ApiOkResponse({ type: Sample })
+  createSample(@Body() sample: Sample): object {
+    return sample;
+  }
+
+  @Patch('samples')
+  @ApiOperation({ operationId: 'updateSample', summary: 'Returns the body' })
+  updateSample(@Body() patch: SamplePatch): object {
+    return patch;
+  }
+
   @Post('login')
   @Public()
   @HttpCode(200)
@@ -301,9 +356,9 @@ class CagesController {
     summary: 'Log in',
     description: 'Returns a session.',
   })
-  @ApiOkResponse({ type: Session, description: 'The session.' })
+  @ApiOkResponse({ type: Credentials, description: 'The session.' })
   @ApiBadRequestResponse({ type: ErrorBody, description: 'The credentials are invalid.' })
-  logIn(@Body() { user }: Credentials): Session {
+  logIn(@Body() { user }: Credentials): Credentials {
     return { user };
   }
 
@@ -320,8 +375,9 @@ class CagesController {
 }
 
 /**
- * A feature for `startApp`: its table has unique constraints, a reference and a version, its list has pages,
- * and it has an operation with a binary body and a public one, `POST /v1/cages/login`.
+ * A feature for `startApp` that uses every part of the resource kit: its table has unique constraints, a reference,
+ * a version and values of every type, its list has pages and a filter, and it has operations with a binary body and
+ * with {@link Sample}, and a public one, `POST /v1/cages/login`.
  */
 @Feature({
   tag: { name: 'cages', description: 'Cages.' },

@@ -1,5 +1,7 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Response, Test } from 'supertest';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { applyMergePatch } from '../src/platform/resource/merge-patch.js';
 import {
   ArrayProperty,
   DecimalProperty,
@@ -8,27 +10,30 @@ import {
   ObjectProperty,
   StringProperty,
 } from '../src/platform/resource/property.decorators.js';
+import { validateBody } from '../src/platform/resource/validation.pipe.js';
 import { startApp, type TestApp } from './support/app.js';
-import { KitsModule } from './support/kits.module.js';
+import { CagesModule } from './support/cages.module.js';
 import { matchers } from './support/matchers.js';
+import { expectOnlyMethods } from './support/routes.js';
+import { Sample } from './support/sample.dto.js';
 
 expect.extend(matchers);
 
 let app: TestApp;
 let document: OpenAPIObject;
 beforeAll(async () => {
-  app = await startApp({ features: [KitsModule] });
+  app = await startApp({ features: [CategoriesModule, CagesModule] });
   document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
 });
 afterAll(() => app.stop());
 
-const send = (method: 'get' | 'post' | 'patch', path = ''): Test =>
-  app.http()[method](`/v1/kits${path}`).auth(app.key, { type: 'bearer' });
+type Method = 'get' | 'post' | 'patch';
+
+const send = (method: Method, path = '/samples'): Test =>
+  app.http()[method](`/v1/cages${path}`).auth(app.key, { type: 'bearer' });
+const sendText = (method: Method, body: string): Test => send(method).type('json').send(body);
 const create = (body: unknown): Test => sendText('post', JSON.stringify(body));
 const patch = (body: unknown): Test => sendText('patch', JSON.stringify(body));
-const merge = (body: object): Test => send('patch', '/merged').send(body);
-const sendText = (method: 'post' | 'patch', body: string): Test =>
-  send(method).type('json').send(body);
 
 const getBody = (response: Response): unknown => {
   expect(response.status).toBe(200);
@@ -37,9 +42,13 @@ const getBody = (response: Response): unknown => {
 const getSchema = (name: string): object => document.components!.schemas![name]!;
 const reference = (name: string): object => ({ $ref: `#/components/schemas/${name}` });
 
-/** What the service adds to every kit. */
-const DEFAULTS = { status: 'available', labels: ['new'] };
+/** What the service adds to every sample. */
+const DEFAULTS = { status: 'available', digits: [7] };
 const RED = { name: 'x', color: 'red' };
+const INT32 = 'must be an integer from -2147483648 to 2147483647';
+const DATE_TIME = 'must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z';
+const UTC_YEARS = 'must be in the years 0000 to 9999 in UTC';
+const URI = 'must be a URI that starts with http:// or https://';
 
 describe('property decorators', () => {
   it.each<[string, unknown[]]>([
@@ -48,14 +57,16 @@ describe('property decorators', () => {
     ['photoUrls', [['http://example.com', 'https://u@example.com:8080/a%20b?c=d#e']]],
     ['outline', [[], [[0, -1.5]]]],
     ['parts', [{}, { red: 1, '': 2 ** 31 - 1 }]],
+    ['name', ['ab', '🪀🪀', 'x'.repeat(20)]],
+    ['code', ['ABC', 'ÄÖÜ']],
     ['count', [-(2 ** 31), 2 ** 31 - 1]],
+    ['weight', [-0.25, 1e300]],
+    ['fragile', [true, false]],
     ['releasedOn', ['2024-02-29', '0000-02-29', '9999-12-31']],
     ['soldAt', ['0000-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z', '0000-02-29T12:00:00Z']],
     ['orderKey', ['0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70', '0190C8F5-7C6F-7D3A-9C5E-2F1A8B4D6E70']],
     ['price', ['0', '0.5', '9999.99', '10']],
     ['share', ['-0.99', '0']],
-    ['code', ['ABC', 'ÄÖÜ']],
-    ['secret', ['x']],
   ])('accept every valid value of %s', async (name, values) => {
     for (const value of values)
       expect(getBody(await create({ [name]: value }))).toEqual({ ...DEFAULTS, [name]: value });
@@ -64,14 +75,7 @@ describe('property decorators', () => {
   it.each<[string, unknown[], string]>([
     ['category', [1, 'x', [], [RED], null], 'category must be an object'],
     ['category', [{}], 'category.name is missing'],
-    [
-      'category',
-      [
-        { ...RED, id: '1' },
-        { ...RED, id: 2 ** 31 },
-      ],
-      'category.id must be an integer from -2147483648 to 2147483647',
-    ],
+    ['category', [{ ...RED, id: '1' }], `category.id ${INT32}`],
     ['category', [{ ...RED, desc: 1 }], 'unknown property category.desc'],
     ['category', [{ ...RED, parent: { color: 'red' } }], 'category.parent.name is missing'],
     ['tags', [{}, { 0: RED }, 'x', null], 'tags must be an array'],
@@ -79,24 +83,12 @@ describe('property decorators', () => {
     ['tags', [[RED, { name: 'y' }, { id: 1 }]], 'tags[2].name is missing'],
     ['tags', [[RED, { ...RED, x: 1 }]], 'unknown property tags[1].x'],
     ['tags', [[{ ...RED, codes: [1, 10] }]], 'tags[0].codes[1] must be an integer from 0 to 9'],
-    [
-      'tags',
-      [
-        [RED, RED],
-        [RED, { name: 'x' }],
-      ],
-      'tags must not contain equal items',
-    ],
+    ['tags', [[RED, RED]], 'tags must not contain equal items'],
     ['tags', [[1, 2, 3, 4]], 'tags must have at most 3 items'],
     ['photoUrls', [[]], 'photoUrls must have 1 to 3 items'],
     ['photoUrls', [['http://a', 'http://a']], 'photoUrls must not contain equal items'],
-    [
-      'photoUrls',
-      ['ftp://a', 'http://', 'http://a b', 'http://a\\b', '//a', 'http://ä', 'http://a/%', 1].map(
-        (url) => [url],
-      ),
-      'photoUrls[0] must be a URI that starts with http:// or https://',
-    ],
+    ['photoUrls', [['ftp://a'], ['http://'], ['http://a b'], ['//a']], `photoUrls[0] ${URI}`],
+    ['photoUrls', [['http://a\\b'], ['http://ä'], ['http://a/%'], [1]], `photoUrls[0] ${URI}`],
     [
       'photoUrls',
       [[`http://a/${'x'.repeat(2048)}`]],
@@ -105,32 +97,27 @@ describe('property decorators', () => {
     ['outline', [[[0, 1], [0]]], 'outline[1] must have 2 to 2 items'],
     ['outline', [[[0, '1']]], 'outline[0][1] must be a number'],
     ['parts', [[], 1, null], 'parts must be an object'],
-    [
-      'parts',
-      [{ red: 1.5 }, { red: null }],
-      'parts.red must be an integer from -2147483648 to 2147483647',
-    ],
+    ['parts', [{ red: 1.5 }, { red: null }], `parts.red ${INT32}`],
     ['parts', [{ a: 1, b: 1, c: 1 }], 'parts must have at most 2 properties'],
     ['parts', [{ '\0': 1 }], 'parts: a key must not contain a NUL character'],
-    ['count', [2 ** 31, 1.5, '1'], 'count must be an integer from -2147483648 to 2147483647'],
+    ['name', ['', 'x', 'x'.repeat(21), '🪀'], 'name must be 2 to 20 characters long'],
+    ['name', ['   '], 'name must not be blank'],
+    ['name', [1, null, {}], 'name must be a string'],
+    ['code', ['AB', 'ABCD', 'abc'], 'code must match the pattern ^\\p{Lu}{3}$'],
+    ['count', [2 ** 31, 1.5, '1', null], `count ${INT32}`],
+    ['weight', ['1.5', null, true], 'weight must be a number'],
+    ['fragile', ['true', 0, null], 'fragile must be true or false'],
     [
       'releasedOn',
-      [
-        '2026-02-29',
-        '2026-13-01',
-        '2026-00-01',
-        '2026-1-1',
-        '+02026-01-01',
-        '2026-11-01T00:00:00Z',
-        1,
-      ],
+      ['2026-02-29', '2026-13-01', '2026-1-1', '+02026-01-01', '2026-11-01T00:00:00Z', 1],
       'releasedOn must be a date, such as 2026-11-01',
     ],
     [
       'soldAt',
-      ['9999-12-31T23:59:59-12:00', '0000-01-01T00:00:00+00:01'],
-      'soldAt must be in the years 0000 to 9999 in UTC',
+      ['2026-11-01', '2026-02-30T12:00:00Z', '2026-11-01T24:00:00Z', 1, null],
+      `soldAt ${DATE_TIME}`,
     ],
+    ['soldAt', ['9999-12-31T23:59:59-12:00', '0000-01-01T00:00:00+00:01'], `soldAt ${UTC_YEARS}`],
     [
       'orderKey',
       ['0190c8f5', '{0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70}', 1],
@@ -146,7 +133,6 @@ describe('property decorators', () => {
       ['1', '0.123', '+0.5'],
       'share must be a decimal number in a string, with at most 0 digits before and 2 after the decimal point',
     ],
-    ['code', ['AB', 'ABCD', 'abc'], 'code must match the pattern ^\\p{Lu}{3}$'],
     ['id', [1, null], 'unknown property id'],
     ['status', [null, 'x'], 'status must be one of available, sold'],
   ])('reject an invalid %s: %j', async (name, values, message) => {
@@ -159,7 +145,7 @@ describe('property decorators', () => {
     async (name) => {
       const inner = `{"name":"x","${name}":{}}`;
       for (const [body, path] of [
-        [inner, ''],
+        [`{"${name}":1}`, ''],
         [`{"category":${inner}}`, 'category.'],
         [`{"tags":[${inner}]}`, 'tags[0].'],
         [`{"tags":[[${inner}]]}`, 'tags[0][0].'],
@@ -176,56 +162,60 @@ describe('property decorators', () => {
 
   it('refuse options that contradict each other, or that the OpenAPI document cannot express', () => {
     const text = { maxLength: 10, example: 'x', description: 'Text.' };
-    expect(() => StringProperty({ ...text, pattern: /x/i })).toThrow(TypeError);
-    expect(() => StringProperty({ ...text, pattern: /x/, notBlank: true })).toThrow(TypeError);
-    const integer = { format: 'int32', example: 1, description: 'Number.' } as const;
-    expect(() => IntegerProperty({ ...integer, maximum: 2 ** 31 })).toThrow(RangeError);
-    const decimal = { precision: 2, example: '1', description: 'Number.' };
-    expect(() => DecimalProperty({ ...decimal, scale: 3 })).toThrow(RangeError);
     const array = { maxItems: 1, description: 'Array.' };
-    const map = { maxProperties: 1, description: 'Map.' };
-    for (const option of [
-      { optional: true },
-      { default: 'x' },
-      { readOnly: true },
-      { writeOnly: true },
-    ]) {
-      const items = StringProperty({ ...text, ...option });
-      expect(() => ArrayProperty({ ...array, items })).toThrow(TypeError);
-      expect(() => MapProperty({ ...map, values: items })).toThrow(TypeError);
-    }
+    const items = StringProperty(text);
     const objects = ObjectProperty(() => Object);
-    const items = ArrayProperty({ ...array, items: objects });
-    expect(() => ArrayProperty({ ...array, items })).toThrow(TypeError);
-    expect(() => MapProperty({ ...map, values: objects })).toThrow(TypeError);
+    const options = { example: 1, description: 'A number.' };
+    for (const [declare, error] of [
+      [() => StringProperty({ ...text, pattern: /x/i }), TypeError],
+      [() => StringProperty({ ...text, pattern: /x/, notBlank: true }), TypeError],
+      [() => IntegerProperty({ ...options, format: 'int32', maximum: 2 ** 31 }), RangeError],
+      [() => DecimalProperty({ ...options, precision: 2, scale: 3, example: '1' }), RangeError],
+      [
+        () => ArrayProperty({ ...array, items: StringProperty({ ...text, default: '' }) }),
+        TypeError,
+      ],
+      [
+        () => MapProperty({ ...array, values: StringProperty({ ...text, optional: true }) }),
+        TypeError,
+      ],
+      [
+        () => ArrayProperty({ ...array, items: ArrayProperty({ ...array, items: objects }) }),
+        TypeError,
+      ],
+      [() => MapProperty({ ...array, values: objects }), TypeError],
+    ] as const)
+      expect(declare).toThrow(error);
+    expect(() => ArrayProperty({ ...array, items })).not.toThrow();
   });
 });
 
-describe('a default', () => {
-  it('is used for an absent property of a create request, in nested objects, too', async () => {
+describe('a property', () => {
+  it('gets its default if a create request omits it, in nested objects, too', async () => {
     expect(getBody(await create({ tags: [{ name: 'x' }] }))).toEqual({ ...DEFAULTS, tags: [RED] });
-    expect(getBody(await create({ status: 'sold', labels: [] }))).toEqual({
-      status: 'sold',
-      labels: [],
+    const given = { status: 'sold', digits: [] };
+    expect(getBody(await create(given))).toEqual(given);
+  });
+
+  it('that is write-only is accepted, and not in the response', async () => {
+    expect(getBody(await create({ secret: 'x' }))).toEqual(DEFAULTS);
+    expect(getBody(await patch({ secret: 'x' }))).toEqual({ secret: 'x' });
+  });
+
+  it('with a point in time is returned in UTC, to the millisecond', async () => {
+    const body = { label: 'A', room: 'attic', shelfPosition: 1 };
+    const response = await send('post', '').send({
+      ...body,
+      builtAt: '2026-11-01T14:00:00.1239+02:00',
     });
-  });
-
-  it('is not used for an absent property of a JSON merge patch', async () => {
-    expect(getBody(await patch({}))).toEqual({});
-    expect(getBody(await patch({ category: { id: 1 } }))).toEqual({ category: { id: 1 } });
-  });
-});
-
-describe('a write-only property', () => {
-  it('is accepted, and not in the response', async () => {
-    const response = await send('post', '/stored').send({ secret: 'x', category: RED });
-    expect(getBody(response)).toEqual({ ...DEFAULTS, id: 1, category: RED });
+    expect(response.body).toMatchObject({ ...body, builtAt: '2026-11-01T12:00:00.123Z' });
   });
 });
 
 describe('a JSON merge patch', () => {
-  it('accepts parts of nested objects, and null for what can be removed', async () => {
+  it('accepts parts of nested objects, null for what can be removed, and no defaults', async () => {
     for (const body of [
+      {},
       { category: null, tags: null, photoUrls: null, parts: null, orderKey: null, status: null },
       { category: { id: null, codes: null, parent: { parent: null } }, parts: { red: null } },
       { tags: [RED], parts: { red: 1 } },
@@ -235,53 +225,43 @@ describe('a JSON merge patch', () => {
 
   it.each<[object, string]>([
     [{ id: 1 }, 'unknown property id'],
-    [{ count: null }, 'count must be an integer from -2147483648 to 2147483647'],
+    [{ count: null }, `count ${INT32}`],
+    [{ name: 'x' }, 'name must be 2 to 20 characters long'],
     [{ category: { name: null } }, 'category.name must be a string'],
-    [{ category: { desc: 1 } }, 'unknown property category.desc'],
     [{ category: { parent: { x: 1 } } }, 'unknown property category.parent.x'],
     [{ category: [] }, 'category must be an object'],
     [{ tags: [{}] }, 'tags[0].name is missing'],
     [{ tags: [null] }, 'tags[0] must be an object'],
-    [{ tags: [[]] }, 'tags[0] must be an object'],
-    [{ parts: { red: '1' } }, 'parts.red must be an integer from -2147483648 to 2147483647'],
+    [{ parts: { red: '1' } }, `parts.red ${INT32}`],
   ])('rejects %j', async (body, message) => {
     expect(await patch(body)).toBeError('VALIDATION_FAILED', `${message}.`);
   });
 
   it('is applied to nested objects and maps, and the result is validated', async () => {
-    expect(getBody(await merge({ parts: { red: null, green: 3 }, status: null }))).toEqual({
+    const apply = (changes: object): Promise<Sample> =>
+      validateBody(Sample, applyMergePatch({ parts: { red: 1, blue: 2 } }, changes));
+    expect(await apply({ parts: { red: null, green: 3 }, status: null })).toEqual({
       ...DEFAULTS,
       parts: { blue: 2, green: 3 },
     });
-    expect(await merge({ category: { id: 1 } })).toBeError(
-      'VALIDATION_FAILED',
-      'category.name is missing.',
-    );
+    await expect(apply({ category: { id: 1 } })).rejects.toMatchObject({
+      code: 'VALIDATION_FAILED',
+      message: 'category.name is missing.',
+    });
   });
 });
 
 describe('a query', () => {
-  it('is converted from text', async () => {
-    const response = await send('get').query(
+  it.each([
+    [
       'status=sold&limit=5&minWeight=-1.5e1&inStock=false&tag=1&tag=2',
-    );
-    expect(getBody(response)).toEqual({
-      status: 'sold',
-      limit: 5,
-      minWeight: -15,
-      inStock: false,
-      tag: [1, 2],
-    });
-  });
-
-  it('may omit every optional parameter, and repeat an array once', async () => {
-    expect(getBody(await send('get'))).toEqual({ limit: 20 });
-    expect(getBody(await send('get').query('tag=7'))).toEqual({ limit: 20, tag: [7] });
-  });
-
-  it('may contain unknown parameters, which are ignored', async () => {
-    const query = 'x=1&constructor=1&__proto__=1&toString=1&hasOwnProperty=1&x[y]=1';
-    expect(getBody(await send('get').query(query))).toEqual({ limit: 20 });
+      { status: 'sold', limit: 5, minWeight: -15, inStock: false, tag: [1, 2] },
+    ],
+    ['', { limit: 20 }],
+    ['tag=7', { limit: 20, tag: [7] }],
+    ['x=1&constructor=1&__proto__=1&toString=1&hasOwnProperty=1&x[y]=1', { limit: 20 }],
+  ])('is converted from text, without unknown parameters: %s', async (query, expected) => {
+    expect(getBody(await send('get').query(query))).toEqual(expected);
   });
 
   it.each([
@@ -289,7 +269,6 @@ describe('a query', () => {
     ['limit=0', 'limit must be an integer from 1 to 100'],
     ['limit=', 'limit must be an integer from 1 to 100'],
     ['limit=1e1', 'limit must be an integer from 1 to 100'],
-    ['limit=0x10', 'limit must be an integer from 1 to 100'],
     ['limit=1&limit=2', 'limit must be an integer from 1 to 100'],
     ['minWeight=NaN', 'minWeight must be a number'],
     ['minWeight=1e999', 'minWeight must be a number'],
@@ -300,94 +279,69 @@ describe('a query', () => {
   ])('is rejected with 400 if it is invalid: %s', async (query, message) => {
     expect(await send('get').query(query)).toBeError('VALIDATION_FAILED', `${message}.`);
   });
+});
 
-  it('is in the OpenAPI document with its types', () => {
-    expect(document.paths['/kits']!.get!.parameters).toEqual([
-      {
-        name: 'status',
-        in: 'query',
-        required: false,
-        description: 'Status.',
-        schema: { type: 'string', enum: ['available', 'sold'], example: 'available' },
-      },
-      {
-        name: 'limit',
-        in: 'query',
-        required: false,
-        description: 'Limit.',
-        schema: {
-          type: 'integer',
-          format: 'int32',
-          minimum: 1,
-          maximum: 100,
-          default: 20,
-          example: 20,
-        },
-      },
-      expect.objectContaining({
-        name: 'minWeight',
-        schema: { type: 'number', format: 'double', example: 1.5 },
-      }),
-      expect.objectContaining({ name: 'inStock', schema: { type: 'boolean', example: true } }),
-      {
-        name: 'tag',
-        in: 'query',
-        required: false,
-        description: 'Tags.',
-        schema: {
-          type: 'array',
-          items: expect.objectContaining({ type: 'integer', minimum: 1 }),
-          maxItems: 3,
-        },
-      },
-    ]);
+describe('a path', () => {
+  it.each(['0', '-1', '01', '1e0', '1.0', 'one', '9007199254740992'])(
+    'is not found if its id cannot be one: %s',
+    async (id) => {
+      expect(await send('get', `/${id}`)).toBeError('NOT_FOUND', 'Resource not found.');
+    },
+  );
+
+  it('that overlaps with others has the methods of all of them in Allow', async () => {
+    await expectOnlyMethods(app, '/v1/cages/login', 'DELETE, GET, HEAD, PATCH, POST, PUT');
   });
 });
 
 describe('the OpenAPI document', () => {
+  it('contains the parameters of a query with their types', () => {
+    const common = { in: 'query', required: false };
+    expect(document.paths['/cages/samples']!.get!.parameters).toMatchObject([
+      { ...common, name: 'status', schema: { type: 'string', enum: ['available', 'sold'] } },
+      {
+        ...common,
+        name: 'limit',
+        description: 'Limit.',
+        schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 100, default: 20 },
+      },
+      { ...common, name: 'minWeight', schema: { type: 'number', format: 'double', example: 1.5 } },
+      { ...common, name: 'inStock', schema: { type: 'boolean', example: true } },
+      { ...common, name: 'tag', schema: { type: 'array', items: { minimum: 1 }, maxItems: 3 } },
+    ]);
+  });
+
   it('contains the schema of a create request', () => {
-    expect(getSchema('NewKit')).toMatchObject({
+    expect(getSchema('Sample')).toMatchObject({
       required: ['id'],
-      additionalProperties: false,
       properties: {
-        id: { type: 'integer', readOnly: true },
-        category: { description: 'Category.', allOf: [reference('Tag')] },
+        id: { type: 'integer', format: 'int64', minimum: 1, readOnly: true },
+        category: { description: 'A value.', allOf: [reference('Tag')] },
         tags: { type: 'array', items: reference('Tag'), maxItems: 3, uniqueItems: true },
         photoUrls: {
           type: 'array',
-          items: {
-            type: 'string',
-            format: 'uri',
-            maxLength: 2048,
-            pattern: expect.stringMatching(/^\^https\?:/),
-            description: 'Address of a photo.',
-          },
+          items: { format: 'uri', maxLength: 2048, pattern: expect.stringMatching(/^\^https\?:/) },
           minItems: 1,
-          maxItems: 3,
           uniqueItems: true,
         },
-        outline: {
-          type: 'array',
-          items: { type: 'array', items: { type: 'number' }, minItems: 2, maxItems: 2 },
-        },
+        outline: { items: { type: 'array', items: { type: 'number' }, minItems: 2, maxItems: 2 } },
         parts: {
           type: 'object',
-          additionalProperties: {
-            type: 'integer',
-            format: 'int32',
-            minimum: -2147483648,
-            maximum: 2147483647,
-          },
+          additionalProperties: { format: 'int32', minimum: -(2 ** 31), maximum: 2 ** 31 - 1 },
           maxProperties: 2,
         },
+        name: { type: 'string', minLength: 2, maxLength: 20, pattern: '[^\\s\\u0085]' },
+        code: { type: 'string', maxLength: 20, pattern: '^\\p{Lu}{3}$' },
         count: { type: 'integer', format: 'int32', minimum: -2147483648, maximum: 2147483647 },
+        weight: { type: 'number', format: 'double', example: 1.5 },
+        fragile: { type: 'boolean' },
         releasedOn: { type: 'string', format: 'date' },
+        soldAt: { type: 'string', format: 'date-time', maxLength: 64 },
         orderKey: { type: 'string', format: 'uuid' },
         price: { type: 'string', format: 'decimal', pattern: '^(0|[1-9]\\d{0,3})(\\.\\d{1,2})?$' },
         share: { type: 'string', format: 'decimal', pattern: '^-?0(\\.\\d{1,2})?$' },
-        code: { type: 'string', maxLength: 20, pattern: '^\\p{Lu}{3}$' },
         status: { type: 'string', enum: ['available', 'sold'], default: 'available' },
-        labels: { type: 'array', items: { type: 'string' }, default: ['new'] },
+        digits: { type: 'array', items: { type: 'integer' }, default: [7] },
         secret: { type: 'string', writeOnly: true },
       },
     });
@@ -397,34 +351,27 @@ describe('the OpenAPI document', () => {
     const patchOrNull = {
       anyOf: [reference('TagMergePatch'), { type: 'object', nullable: true, enum: [null] }],
     };
-    expect(getSchema('KitPatch')).toMatchObject({
-      additionalProperties: false,
+    expect(getSchema('SamplePatch')).toMatchObject({
       properties: {
         category: patchOrNull,
         tags: { type: 'array', items: reference('Tag'), nullable: true },
-        parts: {
-          type: 'object',
-          nullable: true,
-          additionalProperties: { type: 'integer', nullable: true },
-        },
-        sizes: {
-          additionalProperties: { enum: ['small', 'large', null], nullable: true },
-        },
+        parts: { nullable: true, additionalProperties: { type: 'integer', nullable: true } },
+        sizes: { additionalProperties: { enum: ['available', 'sold', null], nullable: true } },
         status: { type: 'string', nullable: true, enum: ['available', 'sold', null] },
-        count: { type: 'integer' },
+        count: expect.not.objectContaining({ nullable: true }) as object,
       },
     });
-    for (const name of ['KitPatch', 'TagMergePatch']) {
+    for (const name of ['SamplePatch', 'TagMergePatch']) {
       expect(getSchema(name)).not.toHaveProperty('required');
       expect(JSON.stringify(getSchema(name))).not.toContain('"default"');
     }
-    expect(getSchema('KitPatch')).not.toHaveProperty('properties.id');
-    expect(getSchema('KitPatch')).not.toHaveProperty('properties.count.nullable');
+    expect(getSchema('SamplePatch')).not.toHaveProperty('properties.id');
     expect(getSchema('TagMergePatch')).toHaveProperty('properties.parent.anyOf', patchOrNull.anyOf);
   });
 
-  it('closes the schemas of request bodies at every depth, except maps', () => {
-    for (const name of ['NewKit', 'Tag', 'KitPatch', 'TagMergePatch'])
+  it('closes the schemas of request bodies at every depth, but not those of responses', () => {
+    for (const name of ['NewCage', 'CagePatch', 'Tag', 'SamplePatch', 'TagMergePatch'])
       expect([name, getSchema(name)]).toMatchObject([name, { additionalProperties: false }]);
+    expect(getSchema('Cage')).not.toHaveProperty('additionalProperties');
   });
 });
