@@ -1,36 +1,28 @@
-import {
-  type CallHandler,
-  type ExecutionContext,
-  type NestInterceptor,
-  UseInterceptors,
-} from '@nestjs/common';
+import { type NestInterceptor, UseInterceptors } from '@nestjs/common';
 import type { Response } from 'express';
-import { type Observable, tap } from 'rxjs';
+import { tap } from 'rxjs';
 import { Versioned } from './versioned.js';
-
-/** What an operation creates, or the {@link Versioned} of it. */
-type Created = { readonly id: unknown } | Versioned<{ readonly id: unknown }>;
-
-class LocationInterceptor implements NestInterceptor<Created> {
-  constructor(private readonly path: string) {}
-
-  intercept(context: ExecutionContext, next: CallHandler<Created>): Observable<Created> {
-    const response = context.switchToHttp().getResponse<Response>();
-    return next.handle().pipe(
-      tap((created) => {
-        const { id } = created instanceof Versioned ? created.body : created;
-        response.location(`${this.path}/${String(id)}`);
-      }),
-    );
-  }
-}
 
 /**
  * Sends the URL of the resource that an operation creates, in the `Location` header.
  *
  * @param path the URL of the collection, relative to that of the request (RFC 9110, section 10.2.2), such as
  *   `pets` for `POST /v1/pets`: it is valid behind a proxy that adds a path prefix
+ * @param key the property of the resource that its URL ends with
  */
-export function ReturnsLocation(path: string): MethodDecorator {
-  return UseInterceptors(new LocationInterceptor(path));
+export function ReturnsLocation(path: string, key = 'id'): MethodDecorator {
+  const interceptor: NestInterceptor<object> = {
+    intercept: (context, next) =>
+      next.handle().pipe(
+        tap((created) => {
+          const resource = created instanceof Versioned ? created.body : created;
+          const value = (resource as Record<string, unknown>)[key];
+          context
+            .switchToHttp()
+            .getResponse<Response>()
+            .location(`${path}/${String(value)}`);
+        }),
+      ),
+  };
+  return UseInterceptors(interceptor);
 }
