@@ -18,6 +18,7 @@ const KEY_PATTERN = /^pet_[A-Za-z0-9]{49}\n$/;
 const HASH_PATTERN = /[0-9a-f]{64}/i;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
+const TIMEOUT_MS = 30_000;
 
 let database: TestDatabase;
 let app: TestApp;
@@ -67,6 +68,12 @@ function failure(message: RegExp): CommandResult {
   return { code: 1, stdout: '', stderr: expect.stringMatching(stderr) as string };
 }
 
+/** Checks that a date is at a time, or as long after it as a test may take. */
+function expectTime(date: Date | null, from: number): void {
+  expect(date!.getTime()).toBeGreaterThanOrEqual(from);
+  expect(date!.getTime()).toBeLessThanOrEqual(from + TIMEOUT_MS);
+}
+
 /** Formats a date like the table of `keys list`. */
 function formatTime(date: Date | null | undefined): string {
   return date!.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
@@ -88,28 +95,8 @@ describe('keys create', () => {
   ])('creates a key that expires in %s', async (duration, milliseconds) => {
     const before = Date.now();
     const key = await createKey('expiring', '--expires-in', duration);
-    const after = Date.now();
-    const expiresAt = (await findRecord(key)).expiresAt?.getTime();
-    expect(expiresAt).toBeGreaterThanOrEqual(before + milliseconds);
-    expect(expiresAt).toBeLessThanOrEqual(after + milliseconds);
+    expectTime((await findRecord(key)).expiresAt, before + milliseconds);
     expect(await requestStatus(key)).toBe(200);
-  });
-
-  it.each(['90', '0d', '1.5d', '999999y'])('rejects the duration "%s"', async (duration) => {
-    const count = (await keys.list()).length;
-    expect(await run('create', 'never', `--expires-in=${duration}`)).toEqual(
-      failure(/--expires-in/),
-    );
-    expect(await keys.list()).toHaveLength(count);
-  });
-
-  it.each([
-    ['blank name', ' \t '],
-    ['name of 101 characters', 'n'.repeat(101)],
-  ])('rejects a %s', async (_case, name) => {
-    const count = (await keys.list()).length;
-    expect(await run('create', name)).toEqual(failure(/name/));
-    expect(await keys.list()).toHaveLength(count);
   });
 
   it('accepts a name of 100 characters of any script', async () => {
@@ -187,27 +174,13 @@ describe('keys create --scope', () => {
     expect((await client.create('scoped')).status).toBe(createStatus);
     expect((await client.list()).status).toBe(scope.includes('read') ? 200 : 403);
   });
-
-  it('rejects an unknown scope', async () => {
-    expect(await run('create', 'never', '--scope', 'admin')).toEqual(failure(/Allowed choices/));
-  });
 });
 
 describe('keys create --requests-per-minute', () => {
   it('limits the key, and no other', async () => {
     const limited = await createKey('limited', '--requests-per-minute', '2');
-    expect([
-      await requestStatus(limited),
-      await requestStatus(limited),
-      await requestStatus(limited),
-    ]).toEqual([200, 200, 429]);
+    for (const status of [200, 200, 429]) expect(await requestStatus(limited)).toBe(status);
     expect(await requestStatus(app.key)).toBe(200);
-  });
-
-  it.each(['-1', '1.5', '1000001', 'many'])('rejects the limit "%s"', async (limit) => {
-    expect(await run('create', 'never', `--requests-per-minute=${limit}`)).toEqual(
-      failure(/must be an integer from 0 to 1000000/),
-    );
   });
 });
 
@@ -217,21 +190,16 @@ describe('keys rotate', () => {
     const { id } = await findRecord(old);
     const before = Date.now();
     const { code, stdout, stderr } = await run('rotate', String(id), '--overlap', '7d');
-    const after = Date.now();
-    expect(code).toBe(0);
-    expect(stdout).toMatch(KEY_PATTERN);
-    expect(stderr).toMatch(
-      new RegExp(`^Created API key \\d+ \\(rotated\\)\\.\\nAPI key ${id} expires`),
-    );
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(KEY_PATTERN) as string,
+    });
+    expect(stderr).toMatch(/^Created API key \d+ \(rotated\)\.\nAPI key \d+ expires/);
     const renewed = await findRecord(stdout.trim());
     expect(renewed).toMatchObject({ name: 'rotated', scopes: 'read', requestsPerMinute: null });
-    expect(renewed.expiresAt!.getTime()).toBeGreaterThanOrEqual(before + 90 * DAY_MS);
-    expect(renewed.expiresAt!.getTime()).toBeLessThanOrEqual(after + 90 * DAY_MS);
-    const end = (await findRecord(old)).expiresAt!.getTime();
-    expect(end).toBeGreaterThanOrEqual(before + 7 * DAY_MS);
-    expect(end).toBeLessThanOrEqual(after + 7 * DAY_MS);
-    expect(await requestStatus(old)).toBe(200);
-    expect(await requestStatus(stdout.trim())).toBe(200);
+    expectTime(renewed.expiresAt, before + 90 * DAY_MS);
+    expectTime((await findRecord(old)).expiresAt, before + 7 * DAY_MS);
+    for (const key of [old, stdout.trim()]) expect(await requestStatus(key)).toBe(200);
   });
 
   it('does not extend the old key', async () => {
@@ -245,8 +213,9 @@ describe('keys rotate', () => {
     const { id } = await findRecord(await createKey('gone'));
     await keys.revoke(id);
     const count = (await keys.list()).length;
-    for (const each of [String(id), '999999'])
-      expect(await run('rotate', each, '--overlap', '1d')).toEqual(failure(/not found, or not/));
+    expect(await run('rotate', String(id), '--overlap', '1d')).toEqual(
+      failure(/not found, or not/),
+    );
     expect(await keys.list()).toHaveLength(count);
   });
 });
@@ -272,10 +241,6 @@ describe('keys show', () => {
     expect(list.find((each) => each.id === id)).toEqual(JSON.parse(json.stdout));
     expect(stdout + json.stdout).not.toMatch(HASH_PATTERN);
   });
-
-  it('fails if the key does not exist', async () => {
-    expect(await run('show', '999999')).toEqual(failure(/API key 999999 not found/));
-  });
 });
 
 describe('keys revoke', () => {
@@ -292,34 +257,41 @@ describe('keys revoke', () => {
       await waitFor(
         () => requestStatus(key),
         (status) => status !== 200,
-        30_000,
+        TIMEOUT_MS,
       ),
     ).toBe(401);
     expect((await findRecord(key)).revokedAt).toBeInstanceOf(Date);
-    expect(await run('revoke', String(id))).toEqual(
-      failure(/API key \d+ not found or already revoked/),
-    );
-  });
-
-  it('fails if the key does not exist', async () => {
-    expect(await run('revoke', '999999')).toEqual(
-      failure(/API key 999999 not found or already revoked/),
-    );
-  });
-
-  it.each(['1.5', '9007199254740993'])('rejects the id "%s"', async (id) => {
-    expect(await run('revoke', id)).toEqual(failure(/must be an integer/));
+    expect(await run('revoke', String(id))).toEqual(failure(/not found or already revoked/));
   });
 });
 
 describe('keys', () => {
-  it.each([
-    ['an unknown command', ['destroy'], /unknown command/],
-    ['create without a name', ['create'], /missing required argument 'name'/],
-    ['an unquoted name with a space', ['create', 'two', 'words'], /too many arguments/],
-    ['no command', [], /Usage: keys/],
-  ])('fails on %s', async (_case, args, message) => {
+  it.each<[readonly string[], RegExp]>([
+    [['destroy'], /unknown command/],
+    [[], /Usage: keys/],
+    [['create'], /missing required argument 'name'/],
+    // An unquoted name with a space.
+    [['create', 'two', 'words'], /too many arguments/],
+    [['create', ' \t '], /name/],
+    [['create', 'n'.repeat(101)], /name/],
+    [['create', 'never', '--scope', 'admin'], /Allowed choices/],
+    ...['90', '0d', '1.5d', '999999y'].map((duration): [string[], RegExp] => [
+      ['create', 'never', `--expires-in=${duration}`],
+      /--expires-in/,
+    ]),
+    ...['-1', '1.5', '1000001', 'many'].map((limit): [string[], RegExp] => [
+      ['create', 'never', `--requests-per-minute=${limit}`],
+      /must be an integer from 0 to 1000000/,
+    ]),
+    [['show', '999999'], /API key 999999 not found/],
+    [['rotate', '999999', '--overlap', '1d'], /not found, or not/],
+    [['revoke', '999999'], /API key 999999 not found or already revoked/],
+    [['revoke', '1.5'], /must be an integer/],
+    [['revoke', '9007199254740993'], /must be an integer/],
+  ])('fails without a change on %j', async (args, message) => {
+    const before = await keys.list();
     expect(await run(...args)).toEqual(failure(message));
+    expect(await keys.list()).toEqual(before);
   });
 
   it('prints its usage with --help', async () => {
@@ -342,17 +314,14 @@ describe('keys configuration', () => {
     expect(result.stderr).not.toContain('tooshort');
   });
 
-  it('fails if the database cannot be opened', async () => {
-    const env = { DATABASE_URL: `sqlite:${tmpdir()}` };
-    expect(await runCommand(keysCommand, ['list'], env)).toEqual(failure(/^error: \S/));
-  });
-
-  it('reports an unreachable PostgreSQL server without the password', async () => {
-    const env = { DATABASE_URL: 'postgres://admin:hunter2@127.0.0.1:1/petstore' };
-    const result = await runCommand(keysCommand, ['list'], env);
-    expect(result).toEqual(failure(/^error: \S/));
-    expect(result.stderr).not.toContain('hunter2');
-  });
+  it.each([`sqlite:${tmpdir()}`, 'postgres://admin:hunter2@127.0.0.1:1/petstore'])(
+    'fails without a password in the error if the database cannot be opened: %s',
+    async (url) => {
+      const result = await runCommand(keysCommand, ['list'], { DATABASE_URL: url });
+      expect(result).toEqual(failure(/^error: \S/));
+      expect(result.stderr).not.toContain('hunter2');
+    },
+  );
 });
 
 // Two processes, whatever the database.
