@@ -4,7 +4,7 @@ import { DatabaseConnection } from '../database/connection/database-connection.j
 import { withDeadline } from '../database/connection/deadline.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
-import type { ApiKey, Scope } from './keys/api-key.entity.js';
+import type { ApiKey } from './keys/api-key.entity.js';
 import { ApiKeysService } from './keys/api-keys.service.js';
 import { AuthFailureLimiter } from './auth-failure-limiter.js';
 import { isMistyped } from './keys/key-format.js';
@@ -13,11 +13,6 @@ import { getRequiredScope } from './scope.decorator.js';
 
 /** RFC 6750, section 2.1, with a case-insensitive scheme (RFC 9110, section 11.1) and a maximum length. */
 const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;
-
-/** Returns the API key of a request, valid or not. */
-export function extractBearerToken({ headers: { authorization } }: Request): string | undefined {
-  return authorization === undefined ? undefined : BEARER.exec(authorization)?.[1];
-}
 
 /**
  * Requires a valid API key, except for `@Public()` routes.
@@ -37,19 +32,21 @@ export class ApiKeyGuard implements CanActivate {
     private readonly failures: AuthFailureLimiter,
   ) {}
 
-  canActivate(context: ExecutionContext): true | Promise<true> {
+  async canActivate(context: ExecutionContext): Promise<true> {
     const handler = context.getHandler();
     if (isPublic(handler)) return true;
     const request = context.switchToHttp().getRequest<Request>();
-    const key = this.authenticate(request);
+    request.apiKey = await this.authenticate(request);
     const scope = getRequiredScope(handler, request.method);
-    return key instanceof Promise
-      ? key.then((found) => authorize(request, found, scope))
-      : authorize(request, key, scope);
+    if (request.apiKey.scopes.includes(scope)) return true;
+    // RFC 6750, section 3.1.
+    const challenge = `Bearer realm="petstore", error="insufficient_scope", scope="${scope}"`;
+    throw new ApiError('FORBIDDEN', `The API key lacks the scope ${scope}.`, {
+      headers: { 'WWW-Authenticate': challenge },
+    });
   }
 
-  private authenticate(request: Request): ApiKey | Promise<ApiKey> {
-    const { authorization } = request.headers;
+  private async authenticate({ headers: { authorization }, ip }: Request): Promise<ApiKey> {
     if (authorization === undefined || !/^Bearer +\S/i.test(authorization)) {
       // One word is a key without its scheme.
       const isBare = authorization !== undefined && /^(?!Bearer)\S+$/i.test(authorization);
@@ -57,20 +54,11 @@ export class ApiKeyGuard implements CanActivate {
       throw unauthorized(`The ${missing} is missing: send Authorization: Bearer <API_KEY>.`);
     }
     if (!this.database.isReady) throw new DatabaseUnavailableError();
-    const key = extractBearerToken(request);
-    const cached = key === undefined ? undefined : this.keys.getCached(key);
-    return cached ?? this.verifyKey(key, request);
-  }
-
-  private async verifyKey(key: string | undefined, request: Request): Promise<ApiKey> {
-    // A mistyped key cannot exist, so it needs no query.
-    if (key === undefined || isMistyped(key)) {
-      this.failures.consume(request.ip);
-      throw invalidKey();
-    }
-    const found = await this.lookUpOnce(key, request.ip);
-    if (found === undefined) throw invalidKey();
-    return found;
+    const [, key = ''] = BEARER.exec(authorization) ?? [];
+    const found = this.keys.getCached(key) ?? (await this.lookUpOnce(key, ip));
+    if (found !== undefined) return found;
+    const message = 'The API key is invalid: it is unknown, expired or revoked.';
+    throw unauthorized(message, 'invalid_token');
   }
 
   /** Concurrent requests of a client with the same key share one look-up, and count as one attempt. */
@@ -87,6 +75,8 @@ export class ApiKeyGuard implements CanActivate {
     // A key that was valid before is exempt: other clients at its address may exceed the limit.
     if (this.keys.isCached(key)) return withDeadline(this.keys.lookUp(key));
     this.failures.consume(clientIp);
+    // Neither malformed nor mistyped keys can exist, so they need no query.
+    if (key === '' || isMistyped(key)) return undefined;
     let isInvalid = false;
     try {
       const found = await withDeadline(this.keys.lookUp(key));
@@ -97,23 +87,6 @@ export class ApiKeyGuard implements CanActivate {
       if (!isInvalid) this.failures.refund(clientIp);
     }
   }
-}
-
-function authorize(request: Request, key: ApiKey, scope: Scope): true {
-  request.apiKey = key;
-  if (key.scopes.includes(scope)) return true;
-  // RFC 6750, section 3.1.
-  const challenge = `Bearer realm="petstore", error="insufficient_scope", scope="${scope}"`;
-  throw new ApiError('FORBIDDEN', `The API key lacks the scope ${scope}.`, {
-    headers: { 'WWW-Authenticate': challenge },
-  });
-}
-
-function invalidKey(): ApiError {
-  return unauthorized(
-    'The API key is invalid: it is unknown, expired or revoked.',
-    'invalid_token',
-  );
 }
 
 /** RFC 6750, section 3: `error` only if a key was sent. */
