@@ -62,16 +62,16 @@ import type { CachedJsonResponse } from '${PLATFORM}/http/responses/cached-json-
 import { ReturnsLocation } from '${PLATFORM}/resource/returns-location.js';
 import { Public } from '${PLATFORM}/auth/public.decorator.js';
 import { ApiError } from '${PLATFORM}/errors/api-error.js';
-import { BinaryBody } from '${PLATFORM}/http/body/binary-body.decorator.js';
+import { BinaryBody } from '${PLATFORM}/resource/binary-body.decorator.js';
 import { ${ERROR_CLASS} } from '${PLATFORM}/http/responses/error-body.dto.js';
-import { IdParam } from '${PLATFORM}/http/validation/id-param.decorator.js';
+import { IdParam } from '${PLATFORM}/resource/id-param.decorator.js';
 import { IdempotencyKey } from '${PLATFORM}/idempotency/idempotency-key.decorator.js';
 import { ApiListHeaders } from '${PLATFORM}/openapi/operation.decorators.js';
 `;
 const CLASS_IMPORTS = `
 import { ApiSchema } from '@nestjs/swagger';
 import { ${ERROR_CLASS} } from '${PLATFORM}/http/responses/error-body.dto.js';
-import { ArrayProperty, BooleanProperty, DateProperty, DateTimeProperty, EnumProperty, IntegerProperty, MapProperty, NumberProperty, ObjectProperty, StringProperty, UriProperty, UuidProperty } from '${PLATFORM}/http/validation/property.decorators.js';
+import { ArrayProperty, BooleanProperty, DateProperty, DateTimeProperty, EnumProperty, IntegerProperty, MapProperty, NumberProperty, ObjectProperty, StringProperty, UriProperty, UuidProperty } from '${PLATFORM}/resource/property.decorators.js';
 `;
 
 /**
