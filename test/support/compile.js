@@ -3,11 +3,12 @@
  * second, for the tests that start processes. JavaScript, because Jest cannot import from a setup in
  * TypeScript.
  */
-import { copyFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { transformFile } from '@swc/core';
+import swcJest from '@swc/jest';
 import { swcOptions } from '../../jest.config.js';
 
+const transformer = swcJest.createTransformer(swcOptions);
 const ROOT = join(import.meta.dirname, '..', '..');
 /** Inside node_modules, so that the compiled files can resolve the dependencies. */
 const CACHE = join(ROOT, 'node_modules', '.cache', 'petstore-test');
@@ -32,7 +33,8 @@ async function compile(directory) {
     const output = join(directory, path);
     await mkdir(dirname(output), { recursive: true });
     if (!path.endsWith('.ts') || path.endsWith('.d.ts')) continue;
-    const { code } = await transformFile(join(ROOT, path), swcOptions);
+    const source = await readFile(join(ROOT, path), 'utf8');
+    const { code } = transformer.process(source, join(ROOT, path), { supportsStaticESM: true });
     await writeFile(output.replace(/\.ts$/, '.js'), code);
   }
   // Inside node_modules, the project's package.json does not apply.
