@@ -21,9 +21,7 @@ const LAYERS = [
 ];
 
 /** Files whose imports are still wrong. */
-const EXCEPTIONS = [
-  'src/platform/database/writes/batch-inserter.ts',
-];
+const EXCEPTIONS = ['src/platform/database/writes/batch-inserter.ts'];
 
 const toPath = (name) => `^src/${name}(/|$)`;
 const forbid = (name, from, allowed) => ({
