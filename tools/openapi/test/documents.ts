@@ -1,0 +1,30 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+/* oxlint-disable-next-line typescript/no-explicit-any -- the tests change arbitrary parts of a document */
+export type Document = any;
+
+/** Returns openapi.json without the operations of other modules. */
+export async function readPublished(): Promise<Document> {
+  const file = join(import.meta.dirname, '..', '..', '..', 'openapi.json');
+  const document: Document = JSON.parse(await readFile(file, 'utf8'));
+  return { ...document, paths: { '/categories': document.paths['/categories'] } };
+}
+
+/**
+ * Returns a copy of a document in which each of some places has another value.
+ *
+ * @param changes the values by the keys that lead to the place, separated by spaces; undefined removes it
+ */
+export function edit(document: Document, changes: Readonly<Record<string, unknown>>): Document {
+  // Not with structuredClone: in Jest, its arrays are not equal to those of the test.
+  const copy: Document = JSON.parse(JSON.stringify(document));
+  for (const [place, value] of Object.entries(changes)) {
+    const keys = place.split(' ');
+    const last = keys.pop()!;
+    const parent = keys.reduce((part, key) => (part[key] ??= {}), copy);
+    if (value === undefined) delete parent[last];
+    else parent[last] = value;
+  }
+  return copy;
+}
