@@ -49,6 +49,12 @@ const failWith =
     response.writeHead(body.status, { 'Retry-After': retryAfter }).end(JSON.stringify(body));
   };
 
+/** Starts a response, and closes the connection. */
+function loseBody(response: ServerResponse): void {
+  response.writeHead(200, { 'Content-Length': '100' }).write('[');
+  response.destroy();
+}
+
 describe('examples', () => {
   let app: TestApp;
   let env: Record<string, string>;
@@ -132,10 +138,6 @@ describe('examples', () => {
         server.closeAllConnections();
       });
 
-      const loseBody = (response: ServerResponse): void => {
-        response.writeHead(200, { 'Content-Length': '100' }).write('[');
-        response.destroy();
-      };
       it.each<[string, (response: ServerResponse) => void]>([
         ['429', failWith('TOO_MANY_REQUESTS', '0')],
         ['503', failWith('SERVICE_UNAVAILABLE', '0')],
