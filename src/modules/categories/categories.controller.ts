@@ -5,7 +5,7 @@ import { IdempotencyKey } from '../../platform/idempotency/idempotency-key.decor
 import {
   ApiCreateOperation,
   ApiListOperation,
-} from '../../platform/openapi/operation.decorators.js';
+} from '../../platform/resource/operation.decorators.js';
 import { Category, NewCategory } from './category.dto.js';
 import { CategoriesService } from './categories.service.js';
 

@@ -66,7 +66,7 @@ import { BinaryBody } from '${PLATFORM}/resource/binary-body.decorator.js';
 import { ${ERROR_CLASS} } from '${PLATFORM}/http/responses/error-body.dto.js';
 import { IdParam } from '${PLATFORM}/resource/id-param.decorator.js';
 import { IdempotencyKey } from '${PLATFORM}/idempotency/idempotency-key.decorator.js';
-import { ApiListHeaders } from '${PLATFORM}/openapi/operation.decorators.js';
+import { ApiListHeaders } from '${PLATFORM}/resource/operation.decorators.js';
 `;
 const CLASS_IMPORTS = `
 import { ApiSchema } from '@nestjs/swagger';
