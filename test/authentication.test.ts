@@ -153,13 +153,6 @@ function toParts(type: string, body: string): RequestParts {
 
 const unknownKey = (): string => `pet_${randomBytes(32).toString('base64url')}`;
 
-/** Changes the case of the last letter. */
-function changeCase(text: string): string {
-  return text.replace(/[a-z](?=[^a-z]*$)/i, (letter) =>
-    letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
-  );
-}
-
 describe('every operation', () => {
   // Shows that the tests below would detect a request that is let through.
   it('accepts a valid key', async () => {
@@ -193,24 +186,22 @@ describe('every operation', () => {
     );
   });
 
-  it.each<[string, (key: string) => string | undefined]>([
-    ['a missing Authorization header', () => undefined],
-    ['an empty Authorization header', () => ''],
-    ['only the scheme', () => 'Bearer'],
-    ['only the scheme and a space', () => 'Bearer '],
-    ['no space after the scheme', (key) => `Bearer${key}`],
-    ['a colon after the scheme', (key) => `Bearer:${key}`],
-    ['text before the scheme', (key) => `x Bearer ${key}`],
-    ['another scheme', (key) => `Token ${key}`],
-    ['a longer scheme', (key) => `Bearer2 ${key}`],
-    ['the key as Basic credentials', (key) => `Basic ${key}`],
-    ['the key as the Basic user name', (key) => `Basic ${btoa(`${key}:`)}`],
-    ['the key as the Basic password', (key) => `Basic ${btoa(`:${key}`)}`],
-    ['the key as the Basic password of a user', (key) => `Basic ${btoa(`x:${key}`)}`],
-  ])('reports a missing key for %s', async (_name, getHeader) => {
-    const header = getHeader(app.key);
-    const headers = header === undefined ? {} : { Authorization: header };
-    expect(await sendToOperations({ headers })).toEqual(fromOperations(MISSING));
+  /** `$` stands for the key. */
+  it.each(
+    '|Bearer|Bearer |Bearer$|Bearer:$|x Bearer $|Bearer2 $|Token $|Basic $|Basic BASE64($:)|Basic BASE64(:$)|Basic BASE64(x:$)'.split(
+      '|',
+    ),
+  )('reports a missing key for the Authorization header "%s"', async (template) => {
+    const header = template
+      .replace('$', app.key)
+      .replace(/BASE64\((.*)\)/, (_all, text: string) => btoa(text));
+    expect(await sendToOperations({ headers: { Authorization: header } })).toEqual(
+      fromOperations(MISSING),
+    );
+  });
+
+  it('reports a missing key for a request without an Authorization header', async () => {
+    expect(await sendToOperations({})).toEqual(fromOperations(MISSING));
   });
 
   it.each<[string, (key: string) => string]>([
@@ -221,42 +212,28 @@ describe('every operation', () => {
     ['a key without its last character', (key) => key.slice(0, -1)],
     ['a key without its first character', (key) => key.slice(1)],
     ['a key without its prefix', (key) => key.replace('pet_', '')],
-    ['only the prefix', () => 'pet_'],
-    ['a key with an extra character', (key) => `${key}A`],
-    ['a padded key', (key) => `${key}=`],
-    ['a key with one letter in the other case', changeCase],
     ['an upper-case key', (key) => key.toUpperCase()],
     ['a lower-case key', (key) => key.toLowerCase()],
-    ['a quoted key', (key) => `"${key}"`],
-    ['a duplicate key', (key) => `${key} ${key}`],
-    ['a duplicate key after a comma', (key) => `${key}, ${key}`],
-    ['two keys', (key) => `${unknownKey()}, Bearer ${key}`],
-    ['a key with a parameter', (key) => `${key};x=1`],
     ['a percent-encoded key', (key) => key.replace('_', '%5F')],
     ['the hash of a key', (key) => createHash('sha256').update(key).digest('hex')],
     ['a very long key', (key) => key + 'A'.repeat(8_000)],
-    ['an SQL injection', () => `' OR '1' = '1`],
-    ['a wildcard', () => 'pet_%'],
-    ['a non-ASCII key', () => 'pet_\u00e9'],
-    ['the text null', () => 'null'],
+    ['a second key', (key) => `${unknownKey()}, Bearer ${key}`],
+    ...`$A|$=|"$"|$ $|$, $|$;x=1|pet_|pet_%|pet_é|' OR '1' = '1|null`
+      .split('|')
+      .map((template): [string, (key: string) => string] => [
+        template,
+        (key) => template.replaceAll('$', () => key),
+      ]),
   ])('reports an invalid key for %s', async (_name, change) => {
     const headers = { Authorization: `Bearer ${change(app.key)}` };
     expect(await sendToOperations({ headers })).toEqual(fromOperations(INVALID));
   });
 
-  it.each<[string, (key: string) => string]>([
-    ['a key', (key) => key],
-    ['an unknown key', unknownKey],
-  ])('reports the missing scheme for %s without it', async (_name, getHeader) => {
-    const headers = { Authorization: getHeader(app.key) };
-    expect(await sendToOperations({ headers })).toEqual(
-      fromOperations(
-        unauthorized(
-          'Bearer realm="petstore"',
-          'The scheme Bearer is missing: send Authorization: Bearer <API_KEY>.',
-        ),
-      ),
-    );
+  it('reports the missing scheme for a key without it', async () => {
+    const message = 'The scheme Bearer is missing: send Authorization: Bearer <API_KEY>.';
+    const expected = fromOperations(unauthorized('Bearer realm="petstore"', message));
+    for (const key of [app.key, unknownKey()])
+      expect(await sendToOperations({ headers: { Authorization: key } })).toEqual(expected);
   });
 
   it('ignores the key in a second Authorization header', async () => {
