@@ -16,14 +16,14 @@ import type { Response as ExpressResponse } from 'express';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
-import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
+import { ERROR_CODES, type ErrorCode } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { createLogger } from '../src/platform/logging/logger.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { MemoryLogger } from './support/memory-logger.js';
-import { RawConnection, sendRaw, rawRequest } from './support/raw-connection.js';
+import { RawConnection, type RawResponse, rawRequest, sendRaw } from './support/raw-connection.js';
 import { expectOnlyMethods } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
 
@@ -37,89 +37,54 @@ const INTERNAL_ERROR_MESSAGE = 'Internal server error. Include the X-Request-Id 
 const circular: Record<string, unknown> = {};
 circular['self'] = circular;
 
+const fail = (error: unknown) => (): never => {
+  throw error;
+};
+
 /** Unexpected failures of a handler. Each causes a 500. */
-const CRASHES: Record<string, () => unknown> = {
-  'an Error': () => {
-    throw new Error(SECRET);
-  },
+const CRASHES: Record<string, (response: ExpressResponse) => unknown> = {
+  'an Error': fail(new Error(SECRET)),
   'a rejection': () => Promise.reject(new TypeError(SECRET)),
-  'a string': () => {
-    throw SECRET;
-  },
-  undefined: () => {
-    throw undefined;
-  },
+  'a string': fail(SECRET),
+  undefined: fail(undefined),
   null: () => Promise.reject(null),
-  'an object': () => {
-    throw { code: 'EVIL', message: SECRET, status: 'none' };
-  },
-  'an error with a success status': () => {
-    throw Object.assign(new Error(SECRET), { status: 200 });
-  },
-  'an error with an invalid status': () => {
-    throw Object.assign(new Error(SECRET), { status: 4_000 });
-  },
-  "Nest's InternalServerErrorException": () => {
-    throw new InternalServerErrorException(SECRET, { cause: new Error(SECRET) });
-  },
+  'an object': fail({ code: 'EVIL', message: SECRET, status: 'none' }),
+  'a success status': fail(Object.assign(new Error(SECRET), { status: 200 })),
+  'an invalid status': fail(Object.assign(new Error(SECRET), { status: 4_000 })),
+  'an exception of Nest': fail(new InternalServerErrorException(SECRET)),
   'a circular response body': () => circular,
   'a response body with a bigint': () => ({ id: 1n }),
+};
+/** Failures with a status, and failures after the handler has begun to respond. */
+const FAILURES: typeof CRASHES = {
+  404: fail(new NotFoundException('Toy 7 not found.')),
+  406: fail(new NotAcceptableException({ detail: SECRET, inner: { secret: SECRET } })),
+  418: fail(new HttpException('I am a teapot.', 418)),
+  502: fail(new BadGatewayException(SECRET)),
+  503: fail(new ApiError('SERVICE_UNAVAILABLE', 'Back soon.', { headers: { 'Retry-After': '7' } })),
+  'after-headers': (response) => {
+    const headers = { ETag: '"x"', 'Content-Encoding': 'gzip', 'Content-Type': 'text/html' };
+    response.status(201).set({ ...headers, 'Content-Length': '3', 'Cache-Control': 'public' });
+    throw new Error(SECRET);
+  },
+  'during-response': (response) => {
+    response.status(200).set('Content-Length', '100').write('part of ');
+    throw new Error(SECRET);
+  },
+  'after-response': (response) => {
+    response.status(200).json({ done: true });
+    throw new Error(SECRET);
+  },
 };
 
 @Controller('crash')
 class CrashController {
-  @Get('500/:crash')
-  crash(@Param('crash') crash: string): unknown {
-    return CRASHES[crash]!();
-  }
-
-  @Get('502')
-  badGateway(): never {
-    throw new BadGatewayException(SECRET);
-  }
-
-  @Get('404')
-  notFound(): never {
-    throw new NotFoundException('Toy 7 not found.');
-  }
-
-  @Get('406')
-  notAcceptable(): never {
-    throw new NotAcceptableException({ detail: SECRET, inner: { secret: SECRET } });
-  }
-
-  @Get('418')
-  teapot(): never {
-    throw new HttpException('I am a teapot.', 418);
-  }
-
-  @Get('503')
-  unavailable(): never {
-    throw new ApiError('SERVICE_UNAVAILABLE', 'Back soon.', { headers: { 'Retry-After': '7' } });
-  }
-
-  @Get('after-headers')
-  afterHeaders(@Res() response: ExpressResponse): never {
-    response.status(201).set({
-      ETag: '"x"',
-      'Content-Encoding': 'gzip',
-      'Content-Type': 'text/html',
-      'Content-Length': '3',
-      'Cache-Control': 'public, max-age=600',
-    });
-    throw new Error(SECRET);
-  }
-
-  @Get('during-response')
-  duringResponse(@Res() response: ExpressResponse): never {
-    response.status(200).set('Content-Length', '100').write('part of ');
-    throw new Error(SECRET);
-  }
-
-  @Get('after-response')
-  afterResponse(@Res() response: ExpressResponse): never {
-    response.status(200).json({ done: true });
-    throw new Error(SECRET);
+  @Get(':crash')
+  crash(
+    @Param('crash') crash: string,
+    @Res({ passthrough: true }) response: ExpressResponse,
+  ): unknown {
+    return { ...CRASHES, ...FAILURES }[crash]!(response);
   }
 }
 
@@ -153,281 +118,216 @@ function post(body: string | Buffer, headers: Record<string, string> = {}): Prom
 /** Encodes each character as one byte, so that `\xff` is invalid UTF-8. */
 const bytes = (text: string): Buffer => Buffer.from(text, 'latin1');
 
-describe('POST /v1/categories with an invalid body', () => {
+/** Sends exactly these bytes on a connection, with the key, and returns the responses once it is closed. */
+const sendPost = (headers: string[], body: string | Buffer = ''): Promise<RawResponse[]> => {
+  const all = [`Authorization: Bearer ${app.key}`, 'Connection: close', ...headers];
+  return sendRaw(app.url, rawRequest({ method: 'POST', headers: all, body }));
+};
+
+const CATEGORY = '{"name":"dog"}';
+const BODY_LIMIT = 102_400;
+const padded = (length: number): string => CATEGORY.padEnd(length);
+const nested = (property: string, open: string, close: string, depth: number): string =>
+  `{"${property}":${open.repeat(depth - 1)}1${close.repeat(depth - 1)}}`;
+const encoded = (encoding: string): Record<string, string> => ({ 'content-encoding': encoding });
+const typed = (type: string): Record<string, string> => ({ 'content-type': type });
+
+type Body = string | Buffer;
+/** A rule for bodies: the error, its message, and the bodies that violate it. */
+type Rule = [
+  ErrorCode,
+  string | RegExp,
+  [name: string, body: Body, headers?: Record<string, string>][],
+];
+
+const RULES: Rule[] = [
+  [
+    'VALIDATION_FAILED',
+    'the body must be a JSON object.',
+    ['[]', 'null', '1', '"x"', 'true', '[{"name":"dog"}]', ' [] '].map((body) => [body, body]),
+  ],
+  [
+    'MALFORMED_JSON',
+    'The body is not valid JSON.',
+    [
+      ['truncated JSON', '{"name":"dog"'],
+      ['a trailing comma', '{"name":"dog",}'],
+      ['single quotes', "{'name':'dog'}"],
+      ['two JSON values', `${CATEGORY}${CATEGORY}`],
+      ['a bare word', 'dog'],
+      ['NaN', '{"name":NaN}'],
+      ['a line feed in a string', '{"name":"d\ng"}'],
+      ['white space', '   '],
+      ['binary data', bytes('\x00\x01\x02')],
+      ['deep nesting that is never closed', '['.repeat(100_000)],
+    ],
+  ],
+  [
+    'MALFORMED_JSON',
+    'The body is not valid UTF-8.',
+    [
+      ['a Latin-1 character', bytes('{"name":"Z\xf6e"}')],
+      ['a byte that never occurs in UTF-8', bytes('{"name":"\xff"}')],
+      ['a truncated character', bytes('{"name":"\xc3"}')],
+      ['an overlong encoding', bytes('{"name":"\xc0\xaf"}')],
+      ['an encoded surrogate', bytes('{"name":"\xed\xa0\xbd"}')],
+      ['a code point above U+10FFFF', bytes('{"name":"\xf4\x90\x80\x80"}')],
+      ['UTF-16', Buffer.from('\ufeff{"name":"dog"}', 'utf16le')],
+      ['an invalid byte in a property name', bytes('{"n\xe4me":"dog"}')],
+    ],
+  ],
+  [
+    'VALIDATION_FAILED',
+    'JSON nesting depth exceeds 32.',
+    ['name', 'unknown'].flatMap((property) =>
+      [33, 15_000].flatMap((depth): [string, string][] => [
+        [`${depth} arrays in ${property}`, nested(property, '[', ']', depth)],
+        [`${depth} objects in ${property}`, nested(property, '{"a":', '}', depth)],
+      ]),
+    ),
+  ],
+  [
+    // Up to 32 levels are validated.
+    'VALIDATION_FAILED',
+    /name/,
+    [
+      ['32 arrays', nested('name', '[', ']', 32)],
+      ['32 objects', nested('name', '{"a":', '}', 32)],
+    ],
+  ],
+  [
+    'UNSUPPORTED_MEDIA_TYPE',
+    'The Content-Type of the body must be application/json.',
+    [
+      'text/plain',
+      'text/json',
+      'application/vnd.api+json',
+      'application/merge-patch+json',
+      'application/jsonp',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      'application/json, text/plain',
+      'application/*',
+      'json',
+      ';',
+    ].map((type) => [`the type ${type}`, CATEGORY, typed(type)]),
+  ],
+  [
+    'UNSUPPORTED_MEDIA_TYPE',
+    'The charset of the body must be UTF-8.',
+    ['utf-16', 'utf-16le', 'utf-32', 'utf-7', 'iso-8859-1', 'us-ascii', 'none'].map((charset) => [
+      `the charset ${charset}`,
+      CATEGORY,
+      typed(`application/json; charset=${charset}`),
+    ]),
+  ],
+  [
+    'UNSUPPORTED_MEDIA_TYPE',
+    'The Content-Encoding of the body must be gzip, deflate, br or none.',
+    ['compress', 'zstd', 'x-gzip', 'gzip, gzip', 'gzip, br', 'none'].map((encoding) => [
+      `the encoding ${encoding}`,
+      CATEGORY,
+      encoded(encoding),
+    ]),
+  ],
+  [
+    'MALFORMED_JSON',
+    /^The body is not valid (gzip|deflate|br)\.$/,
+    [
+      ...['gzip', 'deflate', 'br'].map((encoding): [string, string, Record<string, string>] => [
+        `plain JSON as ${encoding}`,
+        CATEGORY,
+        encoded(encoding),
+      ]),
+      ['truncated gzip', gzipSync(CATEGORY).subarray(0, 20), encoded('gzip')],
+      ['data after gzip', Buffer.concat([gzipSync(CATEGORY), bytes('x')]), encoded('gzip')],
+    ],
+  ],
+  [
+    'PAYLOAD_TOO_LARGE',
+    `The body is larger than ${BODY_LIMIT} bytes.`,
+    [
+      ['one byte too many', padded(BODY_LIMIT + 1)],
+      ['20 times as many bytes', padded(BODY_LIMIT * 20)],
+      ['one byte too many in gzip', gzipSync(padded(BODY_LIMIT + 1)), encoded('gzip')],
+      ['20 times as many bytes in gzip', gzipSync(padded(BODY_LIMIT * 20)), encoded('gzip')],
+      ['20 times as many bytes in Brotli', brotliCompressSync(padded(2e6)), encoded('br')],
+    ],
+  ],
+];
+
+describe('POST /v1/categories', () => {
+  const INVALID = RULES.flatMap(([code, message, bodies]) =>
+    bodies.map(
+      ([name, body, headers]): [
+        string,
+        ErrorCode,
+        Body,
+        Record<string, string> | undefined,
+        string | RegExp,
+      ] => [name, code, body, headers, message],
+    ),
+  );
+
+  it.each(INVALID)(
+    'rejects %s with %s, and stores nothing',
+    async (_name, code, body, headers, message) => {
+      const before = (await get('/v1/categories')).text;
+      expect(await post(body, headers)).toBeError(code, message);
+      expect((await get('/v1/categories')).text).toBe(before);
+    },
+  );
+
   // Properties that every object inherits are easily mistaken for known ones.
   it.each([
-    'Name',
-    'name ',
-    '',
-    '0',
-    'length',
-    'then',
-    'toJSON',
-    'prototype',
-    '__proto__',
-    ...Object.getOwnPropertyNames(Object.prototype).filter((name) => name !== '__proto__'),
+    ...['Name', 'name ', '', '0', 'length', 'then', 'toJSON', 'prototype', 'id'],
+    ...Object.getOwnPropertyNames(Object.prototype),
   ])('rejects the unknown property "%s" regardless of its value', async (name) => {
     for (const value of ['1', 'null', '{}', '{"name":"cat"}', '[]', '"x"']) {
-      expect(await post(`{"name":"dog",${JSON.stringify(name)}:${value}}`)).toBeError(
-        'VALIDATION_FAILED',
-        `unknown property ${name}.`,
-      );
+      const response = await post(`{"name":"dog",${JSON.stringify(name)}:${value}}`);
+      expect(response).toBeError('VALIDATION_FAILED', `unknown property ${name}.`);
     }
     expect.assertions(6);
   });
 
-  it.each(['[]', 'null', '1', '"x"', 'true', '[{"name":"dog"}]', ' [] '])(
-    'rejects %s, which is not an object',
-    async (body) => {
-      expect(await post(body)).toBeError('VALIDATION_FAILED', 'the body must be a JSON object.');
-    },
-  );
-
-  it.each([
-    ['a missing body', []],
-    ['a missing body with a Content-Type', ['Content-Type: text/plain']],
-    ['an empty body', ['Content-Type: application/json', 'Content-Length: 0']],
-  ])('rejects %s', async (_name, headers) => {
-    const [response] = await sendRaw(
-      app.url,
-      rawRequest({
-        method: 'POST',
-        headers: [...headers, `Authorization: Bearer ${app.key}`, 'Connection: close'],
-      }),
-    );
-    expect(response).toBeError('VALIDATION_FAILED', 'request body is required.');
-  });
-
-  it.each([
-    ['truncated JSON', '{"name":"dog"'],
-    ['a trailing comma', '{"name":"dog",}'],
-    ['single quotes', "{'name':'dog'}"],
-    ['text after the JSON', '{"name":"dog"} x'],
-    ['two JSON values', '{"name":"dog"}{"name":"dog"}'],
-    ['a bare word', 'dog'],
-    ['NaN', '{"name":NaN}'],
-    ['a line feed in a string', '{"name":"d\ng"}'],
-    ['white space', '   '],
-    ['a form', 'name=dog'],
-    ['binary data', bytes('\x00\x01\x02')],
-    ['deep nesting that is never closed', '['.repeat(100_000)],
-  ])('rejects %s as malformed JSON', async (_name, body) => {
-    expect(await post(body)).toBeError('MALFORMED_JSON', 'The body is not valid JSON.');
-  });
-
-  it.each([
-    ['a Latin-1 character', bytes('{"name":"Z\xf6e"}')],
-    ['a byte that never occurs in UTF-8', bytes('{"name":"\xff"}')],
-    ['a truncated character', bytes('{"name":"\xc3"}')],
-    ['an overlong encoding', bytes('{"name":"\xc0\xaf"}')],
-    ['an encoded surrogate', bytes('{"name":"\xed\xa0\xbd"}')],
-    ['a code point above U+10FFFF', bytes('{"name":"\xf4\x90\x80\x80"}')],
-    ['UTF-16', Buffer.from('\ufeff{"name":"dog"}', 'utf16le')],
-    ['an invalid byte in a property name', bytes('{"n\xe4me":"dog"}')],
-    ['an invalid byte in an unknown property', bytes('{"name":"dog","x":"\xff"}')],
-  ])('rejects %s as invalid UTF-8', async (_name, body) => {
-    expect(await post(body)).toBeError('MALFORMED_JSON', 'The body is not valid UTF-8.');
-  });
-
-  describe.each([
-    ['arrays', 'name', '[', ']'],
-    ['objects', 'name', '{"a":', '}'],
-    ['arrays', 'unknown', '[', ']'],
-    ['objects', 'unknown', '{"a":', '}'],
-  ])('with nested %s in the property "%s"', (_name, property, open, close) => {
-    const nested = (depth: number): string =>
-      `{"${property}":${open.repeat(depth - 1)}1${close.repeat(depth - 1)}}`;
-
-    it('validates up to 32 levels', async () => {
-      const response = await post(nested(32));
-      expect(response).toBeError('VALIDATION_FAILED', new RegExp(property));
-    });
-
-    it.each([33, 1_000, 15_000])('rejects %d levels', async (depth) => {
-      expect(await post(nested(depth))).toBeError(
-        'VALIDATION_FAILED',
-        'JSON nesting depth exceeds 32.',
-      );
-    });
-  });
-});
-
-describe('POST /v1/categories with a valid body', () => {
-  it.each([
-    ['a byte order mark', Buffer.from('\ufeff{"name":"dog"}')],
-    ['surrounding white space', ' \r\n\t{"name":"dog"} \n'],
-    ['escape sequences', '{"n\\u0061me":"\\u0064og"}'],
-  ])('accepts %s', async (_name, body) => {
-    const response = await post(body);
-    expect(response.status).toBe(201);
-    expect(response.json()).toEqual({ id: expect.any(Number) as number, name: 'dog' });
-  });
-
-  it.each(['application/json', 'APPLICATION/JSON', 'application/json;charset="UTF-8"'])(
-    'accepts the Content-Type %s',
-    async (type) => {
-      expect((await post('{"name":"dog"}', { 'content-type': type })).status).toBe(201);
-    },
-  );
-
-  it.each([
-    ['identity', (body: string) => body],
-    ['gzip', gzipSync],
-    ['GZIP', gzipSync],
-    ['deflate', deflateSync],
-    ['br', brotliCompressSync],
-  ])('accepts the Content-Encoding %s', async (encoding, encode) => {
-    const body = encode('{"name":"dog"}');
-    expect((await post(body, { 'content-encoding': encoding })).status).toBe(201);
-  });
-});
-
-describe('POST /v1/categories with an unsupported body', () => {
-  it.each([
-    'text/plain',
-    'text/json',
-    'application/vnd.api+json',
-    'application/merge-patch+json',
-    'application/jsonp',
-    'application/x-www-form-urlencoded',
-    'multipart/form-data; boundary=x',
-    'application/json, text/plain',
-    'application/*',
-    'json',
-    ';',
-  ])('rejects the Content-Type %s with 415', async (type) => {
-    expect(await post('{"name":"dog"}', { 'content-type': type })).toBeError(
-      'UNSUPPORTED_MEDIA_TYPE',
-      'The Content-Type of the body must be application/json.',
-    );
-  });
-
-  it('rejects a missing Content-Type with 415', async () => {
-    const [response] = await sendRaw(
-      app.url,
-      rawRequest({
-        method: 'POST',
-        headers: [`Authorization: Bearer ${app.key}`, 'Content-Length: 14', 'Connection: close'],
-        body: '{"name":"dog"}',
-      }),
-    );
-    expect(response).toBeError('UNSUPPORTED_MEDIA_TYPE');
-  });
-
-  it.each(['utf-16', 'utf-16le', 'utf-32', 'utf-7', 'iso-8859-1', 'us-ascii', 'none'])(
-    'rejects the charset %s with 415',
-    async (charset) => {
-      const headers = { 'content-type': `application/json; charset=${charset}` };
-      const body = charset.startsWith('utf-16')
-        ? Buffer.from('{"name":"dog"}', 'utf16le')
-        : '{"name":"dog"}';
-      expect(await post(body, headers)).toBeError(
-        'UNSUPPORTED_MEDIA_TYPE',
-        'The charset of the body must be UTF-8.',
-      );
-    },
-  );
-
-  it.each(['compress', 'zstd', 'x-gzip', 'gzip, gzip', 'gzip, br', 'none'])(
-    'rejects the Content-Encoding %s with 415',
-    async (encoding) => {
-      expect(await post('{"name":"dog"}', { 'content-encoding': encoding })).toBeError(
-        'UNSUPPORTED_MEDIA_TYPE',
-        'The Content-Encoding of the body must be gzip, deflate, br or none.',
-      );
-    },
-  );
-
-  it.each([
-    ['plain JSON', 'gzip', '{"name":"dog"}'],
-    ['plain JSON', 'deflate', '{"name":"dog"}'],
-    ['plain JSON', 'br', '{"name":"dog"}'],
-    ['a truncated body', 'gzip', gzipSync('{"name":"dog"}').subarray(0, 20)],
-    ['trailing data', 'gzip', Buffer.concat([gzipSync('{"name":"dog"}'), bytes('x')])],
-  ])('rejects %s with the Content-Encoding %s', async (_name, encoding, body) => {
-    const response = await post(body, { 'content-encoding': encoding });
-    expect(response).toBeError('MALFORMED_JSON', new RegExp(encoding));
-  });
-});
-
-describe('POST /v1/categories with a large body', () => {
-  const BODY_LIMIT = 102_400;
-  const category = '{"name":"dog"}';
-  const padded = (length: number): string => category.padEnd(length);
-
-  it('accepts a body of exactly the limit', async () => {
-    expect((await post(padded(BODY_LIMIT))).status).toBe(201);
-    const gzipped = gzipSync(padded(BODY_LIMIT));
-    expect((await post(gzipped, { 'content-encoding': 'gzip' })).status).toBe(201);
-  });
-
-  it.each([
-    ['by one byte', padded(BODY_LIMIT + 1), {}],
-    ['by a factor of 20', padded(BODY_LIMIT * 20), {}],
+  it.each<[string, ErrorCode, RegExp, string[], string]>([
+    ['no body', 'VALIDATION_FAILED', /^request body is required/, [], ''],
+    ['a type but no body', 'VALIDATION_FAILED', /required/, ['Content-Type: text/plain'], ''],
+    ['an empty body', 'VALIDATION_FAILED', /required/, ['Content-Length: 0'], ''],
+    ['no type', 'UNSUPPORTED_MEDIA_TYPE', /Type/, ['Content-Length: 14'], CATEGORY],
     [
-      'by one byte after gzip decompression',
-      gzipSync(padded(BODY_LIMIT + 1)),
-      { 'content-encoding': 'gzip' },
+      'a chunked body above the limit',
+      'PAYLOAD_TOO_LARGE',
+      /larger/,
+      ['Content-Type: application/json', 'Transfer-Encoding: chunked'],
+      `${`${BODY_LIMIT.toString(16)}\r\n${padded(BODY_LIMIT)}\r\n`.repeat(2)}0\r\n\r\n`,
     ],
     [
-      'by far after gzip decompression',
-      gzipSync(padded(BODY_LIMIT * 20)),
-      { 'content-encoding': 'gzip' },
+      'a Content-Length above the limit, without a 100 response',
+      'PAYLOAD_TOO_LARGE',
+      /larger/,
+      ['Content-Type: application/json', 'Content-Length: 102401', 'Expect: 100-continue'],
+      '',
     ],
-    [
-      'by far after Brotli decompression',
-      brotliCompressSync(padded(BODY_LIMIT * 20)),
-      { 'content-encoding': 'br' },
-    ],
-  ])(
-    'rejects a body that exceeds the limit %s',
-    async (_name, body, headers: Record<string, string>) => {
-      expect(await post(body, headers)).toBeError(
-        'PAYLOAD_TOO_LARGE',
-        `The body is larger than ${BODY_LIMIT} bytes.`,
-      );
-    },
-  );
-
-  it('rejects a chunked body that exceeds the limit', async () => {
-    const chunk = `${BODY_LIMIT.toString(16)}\r\n${padded(BODY_LIMIT)}\r\n`;
-    const [response] = await sendRaw(
-      app.url,
-      rawRequest({
-        method: 'POST',
-        headers: [
-          'Content-Type: application/json',
-          'Transfer-Encoding: chunked',
-          `Authorization: Bearer ${app.key}`,
-          'Connection: close',
-        ],
-        body: `${chunk}${chunk}0\r\n\r\n`,
-      }),
-    );
-    expect(response).toBeError('PAYLOAD_TOO_LARGE');
+  ])('rejects a request with %s with %s', async (_name, code, message, headers, body) => {
+    const responses = await sendPost(headers, body);
+    expect(responses).toHaveLength(1);
+    expect(responses[0]).toBeError(code, message);
   });
 
-  it.each([
-    ['uncompressed', []],
-    ['gzip-compressed', ['Content-Encoding: gzip']],
-  ])('rejects an endless %s chunked body', async (_name, encoding) => {
+  it.each<[string, string[], Buffer]>([
+    ['uncompressed', [], bytes(padded(BODY_LIMIT + 1))],
+    // Random bytes do not shrink.
+    ['gzip-compressed', ['Content-Encoding: gzip'], gzipSync(randomBytes(BODY_LIMIT + 1))],
+  ])('rejects an endless %s chunked body', async (_name, encoding, body) => {
+    const headers = ['Content-Type: application/json', 'Transfer-Encoding: chunked', ...encoding];
+    const start = bytes(`${(BODY_LIMIT * 10).toString(16)}\r\n`);
     const connection = await RawConnection.open(app.url);
     connection.send(
       rawRequest({
         method: 'POST',
-        headers: [
-          'Content-Type: application/json',
-          'Transfer-Encoding: chunked',
-          `Authorization: Bearer ${app.key}`,
-          ...encoding,
-        ],
-        body: Buffer.concat([
-          bytes(`${(BODY_LIMIT * 10).toString(16)}\r\n`),
-          // Random bytes do not shrink.
-          encoding.length === 0
-            ? bytes(padded(BODY_LIMIT + 1))
-            : gzipSync(randomBytes(BODY_LIMIT + 1)),
-        ]),
+        headers: [`Authorization: Bearer ${app.key}`, ...headers],
+        body: Buffer.concat([start, body]),
       }),
     );
     expect(await connection.nextResponse()).toBeError('PAYLOAD_TOO_LARGE');
@@ -436,22 +336,24 @@ describe('POST /v1/categories with a large body', () => {
     expect(await connection.closed()).toHaveLength(1);
   });
 
-  it('rejects a Content-Length above the limit without a 100 response', async () => {
-    const connection = await RawConnection.open(app.url);
-    connection.send(
-      rawRequest({
-        method: 'POST',
-        headers: [
-          'Content-Type: application/json',
-          `Content-Length: ${BODY_LIMIT + 1}`,
-          `Authorization: Bearer ${app.key}`,
-          'Expect: 100-continue',
-        ],
-      }),
-    );
-    const responses = await connection.closed();
-    expect(responses).toHaveLength(1);
-    expect(responses[0]).toBeError('PAYLOAD_TOO_LARGE');
+  it.each<[string, Body, Record<string, string>]>([
+    ['a byte order mark', Buffer.from(`\ufeff${CATEGORY}`), {}],
+    ['surrounding white space', ` \r\n\t${CATEGORY} \n`, {}],
+    ['escape sequences', '{"n\\u0061me":"\\u0064og"}', {}],
+    ...['application/json', 'APPLICATION/JSON', 'application/json;charset="UTF-8"'].map(
+      (type): [string, string, Record<string, string>] => [type, CATEGORY, typed(type)],
+    ),
+    ['identity', CATEGORY, encoded('identity')],
+    ['gzip', gzipSync(CATEGORY), encoded('gzip')],
+    ['GZIP', gzipSync(CATEGORY), encoded('GZIP')],
+    ['deflate', deflateSync(CATEGORY), encoded('deflate')],
+    ['br', brotliCompressSync(CATEGORY), encoded('br')],
+    ['as many bytes as allowed', padded(BODY_LIMIT), {}],
+    ['as many bytes as allowed in gzip', gzipSync(padded(BODY_LIMIT)), encoded('gzip')],
+  ])('accepts a body with %s', async (_name, body, headers) => {
+    const response = await post(body, headers);
+    expect(response.status).toBe(201);
+    expect(response.json()).toEqual({ id: expect.any(Number) as number, name: 'dog' });
   });
 
   it('applies the configured limit', async () => {
@@ -462,50 +364,16 @@ describe('POST /v1/categories with a large body', () => {
   });
 });
 
-describe('a rejected create request', () => {
-  it('stores nothing', async () => {
-    const before = (await get('/v1/categories')).text;
-    const rejected = [
-      await post('{"name":""}'),
-      await post('{"name":"dog","id":1}'),
-      await post('{"name":"dog"'),
-      await post(bytes('{"name":"\xff"}')),
-      await post('{"name":"dog"}', { 'content-type': 'text/plain' }),
-      await post('{"name":"dog"}'.padEnd(200_000)),
-    ];
-    expect(rejected.map(({ status }) => status)).toEqual([400, 400, 400, 400, 415, 413]);
-    expect((await get('/v1/categories')).text).toBe(before);
-  });
-});
-
 describe('routing', () => {
   it.each([
-    '/v1',
-    '/v1/',
-    '/v2/categories',
-    '/categories',
-    '/v1/categories/1/toys/1',
-    '/v1/stubs',
-    '/v1/stubs/deprecated',
-    '/v1/stubs/deprecated/1/toys',
-    '/favicon.ico',
-    '/docs/nope',
-    '/docs/../package.json',
-    '/docs/%2e%2e/package.json',
-    '/v1/categories/',
-    '/v1/Categories',
-    '/V1/categories',
-    '/livez/',
-    '/Docs',
-    '/.env',
-    '/constructor',
-    '/__proto__',
+    ...['/v1', '/v1/', '/v2/categories', '/categories', '/v1/categories/1/toys/1', '/v1/stubs'],
+    ...['/v1/stubs/deprecated', '/v1/stubs/deprecated/1/toys', '/favicon.ico', '/docs/nope'],
+    ...['/docs/../package.json', '/docs/%2e%2e/package.json', '/v1/categories/', '/v1/Categories'],
+    ...['/V1/categories', '/livez/', '/Docs', '/.env', '/constructor', '/__proto__'],
   ])('returns NOT_FOUND for the unknown path %s', async (path) => {
     for (const method of ['GET', 'POST', 'DELETE']) {
-      const [response] = await sendRaw(
-        app.url,
-        rawRequest({ method, target: path, headers: ['Connection: close'] }),
-      );
+      const headers = ['Connection: close'];
+      const [response] = await sendRaw(app.url, rawRequest({ method, target: path, headers }));
       expect(response).toBeError('NOT_FOUND', `Route not found: ${method} ${path}.`);
     }
     expect.assertions(3);
@@ -519,31 +387,20 @@ describe('routing', () => {
   });
 
   it.each([
-    '/v1/stubs/deprecated/%zz',
-    '/v1/stubs/deprecated/%',
-    '/v1/stubs/deprecated/%ff',
-    '/v1/%c3%28',
-    '/docs/%',
-    '/%',
+    ...['/v1/stubs/deprecated/%zz', '/v1/stubs/deprecated/%', '/v1/stubs/deprecated/%ff'],
+    ...['/v1/%c3%28', '/docs/%', '/%'],
   ])('rejects the path %s, which cannot be decoded', async (path) => {
     expect(await get(path)).toBeError('BAD_REQUEST', /decode/);
   });
 
   it.each([
     ['/v1/categories', 'GET, HEAD, POST'],
-    ['/v1/stubs/deprecated/1', 'GET, HEAD'],
-    ['/v1/stubs/experimental', 'GET, HEAD'],
-    ['/', 'GET, HEAD'],
-    ['/livez', 'GET, HEAD'],
-    ['/readyz', 'GET, HEAD'],
-    ['/docs', 'GET, HEAD'],
-    ['/docs/', 'GET, HEAD'],
-    ['/docs/swagger-ui-init.js', 'GET, HEAD'],
-    ['/openapi.json', 'GET, HEAD'],
-    ['/openapi.yaml', 'GET, HEAD'],
+    ...['/v1/stubs/deprecated/1', '/v1/stubs/experimental', '/', '/livez', '/readyz', '/docs']
+      .concat('/docs/', '/docs/swagger-ui-init.js', '/openapi.json', '/openapi.yaml')
+      .map((path) => [path, 'GET, HEAD']),
   ])('limits %s to the methods %s', async (path, allow) => {
     expect.hasAssertions();
-    await expectOnlyMethods(app, path, allow);
+    await expectOnlyMethods(app, path!, allow!);
   });
 
   it('returns 501 for an operation that is not implemented, and logs no error', async () => {
@@ -557,84 +414,55 @@ describe('routing', () => {
 });
 
 describe('X-Request-Id', () => {
-  it.each([
-    '8f14e45f-ceea-467f-a1f0-1b2c3d4e5f60',
-    'a',
-    'id_1.2:3;4,5/6+7=8@9~a-b',
-    'x'.repeat(128),
-  ])('echoes the valid id %s', async (id) => {
-    for (const path of ['/livez', '/v1/categories', '/v1/nope', '/docs', '/%']) {
-      const { headers } = await sendRequest(app.url + path, { headers: { 'x-request-id': id } });
-      expect(headers['x-request-id']).toBe(id);
-    }
-    expect.assertions(5);
-  });
+  it.each(['8f14e45f-ceea-467f', 'a', 'id_1.2:3;4,5/6+7=8@9~a-b', 'x'.repeat(128)])(
+    'echoes the valid id %s',
+    async (id) => {
+      for (const path of ['/livez', '/v1/categories', '/v1/nope', '/docs', '/%']) {
+        const { headers } = await sendRequest(app.url + path, { headers: { 'x-request-id': id } });
+        expect(headers['x-request-id']).toBe(id);
+      }
+      expect.assertions(5);
+    },
+  );
 
   it.each([
     ['an empty id', ['']],
     ['an id that is too long', ['x'.repeat(129)]],
     ['an id with a space', ['a b']],
-    ['an id with a tab', ['a\tb']],
     ['an id with a quote', ['a"b']],
     ['an id with markup', ['<script>alert(1)</script>']],
     ['an id with a percent sign', ['a%0d%0ab']],
-    ['an id with a terminal escape', ['a\\x1b[31m']],
     ['a non-ASCII id', ['\u00e9']],
     ['a duplicate id', ['a', 'b']],
   ])('replaces %s', async (_name, ids) => {
-    const [response] = await sendRaw(
-      app.url,
-      rawRequest({
-        target: '/livez',
-        headers: [...ids.map((id) => `X-Request-Id: ${id}`), 'Connection: close'],
-      }),
-    );
+    const headers = [...ids.map((id) => `X-Request-Id: ${id}`), 'Connection: close'];
+    const [response] = await sendRaw(app.url, rawRequest({ target: '/livez', headers }));
     expect(response?.status).toBe(200);
     expect(response?.headers['x-request-id']).toMatch(
       /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
     );
   });
 
-  it.each([
-    ['/livez', 200],
-    ['/readyz', 200],
-    ['/docs', 200],
-    ['/docs/swagger-ui.css', 200],
-    ['/docs/swagger-ui-init.js', 200],
-    ['/openapi.json', 200],
-    ['/openapi.yaml', 200],
-    ['/v1/categories', 401],
-    ['/v1/nope', 404],
-    ['/%', 400],
-  ])('is different in each response of %s', async (path, status) => {
-    const first = await sendRequest(app.url + path);
-    const second = await sendRequest(app.url + path);
-    expect([first.status, second.status]).toEqual([status, status]);
-    const ids = [first, second].map(({ headers }) => headers['x-request-id']);
-    expect(ids).toEqual([expect.stringMatching(/^\S+$/), expect.stringMatching(/^\S+$/)]);
-    expect(ids[0]).not.toBe(ids[1]);
-  });
+  it.each(['/livez', '/docs', '/docs/swagger-ui.css', '/openapi.json', '/v1/categories', '/%'])(
+    'is different in each response of %s',
+    async (path) => {
+      const first = await sendRequest(app.url + path);
+      const second = await sendRequest(app.url + path);
+      const ids = [first, second].map(({ headers }) => headers['x-request-id']);
+      expect(ids).toEqual([expect.stringMatching(/^\S+$/), expect.stringMatching(/^\S+$/)]);
+      expect(ids[0]).not.toBe(ids[1]);
+    },
+  );
 });
 
 describe('a failing handler', () => {
   it.each(Object.keys(CRASHES))('returns 500 without internal details for %s', async (crash) => {
-    const response = await get(`/v1/crash/500/${encodeURIComponent(crash)}`);
+    const response = await get(`/v1/crash/${encodeURIComponent(crash)}`);
     expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
     expect(JSON.stringify(response.headers)).not.toContain(SECRET);
     const [entry, ...others] = logger.forRequest(response.headers['x-request-id']);
     expect(entry).toMatchObject({ level: 'error' });
     expect(others).toEqual([]);
-  });
-
-  it('logs the cause with its stack and the request id', async () => {
-    const response = await get('/v1/crash/500/an%20Error');
-    const [entry] = logger.forRequest(response.headers['x-request-id']);
-    expect(entry?.values).toContainEqual(
-      expect.objectContaining({
-        message: SECRET,
-        stack: expect.stringContaining('errors.test') as string,
-      }),
-    );
   });
 
   it.each([true, false])(
@@ -653,7 +481,7 @@ describe('a failing handler', () => {
         logger: createLogger(config),
         config: { production },
       });
-      const response = await sendRequest(`${instance.url}/v1/crash/500/an%20Error`, {
+      const response = await sendRequest(`${instance.url}/v1/crash/an%20Error`, {
         headers: { authorization: `Bearer ${instance.key}` },
       });
       await instance.stop();
@@ -667,7 +495,7 @@ describe('a failing handler', () => {
       expect(logged).toContain('errors.test');
       expect(logged).toContain('Request failed');
       expect(logged).toMatch(/\bmethod\W+GET\b/);
-      expect(logged).toContain('/v1/crash/500/:crash');
+      expect(logged).toContain('/v1/crash/:crash');
       expect(lines.join('')).not.toContain(instance.key);
       // JSON lines in production, readable text otherwise.
       const isJson = lines.every(
@@ -703,11 +531,6 @@ describe('a failing handler', () => {
     expect(response.status).toBe(200);
     expect(response.json()).toEqual({ done: true });
     expect(logger.forRequest(response.headers['x-request-id'])).toMatchObject([{ level: 'error' }]);
-  });
-
-  it('leaves the service healthy', async () => {
-    expect((await get('/v1/categories')).status).toBe(200);
-    expect((await get('/readyz')).status).toBe(200);
   });
 });
 
