@@ -3,6 +3,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { FEATURES } from '../../src/features.js';
 import { startApp, type TestApp } from '../support/app.js';
 import { getCommand } from '../support/project-copy.js';
@@ -13,7 +14,7 @@ import { StubsModule } from '../support/stubs.module.js';
 const PACKAGES = [
   '@hey-api/openapi-ts@0.90.10',
   'oazapfts@7.5.0',
-  'orval@7.13.2', // 8 requires Node 22
+  'orval@7.13.2',
   'typescript@6.0.3', // without a version, npx installs 7, with which @hey-api/openapi-ts fails
 ];
 
@@ -21,8 +22,7 @@ const PACKAGES = [
 const CLIENTS = { exact: ['openapi-fetch', 'orval'], inexact: ['hey-api', 'oazapfts'] };
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const FIXTURES = join(import.meta.dirname, 'fixtures', 'clients');
-const COMPILER = join(ROOT, 'node_modules', 'typescript-7', 'bin', 'tsc');
+const MODULES = join(ROOT, 'node_modules');
 
 // Without retries, npm notices within a second that there is no registry.
 const view = ['view', PACKAGES[0]!, 'version', '--fetch-retries=0', '--fetch-timeout=10000'];
@@ -36,10 +36,15 @@ beforeAll(async () => {
   if (!hasRegistry) return;
   app = await startApp({ features: [StubsModule, ...FEATURES] });
   directory = await mkdtemp(join(tmpdir(), 'petstore-clients-'));
-  await cp(FIXTURES, directory, { recursive: true });
+  await cp(join(import.meta.dirname, 'fixtures', 'clients'), directory, { recursive: true });
   await generate();
-  await addGuide();
-  await Promise.all([compile('exact'), compile('inexact')]);
+  // The guide imports the files of the example.
+  const snippets = await readSnippets('docs/clients.md', 'ts');
+  await write('guide.ts', joinSnippets(snippets, 'ts'));
+  for (const name of ['client.ts', 'petstore.d.ts'])
+    await cp(join(ROOT, 'examples', name), join(directory, name));
+  await compile('exact', [...CLIENTS.exact, 'guide']);
+  await compile('inexact', CLIENTS.inexact);
 });
 afterAll(async () => {
   if (!hasRegistry) return;
@@ -47,87 +52,65 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
+const write = (name: string, text: string): Promise<void> => writeFile(join(directory, name), text);
+
 /** Runs a command in the directory. @returns its standard output. @throws {Error} with all of its output */
-function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
+async function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
   const options = { cwd: directory, env: { ...process.env, ...env } };
-  return new Promise((resolve, reject) => {
-    execFile(command, args, options, (error, stdout) => {
-      if (error === null) resolve(stdout);
-      else reject(new Error(`${error.message}\n${stdout}`));
-    });
-  });
+  try {
+    return (await promisify(execFile)(command, args, options)).stdout;
+  } catch (error) {
+    const { message, stdout } = error as Error & { stdout: string };
+    throw new Error(`${message}\n${stdout}`, { cause: error });
+  }
 }
 
 /** Runs the generators with the OpenAPI document of the service. */
 async function generate(): Promise<void> {
-  const document = await fetch(`${app.url}/openapi.json`);
-  await writeFile(join(directory, 'openapi.json'), await document.text());
-  const configs = {
-    'hey-api': {
-      input: 'openapi.json',
-      output: { path: 'generated/hey-api', importFileExtension: '.js' },
-    },
-    orval: {
-      petstore: {
-        input: { target: './openapi.json' },
-        output: {
-          target: './generated/orval.ts',
-          client: 'fetch',
-          headers: true,
-          baseUrl: `${app.url}/v1`,
-        },
-      },
-    },
-  };
-  for (const [name, config] of Object.entries(configs)) {
-    const module = `module.exports = ${JSON.stringify(config)};`;
-    await writeFile(join(directory, `${name}.config.cjs`), module);
-  }
+  await write('openapi.json', await (await fetch(`${app.url}/openapi.json`)).text());
+  const input = 'openapi.json';
+  const heyApi = { input, output: { path: 'generated/hey-api', importFileExtension: '.js' } };
+  const target = './generated/orval.ts';
+  const baseUrl = `${app.url}/v1`;
+  const orval = { input, output: { target, client: 'fetch', headers: true, baseUrl } };
+  await write('hey-api.config.cjs', `module.exports = ${JSON.stringify(heyApi)};`);
+  await write('orval.config.cjs', `module.exports = ${JSON.stringify({ petstore: orval })};`);
   const commands = [
-    `${getCommand('openapi-typescript')} openapi.json --output generated/openapi-typescript.ts`,
+    `${getCommand('openapi-typescript')} ${input} --output generated/openapi-typescript.ts`,
     'openapi-ts --file hey-api.config.cjs --no-log-file',
     'orval --config orval.config.cjs',
-    'oazapfts openapi.json generated/oazapfts.ts',
+    `oazapfts ${input} generated/oazapfts.ts`,
     'command -v oazapfts',
   ];
   const packages = PACKAGES.map((name) => `--package=${name}`);
   const stdout = await run('npx', ['--yes', ...packages, '-c', commands.join(' && ')]);
   const npxModules = dirname(dirname(stdout.trim().split('\n').at(-1)!));
-  const modules = join(directory, 'node_modules');
-  await mkdir(modules);
-  await symlink(join(npxModules, '@oazapfts'), join(modules, '@oazapfts'));
-  for (const name of ['openapi-fetch', 'openapi-typescript-helpers', '@types'])
-    await symlink(join(ROOT, 'node_modules', name), join(modules, name));
+  await mkdir(join(directory, 'node_modules'));
+  for (const path of [
+    join(npxModules, '@oazapfts'),
+    ...['openapi-fetch', 'openapi-typescript-helpers', '@types'].map((name) => join(MODULES, name)),
+  ])
+    await symlink(path, join(directory, 'node_modules', path.split('/').at(-1)!));
 }
 
-/** Adds the TypeScript snippets of docs/clients.md, and the files that they import. */
-async function addGuide(): Promise<void> {
-  const snippets = await readSnippets('docs/clients.md', 'ts');
-  await writeFile(join(directory, 'guide.ts'), joinSnippets(snippets, 'ts'));
-  for (const name of ['client.ts', 'petstore.d.ts'])
-    await cp(join(ROOT, 'examples', name), join(directory, name));
-}
-
-/** Compiles the clients of a group with the compiler of the project. */
-async function compile(group: keyof typeof CLIENTS): Promise<void> {
-  const config = {
-    compilerOptions: {
-      target: 'es2023',
-      lib: ['es2024', 'dom', 'dom.iterable'],
-      module: 'nodenext',
-      types: ['node'],
-      strict: true,
-      noUncheckedIndexedAccess: true,
-      skipLibCheck: true, // saves a third of the time; the generated files are not declaration files
-      exactOptionalPropertyTypes: group === 'exact',
-      outDir: 'build',
-    },
-    files: [...CLIENTS[group], ...(group === 'exact' ? ['guide'] : [])].map((name) => `${name}.ts`),
+/** Compiles clients with the compiler of the project. */
+async function compile(group: keyof typeof CLIENTS, names: readonly string[]): Promise<void> {
+  const compilerOptions = {
+    target: 'es2023',
+    lib: ['es2024', 'dom', 'dom.iterable'],
+    module: 'nodenext',
+    types: ['node'],
+    strict: true,
+    noUncheckedIndexedAccess: true,
+    skipLibCheck: true, // saves a third of the time; the generated files are not declaration files
+    exactOptionalPropertyTypes: group === 'exact',
+    outDir: 'build',
   };
-  await writeFile(join(directory, 'package.json'), '{"type": "module"}');
-  const file = join(directory, `tsconfig.${group}.json`);
-  await writeFile(file, JSON.stringify(config));
-  await run(process.execPath, [COMPILER, '-p', file]);
+  const config = { compilerOptions, files: names.map((name) => `${name}.ts`) };
+  await write('package.json', '{"type": "module"}');
+  await write(`tsconfig.${group}.json`, JSON.stringify(config));
+  const compiler = join(MODULES, 'typescript-7', 'bin', 'tsc');
+  await run(process.execPath, [compiler, '-p', `tsconfig.${group}.json`]);
 }
 
 describeIfRegistry('a generated client', () => {
