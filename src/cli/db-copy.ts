@@ -71,7 +71,7 @@ async function copyTable(
   { tableName, columns }: EntityMetadata,
 ): Promise<void> {
   const names = columns
-    .filter(({ isVirtualProperty, generatedType }) => !isVirtualProperty && !generatedType)
+    .filter(({ generatedType }) => !generatedType)
     .map(({ databaseName }) => `"${databaseName}"`)
     .join(', ');
   const rows = source.prepare<[], unknown[]>(`SELECT ${names} FROM "${tableName}"`).raw().iterate();

@@ -34,7 +34,7 @@ import {
   Unique,
 } from 'typeorm';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import type { BatchInserter } from '../../src/platform/database/writes/batch-inserter.js';
+import type { IdempotentInserter } from '../../src/platform/idempotency/idempotent-inserter.js';
 import {
   bigintTransformer,
   epochMillisTransformer,
@@ -201,7 +201,7 @@ const toRow = <Body extends { builtAt?: string | null }>({ builtAt, ...body }: B
 
 @Injectable()
 export class CagesService {
-  private readonly inserter: BatchInserter<CageEntity, Versioned<Cage>>;
+  private readonly inserter: IdempotentInserter<CageEntity, Versioned<Cage>>;
   private readonly cachedList: CachedList<CageEntity, CachedJsonResponse>;
 
   constructor(

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import type { BatchInserter } from '../../platform/database/writes/batch-inserter.js';
+import type { IdempotentInserter } from '../../platform/idempotency/idempotent-inserter.js';
 import type { CachedList } from '../../platform/database/lists/cached-list.js';
 import { ResourceKit } from '../../platform/resource/resource-kit.js';
 import type { IdempotencyKey } from '../../platform/idempotency/idempotency-key.decorator.js';
@@ -13,7 +13,7 @@ import { CategoryEntity } from './category.entity.js';
 @Injectable()
 export class CategoriesService {
   private readonly cachedList: CachedList<CategoryEntity, CachedJsonResponse>;
-  private readonly inserter: BatchInserter<CategoryEntity, Category>;
+  private readonly inserter: IdempotentInserter<CategoryEntity, Category>;
 
   constructor(
     @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,

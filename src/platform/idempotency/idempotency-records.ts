@@ -2,14 +2,13 @@
  * Requests that clients can repeat without repeating their effect. The response is recorded in the
  * transaction that stores what the request creates, so that either both exist or neither.
  */
-import { randomInt } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
-import { ApiError } from '../errors/api-error.js';
 import { withDeadline } from '../database/connection/deadline.js';
 import { isDataOrConstraintError } from '../database/connection/driver-errors.js';
+import { selectRows } from '../database/statements/row-mapping.js';
+import { ApiError } from '../errors/api-error.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
-import { buildInsert } from '../database/statements/row-mapping.js';
 
 /**
  * Runs a transaction once for an Idempotency-Key: if an earlier request with the key has been committed,
@@ -26,103 +25,66 @@ export async function transactionOnce<Result>(
   work: (manager: EntityManager) => Promise<Result>,
 ): Promise<Result> {
   if (key === undefined) return withDeadline(dataSource.transaction(work));
-  try {
-    return await withDeadline(
+  const run = runOnce(
+    key,
+    async () => (await findRecords(dataSource.manager, [key]))[0],
+    () =>
       dataSource.transaction(async (manager) => {
-        const response = await work(manager);
-        await recordResponses(manager, [{ key, response }]);
-        return response;
+        const result = await work(manager);
+        await manager.insert(IdempotencyRecord, toRecord(key, result));
+        return result;
       }),
-    );
-  } catch (error) {
-    if (!isDataOrConstraintError(error)) throw error;
-    const [response] = (await withDeadline(findResponses(dataSource.manager, [key]))).values();
-    if (response === undefined) throw error;
-    return replay(key, response) as Result;
-  }
+  );
+  return withDeadline(run);
 }
 
 /**
- * Records responses.
+ * Runs work that records its response, and returns the recorded response of an earlier request with the key if that is
+ * why the work fails. Most keys are new, so it does not look for a record before.
  *
- * @throws {QueryFailedError} a violated constraint if a key has a response. On PostgreSQL, this is decided
- *   once a concurrent transaction that records the same key has ended.
+ * @param findRecord looks for the record of the key
  */
-export async function recordResponses(
-  manager: EntityManager,
-  responses: readonly { readonly key: IdempotencyKey; readonly response: unknown }[],
-): Promise<void> {
-  const createdAt = new Date();
-  const records = responses.map(({ key: { apiKeyId, value, fingerprint }, response }) => ({
+export async function runOnce<Result>(
+  key: IdempotencyKey,
+  findRecord: () => Promise<IdempotencyRecord | undefined>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    const record = isDataOrConstraintError(error) ? await findRecord() : undefined;
+    if (record === undefined) throw error;
+    return replay(key, record) as Result;
+  }
+}
+
+/** Returns the record of a response. */
+export function toRecord(
+  { apiKeyId, value, fingerprint }: IdempotencyKey,
+  response: unknown,
+): IdempotencyRecord {
+  return {
     apiKeyId,
     key: value,
     fingerprint,
     response: JSON.stringify(response),
-    createdAt,
-  }));
-  const { sql, values } = buildInsert(manager.getRepository(IdempotencyRecord), records);
-  await manager.query(sql, values);
+    createdAt: new Date(),
+  };
 }
 
-/**
- * Extends an INSERT on PostgreSQL, so that the same statement records the responses. A transaction of two
- * statements takes four round trips instead of one, and meanwhile holds the lock of the table's revision.
- *
- * The responses contain ids that only the statement knows, so it replaces a random number of 15 digits in
- * them. A client cannot know the number, and would have to send it to change its own recorded response.
- *
- * @param insert `INSERT ... RETURNING "id"`, which assigns ids that ascend in the order of its rows
- * @param requests for each row the key of its request, if any, and the response for an id
- * @throws {QueryFailedError} when it is executed: a violated constraint if a key has a response
- */
-export function addRecords(
-  insert: { readonly sql: string; readonly values: readonly unknown[] },
-  requests: readonly {
-    readonly key: IdempotencyKey | undefined;
-    readonly toResponse: (id: number) => unknown;
-  }[],
-): { sql: string; values: unknown[] } {
-  const placeholder = randomInt(100_000_000_000_000, 2 ** 47);
-  const records = requests.flatMap(({ key, toResponse }, index) =>
-    key === undefined
-      ? []
-      : {
-          position: index + 1,
-          api_key_id: key.apiKeyId,
-          key: key.value,
-          fingerprint: key.fingerprint,
-          response: JSON.stringify(toResponse(placeholder)),
-        },
-  );
-  const parameter = (index: number): string => `$${insert.values.length + index}`;
-  // In one order, so that two statements cannot each wait for a key of the other.
-  const sql = `WITH "inserted" AS (${insert.sql}), "recorded" AS (
-      INSERT INTO "idempotency_records" ("api_key_id", "key", "fingerprint", "response", "created_at")
-      SELECT "api_key_id", "key", "fingerprint",
-        replace("response", ${parameter(1)}::text, "id"::text), ${parameter(2)}::bigint
-      FROM json_to_recordset(${parameter(3)}::json) AS "request" (
-        "position" bigint, "api_key_id" bigint, "key" text, "fingerprint" text, "response" text)
-      JOIN (SELECT "id", row_number() OVER (ORDER BY "id") AS "position" FROM "inserted") AS "row"
-        USING ("position")
-      ORDER BY "api_key_id", "key")
-    SELECT "id" FROM "inserted"`;
-  const values = [...insert.values, String(placeholder), Date.now(), JSON.stringify(records)];
-  return { sql, values };
-}
-
-/** Returns the records of those keys that have one, by {@link toId}. */
-export async function findResponses(
+/** Returns the records of keys, in their order; undefined for a key that has none. */
+export async function findRecords(
   manager: EntityManager,
   keys: readonly IdempotencyKey[],
-): Promise<Map<string, IdempotencyRecord>> {
-  const conditions = keys.map(({ apiKeyId, value }) => ({ apiKeyId, key: value }));
-  const records = await manager.findBy(IdempotencyRecord, conditions);
-  return new Map(records.map((record) => [toId(record.apiKeyId, record.key), record]));
-}
-
-/** Identifies an Idempotency-Key among those of all clients. */
-export function toId(apiKeyId: number, key: string): string {
-  return `${apiKeyId} ${key}`;
+): Promise<(IdempotencyRecord | undefined)[]> {
+  // The key of one client may be that of another, too.
+  const records = await selectRows(manager.getRepository(IdempotencyRecord), {
+    apiKeyId: [...new Set(keys.map(({ apiKeyId }) => apiKeyId))],
+    key: [...new Set(keys.map(({ value }) => value))],
+  });
+  return keys.map(({ apiKeyId, value }) =>
+    records.find((record) => record.apiKeyId === apiKeyId && record.key === value),
+  );
 }
 
 /**
@@ -130,7 +92,7 @@ export function toId(apiKeyId: number, key: string): string {
  *
  * @throws {ApiError} IDEMPOTENCY_KEY_REUSED if it is that of a different request
  */
-export function replay(key: IdempotencyKey, record: IdempotencyRecord): unknown {
+function replay(key: IdempotencyKey, record: IdempotencyRecord): unknown {
   if (key.fingerprint !== record.fingerprint)
     throw new ApiError(
       'IDEMPOTENCY_KEY_REUSED',

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
-import { BatchInserter } from '../database/writes/batch-inserter.js';
+import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { CachedList, type RowChunks } from '../database/lists/cached-list.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { TableRevisionTracker } from '../database/lists/table-revision-tracker.js';
 
-/** Speeds up the two operations that every client uses: listing the rows of a table, and creating one. */
+/** Gives an entity its cached list and its batched insert. */
 @Injectable()
 export class ResourceKit {
   constructor(
@@ -27,14 +27,14 @@ export class ResourceKit {
   }
 
   /**
-   * Returns an inserter that batches the rows of concurrent requests.
+   * Returns an inserter that batches the rows of concurrent requests, and inserts each once for its Idempotency-Key.
    *
    * @param toResponse converts a new row to what the client gets
    */
   batchInserter<Entity extends ObjectLiteral, Response>(
     repository: Repository<Entity>,
     toResponse: (row: Entity) => Response,
-  ): BatchInserter<Entity, Response> {
-    return new BatchInserter(repository, toResponse, this.metrics);
+  ): IdempotentInserter<Entity, Response> {
+    return new IdempotentInserter(repository, toResponse, this.metrics);
   }
 }

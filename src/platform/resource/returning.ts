@@ -1,12 +1,11 @@
 /** Statements that change rows and return them, so that no other request can come between. */
-import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
-import type { InsertRow } from '../database/writes/batch-inserter.js';
+import type { ObjectLiteral, Repository } from 'typeorm';
 import { withDeadline } from '../database/connection/deadline.js';
-import { getLinks, replaceLinks } from '../database/statements/link-column.js';
 import {
   buildInsert,
   type Criteria,
   getColumn,
+  type InsertRow,
   selectColumns,
   StatementParameters,
   toConditions,
@@ -29,11 +28,9 @@ export async function insertReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   row: InsertRow<Entity>,
 ): Promise<Entity> {
-  const inserted = await withLinks(repository, row, (own) => {
-    const { sql, values } = buildInsert(own, [row]);
-    return runReturning(own, `${sql} RETURNING ${selectColumns(own.metadata)}`, values);
-  });
-  return inserted!;
+  const parameters = new StatementParameters(repository.manager.dataSource);
+  const sql = `${buildInsert(repository, [row], parameters)} RETURNING ${selectColumns(repository.metadata)}`;
+  return (await runReturning(repository, sql, parameters.values))!;
 }
 
 /**
@@ -51,27 +48,23 @@ export async function updateReturning<Entity extends ObjectLiteral>(
   criteria: Criteria<Entity>,
   changes: Changes<Entity>,
 ): Promise<Entity | undefined> {
-  const { metadata } = repository;
-  const parameters = new StatementParameters(repository);
-  const assignments = new Set(
-    Object.entries(changes).flatMap(([property, value]) => {
-      if (value === undefined) return [];
-      const column = getColumn(repository, property);
-      // Links are rows of another table, but their change is one of this row, which the statement locks.
-      if (column.isVirtualProperty) return '"id" = "id"';
-      return `"${column.databaseName}" = ${parameters.add(value, column)}`;
-    }),
-  );
-  if (assignments.size > 0 && metadata.versionColumn !== undefined)
-    assignments.add('"version" = "version" + 1');
+  const { manager, metadata } = repository;
+  const parameters = new StatementParameters(manager.dataSource);
+  const assignments = Object.entries(changes).flatMap(([property, value]) => {
+    if (value === undefined) return [];
+    const column = getColumn(repository, property);
+    return `"${column.databaseName}" = ${parameters.add(value, column)}`;
+  });
+  if (assignments.length > 0 && metadata.versionColumn !== undefined)
+    assignments.push('"version" = "version" + 1');
   const where = toCondition(repository, criteria, parameters);
-  if (assignments.size === 0) {
+  if (assignments.length === 0) {
     const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where}`;
     return runReturning(repository, sql, parameters.values);
   }
-  const sql = `UPDATE "${metadata.tableName}" SET ${[...assignments].join(', ')} WHERE ${where}
+  const sql = `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}
     RETURNING ${selectColumns(metadata)}`;
-  return withLinks(repository, changes, (own) => runReturning(own, sql, parameters.values));
+  return runReturning(repository, sql, parameters.values);
 }
 
 /**
@@ -100,7 +93,7 @@ export async function modifyReturning<Entity extends ObjectLiteral & { version: 
 }
 
 /**
- * Deletes the row that meets the criteria and returns it; of its links, SQLite returns none.
+ * Deletes the row that meets the criteria and returns it.
  *
  * @param criteria usually the id; at least one property
  * @returns undefined if no row meets the criteria
@@ -111,42 +104,11 @@ export async function deleteReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   criteria: Criteria<Entity>,
 ): Promise<Entity | undefined> {
-  const { metadata } = repository;
-  const parameters = new StatementParameters(repository);
+  const { manager, metadata } = repository;
+  const parameters = new StatementParameters(manager.dataSource);
   const where = toCondition(repository, criteria, parameters);
   const sql = `DELETE FROM "${metadata.tableName}" WHERE ${where} RETURNING ${selectColumns(metadata)}`;
   return runReturning(repository, sql, parameters.values);
-}
-
-/**
- * Runs a statement that writes a row, and stores the links of the row in the same transaction, which is a new one
- * unless the repository belongs to one.
- */
-async function withLinks<Entity extends ObjectLiteral>(
-  repository: Repository<Entity>,
-  values: Readonly<Record<string, unknown>>,
-  write: (own: Repository<Entity>) => Promise<Entity | undefined>,
-): Promise<Entity | undefined> {
-  const { metadata, manager, target } = repository;
-  const links = getLinks(metadata);
-  if (links.length === 0) return write(repository);
-  const run = async (own: EntityManager): Promise<Entity | undefined> => {
-    const row = await write(own.getRepository(target));
-    if (row === undefined) return undefined;
-    const id = Number(row['id']);
-    for (const link of links) {
-      const ids = values[link.property] as readonly number[] | undefined;
-      if (ids !== undefined) await replaceLinks(own, link, id, ids);
-    }
-    // If the statement waited for another transaction, it has returned the links of before.
-    const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE "id" = `;
-    return runReturning(
-      own.getRepository(target),
-      sql + own.dataSource.driver.createParameter('', 0),
-      [id],
-    );
-  };
-  return manager.queryRunner === undefined ? withDeadline(manager.transaction(run)) : run(manager);
 }
 
 async function runReturning<Entity extends ObjectLiteral>(

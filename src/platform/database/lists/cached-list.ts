@@ -181,7 +181,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     after?: number,
   ): { readonly sql: string; readonly values: unknown[] } {
     const { metadata } = this.repository;
-    const parameters = new StatementParameters(this.repository);
+    const parameters = new StatementParameters(this.repository.manager.dataSource);
     const conditions = toConditions(this.repository, filters, parameters);
     if (after !== undefined)
       conditions.push(`"id" > ${parameters.add(after, metadata.primaryColumns[0]!)}`);

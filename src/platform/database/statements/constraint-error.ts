@@ -5,7 +5,6 @@ import {
   isForeignKeyViolation,
   isUniqueViolation,
 } from '../connection/driver-errors.js';
-import { getLinks } from './link-column.js';
 
 /**
  * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint to one
@@ -36,19 +35,21 @@ async function toForeignKeyError<Entity extends ObjectLiteral>(
   paths: Readonly<Record<string, string>>,
 ): Promise<unknown> {
   const { driver } = repository.manager.dataSource;
-  const references = getReferences(repository).flatMap(({ property, table }) => {
-    const ids = [(row as Record<string, unknown>)[property] ?? []].flat();
-    return ids.length === 0 ? [] : [{ property, ids: [...new Set(ids)], table }];
-  });
+  const references = repository.metadata.foreignKeys.flatMap(
+    ({ columns, referencedTablePath: table }) => {
+      const property = columns[0]!.propertyName;
+      const id = (row as Record<string, unknown>)[property] ?? undefined;
+      return id === undefined ? [] : [{ property, id, table }];
+    },
+  );
   if (references.length === 0) return error;
   const missing: typeof references = [];
   for (const reference of references) {
-    const parameters = reference.ids.map((_id, index) => driver.createParameter('', index));
     const rows: unknown[] = await repository.query(
-      `SELECT 1 FROM "${reference.table}" WHERE "id" IN (${parameters.join(', ')})`,
-      reference.ids,
+      `SELECT 1 FROM "${reference.table}" WHERE "id" = ${driver.createParameter('', 0)}`,
+      [reference.id],
     );
-    if (rows.length < reference.ids.length) missing.push(reference);
+    if (rows.length === 0) missing.push(reference);
   }
   // If all exist now, one of them was created after the statement failed.
   const messages = (missing.length > 0 ? missing : references).map(
@@ -56,25 +57,6 @@ async function toForeignKeyError<Entity extends ObjectLiteral>(
       `${paths[property] ?? property} must reference an existing ${toNoun(table)}`,
   );
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, { cause: error });
-}
-
-/** Returns the properties that contain ids of other tables, in columns or in link tables. */
-function getReferences<Entity extends ObjectLiteral>({
-  metadata,
-  manager,
-}: Repository<Entity>): { property: string; table: string }[] {
-  return [
-    ...metadata.foreignKeys.map(({ columns, referencedTablePath }) => ({
-      property: columns[0]!.propertyName,
-      table: referencedTablePath,
-    })),
-    ...getLinks(metadata).flatMap(({ property, table, item }) =>
-      manager.dataSource
-        .getMetadata(table)
-        .foreignKeys.filter(({ columns }) => columns[0]!.databaseName === item)
-        .map(({ referencedTablePath }) => ({ property, table: referencedTablePath })),
-    ),
-  ];
 }
 
 function toUniqueError<Entity extends ObjectLiteral>(

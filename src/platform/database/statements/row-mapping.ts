@@ -2,22 +2,30 @@
  * Maps between the columns of a table and the properties of its entity, for statements that TypeORM's
  * query builder cannot express or runs too slowly.
  */
-import type { EntityMetadata, ObjectLiteral, Repository } from 'typeorm';
+import type { DataSource, EntityMetadata, ObjectLiteral, Repository } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 
 /** The column types whose values the drivers return as they are. */
 const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double precision']);
 
 /**
- * Returns all columns of a table, named after the properties, for SELECT or RETURNING. A `LinkColumn` is a
- * subquery.
+ * The values of a new row: every property but those that the database assigns, the id and the version.
+ * A property that may be null may be omitted.
  */
-export function selectColumns({ columns, tableName }: EntityMetadata): string {
+export type InsertRow<Entity> = {
+  [
+    Name in keyof Entity as Name extends 'id' | 'version'
+      ? never
+      : null extends Entity[Name]
+        ? never
+        : Name
+  ]: Entity[Name];
+} & { [Name in keyof Entity as null extends Entity[Name] ? Name : never]?: Entity[Name] };
+
+/** Returns all columns of a table, named after the properties, for SELECT or RETURNING. */
+export function selectColumns({ columns }: EntityMetadata): string {
   return columns
-    .map(({ databaseName, propertyName, query }) => {
-      const value = query === undefined ? `"${databaseName}"` : `(${query(`"${tableName}"`)})`;
-      return `${value} AS "${propertyName}"`;
-    })
+    .map(({ databaseName, propertyName }) => `"${databaseName}" AS "${propertyName}"`)
     .join(', ');
 }
 
@@ -44,7 +52,7 @@ export function toEntities<Entity extends ObjectLiteral>(
 export class StatementParameters {
   readonly values: unknown[] = [];
 
-  constructor(private readonly repository: Repository<ObjectLiteral>) {}
+  constructor(private readonly dataSource: DataSource) {}
 
   /**
    * Adds a value for a column.
@@ -52,32 +60,28 @@ export class StatementParameters {
    * @returns its placeholder in the statement
    */
   add(value: unknown, column: ColumnMetadata): string {
-    const { driver } = this.repository.manager.dataSource;
+    const { driver } = this.dataSource;
     this.values.push(driver.preparePersistentValue(value, column));
     return driver.createParameter('', this.values.length - 1);
   }
 }
 
 /**
- * Builds an INSERT of rows: of the columns whose values the database neither assigns nor reads from elsewhere. A
- * missing value is null.
+ * Builds an INSERT of rows. A missing value is null; the database assigns the version, and the id unless the rows
+ * have it.
  *
  * @param rows values by the properties of the entity
- * @returns the statement, the values of its parameters, and the columns
+ * @returns the statement
  */
-export function buildInsert(
-  repository: Repository<ObjectLiteral>,
+export function buildInsert<Entity extends ObjectLiteral>(
+  { metadata }: Repository<Entity>,
   rows: readonly ObjectLiteral[],
-): {
-  readonly sql: string;
-  readonly values: unknown[];
-  readonly columns: readonly ColumnMetadata[];
-} {
-  const columns = repository.metadata.columns.filter(
-    ({ isGenerated, isVersion, isVirtualProperty }) =>
-      !isGenerated && !isVersion && !isVirtualProperty,
+  parameters: StatementParameters,
+): string {
+  const columns = metadata.columns.filter(
+    ({ isGenerated, isVersion, propertyName }) =>
+      !isVersion && (!isGenerated || rows[0]![propertyName] !== undefined),
   );
-  const parameters = new StatementParameters(repository);
   const tuples = rows.map((row) => {
     const placeholders = columns.map((column) =>
       parameters.add(row[column.propertyName] ?? null, column),
@@ -85,8 +89,19 @@ export function buildInsert(
     return `(${placeholders.join(', ')})`;
   });
   const names = columns.map(({ databaseName }) => `"${databaseName}"`);
-  const sql = `INSERT INTO "${repository.metadata.tableName}" (${names.join(', ')}) VALUES ${tuples.join(', ')}`;
-  return { sql, values: parameters.values, columns };
+  return `INSERT INTO "${metadata.tableName}" (${names.join(', ')}) VALUES ${tuples.join(', ')}`;
+}
+
+/** Reads the rows that meet the criteria, of which there is at least one. */
+export async function selectRows<Entity extends ObjectLiteral>(
+  repository: Repository<Entity>,
+  criteria: Criteria<Entity>,
+): Promise<Entity[]> {
+  const { manager, metadata } = repository;
+  const parameters = new StatementParameters(manager.dataSource);
+  const conditions = toConditions(repository, criteria, parameters);
+  const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${conditions.join(' AND ')}`;
+  return toEntities(repository, await repository.query(sql, parameters.values));
 }
 
 /**

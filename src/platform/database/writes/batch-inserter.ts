@@ -1,40 +1,20 @@
-import DataLoader from 'dataloader';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
-import { isPostgres } from '../connection/is-postgres.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { withDeadline } from '../connection/deadline.js';
 import { isDataOrConstraintError } from '../connection/driver-errors.js';
-import type { IdempotencyKey } from '../../idempotency/idempotency-key.decorator.js';
+import { isPostgres } from '../connection/is-postgres.js';
 import {
-  addRecords,
-  findResponses,
-  recordResponses,
-  replay,
-  toId,
-} from '../../idempotency/idempotency-records.js';
-import { buildInsert } from '../statements/row-mapping.js';
+  buildInsert,
+  type InsertRow,
+  selectRows,
+  StatementParameters,
+} from '../statements/row-mapping.js';
+import { Batcher } from './batcher.js';
 
-/** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
-const MAX_BATCH_SIZE = 500;
-
-/**
- * The values of a new row: every property but those that the database assigns, the id and the version.
- * A property that may be null may be omitted.
- */
-export type InsertRow<Entity> = {
-  [
-    Name in keyof Entity as Name extends 'id' | 'version'
-      ? never
-      : null extends Entity[Name]
-        ? never
-        : Name
-  ]: Entity[Name];
-} & { [Name in keyof Entity as null extends Entity[Name] ? Name : never]?: Entity[Name] };
-
-/** A row to insert, and the Idempotency-Key of its request. */
+/** A row to insert, and the row of a second table that belongs to it. */
 interface Item<Entity> {
   readonly row: InsertRow<Entity>;
-  readonly key: IdempotencyKey | undefined;
+  readonly toCompanion: ((inserted: Entity) => ObjectLiteral) | undefined;
 }
 
 /**
@@ -43,163 +23,186 @@ interface Item<Entity> {
  * Fastify with one commit each (docs/decisions/0003-batched-inserts.md). A single create request is not
  * delayed.
  */
-export class BatchInserter<Entity extends ObjectLiteral, Response> {
-  private readonly loader = new DataLoader(
-    (batch: readonly Item<Entity>[]) => withDeadline(this.insertBatch(batch)),
-    { cache: false, maxBatchSize: MAX_BATCH_SIZE, batchScheduleFn: setImmediate },
+export class BatchInserter<Entity extends ObjectLiteral> {
+  private readonly batcher = new Batcher<Item<Entity>, Entity>((items) =>
+    withDeadline(this.insertBatch(items)),
   );
 
-  /** @param toResponse converts a new row to what the client gets */
+  /** @param companions a second table, with a row for some of the rows */
   constructor(
     private readonly repository: Repository<Entity>,
-    private readonly toResponse: (row: Entity) => Response,
+    private readonly companions: Repository<ObjectLiteral>,
     private readonly metrics: DatabaseMetrics,
   ) {}
 
   /**
    * Inserts a row. It is durable when the promise resolves.
    *
-   * @param key if an earlier request with this key has inserted a row, no row is inserted, and its response
-   *   is returned, from JSON
-   * @returns the response for the row with its id
-   * @throws {QueryFailedError} if the database rejects the row
-   * @throws {ApiError} IDEMPOTENCY_KEY_REUSED
+   * @param toCompanion returns a row of the second table, which is inserted in the same transaction; may be called
+   *   repeatedly
+   * @returns the row with its id
+   * @throws {QueryFailedError} if the database rejects one of the two rows
    * @throws {DatabaseUnavailableError}
    */
-  insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
-    return this.loader.load({ row, key });
+  insert(row: InsertRow<Entity>, toCompanion?: Item<Entity>['toCompanion']): Promise<Entity> {
+    return this.batcher.add({ row, toCompanion });
   }
 
-  private async insertBatch(batch: readonly Item<Entity>[]): Promise<(Response | Error)[]> {
-    const results = new Map<Item<Entity>, Response | Error>();
-    await this.insertInto(results, batch);
-    return batch.map((item) => results.get(item)!);
-  }
-
-  /** Inserts items, and adds their results. */
-  private async insertInto(
-    results: Map<Item<Entity>, Response | Error>,
-    batch: readonly Item<Entity>[],
-  ): Promise<void> {
-    const [items, copies] = separateCopies(batch);
+  private async insertBatch(items: readonly Item<Entity>[]): Promise<(Entity | Error)[]> {
     this.metrics.batchSizes.observe({ table: this.repository.metadata.tableName }, items.length);
     try {
-      const responses = await this.insertItems(items);
-      items.forEach((item, index) => results.set(item, responses[index]!));
+      return await this.insertAll(items);
     } catch (error) {
-      await this.recover(results, items, error as Error);
+      // After any other error, the rows may have been stored.
+      if (!isDataOrConstraintError(error) || items.length === 1) throw error;
+      return this.insertAccepted(items, error as Error);
     }
-    const remaining = await this.replayRecorded(results, copies);
-    if (remaining.length > 0) await this.insertInto(results, remaining);
   }
 
-  /** Repeats recorded responses and retries the other items, if it is certain that nothing was stored. */
-  private async recover(
-    results: Map<Item<Entity>, Response | Error>,
+  /**
+   * Inserts the items that the database accepts, with one commit.
+   *
+   * @param error why it rejected all of them together
+   * @returns the errors of the others
+   */
+  private async insertAccepted(
     items: readonly Item<Entity>[],
     error: Error,
-  ): Promise<void> {
-    if (!isDataOrConstraintError(error)) {
-      for (const item of items) results.set(item, error);
-      return;
-    }
-    const remaining = await this.replayRecorded(results, items);
-    if (remaining.length < items.length) {
-      if (remaining.length > 0) await this.insertInto(results, remaining);
-    } else if (items.length === 1) {
-      results.set(items[0]!, error);
-    } else {
-      // The database rejected a row. One by one, the valid ones succeed.
-      for (const item of items) await this.insertInto(results, [item]);
-    }
+  ): Promise<(Entity | Error)[]> {
+    const stored = await this.findStoredCompanions(items);
+    const others = items.filter((item) => !stored.has(item));
+    const results = await this.repository.manager.transaction((manager) =>
+      this.insertHalves(manager, others),
+    );
+    const byItem = new Map(others.map((item, index) => [item, results[index]!]));
+    return items.map((item) => byItem.get(item) ?? error);
   }
 
-  /** Adds the results of items whose key has a response, and returns the other items. */
-  private async replayRecorded(
-    results: Map<Item<Entity>, Response | Error>,
+  /** Returns the items whose companion would have the key of one that is stored. */
+  private async findStoredCompanions(
     items: readonly Item<Entity>[],
-  ): Promise<readonly Item<Entity>[]> {
-    const keys = items.flatMap(({ key }) => key ?? []);
-    if (keys.length === 0) return items;
-    const records = await findResponses(this.repository.manager, keys);
-    return items.filter((item) => {
-      const { key } = item;
-      const record = key && records.get(toId(key.apiKeyId, key.value));
-      if (key === undefined || record === undefined) return true;
-      try {
-        results.set(item, replay(key, record) as Response);
-      } catch (error) {
-        results.set(item, error as Error);
-      }
-      return false;
+  ): Promise<ReadonlySet<Item<Entity>>> {
+    // The key does not depend on the id.
+    const companions = items.flatMap((item) => {
+      const companion = item.toCompanion?.(this.toEntity(item.row, 0));
+      return companion === undefined ? [] : { item, companion };
     });
+    if (companions.length === 0) return new Set();
+    const { primaryColumns } = this.companions.metadata;
+    const criteria = primaryColumns.map(({ propertyName }) => [
+      propertyName,
+      [...new Set(companions.map(({ companion }) => companion[propertyName] as unknown))],
+    ]);
+    const stored = await selectRows(this.companions, Object.fromEntries(criteria));
+    const keys = new Set(stored.map((row) => this.toCompanionKey(row)));
+    const found = companions.filter(({ companion }) => keys.has(this.toCompanionKey(companion)));
+    return new Set(found.map(({ item }) => item));
   }
 
-  /** Inserts all items or none. */
-  private async insertItems(items: readonly Item<Entity>[]): Promise<Response[]> {
-    const { manager, metadata } = this.repository;
-    const { sql, values, columns } = buildInsert(
+  private toCompanionKey(row: ObjectLiteral): string {
+    const { primaryColumns } = this.companions.metadata;
+    return primaryColumns.map(({ propertyName }) => String(row[propertyName])).join(' ');
+  }
+
+  /** Inserts all items, in one transaction, or none. */
+  private insertAll(items: readonly Item<Entity>[]): Promise<Entity[]> {
+    const { manager } = this.repository;
+    // One statement is one transaction.
+    if (items.every(({ toCompanion }) => toCompanion === undefined))
+      return this.insertRows(manager, items);
+    return isPostgres(manager.dataSource)
+      ? this.insertWithReservedIds(manager, items)
+      : manager.transaction((own) => this.insertRows(own, items));
+  }
+
+  /** Inserts the items that the database accepts, and returns the errors of the others. */
+  private async insertHalves(
+    manager: EntityManager,
+    items: readonly Item<Entity>[],
+  ): Promise<(Entity | Error)[]> {
+    const results: (Entity | Error)[] = [];
+    const middle = Math.ceil(items.length / 2);
+    for (const half of [items.slice(0, middle), items.slice(middle)]) {
+      if (half.length === 0) continue;
+      try {
+        // A savepoint, so that all halves share one commit.
+        results.push(...(await manager.transaction((own) => this.insertRows(own, half))));
+      } catch (error) {
+        if (!isDataOrConstraintError(error)) throw error;
+        results.push(
+          ...(half.length === 1 ? [error as Error] : await this.insertHalves(manager, half)),
+        );
+      }
+    }
+    return results;
+  }
+
+  /** Inserts rows, and then their companions. */
+  private async insertRows(
+    manager: EntityManager,
+    items: readonly Item<Entity>[],
+  ): Promise<Entity[]> {
+    const parameters = new StatementParameters(manager.dataSource);
+    const sql = buildInsert(
       this.repository,
       items.map(({ row }) => row),
+      parameters,
     );
-    const insert = { sql: `${sql} RETURNING "id"`, values };
-    const toResponse = ({ row }: Item<Entity>, id: number): Response => {
-      const stored: Record<string, unknown> = { id };
-      if (metadata.versionColumn !== undefined) stored['version'] = 1;
-      for (const { propertyName } of columns)
-        stored[propertyName] = (row as ObjectLiteral)[propertyName] ?? null;
-      return this.toResponse(stored as Entity);
-    };
-    const execute = async (own: EntityManager, statement: typeof insert): Promise<Response[]> => {
-      const ids = await insertRows(own, statement);
-      return items.map((item, index) => toResponse(item, ids[index]!));
-    };
-    // One statement is one transaction.
-    if (items.every(({ key }) => key === undefined)) return execute(manager, insert);
-    if (isPostgres(manager.dataSource)) {
-      const requests = items.map((item) => ({
-        key: item.key,
-        toResponse: (id: number) => toResponse(item, id),
-      }));
-      return execute(manager, addRecords(insert, requests));
+    const rows: { id: number | string }[] = await manager.query(
+      `${sql} RETURNING "id"`,
+      parameters.values,
+    );
+    // Ids ascend in the order of VALUES; the order of RETURNING is not guaranteed
+    // (https://sqlite.org/lang_returning.html, section 3).
+    const ids = rows.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
+    const inserted = items.map(({ row }, index) => this.toEntity(row, ids[index]!));
+    const companions = this.getCompanions(items, inserted);
+    if (companions.length > 0) {
+      const own = new StatementParameters(manager.dataSource);
+      await manager.query(buildInsert(this.companions, companions, own), own.values);
     }
-    return manager.transaction(async (transaction) => {
-      const responses = await execute(transaction, insert);
-      const keyed = items.flatMap(({ key }, index) =>
-        key === undefined ? [] : { key, response: responses[index] },
-      );
-      await recordResponses(transaction, keyed);
-      return responses;
-    });
+    return inserted;
   }
-}
 
-/** Returns the ids of the new rows, in the order of the rows. */
-async function insertRows(
-  manager: EntityManager,
-  { sql, values }: { readonly sql: string; readonly values: unknown[] },
-): Promise<number[]> {
-  const rows: { id: number | string }[] = await manager.query(sql, values);
-  // Ids ascend in the order of VALUES; the order of RETURNING is not guaranteed
-  // (https://sqlite.org/lang_returning.html, section 3).
-  return rows.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
-}
-
-/** Separates the items whose Idempotency-Key an earlier one of the batch has, too. */
-function separateCopies<Entity>(
-  batch: readonly Item<Entity>[],
-): [items: Item<Entity>[], copies: Item<Entity>[]] {
-  const ids = new Set<string>();
-  const items: Item<Entity>[] = [];
-  const copies: Item<Entity>[] = [];
-  for (const item of batch) {
-    const id = item.key && toId(item.key.apiKeyId, item.key.value);
-    if (id !== undefined && ids.has(id)) {
-      copies.push(item);
-    } else {
-      items.push(item);
-      if (id !== undefined) ids.add(id);
-    }
+  /**
+   * Inserts rows and their companions on PostgreSQL. With ids that it reserves first, one statement suffices: a
+   * transaction of two takes twice as many round trips, most of them while it holds the lock of the table's revision.
+   */
+  private async insertWithReservedIds(
+    manager: EntityManager,
+    items: readonly Item<Entity>[],
+  ): Promise<Entity[]> {
+    const ids: { id: string }[] = await manager.query(
+      `SELECT nextval("sequence") AS "id"
+       FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
+      [`"${this.repository.metadata.tableName}"`, items.length],
+    );
+    const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]!.id)));
+    const parameters = new StatementParameters(manager.dataSource);
+    const rows = buildInsert(this.repository, inserted, parameters);
+    const companions = buildInsert(
+      this.companions,
+      this.getCompanions(items, inserted),
+      parameters,
+    );
+    await manager.query(`WITH "rows" AS (${rows}) ${companions}`, parameters.values);
+    return inserted;
   }
-  return [items, copies];
+
+  /** Returns the companions in the order of their keys, so that two statements cannot wait for each other. */
+  private getCompanions(
+    items: readonly Item<Entity>[],
+    inserted: readonly Entity[],
+  ): ObjectLiteral[] {
+    return items
+      .flatMap(({ toCompanion }, index) => toCompanion?.(inserted[index]!) ?? [])
+      .toSorted((a, b) => (this.toCompanionKey(a) < this.toCompanionKey(b) ? -1 : 1));
+  }
+
+  private toEntity(row: ObjectLiteral, id: number): Entity {
+    const entity: Record<string, unknown> = {};
+    for (const { propertyName, isVersion } of this.repository.metadata.columns)
+      entity[propertyName] = isVersion ? 1 : ((row[propertyName] as unknown) ?? null);
+    return { ...entity, id } as unknown as Entity;
+  }
 }

@@ -1,0 +1,71 @@
+import type { ObjectLiteral, Repository } from 'typeorm';
+import { withDeadline } from '../database/connection/deadline.js';
+import type { InsertRow } from '../database/statements/row-mapping.js';
+import { BatchInserter } from '../database/writes/batch-inserter.js';
+import { Batcher } from '../database/writes/batcher.js';
+import type { DatabaseMetrics } from '../metrics/database-metrics.js';
+import type { IdempotencyKey } from './idempotency-key.decorator.js';
+import { IdempotencyRecord } from './idempotency-record.entity.js';
+import { findRecords, runOnce, toRecord } from './idempotency-records.js';
+
+/** Inserts the rows of create requests in batches, each once for its Idempotency-Key. */
+export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
+  private readonly inserter: BatchInserter<Entity>;
+  /** The requests in progress, by API key and Idempotency-Key. */
+  private readonly running = new Map<string, Promise<Response>>();
+  private readonly lookUps: Batcher<IdempotencyKey, IdempotencyRecord | undefined>;
+
+  /** @param toResponse converts a new row to what the client gets */
+  constructor(
+    repository: Repository<Entity>,
+    private readonly toResponse: (row: Entity) => Response,
+    metrics: DatabaseMetrics,
+  ) {
+    const { manager } = repository;
+    const records = manager.getRepository<ObjectLiteral>(IdempotencyRecord);
+    this.inserter = new BatchInserter(repository, records, metrics);
+    this.lookUps = new Batcher((keys) => findRecords(manager, keys));
+  }
+
+  /**
+   * Inserts a row. It is durable when the promise resolves.
+   *
+   * @param key if an earlier request with this key has inserted a row, no row is inserted, and its response
+   *   is returned, from JSON
+   * @returns the response for the row with its id
+   * @throws {QueryFailedError} if the database rejects the row
+   * @throws {ApiError} IDEMPOTENCY_KEY_REUSED
+   * @throws {DatabaseUnavailableError}
+   */
+  async insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
+    if (key === undefined) return this.toResponse(await this.inserter.insert(row));
+    const id = `${key.apiKeyId} ${key.value}`;
+    return withDeadline(this.insertAfterOthers(id, row, key));
+  }
+
+  /** Waits for requests with the same key, because a batch with both would be rejected. */
+  private async insertAfterOthers(
+    id: string,
+    row: InsertRow<Entity>,
+    key: IdempotencyKey,
+  ): Promise<Response> {
+    for (let other = this.running.get(id); other !== undefined; other = this.running.get(id))
+      await other.catch(() => undefined);
+    const response = this.insertOnce(row, key).finally(() => this.running.delete(id));
+    this.running.set(id, response);
+    return response;
+  }
+
+  private insertOnce(row: InsertRow<Entity>, key: IdempotencyKey): Promise<Response> {
+    return runOnce(
+      key,
+      () => this.lookUps.add(key),
+      async () => {
+        const inserted = await this.inserter.insert(row, (stored) =>
+          toRecord(key, this.toResponse(stored)),
+        );
+        return this.toResponse(inserted);
+      },
+    );
+  }
+}
