@@ -14,9 +14,8 @@ export interface VersionCriteria {
   readonly version?: readonly number[];
 }
 
-/** An ETag (RFC 9110, section 8.8.3). */
+/** An ETag (RFC 9110, section 8.8.3), and the content of that of a version. */
 const ETAG = /(W\/)?"([^"]*)"/g;
-/** The content of the ETag of a version. */
 const VERSION = /^[1-9]\d{0,9}$/;
 /** The maximum of the column, which PostgreSQL does not compare with a larger number. */
 const MAX_VERSION = 2 ** 31 - 1;
@@ -25,13 +24,12 @@ const MAX_VERSION = 2 ** 31 - 1;
  * Parses If-Match (RFC 9110, section 13.1.1). ETags are compared strongly, so a weak one matches no
  * version. `*` matches every version.
  */
-function parseIfMatch(ifMatch: string | undefined): VersionCriteria {
-  if (ifMatch === undefined || ifMatch.trim() === '*') return {};
-  const versions = [...ifMatch.matchAll(ETAG)].flatMap(([, weak, content]) =>
-    weak === undefined && VERSION.test(content!) && Number(content) <= MAX_VERSION
-      ? [Number(content)]
-      : [],
-  );
+function parseIfMatch(ifMatch = '*'): VersionCriteria {
+  if (ifMatch.trim() === '*') return {};
+  const versions = [...ifMatch.matchAll(ETAG)]
+    .filter(([, weak, content]) => weak === undefined && VERSION.test(content!))
+    .map(([, , content]) => Number(content))
+    .filter((version) => version <= MAX_VERSION);
   return { version: [...new Set(versions)] };
 }
 

@@ -14,6 +14,7 @@ import { ApiError } from '../errors/api-error.js';
 import { MERGE_PATCH_CONTENT_TYPE } from '../http/body/accepted-body.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
+import { LIST_ETAG, LIST_LINK } from './page-params.decorator.js';
 
 /** What the OpenAPI document says about an operation. */
 interface OperationDocs {
@@ -57,8 +58,6 @@ const ApiMissingResponse = (): MethodDecorator =>
 const ApiUnchangedListResponse = (): MethodDecorator =>
   ApiNotModifiedResponse({ description: 'Not modified: the list still matches If-None-Match.' });
 
-const LIST_ETAG = 'Identifies this version of the list.';
-
 /** Documents an operation that returns a list with an ETag. */
 export function ApiListOperation(type: Type, docs: OperationDocs): MethodDecorator {
   const example = '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"';
@@ -68,7 +67,7 @@ export function ApiListOperation(type: Type, docs: OperationDocs): MethodDecorat
     ApiOkResponse({
       type: [type],
       description: docs.response,
-      headers: { ETag: { schema, description: LIST_ETAG } },
+      headers: { ETag: { schema, description: LIST_ETAG.description } },
     }),
     ApiUnchangedListResponse(),
   );
@@ -81,16 +80,8 @@ export function ApiListOperation(type: Type, docs: OperationDocs): MethodDecorat
  * @param options.pages whether the list has pages
  */
 export function ApiListHeaders({ pages = false } = {}): MethodDecorator {
-  const Link = {
-    description:
-      'The URL of the next page, relative to the URL of this request (RFC 8288). Missing on the last page.',
-    schema: { type: 'string', maxLength: 20_000 },
-  };
   return applyDecorators(
-    ApiResponseHeaders({
-      ETag: { description: LIST_ETAG, schema: { type: 'string', maxLength: 100 } },
-      ...(pages && { Link }),
-    }),
+    ApiResponseHeaders({ ETag: LIST_ETAG, ...(pages && { Link: LIST_LINK }) }),
     ApiUnchangedListResponse(),
   );
 }

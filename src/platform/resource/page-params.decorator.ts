@@ -15,20 +15,31 @@ export interface PageParams {
   readonly after: number | undefined;
 }
 
-const DEFAULT_LIMIT = 20;
-const MAX_LIMIT = 100;
+const LIMIT = { type: 'integer', format: 'int32', minimum: 1, maximum: 100, default: 20 } as const;
+const AFTER = { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID } as const;
+
+/** The headers of a list, in the OpenAPI document. */
+export const LIST_ETAG = {
+  description: 'Identifies this version of the list.',
+  schema: { type: 'string', maxLength: 100 },
+};
+export const LIST_LINK = {
+  description:
+    'The URL of the next page, relative to the URL of this request (RFC 8288). Missing on the last page.',
+  schema: { type: 'string', maxLength: 20_000, example: '<?limit=20&after=20>; rel="next"' },
+};
 
 const parsePageParams = createParamDecorator((_data, context: ExecutionContext): PageParams => {
   const { query } = context.switchToHttp().getRequest<Request>();
   const problems: string[] = [];
-  const parse = (name: string, maximum: number): number | undefined => {
+  const parse = (name: string, { maximum }: { readonly maximum: number }): number | undefined => {
     const text = query[name];
     if (text === undefined) return undefined;
     const value = typeof text === 'string' && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : NaN;
     if (!(value <= maximum)) problems.push(`${name} must be an integer from 1 to ${maximum}`);
     return value;
   };
-  const page = { limit: parse('limit', MAX_LIMIT) ?? DEFAULT_LIMIT, after: parse('after', MAX_ID) };
+  const page = { limit: parse('limit', LIMIT) ?? LIMIT.default, after: parse('after', AFTER) };
   if (problems.length > 0) throw new ApiError('VALIDATION_FAILED', `${problems.join('; ')}.`);
   return page;
 });
@@ -41,42 +52,13 @@ const parsePageParams = createParamDecorator((_data, context: ExecutionContext):
  * @throws {ApiError} VALIDATION_FAILED
  */
 export function PageParams(): ParameterDecorator {
+  const limit = 'The maximum number of items.';
+  const after = 'The id after which the page starts. The Link header has the URL of the next page.';
   return withMethodDecorators(
     parsePageParams(),
-    ApiQuery({
-      name: 'limit',
-      required: false,
-      description: 'The maximum number of items.',
-      schema: {
-        type: 'integer',
-        format: 'int32',
-        minimum: 1,
-        maximum: MAX_LIMIT,
-        default: DEFAULT_LIMIT,
-      },
-    }),
-    ApiQuery({
-      name: 'after',
-      required: false,
-      description:
-        'The id after which the page starts. The Link header has the URL of the next page.',
-      schema: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID },
-    }),
-    ApiResponseHeaders({
-      ETag: {
-        description: 'Identifies this version of the page.',
-        schema: { type: 'string', maxLength: 100 },
-      },
-      Link: {
-        description:
-          'The URL of the next page, relative to the URL of this request (RFC 8288). Missing on the last page.',
-        schema: {
-          type: 'string',
-          maxLength: 20_000,
-          example: '<?limit=20&after=20>; rel="next"',
-        },
-      },
-    }),
+    ApiQuery({ name: 'limit', required: false, description: limit, schema: LIMIT }),
+    ApiQuery({ name: 'after', required: false, description: after, schema: AFTER }),
+    ApiResponseHeaders({ ETag: LIST_ETAG, Link: LIST_LINK }),
     ApiResponse({ status: 400, type: ErrorBody, description: 'A parameter is invalid.' }),
   );
 }

@@ -127,17 +127,13 @@ export function IntegerProperty(
 }
 
 /** Declares a 64-bit floating-point number. */
-export function NumberProperty(
-  options: PropertyOptions<number> & { readonly example: number },
-): DeclaringDecorator {
-  return Property(options, {
-    schema: { type: 'number', format: 'double' },
-    // JSON allows 1e999, which becomes Infinity and cannot be returned as it was sent.
-    check: toCheck(Number.isFinite, ' must be a number'),
-    parse: (parameter) =>
-      matches(parameter, /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i) ? Number(parameter) : parameter,
-  });
-}
+export const NumberProperty = createDecorator<number>({
+  schema: { type: 'number', format: 'double', example: 1.5 },
+  // JSON allows 1e999, which becomes Infinity and cannot be returned as it was sent.
+  check: toCheck(Number.isFinite, ' must be a number'),
+  parse: (parameter) =>
+    matches(parameter, /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i) ? Number(parameter) : parameter,
+});
 
 /** Declares a boolean. */
 export const BooleanProperty = createDecorator<boolean>({

@@ -1,13 +1,6 @@
-import {
-  applyDecorators,
-  type CallHandler,
-  type ExecutionContext,
-  Injectable,
-  type NestInterceptor,
-  UseInterceptors,
-} from '@nestjs/common';
+import { applyDecorators, type NestInterceptor, UseInterceptors } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { map, type Observable } from 'rxjs';
+import { map } from 'rxjs';
 import { matchesEtag, toVersionEtag } from '../http/responses/etag.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
 
@@ -20,9 +13,8 @@ export class Versioned<Body> {
 }
 
 /** Sends the body of a {@link Versioned} with its ETag, or 304 if the client already has it. */
-@Injectable()
-class VersionedInterceptor implements NestInterceptor<Versioned<unknown>> {
-  intercept(context: ExecutionContext, next: CallHandler<Versioned<unknown>>): Observable<unknown> {
+const versionedInterceptor: NestInterceptor<Versioned<unknown>> = {
+  intercept(context, next) {
     const request = context.switchToHttp().getRequest<Request>();
     const response = context.switchToHttp().getResponse<Response>();
     return next.handle().pipe(
@@ -36,8 +28,8 @@ class VersionedInterceptor implements NestInterceptor<Versioned<unknown>> {
         return undefined;
       }),
     );
-  }
-}
+  },
+};
 
 /**
  * Declares that an operation returns a {@link Versioned}. The response has its version as a strong ETag;
@@ -49,5 +41,5 @@ export function ReturnsEtag(): MethodDecorator {
     description: 'Identifies this version of the resource.',
     schema: { type: 'string', maxLength: 100, example: toVersionEtag(1) },
   };
-  return applyDecorators(UseInterceptors(VersionedInterceptor), ApiResponseHeaders({ ETag }));
+  return applyDecorators(UseInterceptors(versionedInterceptor), ApiResponseHeaders({ ETag }));
 }
