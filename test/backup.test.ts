@@ -64,13 +64,11 @@ describe('backup', () => {
     await load.waitForSuccesses(20, 30_000);
     const before = [...load.created];
     const result = await runBackup();
-    const after = load.created.length;
+    // Ensures that the load overlapped with the backup.
+    expect(load.created.length).toBeGreaterThan(before.length);
     await load.stop();
     expect(result).toMatchObject({ code: 0, stderr: '' });
     expect(load.violations).toEqual([]);
-    // Ensures that the load overlapped with the backup.
-    expect(before.length).toBeGreaterThanOrEqual(320);
-    expect(after).toBeGreaterThan(before.length);
 
     // Simulate the loss of the database.
     await service.stop();

@@ -1,18 +1,13 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import {
   Column,
   Entity,
   ForeignKey,
   JoinTable,
   ManyToMany,
-  type MigrationInterface,
   PrimaryColumn,
   PrimaryGeneratedColumn,
 } from 'typeorm';
 import { copyDatabase } from '../src/cli/db-copy.js';
-import type { DatabaseConfig } from '../src/platform/config/config.js';
 import { databaseOptions } from '../src/platform/database/connection/data-source-options.js';
 import { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
@@ -64,67 +59,45 @@ class ToyEntity {
   id!: number;
 }
 
-/** The tables are synchronized with the entities; the copy requires the table of the migrations. */
-class NoChange1790000000000 implements MigrationInterface {
-  async up(): Promise<void> {}
-
-  async down(): Promise<void> {}
-}
-
-let directory: string;
+let databases: TestDatabase[];
 let file: string;
-let database: TestDatabase;
 let source: PetstoreDataSource;
 let target: PetstoreDataSource;
 beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'petstore-db-copy-'));
-  file = join(directory, 'petstore.sqlite');
-  database = await createDatabase();
-  source = await openDatabase({ type: 'sqlite', file });
-  target = await openDatabase(database.config);
+  databases = [await createDatabase('sqlite'), await createDatabase()];
+  file = databases[0]!.url.replace('sqlite:', '');
+  source = await openDatabase(databases[0]!);
+  target = await openDatabase(databases[1]!);
   // The number of rows of each table.
   jest.spyOn(process.stdout, 'write').mockReturnValue(true);
 });
 afterEach(async () => {
   jest.restoreAllMocks();
   for (const dataSource of [source, target]) await dataSource.destroy();
-  await database.drop();
-  await rm(directory, { recursive: true, force: true });
+  for (const database of databases) await database.drop();
 });
 
 /** Creates the tables of the entities, and leaves the connection open. */
-async function openDatabase(config: DatabaseConfig): Promise<PetstoreDataSource> {
+async function openDatabase({ config }: TestDatabase): Promise<PetstoreDataSource> {
   const entities = [PetEntity, OwnerEntity, ToyEntity];
-  const migrations = [NoChange1790000000000];
-  const dataSource = new PetstoreDataSource(databaseOptions(config, { entities, migrations }));
+  const dataSource = new PetstoreDataSource(databaseOptions(config, { entities, migrations: [] }));
   await dataSource.initialize();
   await dataSource.synchronize();
   return dataSource;
 }
 
-/** Inserts rows with plain SQL. */
-async function insert(table: string, ...rows: readonly Record<string, unknown>[]): Promise<void> {
-  for (const row of rows) {
-    const columns = Object.keys(row).map((name) => `"${name}"`);
-    await source.query(
-      `INSERT INTO "${table}" (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
-      Object.values(row),
-    );
-  }
-}
-
 describe('db:copy of the tables of a feature', () => {
   it('copies each table after those that it references, with JSON, booleans, dates and large integers', async () => {
     const details = { text: "\u{1F415} ' \\", list: [1, null, { deep: true }], number: 1.5 };
-    await insert('owners', { name: 'Ann' }, { name: '狗' });
-    await insert(
-      'pets',
-      { id: 3, chipped: 0, owner: 'Ann', details: JSON.stringify(details) },
-      { id: 4, chipped: 1, mother_id: 3, details: '[]', vaccinated: '2026-02-28' },
-      { id: 41, chipped: 0, born_at: Number.MAX_SAFE_INTEGER, details: '"text"' },
+    await source.query(`INSERT INTO "owners" VALUES ('Ann'), ('狗')`);
+    await source.query(
+      `INSERT INTO "pets" ("id", "chipped", "mother_id", "owner", "details", "born_at", "vaccinated")
+       VALUES (3, 0, NULL, 'Ann', ?, NULL, NULL), (4, 1, 3, NULL, '[]', NULL, '2026-02-28'),
+              (41, 0, NULL, NULL, '"text"', 9007199254740991, NULL)`,
+      [JSON.stringify(details)],
     );
-    await insert('toys', { id: -5 }, { id: 7 });
-    await insert('pet_toys', { petsId: 3, toysId: 7 }, { petsId: 4, toysId: -5 });
+    await source.query('INSERT INTO "toys" VALUES (-5), (7)');
+    await source.query('INSERT INTO "pet_toys" VALUES (3, 7), (4, -5)');
     await copyDatabase(file, target);
     const columns = `"id", "mother_id", "owner", "details", "chipped", "born_at", "vaccinated"::text`;
     const rows: object[] = await target.query(`SELECT ${columns} FROM "pets" ORDER BY "id"`);
@@ -161,7 +134,7 @@ describe('db:copy of the tables of a feature', () => {
     await target.query(
       'CREATE TRIGGER "drop" BEFORE INSERT ON "owners" FOR EACH ROW EXECUTE FUNCTION "drop_bob"()',
     );
-    await insert('owners', { name: 'Ann' });
+    await source.query(`INSERT INTO "owners" VALUES ('Ann')`);
     await source.query('PRAGMA foreign_keys = OFF');
     await source.query(change);
     await expect(copyDatabase(file, target)).rejects.toThrow(message);
