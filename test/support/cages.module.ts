@@ -14,14 +14,7 @@ import {
   SerializeOptions,
   UseInterceptors,
 } from '@nestjs/common';
-import {
-  ApiBadRequestResponse,
-  ApiNoContentResponse,
-  ApiOkResponse,
-  ApiOperation,
-  ApiTags,
-  OmitType,
-} from '@nestjs/swagger';
+import { ApiOkResponse, ApiTags, OmitType } from '@nestjs/swagger';
 import { InjectRepository } from '@nestjs/typeorm';
 import {
   Column,
@@ -68,7 +61,6 @@ import {
 } from '../../src/platform/resource/if-match.decorator.js';
 import { PageParams } from '../../src/platform/resource/page-params.decorator.js';
 import { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
-import { ErrorBody } from '../../src/platform/http/responses/error-body.dto.js';
 import { ReturnsEtag, Versioned } from '../../src/platform/resource/versioned.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
 import {
@@ -269,14 +261,12 @@ class CagesController {
   constructor(private readonly cages: CagesService) {}
 
   @Post()
-  @ApiOperation({ operationId: 'createCage', summary: 'Create a cage' })
   @ReturnsEtag()
   createCage(@Body() cage: NewCage): Promise<Versioned<Cage>> {
     return this.cages.create(cage);
   }
 
   @Get()
-  @ApiOperation({ operationId: 'listCages', summary: 'List cages' })
   @ApiOkResponse({ type: [Cage], description: 'A page of cages.' })
   listCages(
     @PageParams() page: PageParams,
@@ -286,7 +276,6 @@ class CagesController {
   }
 
   @Get(':cageId')
-  @ApiOperation({ operationId: 'getCage', summary: 'Get a cage' })
   @ApiOkResponse({ type: Cage, description: 'The cage.' })
   @ReturnsEtag()
   getCage(@IdParam('cageId') id: number): Promise<Versioned<Cage>> {
@@ -294,8 +283,7 @@ class CagesController {
   }
 
   @Patch(':cageId')
-  @ApiOperation({ operationId: 'updateCage', summary: 'Update a cage' })
-  @ApiOkResponse({ type: Cage, description: 'The updated cage.' })
+  @ApiOkResponse({ type: Cage })
   @ReturnsEtag()
   updateCage(
     @IdParam('cageId') id: number,
@@ -306,8 +294,6 @@ class CagesController {
   }
 
   @Put(':cageId')
-  @ApiOperation({ operationId: 'replaceCage', summary: 'Replace a cage' })
-  @ApiOkResponse({ type: Cage, description: 'The replaced cage.' })
   async replaceCage(
     @IdParam('cageId') id: number,
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
@@ -318,7 +304,6 @@ class CagesController {
   }
 
   @Post(':cageId/image')
-  @ApiOperation({ operationId: 'uploadImage', summary: 'Upload an image of a cage' })
   uploadImage(
     @IdParam('cageId') id: number,
     @BinaryBody({ limit: IMAGE_LIMIT }) image: Buffer,
@@ -326,8 +311,9 @@ class CagesController {
     return { id, sha256: createHash('sha256').update(image).digest('hex') };
   }
 
+  // The operations on samples return what the validation passes to them.
+
   @Get('samples')
-  @ApiOperation({ operationId: 'listSamples', summary: 'Returns the query' })
   listSamples(@Query() query: SampleQuery): SampleQuery {
     return query;
   }
@@ -336,14 +322,12 @@ class CagesController {
   @HttpCode(200)
   @UseInterceptors(ClassSerializerInterceptor)
   @SerializeOptions({ type: Sample })
-  @ApiOperation({ operationId: 'createSample', summary: 'Returns the body' })
   @ApiOkResponse({ type: Sample })
   createSample(@Body() sample: Sample): object {
     return sample;
   }
 
   @Patch('samples')
-  @ApiOperation({ operationId: 'updateSample', summary: 'Returns the body' })
   updateSample(@Body() patch: SamplePatch): object {
     return patch;
   }
@@ -351,21 +335,12 @@ class CagesController {
   @Post('login')
   @Public()
   @HttpCode(200)
-  @ApiOperation({
-    operationId: 'logIn',
-    summary: 'Log in',
-    description: 'Returns a session.',
-  })
-  @ApiOkResponse({ type: Credentials, description: 'The session.' })
-  @ApiBadRequestResponse({ type: ErrorBody, description: 'The credentials are invalid.' })
   logIn(@Body() { user }: Credentials): Credentials {
     return { user };
   }
 
   @Delete(':cageId')
   @HttpCode(204)
-  @ApiOperation({ operationId: 'deleteCage', summary: 'Delete a cage' })
-  @ApiNoContentResponse({ description: 'The cage was deleted.' })
   deleteCage(
     @IdParam('cageId') id: number,
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
