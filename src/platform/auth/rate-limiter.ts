@@ -44,10 +44,10 @@ export class RateLimiter {
     return headers;
   }
 
-  /** Takes back a request that should not count, unless its window has ended. */
+  /** Takes back a request that should not count. */
   refund(client: string): void {
     const window = this.windows.get(client);
-    if (window !== undefined && !hasEnded(window, Date.now()) && window.count > 0) window.count--;
+    if (window !== undefined && window.count > 0) window.count--;
   }
 
   private getWindow(client: string, now: number): Window {
