@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http';
 import { startApp, type TestApp } from './support/app.js';
-import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
+import { type HttpResponse, sendRequest } from './support/http-client.js';
 import { RawConnection, sendRaw, rawRequest } from './support/raw-connection.js';
 
 const API_HEADERS = {
@@ -35,54 +35,31 @@ function findDisclosures({ headers }: { readonly headers: object }): string[] {
 
 describe('security headers', () => {
   it.each([
-    ['a list request', 200, () => app.categories.list()],
-    ['a create request', 201, () => app.categories.create('dog')],
-    ['a request without a key', 401, () => get('/v1/categories')],
-    ['an unknown path', 404, () => get('/nothing')],
-    [
-      'an invalid body',
-      400,
-      () =>
-        sendRequest(`${app.url}/v1/categories`, {
-          method: 'POST',
-          headers: jsonHeaders(app.key),
-          body: '[]',
-        }),
-    ],
-    ['a health check', 200, () => get('/livez')],
-    ['the OpenAPI document', 200, () => get('/openapi.json')],
-    [
-      'a CORS preflight',
-      405,
-      () =>
-        sendRequest(`${app.url}/v1/categories`, {
-          method: 'OPTIONS',
-          headers: { Origin: 'https://evil.example', 'Access-Control-Request-Method': 'GET' },
-        }),
-    ],
-  ])(
-    'are sent, without revealing the framework, in the response to %s',
-    async (name, status, send) => {
-      const response = await send();
-      expect(response.status).toBe(status);
-      expect(response.headers).toMatchObject(API_HEADERS);
-      // Any page may read the document.
-      const expected = name === 'the OpenAPI document' ? ['access-control-allow-origin'] : [];
-      expect(findDisclosures(response)).toEqual(expected);
-      // RFC 6797, section 7.2, forbids it over HTTP.
-      expect(response.headers).not.toHaveProperty('strict-transport-security');
-    },
-  );
+    ['GET', '/v1/categories', 200],
+    ['HEAD', '/v1/categories', 200],
+    ['POST', '/v1/categories', 400],
+    ['OPTIONS', '/v1/categories', 405],
+    ['GET', '/nothing', 404],
+    ['GET', '/livez', 200],
+    ['GET', '/openapi.json', 200],
+  ])('are sent, without revealing the framework: %s %s', async (method, path, status) => {
+    const response = await app.send(method, path);
+    expect(response.status).toBe(status);
+    expect(response.headers).toMatchObject(API_HEADERS);
+    // Any page may read the document.
+    const expected = path === '/openapi.json' ? ['access-control-allow-origin'] : [];
+    expect(findDisclosures(response)).toEqual(expected);
+    // RFC 6797, section 7.2, forbids it over HTTP.
+    expect(response.headers).not.toHaveProperty('strict-transport-security');
+  });
 
   it.each([
     ['garbage', 'garbage\r\n\r\n'],
     ['headers that are too large', rawRequest({ headers: [`X: ${'x'.repeat(20_000)}`] })],
     ['a CONNECT request', rawRequest({ method: 'CONNECT', target: 'petstore:80' })],
     ['a request without a Host', rawRequest({ host: false, headers: ['Connection: close'] })],
-    [
-      'an unsupported Expect header',
-      rawRequest({ headers: ['Expect: cake', 'Connection: close'] }),
-    ],
+    ['an unsupported Expect', rawRequest({ headers: ['Expect: cake', 'Connection: close'] })],
+    ['a request without a key', rawRequest({ headers: ['Connection: close'] })],
   ])('are sent in the error response to %s', async (_name, bytes) => {
     const [response] = await sendRaw(app.url, bytes);
     expect(response!.status).toBeGreaterThanOrEqual(400);
@@ -121,14 +98,6 @@ describe('CORS', () => {
     for (const path of ['/v1/categories', '/livez', '/docs']) {
       const response = await get(path, { Origin: ORIGIN });
       expect(findDisclosures(response)).toEqual([]);
-    }
-  });
-
-  it('lets pages of any origin read the OpenAPI document', async () => {
-    for (const path of ['/openapi.json', '/openapi.yaml']) {
-      const response = await get(path, { Origin: ORIGIN });
-      expect(response.status).toBe(200);
-      expect(response.headers['access-control-allow-origin']).toBe('*');
     }
   });
 
