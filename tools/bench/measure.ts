@@ -278,11 +278,15 @@ export function measureDisk(): number {
 /** Counts the production dependencies listed by `npm ls --omit=dev`, and their installed size in bytes. */
 export function measureDependencies(root: string): { packages: number; bytes: number } {
   // npm exits with an error code if there are extraneous packages; its output is complete nevertheless.
-  const { stdout } = spawnSync('npm', ['ls', '--omit=dev', '--all', '--parseable'], {
-    cwd: root,
-    encoding: 'utf8',
-    shell: process.platform === 'win32',
-  });
+  const { stdout } = spawnSync(
+    'npm',
+    ['ls', '--omit=dev', '--omit=optional', '--all', '--parseable'],
+    {
+      cwd: root,
+      encoding: 'utf8',
+      shell: process.platform === 'win32',
+    },
+  );
   const [, ...folders] = [...new Set(stdout.trim().split(/\r?\n/))];
   const outermost = folders.filter(
     (folder) => !folders.some((other) => folder.startsWith(other + sep)),
