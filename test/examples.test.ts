@@ -107,16 +107,6 @@ describe('examples', () => {
       warn.mockRestore();
     });
 
-    it('does not compile with names missing from the OpenAPI document', async () => {
-      const client = connect(`${app.url}/v1`, app.key);
-      // If one of these compiled, `npm run typecheck` would fail on its unused directive.
-      // @ts-expect-error the property is called name
-      const created = await client.POST('/categories', { body: { nam: 'dog' } });
-      expect(created.error?.code).toBe('VALIDATION_FAILED');
-      // @ts-expect-error the path is called /categories
-      expect((await client.GET('/category')).response.status).toBe(404);
-    });
-
     describe('with a server that fails at first', () => {
       let server: Server;
       let client: ReturnType<typeof connect>;

@@ -1,5 +1,5 @@
 import type { Type } from '@nestjs/common';
-import { getDeclarations, Property } from './property.js';
+import { getDeclarations, isObject, Property } from './property.js';
 
 /** Every property is optional, and those that can be cleared may be null. */
 type Patch<Body, Clearable extends keyof Body> = {
@@ -75,6 +75,3 @@ export function applyMergePatch(target: unknown, patch: unknown): unknown {
   }
   return result;
 }
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -5,6 +5,7 @@ import type { ApiPropertyOptions } from '@nestjs/swagger';
 import { MAX_ID } from '../config/max-id.js';
 import {
   type DeclaringDecorator,
+  isObject,
   Property,
   type PropertyOptions,
   toNullable,
@@ -25,9 +26,6 @@ const createDecorator =
 
 const matches = (value: unknown, pattern: RegExp): boolean =>
   typeof value === 'string' && pattern.test(value);
-
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** A character that is not white space. JavaScript's class lacks one of Unicode's, NEXT LINE. */
 const NOT_BLANK = /[^\s\u0085]/;

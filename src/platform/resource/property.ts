@@ -134,3 +134,7 @@ export function getDeclarations(dto: Class): ReadonlyMap<string, PropertyDeclara
   }
   return properties;
 }
+
+/** Whether a JSON value is an object. */
+export const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -2,7 +2,7 @@ import { type ArgumentMetadata, Injectable, type Type, ValidationPipe } from '@n
 import { plainToInstance } from 'class-transformer';
 import { validate, type ValidationError, type ValidatorOptions } from 'class-validator';
 import { ApiError } from '../errors/api-error.js';
-import { getDeclarations, READ_ONLY } from './property.js';
+import { getDeclarations, isObject, READ_ONLY } from './property.js';
 
 const VALIDATOR_OPTIONS: ValidatorOptions = {
   whitelist: true,
@@ -48,9 +48,7 @@ export async function validateBody<Dto extends object>(
   value: unknown,
 ): Promise<Dto> {
   if (value === undefined) throw validationFailed(['request body is required']);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw validationFailed(['the body must be a JSON object']);
-  }
+  if (!isObject(value)) throw validationFailed(['the body must be a JSON object']);
   // class-validator treats what every object inherits, such as `constructor`, as a known property.
   const inherited = findInheritedNames(value);
   if (inherited.length > 0) throw validationFailed(inherited.map(unknownProperty));
