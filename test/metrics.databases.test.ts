@@ -71,7 +71,6 @@ const duration = (part: string, method: string, route: string, status: number): 
 const responses = (method: string, route: string, status: number): string =>
   duration('count', method, route, status);
 const CREATED = ['POST', '/v1/categories', 201] as const;
-const LISTED = ['GET', '/v1/categories', 200] as const;
 const bucket = (le: string): string =>
   `http_server_request_duration_seconds_bucket{le="${le}",http_request_method="POST",http_route="/v1/categories",http_response_status_code="201"}`;
 const size = (part: string): string => `petstore_insert_batch_size_${part}{table="categories"}`;
@@ -107,7 +106,12 @@ async function sendIncompleteCreate(): Promise<RawConnection> {
 
 describe('GET /metrics', () => {
   it('requires no key, on a port of its own', async () => {
-    expect((await sendRequest(url)).status).toBe(200);
+    const response = await sendRequest(url);
+    expect(response.headers).toMatchObject({
+      'content-type': 'text/plain; version=0.0.4; charset=utf-8',
+      'cache-control': 'no-store',
+    });
+    expect(response.text).toMatch(/^process_cpu_seconds_total /m);
     expect(new URL(url).port).not.toBe(new URL(app.url).port);
     expect(await app.http().get('/metrics')).toBeError('NOT_FOUND');
   });
@@ -120,15 +124,13 @@ describe('GET /metrics', () => {
   });
 
   it.each([
-    ['GET', '/', 'NOT_FOUND'],
-    ['POST', '/metrics', 'METHOD_NOT_ALLOWED'],
-  ] as const)('responds with the Error body to %s %s', async (method, path, code) => {
-    expect(await sendRequest(new URL(path, url).href, { method })).toBeError(code);
-  });
-
-  it('responds with the Error body to what is not valid HTTP', async () => {
-    const [response] = await sendRaw(url, 'NO HTTP\r\n\r\n');
-    expect(response).toBeError('BAD_REQUEST');
+    ['an unknown path', 'GET / HTTP/1.1\r\nHost: a\r\n', 'NOT_FOUND'],
+    ['another method', 'POST /metrics HTTP/1.1\r\nHost: a\r\n', 'METHOD_NOT_ALLOWED'],
+    ['no Host', 'GET /metrics HTTP/1.1\r\n', 'BAD_REQUEST'],
+    ['what is not valid HTTP', 'NO HTTP\r\n', 'BAD_REQUEST'],
+  ] as const)('responds with the Error body to %s', async (_name, head, code) => {
+    const [response] = await sendRaw(url, `${head}Connection: close\r\n\r\n`);
+    expect(response).toBeError(code);
   });
 
   it('is available while the database is not', async () => {
@@ -140,30 +142,6 @@ describe('GET /metrics', () => {
     } finally {
       database.isReady = true;
     }
-  });
-
-  it('returns the Prometheus text format with one description per family, before its series', async () => {
-    await list();
-    const response = await sendRequest(url);
-    expect(response.headers).toMatchObject({
-      'content-type': 'text/plain; version=0.0.4; charset=utf-8',
-      'cache-control': 'no-store',
-    });
-    const described = new Map<string, string>();
-    const problems: string[] = [];
-    for (const line of response.text.split('\n').filter(Boolean)) {
-      const [, name, type] = /^# TYPE (\S+) (counter|gauge|histogram|summary)$/.exec(line) ?? [];
-      const series = /^(\w+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? \S+$/.exec(line)?.[1];
-      if (name !== undefined && !described.has(name)) described.set(name, type!);
-      else if (series === undefined) problems.push(...(/^# HELP \S+ \S/.test(line) ? [] : [line]));
-      else if (
-        !described.has(series) &&
-        described.get(series.replace(/_(bucket|sum|count)$/, '')) !== 'histogram'
-      )
-        problems.push(line);
-    }
-    expect(problems).toEqual([]);
-    expect(described.size).toBeGreaterThan(30);
   });
 
   it('counts responses by method, route pattern and status', async () => {
@@ -209,15 +187,6 @@ describe('GET /metrics', () => {
         delta(responses(method, route, status)),
       ]),
     ).toEqual(expected);
-  });
-
-  it('measures response latency', async () => {
-    const begin = performance.now();
-    const delta = await metricDelta(() => list(20));
-    const seconds = (performance.now() - begin) / 1000;
-    expect(delta(duration('count', ...LISTED))).toBe(20);
-    expect(delta(duration('sum', ...LISTED))).toBeGreaterThan(0);
-    expect(delta(duration('sum', ...LISTED))).toBeLessThan(seconds);
   });
 
   it('includes the time spent waiting for the request body in the latency bucket', async () => {
@@ -282,21 +251,6 @@ describe('GET /metrics', () => {
     expect(errors).toBe(delta('petstore_insert_batch_size_count{table="categories"}'));
     expect(errors).toBeGreaterThan(0);
     await list();
-  });
-
-  it('includes event loop lag and process resource usage', async () => {
-    const values = await waitFor(
-      async () => {
-        const end = performance.now() + 100;
-        while (performance.now() < end);
-        return scrape();
-      },
-      (current) => current.get('nodejs_eventloop_lag_max_seconds')! > 0.08,
-      TIMEOUT_MS,
-    );
-    expect(values.get('process_resident_memory_bytes')).toBeGreaterThan(50e6);
-    expect(values.get('process_cpu_seconds_total')).toBeGreaterThan(0.1);
-    expect(values.get('process_open_fds')).toBeGreaterThan(10);
   });
 
   it('contains no series or label for client-controlled input', async () => {

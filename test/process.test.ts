@@ -228,14 +228,6 @@ describe('two processes that start simultaneously on one empty database', () => 
       expect(service.output).not.toMatch(/pet_|curl|shown only|No API keys/);
   });
 
-  it('return 200 on /livez and /readyz', async () => {
-    for (const path of ['/livez', '/readyz']) {
-      const response = await sendRequest(production.url + path);
-      expect(response.status).toBe(200);
-      expect(response.json()).toEqual({ status: 'ok' });
-    }
-  });
-
   it.each<[NodeJS.Signals, () => RunningService]>([
     ['SIGTERM', () => production],
     ['SIGINT', () => development],
