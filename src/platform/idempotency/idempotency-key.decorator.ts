@@ -1,4 +1,5 @@
-import { hash } from 'node:crypto';
+// Not by name, as in key-format.ts.
+import crypto from 'node:crypto';
 import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
@@ -37,7 +38,7 @@ function parseIdempotencyKey(header: string): string | undefined {
 }
 
 function fingerprint({ method, originalUrl, body }: Request): string {
-  return hash('sha256', `${method} ${originalUrl}\n${JSON.stringify(body)}`);
+  return crypto.hash('sha256', `${method} ${originalUrl}\n${JSON.stringify(body)}`);
 }
 
 const getIdempotencyKey = createParamDecorator(

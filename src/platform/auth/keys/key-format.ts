@@ -1,5 +1,6 @@
-import { hash, randomBytes } from 'node:crypto';
-import { crc32 } from 'node:zlib';
+// Not by name: Node 18 lacks hash and crc32, and would fail before the check of its version.
+import crypto from 'node:crypto';
+import zlib from 'node:zlib';
 
 const PREFIX = 'pet_';
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -16,7 +17,7 @@ const KEY = /^pet_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
  * (https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/).
  */
 export function generateKey(): string {
-  const random = BigInt(`0x${randomBytes(32).toString('hex')}`);
+  const random = BigInt(`0x${crypto.randomBytes(32).toString('hex')}`);
   const text = PREFIX + toBase62(random, RANDOM_LENGTH);
   return text + getChecksum(text);
 }
@@ -32,11 +33,11 @@ export function isMistyped(key: string): boolean {
 
 /** Returns the SHA-256 of a key, in lower-case hex. */
 export function hashKey(key: string): string {
-  return hash('sha256', key);
+  return crypto.hash('sha256', key);
 }
 
 function getChecksum(text: string): string {
-  return toBase62(BigInt(crc32(text)), CHECKSUM_LENGTH);
+  return toBase62(BigInt(zlib.crc32(text)), CHECKSUM_LENGTH);
 }
 
 function toBase62(value: bigint, length: number): string {
