@@ -31,38 +31,26 @@ async function createCage(properties?: object): Promise<Cage> {
   return response.body as Cage;
 }
 
-describe('a create request that violates a constraint', () => {
-  it('is rejected with 409 and the name of the unique property', async () => {
-    const { label } = await createCage();
-    expect(await send('post', '', newCage({ label }))).toBeError(
-      'ALREADY_EXISTS',
-      'Another cage has the same label.',
-    );
-  });
-
-  it('is rejected with 409 and the names of all properties of a unique constraint', async () => {
-    const { room, shelfPosition } = await createCage();
-    expect(await send('post', '', newCage({ room, shelfPosition }))).toBeError(
-      'ALREADY_EXISTS',
-      'Another cage has the same room and shelfPosition.',
-    );
-    await createCage({ room: 'cellar', shelfPosition });
-  });
-
-  it('is rejected with 409 whatever characters the values contain', async () => {
-    const label = `a)=(b "c", 'd': label, room`;
-    await createCage({ label });
-    expect(await send('post', '', newCage({ label }))).toBeError(
-      'ALREADY_EXISTS',
-      'Another cage has the same label.',
-    );
+describe('a request that violates a constraint', () => {
+  it.each([
+    ['the unique property', ['label'], 'label'],
+    ['all properties of a unique constraint', ['room', 'shelfPosition'], 'room and shelfPosition'],
+  ] as const)('is rejected with 409 and the names of %s', async (_label, properties, names) => {
+    // Whatever characters the values contain.
+    const cage = await createCage({ label: `${count} a)=(b "c", 'd': label, room` });
+    const same = Object.fromEntries(properties.map((property) => [property, cage[property]]));
+    const error = ['ALREADY_EXISTS', `Another cage has the same ${names}.`] as const;
+    expect(await send('post', '', newCage(same))).toBeError(...error);
+    const other = await createCage();
+    expect(await send('patch', `/${other.id}`, same)).toBeError(...error);
   });
 
   it('is rejected with 400 and the name of the reference', async () => {
-    expect(await send('post', '', newCage({ categoryId: MISSING_ID }))).toBeError(
-      'VALIDATION_FAILED',
-      'categoryId must reference an existing category.',
-    );
+    const { id } = await createCage();
+    const error = ['VALIDATION_FAILED', 'categoryId must reference an existing category.'] as const;
+    const invalid = { categoryId: MISSING_ID };
+    expect(await send('post', '', newCage(invalid))).toBeError(...error);
+    expect(await send('patch', `/${id}`, invalid)).toBeError(...error);
   });
 
   it('does not affect the others of its batch', async () => {
@@ -93,28 +81,6 @@ describe('a create request that violates a constraint', () => {
       'Another cage has the same values.',
     );
     await app.dataSource.query('DROP INDEX "uq_lower"');
-  });
-});
-
-describe('an update that violates a constraint', () => {
-  it('is rejected with 409 and the names of the unique properties', async () => {
-    const [first, second] = [await createCage(), await createCage()];
-    expect(await send('patch', `/${second.id}`, { label: first.label })).toBeError(
-      'ALREADY_EXISTS',
-      'Another cage has the same label.',
-    );
-    expect(await send('patch', `/${second.id}`, { shelfPosition: first.shelfPosition })).toBeError(
-      'ALREADY_EXISTS',
-      'Another cage has the same room and shelfPosition.',
-    );
-  });
-
-  it('is rejected with 400 and the name of the reference', async () => {
-    const { id } = await createCage();
-    expect(await send('patch', `/${id}`, { categoryId: MISSING_ID })).toBeError(
-      'VALIDATION_FAILED',
-      'categoryId must reference an existing category.',
-    );
   });
 });
 

@@ -55,7 +55,7 @@ function createKey(value: string, fingerprint = 'a'): IdempotencyKey & { replays
 }
 
 describe('a create request with an Idempotency-Key', () => {
-  it('creates one row and gets the same bytes again when it is repeated', async () => {
+  it('creates one row and gets the same bytes again when it is repeated, also after the row was deleted', async () => {
     const key = randomUUID();
     const body = { name: 'dog', description: 'Wau "ünï" \u{1F436}' };
     const first = await create(key, body);
@@ -68,15 +68,8 @@ describe('a create request with an Idempotency-Key', () => {
       expect(repeated.body).toEqual(first.body);
     }
     expect(await app.categories.getAll()).toEqual([first.json()]);
-  });
-
-  it('repeats its response after the row was changed or deleted', async () => {
-    const key = randomUUID();
-    const first = await create(key);
     await app.dataSource.query('DELETE FROM "categories"');
-    const repeated = await create(key);
-    expect(isReplayed(repeated)).toBe(true);
-    expect(repeated.body).toEqual(first.body);
+    expect((await create(key, body)).body).toEqual(first.body);
     expect(await app.categories.getAll()).toEqual([]);
   });
 
