@@ -197,18 +197,19 @@ const logIn = (username: string, password: string): Promise<HttpResponse> =>
 
 describe('the users of the example', () => {
   it('have unique names, and passwords that are stored hashed and never returned', async () => {
-    const results = await onEachConnection(async (number) => {
-      const body = { username: `user-${number % 8}`, password: `password-${number}` };
+    const signUp = async (number: number) => {
+      const body = { username: `user-${number % 4}`, password: `password-${number}` };
       const { status, text } = await client.send('POST', '/users', body);
       expect(text).not.toMatch(/password-/);
       return { ...body, status };
-    });
+    };
+    const results = await Promise.all(Array.from({ length: 16 }, (_, number) => signUp(number)));
     const winners = results.filter(({ status }) => status === 201);
     expect(new Set(results.map(({ status }) => status))).toEqual(new Set([201, 409]));
     expect(new Set(winners.map(({ username }) => username)).size).toBe(winners.length);
     // One request of each name gets 201, unless it got 503 first, but was executed.
     const unavailable = [...client.unavailable.keys()].filter((body) => body.includes('user-'));
-    expect(winners.length + unavailable.length).toBeGreaterThanOrEqual(8);
+    expect(winners.length + unavailable.length).toBeGreaterThanOrEqual(4);
     const rows = await app.dataSource.getRepository(UserEntity).find();
     expect(JSON.stringify(rows)).not.toMatch(/password-/);
 
