@@ -83,7 +83,7 @@ const FAILURES: [string, () => Promise<void>, () => Promise<void>, RegExp][] = [
     async () => {
       await admin.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
     },
-    /\(25006\)\. The server or the database is read-only: connect to the primary\./,
+    /read-only transaction \(25006\)/,
   ],
   [
     'rejects the password',
@@ -94,7 +94,7 @@ const FAILURES: [string, () => Promise<void>, () => Promise<void>, RegExp][] = [
     async () => {
       await admin.query(`ALTER ROLE ${role} PASSWORD 'first'`);
     },
-    /\(28P01\)\. Correct the user and the password in DATABASE_URL/,
+    /password authentication failed .*\(28P01\)/,
   ],
   [
     'does not exist',
@@ -107,7 +107,7 @@ const FAILURES: [string, () => Promise<void>, () => Promise<void>, RegExp][] = [
       await admin.query(`ALTER DATABASE ${name}_moved RENAME TO ${name}`);
       await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
     },
-    /\(3D000\)\. Create the database/,
+    /does not exist \(3D000\)/,
   ],
 ];
 
@@ -126,7 +126,7 @@ describe('a PostgreSQL database', () => {
       );
       expect(created.map(({ status }) => status)).toEqual(created.map(() => 201));
       const [down, up, ...others] = getLines().filter((line) => !line.includes('briefly'));
-      expect(down).toMatch(/^error Database connection failed \(/);
+      expect(down).toMatch(/^error Database connection failed: /);
       expect(down).toMatch(message);
       expect(up).toMatch(/^log Database connection restored after \d+\.\d s$/);
       expect(others).toEqual([]);
@@ -134,12 +134,12 @@ describe('a PostgreSQL database', () => {
     },
   );
 
-  it('that denies a privilege on one table refuses its requests with 503 and logs what to grant', async () => {
+  it('that denies a privilege on one table refuses its requests with 503 and logs the cause', async () => {
     await runInDatabase(`ALTER TABLE "categories" OWNER TO CURRENT_USER`);
     expect(await app.categories.create('during')).toBeError('SERVICE_UNAVAILABLE');
     const [line] = await waitFor(getLines, ({ length }) => length === 1, TIMEOUT_MS);
     expect(line).toMatch(
-      /^warn Database failed briefly: permission denied for table categories \(42501\)\. Grant/,
+      /^warn Database failed briefly: permission denied for table categories \(42501\)$/,
     );
     await runInDatabase(`ALTER TABLE "categories" OWNER TO ${role}`);
     expect((await app.categories.create('after')).status).toBe(201);

@@ -72,7 +72,7 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     if (this.downSince !== undefined) return;
     this.downSince = performance.now();
     this.logger.error(
-      `Database connection failed (${describeDriverError(error)}), retrying every ${CHECK_INTERVAL_MS} ms`,
+      `Database connection failed: ${describeDriverError(error)}, retrying every ${CHECK_INTERVAL_MS} ms`,
     );
   }
 

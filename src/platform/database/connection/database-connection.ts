@@ -92,7 +92,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       this.logger.warn(
         error instanceof SchemaOutdatedError
           ? `${error.message} Checking again in ${retryDelay} ms`
-          : `Database connection failed (${describeDriverError(error)}), retrying in ${retryDelay} ms`,
+          : `Database connection failed: ${describeDriverError(error)}, retrying in ${retryDelay} ms`,
       );
       await delay(retryDelay, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;

@@ -36,22 +36,6 @@ const UNAVAILABLE =
  */
 const MISCONFIGURED = /^(28...|3D000|42501)$/;
 
-/** What the operator can do about an error, by its code. */
-const REMEDIES: readonly (readonly [code: RegExp, remedy: string])[] = [
-  [/^28/, 'Correct the user and the password in DATABASE_URL, or the access rules of the server.'],
-  [/^3D000$/, 'Create the database, or correct its name in DATABASE_URL.'],
-  [/^42501$/, 'Grant the user of DATABASE_URL the missing privilege.'],
-  [/^25006$/, 'The server or the database is read-only: connect to the primary.'],
-  [/^53300$/, 'Raise max_connections of the server, or lower DATABASE_POOL_SIZE.'],
-  [/^(53100|SQLITE_FULL)$/, 'Free disk space.'],
-  [/^SQLITE_BUSY/, 'Another process holds the write lock of the file.'],
-  [
-    /^SQLITE_(READONLY|CANTOPEN)/,
-    'Let the user of the service write to the file and its directory.',
-  ],
-  [/^SQLITE_(CORRUPT|NOTADB)/, 'Restore the file from a backup.'],
-];
-
 /** The messages of pg, which have no code, for a connection that could not be obtained. */
 const NO_CONNECTION =
   /^(timeout exceeded when trying to connect|Connection terminated|Driver not Connected)/;
@@ -90,18 +74,12 @@ export function isMisconfiguration(error: unknown): boolean {
   return MISCONFIGURED.test(getDriverErrorCode(error));
 }
 
-/** Returns what the operator can do about an error with this code, if anything. */
-export function getRemedy(code: string): string | undefined {
-  return REMEDIES.find(([pattern]) => pattern.test(code))?.[1];
-}
-
-/** Describes an error of the driver for the log: its message, its code, and what to do about it. */
+/** Describes an error of the driver for the log: its message and its code. */
 export function describeDriverError(error: unknown): string {
   const code = getDriverErrorCode(error);
   const cause = getDriverError(error);
   const message = cause instanceof Error ? cause.message : String(cause);
-  const remedy = getRemedy(code);
-  return `${message}${code === '' ? '' : ` (${code})`}${remedy === undefined ? '' : `. ${remedy}`}`;
+  return code === '' ? message : `${message} (${code})`;
 }
 
 /**
