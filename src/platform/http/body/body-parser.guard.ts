@@ -15,32 +15,6 @@ const CONTENT_ENCODINGS = new Set(['gzip', 'deflate', 'br', 'identity']);
 /** The maximum nesting of arrays and objects. Code that walks through a body may then be recursive. */
 const MAX_DEPTH = 32;
 
-/** The errors of body-parser, and those thrown by `verify`, by their `type`. */
-const PARSE_ERRORS: Record<string, (limit: number) => ApiError> = {
-  'entity.parse.failed': () => new ApiError('MALFORMED_JSON', 'The body is not valid JSON.'),
-  'body.not.utf8': () => new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.'),
-  'entity.too.large': (limit) =>
-    new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${limit} bytes.`),
-  'depth.exceeded': () =>
-    new ApiError('VALIDATION_FAILED', `JSON nesting depth exceeds ${MAX_DEPTH}.`),
-  'encoding.unsupported': () =>
-    new ApiError(
-      'UNSUPPORTED_MEDIA_TYPE',
-      'The Content-Encoding of the body must be gzip, deflate, br or none.',
-    ),
-  'charset.unsupported': () =>
-    new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The charset of the body must be UTF-8.'),
-};
-
-/** What the body of a request may be. */
-interface AcceptedBody {
-  readonly isJson: boolean;
-  readonly types: string[];
-  /** In bytes, also after decompression. */
-  readonly limit: number;
-  readonly parse: RequestHandler;
-}
-
 /**
  * Parses the body of a request into `request.body`: JSON, or the bytes of an operation with a
  * `@BinaryBody`. It is a guard because it must run after `ApiKeyGuard`: no byte of a body is read before
@@ -51,80 +25,113 @@ interface AcceptedBody {
  */
 @Injectable()
 export class BodyParserGuard implements CanActivate {
-  private readonly json: AcceptedBody;
-  private readonly patch: AcceptedBody;
-  /** The bodies of operations with a `@BinaryBody`, by their handlers. */
-  private readonly binary = new WeakMap<object, AcceptedBody>();
+  /** Middleware that reads and decompresses a body, by the limit of its size. */
+  private readonly readers = new Map<number, RequestHandler>();
 
-  constructor(@Inject(CONFIG) { bodyLimit: limit }: Config) {
-    const parse = express.json({
-      limit,
-      // `canActivate` checks the type.
-      type: () => true,
-      // Any JSON value is parsed; the validation requires an object.
-      strict: false,
-      verify: (_request, _response, body, charset) => {
-        // body-parser accepts any Unicode charset; JSON is exchanged in UTF-8 (RFC 8259, section 8.1).
-        if (charset !== 'utf-8') throw parseError('charset.unsupported');
-        // It would also replace invalid bytes with U+FFFD.
-        if (!isUtf8(body)) throw parseError('body.not.utf8');
-      },
-    });
-    this.json = { isJson: true, types: CONTENT_TYPES, limit, parse };
-    this.patch = { ...this.json, types: PATCH_CONTENT_TYPES };
-  }
+  constructor(@Inject(CONFIG) private readonly config: Config) {}
 
-  canActivate(context: ExecutionContext): boolean | Promise<boolean> {
+  canActivate(context: ExecutionContext): true | Promise<true> {
     const request = context.switchToHttp().getRequest<Request>();
-    if (request.method === 'GET' || request.method === 'HEAD' || !hasBody(request)) return true;
-    const accepted = this.getAcceptedBody(context.getHandler(), request);
-    const { isJson, types, limit, parse } = accepted;
-    if (!request.is(types)) {
-      throw new ApiError(
-        'UNSUPPORTED_MEDIA_TYPE',
-        `The Content-Type of the body must be ${types.join(' or ')}.`,
-        // RFC 5789, section 2.2.
-        request.method === 'PATCH' ? { headers: { 'Accept-Patch': types.join(', ') } } : {},
-      );
-    }
+    const { method, headers } = request;
+    if (method === 'GET' || method === 'HEAD' || !hasBody(request)) return true;
+    const binary = getBinaryBody(context.getHandler());
+    const { contentTypes, limit } = binary ?? {
+      contentTypes: method === 'PATCH' ? PATCH_CONTENT_TYPES : CONTENT_TYPES,
+      limit: this.config.bodyLimit,
+    };
+    requireSupported(request, contentTypes);
+    if (binary === undefined) requireUtf8(headers['content-type']!);
     // If the Content-Length is too large, the body is not read.
-    if (Number(request.headers['content-length'] ?? 0) > limit) {
-      throw toApiError(parseError('entity.too.large'), request, accepted);
-    }
-    const { 'content-encoding': encoding = 'identity' } = request.headers;
-    if (!CONTENT_ENCODINGS.has(encoding.toLowerCase()))
-      throw toApiError(parseError('encoding.unsupported'), request, accepted);
+    if (Number(headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
     const response = context.switchToHttp().getResponse<Response>();
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
-    if (request.headers.expect !== undefined && request.httpVersion !== '1.0')
-      response.writeContinue();
-    return new Promise<boolean>((resolve, reject) => {
-      const rejectWith = (error: unknown): void => reject(toApiError(error, request, accepted));
-      if (request.headers['transfer-encoding'] !== undefined)
-        enforceSizeLimit(request, limit, rejectWith);
+    if (headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
+    return this.read(request, response, limit).then(
+      (bytes) => {
+        request.body = binary === undefined ? parseJson(bytes) : bytes;
+        return true;
+      },
+      (error: unknown) => {
+        // Of the errors of body-parser and zlib, only those of zlib have no type.
+        const encoding = headers['content-encoding'];
+        if (encoding === undefined || error instanceof ApiError || getType(error) !== undefined)
+          throw error;
+        const code = binary === undefined ? 'MALFORMED_JSON' : 'BAD_REQUEST';
+        throw new ApiError(code, `The body is not valid ${encoding}.`);
+      },
+    );
+  }
+
+  /** @param limit the maximum size in bytes, also after decompression */
+  private read(request: Request, response: Response, limit: number): Promise<Buffer> {
+    let read = this.readers.get(limit);
+    if (read === undefined) {
+      read = express.raw({ limit, type: () => true });
+      this.readers.set(limit, read);
+    }
+    return new Promise((resolve, reject) => {
+      // body-parser reports a chunked body that is too large only when it ends, which it may never do.
+      if (request.headers['transfer-encoding'] !== undefined) {
+        let received = 0;
+        request.on('data', ({ length }: Buffer) => {
+          received += length;
+          if (received > limit) reject(tooLarge(limit));
+        });
+      }
       const source = toUnfinished(request);
-      void parse(source, response, (error?: unknown) => {
-        request.body = source.body;
-        if (error !== undefined) rejectWith(error);
-        else if (isJson && exceedsDepth(request.body, MAX_DEPTH))
-          rejectWith(parseError('depth.exceeded'));
-        else resolve(true);
+      void read(source, response, (error?: unknown) => {
+        if (error === undefined) resolve(source.body as Buffer);
+        else if (getType(error) === 'entity.too.large') reject(tooLarge(limit));
+        else reject(error as Error);
       });
     });
   }
+}
 
-  private getAcceptedBody(handler: object, { method }: Request): AcceptedBody {
-    const declared = getBinaryBody(handler);
-    if (declared === undefined) return method === 'PATCH' ? this.patch : this.json;
-    let accepted = this.binary.get(handler);
-    if (accepted === undefined) {
-      const { contentTypes, limit } = declared;
-      const parse = express.raw({ limit, type: () => true });
-      accepted = { isJson: false, types: [...contentTypes], limit, parse };
-      this.binary.set(handler, accepted);
-    }
-    return accepted;
+/** RFC 9112, section 6.3: a request has a body if it declares its length. */
+function hasBody({ headers }: Request): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function requireSupported(request: Request, contentTypes: readonly string[]): void {
+  if (!request.is([...contentTypes])) {
+    throw new ApiError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      `The Content-Type of the body must be ${contentTypes.join(' or ')}.`,
+      // RFC 5789, section 2.2.
+      request.method === 'PATCH' ? { headers: { 'Accept-Patch': contentTypes.join(', ') } } : {},
+    );
   }
+  const { 'content-encoding': encoding = 'identity' } = request.headers;
+  if (!CONTENT_ENCODINGS.has(encoding.toLowerCase())) {
+    throw new ApiError(
+      'UNSUPPORTED_MEDIA_TYPE',
+      'The Content-Encoding of the body must be gzip, deflate, br or none.',
+    );
+  }
+}
+
+/** JSON is exchanged in UTF-8 (RFC 8259, section 8.1). */
+function requireUtf8(contentType: string): void {
+  const charset = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(contentType)?.[1] ?? 'utf-8';
+  if (charset.toLowerCase() !== 'utf-8')
+    throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The charset of the body must be UTF-8.');
+}
+
+function parseJson(bytes: Buffer): unknown {
+  // Its length was unknown.
+  if (bytes.length === 0) return {};
+  if (!isUtf8(bytes)) throw new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.');
+  let value: unknown;
+  try {
+    // Without a byte order mark.
+    value = JSON.parse(bytes.toString().replace(/^\ufeff/, ''));
+  } catch {
+    throw new ApiError('MALFORMED_JSON', 'The body is not valid JSON.');
+  }
+  if (exceedsDepth(value, MAX_DEPTH))
+    throw new ApiError('VALIDATION_FAILED', `JSON nesting depth exceeds ${MAX_DEPTH}.`);
+  return value;
 }
 
 /**
@@ -137,42 +144,11 @@ function toUnfinished(request: Request): Request {
   return Object.assign(request.pipe(new PassThrough()), { method, headers }) as unknown as Request;
 }
 
-/** body-parser reports a chunked body that is too large only when it ends, which it may never do. */
-function enforceSizeLimit(
-  request: Request,
-  limit: number,
-  rejectWith: (error: unknown) => void,
-): void {
-  let received = 0;
-  request.on('data', ({ length }: Buffer) => {
-    received += length;
-    if (received > limit) rejectWith(parseError('entity.too.large'));
-  });
-}
+const tooLarge = (limit: number): ApiError =>
+  new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${limit} bytes.`);
 
-function toApiError(
-  error: unknown,
-  { headers }: Request,
-  { isJson, limit }: AcceptedBody,
-): unknown {
-  const type = error instanceof Error && 'type' in error ? String(error.type) : '';
-  const encoding = headers['content-encoding'];
-  // The errors of zlib have no type.
-  if (type === '' && encoding !== undefined) {
-    const message = `The body is not valid ${encoding}.`;
-    return new ApiError(isJson ? 'MALFORMED_JSON' : 'BAD_REQUEST', message);
-  }
-  return PARSE_ERRORS[type]?.(limit) ?? error;
-}
-
-function parseError(type: string): Error {
-  return Object.assign(new Error(type), { type, status: 400 });
-}
-
-/** RFC 9112, section 6.3: a request has a body if it declares its length. */
-function hasBody({ headers }: Request): boolean {
-  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
-}
+const getType = (error: unknown): unknown =>
+  error instanceof Error && 'type' in error ? error.type : undefined;
 
 function exceedsDepth(value: unknown, depth: number): boolean {
   return (

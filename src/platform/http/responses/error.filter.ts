@@ -24,7 +24,6 @@ export function respondWithError(
   response: ServerResponse,
 ): void {
   const { status } = toErrorBody(error);
-  request.error = error;
   // 501 is intended, not a failure.
   const skipLog = status === 501 || (error instanceof ApiError && error.skipLog);
   if (status >= 500 && !skipLog) logFailedRequest(request, error);

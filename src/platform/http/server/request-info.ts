@@ -10,8 +10,6 @@ declare module 'node:http' {
       readonly scopes: string;
       readonly requestsPerMinute: number | null;
     };
-    /** What was thrown while the request was handled. */
-    error?: unknown;
     /** The route that Express matched. */
     route?: { readonly path: string };
     /** The address of the client, according to Express. */
