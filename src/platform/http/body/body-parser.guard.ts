@@ -82,7 +82,7 @@ export class BodyParserGuard implements CanActivate {
       void read(source, response, (error?: unknown) => {
         if (error === undefined) resolve(source.body as Buffer);
         else if (getType(error) === 'entity.too.large') reject(tooLarge(limit));
-        else reject(error as Error);
+        else reject(error);
       });
     });
   }

@@ -72,7 +72,7 @@ export class HttpAdapter extends ExpressAdapter {
 
   /** Sends what a handler returns. */
   override reply(response: Response, body: unknown, status = response.statusCode): unknown {
-    if (body instanceof CachedJsonResponse) return body.send(response.req, response);
+    if (body instanceof CachedJsonResponse) return body.send(response);
     const isJson = typeof body === 'object' && body !== null && !(body instanceof StreamableFile);
     if (!isJson || response.hasHeader('Content-Type')) return super.reply(response, body, status);
     return sendJson(response, status, body);
