@@ -25,6 +25,8 @@ case "${1:-}" in
     # The import ends when the service listens. Node writes the cache at exit, for its version and this user.
     NODE_ENV=production NODE_COMPILE_CACHE=$PWD/compile-cache PORT=0 DATABASE_URL=sqlite:/tmp/warm.sqlite \
       node --input-type=module --eval "await import('$PWD/dist/main.js'); process.kill(process.pid, 'SIGTERM')"
+    # Only the owner can read what Node writes; in the image, it belongs to root.
+    chmod -R a+r compile-cache
     ;;
   *)
     echo "Usage: $0 install | build | warm" >&2

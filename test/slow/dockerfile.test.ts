@@ -60,6 +60,8 @@ beforeAll(async () => {
   await chown(join(app, 'compile-cache'), UID, UID);
   await chmod(app, 0o755);
   await build('warm', UID);
+  // As COPY does.
+  if (isRoot) await execute('chown', ['-R', 'root', app]);
   await execute('chmod', ['-R', 'a-w', app]);
   await chmod(join(app, 'data'), 0o755);
   await chown(join(app, 'data'), UID, UID);
