@@ -14,7 +14,7 @@ import {
   SerializeOptions,
   UseInterceptors,
 } from '@nestjs/common';
-import { ApiOkResponse, ApiTags, OmitType } from '@nestjs/swagger';
+import { ApiBadRequestResponse, ApiOkResponse, ApiTags, OmitType } from '@nestjs/swagger';
 import { InjectRepository } from '@nestjs/typeorm';
 import {
   Column,
@@ -59,7 +59,8 @@ import {
   preconditionFailed,
   type VersionCriteria,
 } from '../../src/platform/resource/if-match.decorator.js';
-import { PageParams } from '../../src/platform/resource/page-params.decorator.js';
+import { ApiListHeaders } from '../../src/platform/resource/operation.decorators.js';
+import { PageParams } from '../../src/platform/resource/page-params.js';
 import { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
 import { ReturnsEtag, Versioned } from '../../src/platform/resource/versioned.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
@@ -268,8 +269,10 @@ class CagesController {
 
   @Get()
   @ApiOkResponse({ type: [Cage], description: 'A page of cages.' })
+  @ApiBadRequestResponse({ description: 'A parameter is invalid.' })
+  @ApiListHeaders({ pages: true })
   listCages(
-    @PageParams() page: PageParams,
+    @Query() page: PageParams,
     @Query('room') room?: string,
   ): CachedJsonResponse | Promise<CachedJsonResponse> {
     return this.cages.listPage(page, { room });

@@ -1,5 +1,5 @@
 /** The service with the categories in pages, too: `GET /v1/category-pages`. */
-import { Controller, Get, Injectable } from '@nestjs/common';
+import { Controller, Get, Injectable, Query } from '@nestjs/common';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { createApp } from '../../src/app.js';
@@ -10,7 +10,7 @@ import { loadConfig } from '../../src/platform/config/config.js';
 import type { CachedList } from '../../src/platform/database/lists/cached-list.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
-import { PageParams } from '../../src/platform/resource/page-params.decorator.js';
+import { PageParams } from '../../src/platform/resource/page-params.js';
 import { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
 
 @Injectable()
@@ -32,9 +32,7 @@ class CategoryPagesController {
   constructor(private readonly service: CategoryPagesService) {}
 
   @Get()
-  listCategoryPages(
-    @PageParams() page: PageParams,
-  ): CachedJsonResponse | Promise<CachedJsonResponse> {
+  listCategoryPages(@Query() page: PageParams): CachedJsonResponse | Promise<CachedJsonResponse> {
     return this.service.cachedList.getPage(page);
   }
 }

@@ -1,7 +1,6 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiNotImplementedResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../../platform/errors/api-error.js';
-import { ErrorBody } from '../../platform/http/responses/error-body.dto.js';
 import { Stability } from '../../platform/lifecycle/lifecycle.decorators.js';
 
 @ApiTags('store')
@@ -14,7 +13,7 @@ export class StoreController {
     summary: 'List store orders',
     description: 'Not implemented yet: returns 501.',
   })
-  @ApiNotImplementedResponse({ type: ErrorBody, description: 'Not implemented yet.' })
+  @ApiNotImplementedResponse({ description: 'Not implemented yet.' })
   listOrders(): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }

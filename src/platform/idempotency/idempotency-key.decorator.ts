@@ -1,12 +1,10 @@
 // Not by name, as in key-format.ts.
 import crypto from 'node:crypto';
-import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import { ApiError } from '../errors/api-error.js';
-import { ErrorBody } from '../http/responses/error-body.dto.js';
+import { RequestParam } from '../http/request-param.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
-import { withMethodDecorators } from '../http/with-method-decorators.js';
 
 /** The Idempotency-Key of a request, and what identifies the request. */
 export interface IdempotencyKey {
@@ -41,27 +39,23 @@ function fingerprint({ method, originalUrl, body }: Request): string {
   return crypto.hash('sha256', `${method} ${originalUrl}\n${JSON.stringify(body)}`);
 }
 
-const getIdempotencyKey = createParamDecorator(
-  (_data, context: ExecutionContext): IdempotencyKey | undefined => {
-    const request = context.switchToHttp().getRequest<Request>();
-    // Node joins repeated headers with commas, as one value (RFC 9110, section 5.3).
-    const header = request.get('Idempotency-Key');
-    if (header === undefined || request.apiKey === undefined) return undefined;
-    const value = parseIdempotencyKey(header);
-    if (value === undefined)
-      throw new ApiError(
-        'VALIDATION_FAILED',
-        `Idempotency-Key must be one string of 1 to ${MAX_LENGTH} printable ASCII characters; with a space, comma, quote or backslash, it must be quoted.`,
-      );
-    const response = context.switchToHttp().getResponse<Response>();
-    return {
-      apiKeyId: request.apiKey.id,
-      value,
-      fingerprint: fingerprint(request),
-      onReplay: () => response.setHeader('Idempotency-Replayed', 'true'),
-    };
-  },
-);
+function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
+  // Node joins repeated headers with commas, as one value (RFC 9110, section 5.3).
+  const header = request.get('Idempotency-Key');
+  if (header === undefined || request.apiKey === undefined) return undefined;
+  const value = parseIdempotencyKey(header);
+  if (value === undefined)
+    throw new ApiError(
+      'VALIDATION_FAILED',
+      `Idempotency-Key must be one string of 1 to ${MAX_LENGTH} printable ASCII characters; with a space, comma, quote or backslash, it must be quoted.`,
+    );
+  return {
+    apiKeyId: request.apiKey.id,
+    value,
+    fingerprint: fingerprint(request),
+    onReplay: () => request.res!.setHeader('Idempotency-Replayed', 'true'),
+  };
+}
 
 /**
  * Passes the Idempotency-Key of a request to a handler, and declares the header, its errors and
@@ -72,8 +66,8 @@ const getIdempotencyKey = createParamDecorator(
  * @throws {ApiError} VALIDATION_FAILED
  */
 export function IdempotencyKey(): ParameterDecorator {
-  return withMethodDecorators(
-    getIdempotencyKey(),
+  return RequestParam(
+    getIdempotencyKey,
     ApiHeader({
       name: 'Idempotency-Key',
       required: false,
@@ -89,7 +83,6 @@ export function IdempotencyKey(): ParameterDecorator {
     }),
     ApiResponse({
       status: 422,
-      type: ErrorBody,
       description: 'The Idempotency-Key was used for a different request.',
     }),
   );

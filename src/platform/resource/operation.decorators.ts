@@ -1,22 +1,11 @@
 import { applyDecorators, type Type } from '@nestjs/common';
-import {
-  ApiBadRequestResponse,
-  ApiConflictResponse,
-  ApiConsumes,
-  ApiCreatedResponse,
-  ApiNoContentResponse,
-  ApiNotFoundResponse,
-  ApiNotModifiedResponse,
-  ApiOkResponse,
-  ApiOperation,
-} from '@nestjs/swagger';
+import { ApiConsumes, ApiOperation, ApiResponse } from '@nestjs/swagger';
 import { ApiError } from '../errors/api-error.js';
 import { MERGE_PATCH_CONTENT_TYPE } from '../http/body/accepted-body.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
-import { LIST_ETAG, LIST_LINK } from './page-params.decorator.js';
 
-/** What the OpenAPI document says about an operation. */
+/** What the OpenAPI document says about an operation, besides the standard responses. */
 interface OperationDocs {
   readonly operationId: string;
   readonly summary: string;
@@ -33,56 +22,65 @@ interface StoreOperationDocs extends OperationDocs {
   readonly invalid: string;
 }
 
-/** Documents an operation. Standard responses are added to those of the decorators. */
+/** Documents an operation and its successful response. */
 function describeOperation(
-  { operationId, summary, description, unique }: OperationDocs,
+  { operationId, summary, description, response, unique = [] }: OperationDocs,
+  status: number,
+  type: Type | [Type] | undefined,
   ...decorators: MethodDecorator[]
 ): MethodDecorator {
-  if (unique !== undefined) {
-    const same = `Another resource has the same ${unique.join(' or ')}.`;
-    decorators.push(ApiConflictResponse({ description: same }));
-  }
-  return applyDecorators(ApiOperation({ operationId, summary, description }), ...decorators);
+  const same = `Another resource has the same ${unique.join(' or ')}.`;
+  return applyDecorators(
+    ApiOperation({ operationId, summary, description }),
+    ApiResponse({ status, ...(type && { type }), description: response }),
+    ...(unique.length > 0 ? [ApiResponse({ status: 409, description: same })] : []),
+    ...decorators,
+  );
 }
 
+const ApiMissingResponse = (): MethodDecorator =>
+  ApiResponse({ status: 404, description: 'No resource has this id.' });
+
 const ApiInvalidResponse = ({ invalid }: StoreOperationDocs): MethodDecorator =>
-  ApiBadRequestResponse({
+  ApiResponse({
+    status: 400,
     type: ErrorBody,
     description: 'Required fields are missing or values are invalid.',
     example: new ApiError('VALIDATION_FAILED', invalid).body,
   });
 
-const ApiMissingResponse = (): MethodDecorator =>
-  ApiNotFoundResponse({ description: 'No resource has this id.' });
-
-const ApiUnchangedListResponse = (): MethodDecorator =>
-  ApiNotModifiedResponse({ description: 'Not modified: the list still matches If-None-Match.' });
-
-/** Documents an operation that returns a list with an ETag. */
-export function ApiListOperation(type: Type, docs: OperationDocs): MethodDecorator {
-  const example = '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"';
-  const schema = { type: 'string', pattern: '^"[^"]+"$', maxLength: 100, example } as const;
-  return describeOperation(
-    docs,
-    ApiOkResponse({
-      type: [type],
-      description: docs.response,
-      headers: { ETag: { schema, description: LIST_ETAG.description } },
-    }),
-    ApiUnchangedListResponse(),
-  );
+/**
+ * Documents an operation that returns a `CachedJsonResponse`.
+ *
+ * @param docs.pages whether the list has pages, which `PageParams` selects
+ */
+export function ApiListOperation(
+  type: Type,
+  docs: OperationDocs & { readonly pages?: boolean },
+): MethodDecorator {
+  const invalid = ApiResponse({ status: 400, description: 'A parameter is invalid.' });
+  const errors = docs.pages === true ? [invalid] : [];
+  return describeOperation(docs, 200, [type], ApiListHeaders(docs), ...errors);
 }
 
-/**
- * Documents the headers and the 304 of an operation that returns a `CachedJsonResponse`, and declares the rest
- * itself.
- *
- * @param options.pages whether the list has pages
- */
+/** Documents the headers and the 304 of a list, if its operation declares the rest itself. */
 export function ApiListHeaders({ pages = false } = {}): MethodDecorator {
+  const example = '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"';
+  const ETag = {
+    description: 'Identifies this version of the list.',
+    schema: { type: 'string', pattern: '^"[^"]+"$', maxLength: 100, example },
+  };
+  const Link = {
+    description:
+      'The URL of the next page, relative to the URL of this request (RFC 8288). Missing on the last page.',
+    schema: { type: 'string', maxLength: 20_000, example: '<?limit=20&after=20>; rel="next"' },
+  };
   return applyDecorators(
-    ApiResponseHeaders({ ETag: LIST_ETAG, ...(pages && { Link: LIST_LINK }) }),
-    ApiUnchangedListResponse(),
+    ApiResponseHeaders({ ETag, ...(pages && { Link }) }),
+    ApiResponse({
+      status: 304,
+      description: 'Not modified: the list still matches If-None-Match.',
+    }),
   );
 }
 
@@ -95,47 +93,38 @@ export function ApiCreateOperation(
   type: Type,
   docs: StoreOperationDocs & { readonly location?: string },
 ): MethodDecorator {
+  const { location: example } = docs;
   const Location = {
     description: 'The URL of the resource, relative to the URL of this request.',
-    schema: { type: 'string', format: 'uri-reference', maxLength: 100, example: docs.location },
-  } as const;
+    schema: { type: 'string', format: 'uri-reference', maxLength: 100, example },
+  };
   return describeOperation(
     docs,
-    ApiCreatedResponse({
-      type,
-      description: docs.response,
-      ...(docs.location !== undefined && { headers: { Location } }),
-    }),
+    201,
+    type,
     ApiInvalidResponse(docs),
+    ApiResponseHeaders(example === undefined ? {} : { Location }),
   );
 }
 
 /** Documents an operation that returns a single resource. */
 export function ApiReadOperation(type: Type, docs: OperationDocs): MethodDecorator {
-  return describeOperation(
-    docs,
-    ApiOkResponse({ type, description: docs.response }),
-    ApiMissingResponse(),
-  );
+  return describeOperation(docs, 200, type, ApiMissingResponse());
 }
 
 /** Documents an operation that replaces a resource. */
 export function ApiReplaceOperation(type: Type, docs: StoreOperationDocs): MethodDecorator {
-  return describeOperation(
-    docs,
-    ApiOkResponse({ type, description: docs.response }),
-    ApiInvalidResponse(docs),
-    ApiMissingResponse(),
-  );
+  return describeOperation(docs, 200, type, ApiInvalidResponse(docs), ApiMissingResponse());
 }
 
 /** Documents an operation that applies a JSON merge patch (RFC 7396) to a resource. */
 export function ApiPatchOperation(type: Type, docs: OperationDocs): MethodDecorator {
   return describeOperation(
     docs,
+    200,
+    type,
     ApiConsumes(MERGE_PATCH_CONTENT_TYPE, 'application/json'),
-    ApiOkResponse({ type, description: docs.response }),
-    ApiBadRequestResponse({ description: 'Values are invalid.' }),
+    ApiResponse({ status: 400, description: 'Values are invalid.' }),
     ApiMissingResponse(),
   );
 }
@@ -144,8 +133,9 @@ export function ApiPatchOperation(type: Type, docs: OperationDocs): MethodDecora
 export function ApiDeleteOperation(docs: OperationDocs): MethodDecorator {
   return describeOperation(
     docs,
-    ApiNoContentResponse({ description: docs.response }),
+    204,
+    undefined,
     ApiMissingResponse(),
-    ApiConflictResponse({ description: 'Another resource refers to it.' }),
+    ApiResponse({ status: 409, description: 'Another resource refers to it.' }),
   );
 }

@@ -105,7 +105,6 @@ export function IntegerProperty(
     readonly format?: 'int32' | 'int64';
     readonly minimum?: number;
     readonly maximum?: number;
-    readonly example: number;
   },
 ): DeclaringDecorator {
   const [lowest, highest] = INTEGER_LIMITS[options.format ?? 'int64'];

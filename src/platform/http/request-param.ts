@@ -1,0 +1,20 @@
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import type { Request } from 'express';
+
+/**
+ * Creates a decorator that passes a value of the request to a parameter of a handler, and documents with
+ * decorators of the method where the value comes from.
+ */
+export function RequestParam(
+  getValue: (request: Request) => unknown,
+  ...decorators: readonly MethodDecorator[]
+): ParameterDecorator {
+  const decorateParameter = createParamDecorator((_data, context: ExecutionContext) =>
+    getValue(context.switchToHttp().getRequest<Request>()),
+  )();
+  return (target, method, index) => {
+    decorateParameter(target, method, index);
+    const handler = Object.getOwnPropertyDescriptor(target, method!)!;
+    for (const decorate of decorators) decorate(target, method!, handler);
+  };
+}

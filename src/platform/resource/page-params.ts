@@ -1,0 +1,22 @@
+import { MAX_ID } from '../config/max-id.js';
+import { IntegerProperty } from './property.decorators.js';
+
+/** The query parameters of a list with pages. The response is a `CachedJsonResponse` with `next`. */
+export class PageParams {
+  @IntegerProperty({
+    description: 'The maximum number of items.',
+    minimum: 1,
+    maximum: 100,
+    default: 20,
+  })
+  readonly limit!: number;
+
+  @IntegerProperty({
+    optional: true,
+    description:
+      'The id after which the page starts. The Link header has the URL of the next page.',
+    minimum: 1,
+    maximum: MAX_ID,
+  })
+  readonly after?: number;
+}
