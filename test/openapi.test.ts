@@ -85,69 +85,18 @@ describe('OpenAPI document', () => {
       expect([undefined, []]).toContainEqual(operation.security);
   });
 
-  it('documents an id, a summary, a tag and the errors of every operation', () => {
-    const tags = document.tags!.map(({ name }) => name);
+  it('documents the errors of every operation', () => {
     const error = { description: expect.stringMatching(/\S/), content: ERROR_CONTENT } as unknown;
-    const operations = getOperations(document).filter(({ path }) => path !== '/v2/categories');
-    for (const { method, path, operation } of operations) {
+    for (const { method, path, operation } of getOperations(document)) {
       const key = operation.security === undefined && { 401: error, 403: error, 429: error };
       const body = operation.requestBody && { 400: error, 413: error, 415: error };
-      expect({ method, path, ...operation }).toMatchObject({
-        operationId: expect.stringMatching(/^[a-z][A-Za-z]+$/),
-        summary: expect.stringMatching(/^[A-Z].*[^.]$/),
-        tags: [expect.any(String)],
-        responses: { 500: error, 503: error, ...key, ...body },
+      expect({ method, path, ...operation.responses }).toMatchObject({
+        500: error,
+        503: error,
+        ...key,
+        ...body,
       });
-      expect(tags).toContain(operation.tags![0]);
     }
-    const ids = operations.map(({ operation }) => operation.operationId);
-    expect(new Set(ids).size).toBe(ids.length);
-  });
-
-  it('describes the published operations on categories', () => {
-    const { get, post } = document.paths['/categories']!;
-    const category = { $ref: '#/components/schemas/Category' };
-    expect(get).toMatchObject({ operationId: 'listCategories' });
-    expect(get).not.toHaveProperty('requestBody');
-    expect(get!.parameters).toMatchObject([{ name: 'If-None-Match', in: 'header' }]);
-    expect(Object.keys(get!.responses)).toEqual('200 304 401 403 429 500 503'.split(' '));
-    expect(get!.responses['200']).toMatchObject({
-      content: { 'application/json': { schema: { type: 'array', items: category } } },
-    });
-    expect(post).toMatchObject({
-      operationId: 'createCategory',
-      parameters: [{ name: 'Idempotency-Key', in: 'header', required: false }],
-      requestBody: {
-        required: true,
-        content: { 'application/json': { schema: { $ref: '#/components/schemas/NewCategory' } } },
-      },
-    });
-    expect(Object.keys(post!.responses)).toEqual(
-      '201 400 401 403 413 415 422 429 500 503'.split(' '),
-    );
-    expect(post!.responses['201']).toMatchObject({
-      content: { 'application/json': { schema: category } },
-      headers: { 'Idempotency-Replayed': {} },
-    });
-  });
-
-  it.each([
-    ['Category', ['id', 'name'], { id: 'integer int64', name: 'string', description: 'string' }],
-    ['NewCategory', ['name'], { name: 'string', description: 'string' }],
-    [
-      'Error',
-      ['code', 'message', 'status'],
-      { code: 'string', message: 'string', status: 'integer int32' },
-    ],
-  ])('defines the published schema %s', (name, required, types) => {
-    const schema = document.components!.schemas![name] as SchemaObject;
-    const properties = Object.entries(schema.properties as Record<string, SchemaObject>);
-    expect(schema.required).toEqual(required);
-    expect(
-      Object.fromEntries(
-        properties.map(([key, { type, format }]) => [key, [type, format].join(' ').trim()]),
-      ),
-    ).toEqual(types);
   });
 
   it('declares a name pattern that matches exactly the accepted names', async () => {
