@@ -17,7 +17,6 @@ import {
 } from './support/raw-connection.js';
 import {
   findMethods,
-  getOperations,
   getProtectedRoutes,
   getPublicOperations,
   getRoutes,
@@ -139,6 +138,14 @@ const OTHER_HEADERS =
 const PARAMETERS =
   'access_token api_key apiKey apikey key token authorization Authorization session';
 
+const OVERRIDES = {
+  'X-HTTP-Method-Override': 'OPTIONS',
+  'X-Original-URL': '/livez',
+  'X-Rewrite-URL': '/livez',
+  'X-Forwarded-For': '127.0.0.1',
+  'X-Forwarded-Prefix': '/docs',
+};
+
 /** Returns an object with a value for each name; as a body, it creates a category. */
 function fill(names: string, value: string): Record<string, string> {
   const entries = names.split(' ').map((name) => [name, value]);
@@ -159,15 +166,9 @@ describe('every operation', () => {
   it('accepts a valid key', async () => {
     const headers = { Authorization: `Bearer ${app.key}` };
     const responses = await sendToOperations({ headers });
-    for (const { method, path, response } of responses) {
+    for (const { method, path, response } of responses)
       expect([method, path, response.status]).not.toEqual([method, path, 401]);
-      expect(response.challenge).toBeUndefined();
-    }
-    expect(responses).toContainEqual({
-      method: 'GET',
-      path: '/v1/categories',
-      response: expect.objectContaining({ status: 200 }) as unknown,
-    });
+    expect((await app.categories.list()).status).toBe(200);
   });
 
   it.each([
@@ -176,15 +177,12 @@ describe('every operation', () => {
   ] as const)('requires its scope of a key with only %s', async (scope, missing, methods) => {
     const { key } = await app.app.get(ApiKeysService).create('scoped', { scopes: [scope] });
     const responses = await sendToOperations({ headers: { Authorization: `Bearer ${key}` } });
-    const forbidden = responses.filter(({ response }) => response.status === 403);
     const challenge = `Bearer realm="petstore", error="insufficient_scope", scope="${missing}"`;
-    expect(
-      forbidden.map(({ method, path, response }) => [method, path, response.challenge]),
-    ).toEqual(
-      operations
-        .filter(({ method }) => methods.test(method))
-        .map(({ method, path }) => [method, path, challenge]),
-    );
+    for (const { method, path, response } of responses) {
+      const isForbidden = response.status === 403 && response.challenge === challenge;
+      expect([method, path, isForbidden]).toEqual([method, path, methods.test(method)]);
+    }
+    expect.hasAssertions();
   });
 
   /** `$` stands for the key. */
@@ -199,10 +197,6 @@ describe('every operation', () => {
     expect(await sendToOperations({ headers: { Authorization: header } })).toEqual(
       fromOperations(MISSING),
     );
-  });
-
-  it('reports a missing key for a request without an Authorization header', async () => {
-    expect(await sendToOperations({})).toEqual(fromOperations(MISSING));
   });
 
   it.each<[string, (key: string) => string]>([
@@ -243,31 +237,18 @@ describe('every operation', () => {
   });
 
   it.each<[string, (value: string) => RequestParts]>([
+    ['nowhere', () => ({})],
     ['other headers', (value) => ({ headers: fill(OTHER_HEADERS, value) })],
     ['cookies', (value) => ({ headers: { Cookie: toQuery(value).replaceAll('&', '; ') } })],
     ['query parameters', (value) => ({ query: `?${toQuery(value)}` })],
     ['a JSON body', (value) => toParts('json', JSON.stringify(fill(PARAMETERS, value)))],
+    ['a malformed body', (value) => toParts('json', `{"key":"${value}`)],
     ['a form', (value) => toParts('x-www-form-urlencoded', toQuery(value))],
-  ])('ignores the key in %s', async (_place, getParts) => {
+    ['a request that claims another method, path or client', () => ({ headers: OVERRIDES })],
+  ])('reports a missing key for one in %s', async (_place, getParts) => {
     for (const value of [app.key, `Bearer ${app.key}`])
       expect(await sendToOperations(getParts(value))).toEqual(fromOperations(MISSING));
     expect(await app.categories.getNames()).not.toContain('hidden key');
-  });
-
-  it('ignores headers that override the method, the path or the client address', async () => {
-    const headers = {
-      'X-HTTP-Method-Override': 'OPTIONS',
-      'X-Original-URL': '/livez',
-      'X-Rewrite-URL': '/livez',
-      'X-Forwarded-For': '127.0.0.1',
-      'X-Forwarded-Prefix': '/docs',
-    };
-    expect(await sendToOperations({ headers })).toEqual(fromOperations(MISSING));
-  });
-
-  it('requires a key before it reads a malformed body', async () => {
-    const parts = { headers: { 'Content-Type': 'application/json' }, body: '{"name":' };
-    expect(await sendToOperations(parts)).toEqual(fromOperations(MISSING));
   });
 
   it('responds to HEAD without a key like to GET, but without a body', async () => {
@@ -291,8 +272,7 @@ describe('every operation', () => {
     expect(methods.length).toBeGreaterThan(20);
     for (const path of getExamplePaths()) {
       const supported = findMethods(getRoutes(app), path);
-      const unsupported = methods.filter((method) => !supported.includes(method));
-      for (const method of unsupported) {
+      for (const method of methods.filter((name) => !supported.includes(name))) {
         const { status, headers } = await sendRequest(app.url + path, { method, agent });
         const expected = [method, path, 405, supported.join(', ')];
         expect([method, path, status, headers.allow]).toEqual(expected);
@@ -352,23 +332,18 @@ describe('every route that needs no key', () => {
 
   it('is documented without a key and its 401, if it is an operation', async () => {
     const { body } = await app.http().get('/openapi.json');
-    const open = getOperations(body as OpenAPIObject).filter(
-      ({ operation }) => operation.security?.length === 0,
-    );
-    expect(open.map(({ operation }) => Object.keys(operation.responses))).toEqual(
-      publicOperations.map(() => expect.not.arrayContaining(['401']) as unknown),
-    );
-    for (const { operation } of open) expect(operation).not.toHaveProperty('x-public');
+    const login = (body as OpenAPIObject).paths['/cages/login']!.post!;
+    expect(login.security).toEqual([]);
+    expect(login.responses).not.toHaveProperty('401');
+    expect(login).not.toHaveProperty('x-public');
   });
 });
 
 describe('the Authorization header', () => {
-  it.each(['Bearer ', 'bearer ', 'BEARER ', 'bEaReR ', 'Bearer   '])(
+  it.each(['bearer ', 'BEARER ', 'bEaReR ', 'Bearer   '])(
     'accepts the scheme "%s"',
     async (scheme) => {
-      const response = await app.categories.list({ authorization: scheme + app.key });
-      expect(response.status).toBe(200);
-      expect(response.headers).not.toHaveProperty('www-authenticate');
+      expect((await app.categories.list({ authorization: scheme + app.key })).status).toBe(200);
     },
   );
 
@@ -382,46 +357,25 @@ describe('the Authorization header', () => {
 
 const category = '{"name":"unread"}';
 
-interface Body {
-  readonly headers: readonly string[];
-  readonly body: string | Buffer;
-}
-
-function sized(body: string | Buffer, ...headers: string[]): Body {
-  return { headers: [`Content-Length: ${Buffer.byteLength(body)}`, ...headers], body };
-}
-
-function gzipped(text: string): Body {
-  return sized(gzipSync(JSON.stringify({ name: text })), json, 'Content-Encoding: gzip');
-}
-
-function chunked(...headers: string[]): Body {
-  return {
-    headers: ['Transfer-Encoding: chunked', ...headers],
-    body: `${category.length.toString(16)}\r\n${category}\r\n0\r\n\r\n`,
-  };
-}
-
 describe('authentication before the body is read', () => {
-  it.each<[string, Body]>([
-    ['a valid body', sized(category, json)],
-    ['a missing body', { headers: [], body: '' }],
-    ['an empty body', sized('', json)],
-    ['malformed JSON', sized('{"name":', json)],
-    ['an array', sized('[]', json)],
-    ['an invalid body', sized('{"id":1,"nome":null}', json)],
-    ['deep nesting', sized('['.repeat(50_000), json)],
-    ['a body that is too large', sized(`{"name":"${'a'.repeat(200_000)}"}`, json)],
-    ['a body that is too large after decompression', gzipped('a'.repeat(1_000_000))],
-    ['invalid gzip data', sized('no', json, 'Content-Encoding: gzip')],
-    ['an unknown Content-Encoding', sized(category, json, 'Content-Encoding: compress')],
-    ['an unknown charset', sized(category, `${json}; charset=utf-16`)],
-    ['invalid UTF-8', sized(Buffer.from('{"name":"\xff"}', 'latin1'), json)],
-    ['another Content-Type', sized('name=dog', 'Content-Type: application/x-www-form-urlencoded')],
-    ['a missing Content-Type', sized(category)],
-    ['a chunked body', chunked(json)],
-    ['a chunked body with another Content-Type', chunked('Content-Type: text/plain')],
-  ])('rejects %s with 401', async (_name, { headers, body }) => {
+  it.each<[string, string[], string | Buffer]>([
+    ['a valid body', [json], category],
+    ['malformed JSON', [json], '{"name":'],
+    ['an invalid body', [json], '{"id":1,"nome":null}'],
+    ['deep nesting', [json], '['.repeat(50_000)],
+    ['a body that is too large', [json], `{"name":"${'a'.repeat(200_000)}"}`],
+    ['a gzip bomb', [json, 'Content-Encoding: gzip'], gzipSync('a'.repeat(1_000_000))],
+    ['invalid gzip data', [json, 'Content-Encoding: gzip'], 'no'],
+    ['an unknown Content-Encoding', [json, 'Content-Encoding: compress'], category],
+    ['an unknown charset', [`${json}; charset=utf-16`], category],
+    ['invalid UTF-8', [json], Buffer.from('{"name":"\xff"}', 'latin1')],
+    ['another Content-Type', ['Content-Type: application/x-www-form-urlencoded'], 'name=dog'],
+    ['a missing Content-Type', [], category],
+    ['a chunked body', [json, 'Transfer-Encoding: chunked'], `11\r\n${category}\r\n0\r\n\r\n`],
+  ])('rejects %s with 401', async (_name, lines, body) => {
+    const length = Buffer.byteLength(body);
+    const isChunked = lines.some((line) => line.startsWith('Transfer-Encoding'));
+    const headers = isChunked ? lines : [...lines, `Content-Length: ${length}`];
     for (const [authorization, expected] of [
       [[], MISSING],
       [[`Authorization: Bearer ${unknownKey()}`], INVALID],
