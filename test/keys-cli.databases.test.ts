@@ -79,15 +79,11 @@ function expectTime(date: Date | null, from: number): void {
   expect(date!.getTime()).toBeLessThanOrEqual(from + TIMEOUT_MS);
 }
 
-/** Formats a date like the table of `keys list`. */
-function formatTime(date: Date | null | undefined): string {
-  return date!.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
-}
-
 describe('keys create', () => {
   it('prints only the key, which the running service accepts immediately', async () => {
-    const key = await createKey('ci');
-    expect(await findRecord(key)).toMatchObject({ name: 'ci', expiresAt: null, lastUsedAt: null });
+    const name = "Zoë's 犬 ".padEnd(100, 'n');
+    const key = await createKey(name);
+    expect(await findRecord(key)).toMatchObject({ name, expiresAt: null, lastUsedAt: null });
     expect(await requestStatus(key)).toBe(200);
   });
 
@@ -101,12 +97,6 @@ describe('keys create', () => {
     const before = Date.now();
     const key = await createKey('expiring', '--expires-in', duration);
     expectTime((await findRecord(key)).expiresAt, before + milliseconds);
-    expect(await requestStatus(key)).toBe(200);
-  });
-
-  it('accepts a name of 100 characters of any script', async () => {
-    const name = "Zoë's 犬 ".padEnd(100, 'n');
-    expect(await findRecord(await createKey(name))).toMatchObject({ name });
   });
 
   it('migrates a new database', async () => {
@@ -121,45 +111,33 @@ describe('keys list', () => {
   it('reports that there are no keys', async () => {
     const fresh = await createDatabase();
     const env = { DATABASE_URL: fresh.url };
-    expect(await runCommand(migrationsCommand, ['run'], env)).toMatchObject({ code: 0 });
-    expect(await runCommand(keysCommand, ['list'], env)).toEqual({
-      code: 0,
-      stdout: 'No API keys found.\n',
-      stderr: '',
-    });
+    await runCommand(migrationsCommand, ['run'], env);
+    const { stdout } = await runCommand(keysCommand, ['list'], env);
+    expect(stdout).toBe('No API keys found.\n');
     await fresh.drop();
   });
 
-  it('prints a row for each key, without keys or hashes', async () => {
-    const expiring = await createKey('list-expiring', '--expires-in', '90d');
-    const revoked = await createKey('list-revoked');
-    const { id } = await findRecord(revoked);
+  it('prints a row for each key, without keys, hashes or control characters', async () => {
+    const key = await createKey('list-revoked');
+    const { id } = await findRecord(key);
     await keys.revoke(id);
-
+    await keys.create('red\u001b[31m\nnext');
     const { stdout, ...result } = await run('list');
     expect(result).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
       /^id +name +scopes +requests\/min +created +expires +revoked +last used\n/,
     );
-    const getRow = (name: string): string | undefined =>
-      stdout.split('\n').find((line) => line.includes(name));
-    const { expiresAt, createdAt } = await findRecord(expiring);
-    for (const date of [createdAt, expiresAt])
-      expect(getRow('list-expiring')).toContain(formatTime(date));
-    expect(getRow('list-revoked')).toContain(formatTime((await findRecord(revoked)).revokedAt));
-    expect(getRow('list-revoked')).toMatch(new RegExp(`^${id} `));
-    for (const { name } of await keys.list()) expect(stdout).toContain(name);
-    expect(stdout).not.toMatch(HASH_PATTERN);
-    expect(stdout).not.toContain('pet_');
-    for (const key of [expiring, revoked, app.key]) expect(stdout).not.toContain(key.slice(4));
-  });
-
-  it('escapes control characters in names', async () => {
-    await keys.create('red\u001b[31m\nnext');
-    const { stdout } = await run('list');
-    expect(stdout).toContain('red');
+    const { createdAt, revokedAt } = await findRecord(key);
+    const [created, revoked] = [createdAt, revokedAt!].map((date) =>
+      date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' }),
+    );
+    const row = new RegExp(`^${id} +list-revoked +read write +.*${created} .*${revoked}`, 'm');
+    expect(stdout).toMatch(row);
+    expect(stdout).toMatch(/red.*next/);
     expect(stdout).not.toContain('\u001b');
-    expect(stdout.split('\n').find((line) => line.includes('red'))).toContain('next');
+    for (const { name } of (await keys.list()).slice(0, -1)) expect(stdout).toContain(name);
+    expect(stdout).not.toMatch(HASH_PATTERN);
+    for (const each of [key, app.key]) expect(stdout).not.toContain(each.slice(4));
   });
 });
 
@@ -174,14 +152,6 @@ describe('keys create --scope', () => {
     const client = new CategoriesClient(app.url, key);
     expect((await client.create('scoped')).status).toBe(createStatus);
     expect((await client.list()).status).toBe(scope.includes('read') ? 200 : 403);
-  });
-});
-
-describe('keys create --requests-per-minute', () => {
-  it('limits the key, and no other', async () => {
-    const limited = await createKey('limited', '--requests-per-minute', '2');
-    for (const status of [200, 200, 429]) expect(await requestStatus(limited)).toBe(status);
-    expect(await requestStatus(app.key)).toBe(200);
   });
 });
 
@@ -205,16 +175,6 @@ describe('keys rotate', () => {
     const { id, expiresAt } = await findRecord(old);
     expect((await run('rotate', String(id), '--overlap', '7d')).code).toBe(0);
     expect((await findRecord(old)).expiresAt).toEqual(expiresAt);
-  });
-
-  it('rejects a key that is not valid any more', async () => {
-    const { id } = await findRecord(await createKey('gone'));
-    await keys.revoke(id);
-    const count = (await keys.list()).length;
-    expect(await run('rotate', String(id), '--overlap', '1d')).toEqual(
-      failure(/not found, or not/),
-    );
-    expect(await keys.list()).toHaveLength(count);
   });
 });
 
@@ -246,20 +206,16 @@ describe('keys revoke', () => {
     const key = await createKey('revoked');
     expect(await requestStatus(key)).toBe(200);
     const { id } = await findRecord(key);
-    expect(await run('revoke', String(id))).toEqual({
-      code: 0,
-      stdout: `API key ${id} revoked.\n`,
-      stderr: '',
-    });
-    expect(
-      await waitFor(
-        () => requestStatus(key),
-        (status) => status !== 200,
-        TIMEOUT_MS,
-      ),
-    ).toBe(401);
+    const stdout = `API key ${id} revoked.\n`;
+    expect(await run('revoke', String(id))).toEqual({ code: 0, stdout, stderr: '' });
+    const isRevoked = (status: number): boolean => status !== 200;
+    expect(await waitFor(() => requestStatus(key), isRevoked, TIMEOUT_MS)).toBe(401);
     expect((await findRecord(key)).revokedAt).toBeInstanceOf(Date);
     expect(await run('revoke', String(id))).toEqual(failure(/not found or already revoked/));
+    const count = (await keys.list()).length;
+    const rotated = await run('rotate', String(id), '--overlap', '1d');
+    expect(rotated).toEqual(failure(/not found, or not/));
+    expect(await keys.list()).toHaveLength(count);
   });
 });
 

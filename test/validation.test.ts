@@ -69,6 +69,9 @@ describe('property decorators', () => {
     ['orderKey', ['0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70', '0190C8F5-7C6F-7D3A-9C5E-2F1A8B4D6E70']],
     ['price', ['0', '0.5', '9999.99', '10']],
     ['share', ['-0.99', '0']],
+    ['note', ['x'.repeat(20_000), null]],
+    ['numbers', [Array.from({ length: 2000 }, () => 1)]],
+    ['counts', [{ a: 1, b: 2 }]],
   ])('accept every valid value of %s', async (name, values) => {
     for (const value of values)
       expect(getBody(await create({ [name]: value }))).toEqual({ ...DEFAULTS, [name]: value });
@@ -137,6 +140,9 @@ describe('property decorators', () => {
     ],
     ['id', [1, null], 'unknown property id'],
     ['status', [null, 'x'], 'status must be one of available, sold'],
+    ['note', ['x'], 'note must be at least 2 characters long'],
+    ['numbers', [[]], 'numbers must have at least 1 items'],
+    ['numbers', [null], 'numbers must be an array'],
   ])('reject an invalid %s: %j', async (name, values, message) => {
     for (const value of values)
       expect(await create({ [name]: value })).toBeError('VALIDATION_FAILED', `${message}.`);
@@ -289,6 +295,15 @@ describe('a path', () => {
     },
   );
 
+  it.each([
+    ['12', 200, { page: 12 }],
+    ['100', 400, { message: 'page must be an integer from 1 to 99.' }],
+    ['x', 400, { message: 'page must be an integer from 1 to 99.' }],
+  ])('with the parameters of a DTO is converted and validated: %s', async (page, status, body) => {
+    const response = await send('get', `/samples/pages/${page}`);
+    expect([response.status, response.body]).toMatchObject([status, body]);
+  });
+
   it('that overlaps with others has the methods of all of them in Allow', async () => {
     const response = await app.send('PURGE', '/v1/cages/login');
     expect(response).toBeError('METHOD_NOT_ALLOWED');
@@ -297,7 +312,14 @@ describe('a path', () => {
 });
 
 describe('the OpenAPI document', () => {
-  it('contains the parameters of a query with their types', () => {
+  it('contains the tags of all features once each', () => {
+    expect(document.tags!.map(({ name }) => name)).toEqual(['categories', 'cages']);
+  });
+
+  it('contains the parameters of a path and a query with their types', () => {
+    expect(document.paths['/cages/samples/pages/{page}']!.get!.parameters).toMatchObject([
+      { name: 'page', in: 'path', required: true, description: 'The number of the page.' },
+    ]);
     const common = { in: 'query', required: false };
     expect(document.paths['/cages/samples']!.get!.parameters).toMatchObject([
       { ...common, name: 'status', schema: { type: 'string', enum: ['available', 'sold'] } },
@@ -345,8 +367,12 @@ describe('the OpenAPI document', () => {
         status: { type: 'string', enum: ['available', 'sold'], default: 'available' },
         digits: { type: 'array', items: { type: 'integer' }, default: [7] },
         secret: { type: 'string', writeOnly: true },
+        note: { minLength: 2, nullable: true, description: 'A value.', example: 'two' },
+        numbers: { minItems: 1, example: [3], items: { type: 'integer', example: 1 } },
+        counts: { type: 'object', additionalProperties: { type: 'integer' } },
       },
     });
+    expect(JSON.stringify(getSchema('Sample'))).not.toMatch(/Infinity|null,/);
   });
 
   it('contains the schema of a JSON merge patch, in which null is valid if it removes a property', () => {

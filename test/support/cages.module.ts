@@ -7,6 +7,7 @@ import {
   Get,
   HttpCode,
   Injectable,
+  Param,
   Patch,
   Post,
   Put,
@@ -72,7 +73,7 @@ import {
   NumberProperty,
   StringProperty,
 } from '../../src/platform/resource/property.decorators.js';
-import { Sample, SamplePatch, SampleQuery } from './sample.dto.js';
+import { Sample, SamplePageParams, SamplePatch, SampleQuery } from './sample.dto.js';
 
 @Entity('cages')
 @Unique('uq_cages_label', ['label'])
@@ -321,6 +322,11 @@ class CagesController {
     return query;
   }
 
+  @Get('samples/pages/:page')
+  getSamplePage(@Param() params: SamplePageParams): SamplePageParams {
+    return params;
+  }
+
   @Post('samples')
   @HttpCode(200)
   @UseInterceptors(ClassSerializerInterceptor)
@@ -358,7 +364,10 @@ class CagesController {
  * with {@link Sample}, and a public one, `POST /v1/cages/login`.
  */
 @Feature({
-  tag: { name: 'cages', description: 'Cages.' },
+  tag: [
+    { name: 'cages', description: 'Cages.' },
+    { name: 'categories', description: 'Another description.' },
+  ],
   entities: [CageEntity],
   migrations: [CreateCages1790000000001],
   controllers: [CagesController],

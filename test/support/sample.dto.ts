@@ -70,6 +70,16 @@ export class Sample {
   @ArrayProperty({ items: digit, maxItems: 3, default: [7], description: 'Digits.' })
   digits!: number[];
   @StringProperty({ ...optional, maxLength: 20, writeOnly: true, example: 'x' }) secret?: string;
+  // Without an upper limit, as in documents that others have published.
+  @StringProperty({ ...optional, minLength: 2, nullable: true, example: 'two' }) note?:
+    string | null;
+  @ArrayProperty({ ...optional, items: integer, minItems: 1, example: [3] }) numbers?: number[];
+  @MapProperty({ ...optional, values: integer }) counts?: Record<string, number>;
+}
+
+export class SamplePageParams {
+  @IntegerProperty({ minimum: 1, maximum: 99, description: 'The number of the page.', example: 4 })
+  page!: number;
 }
 
 export class SamplePatch extends MergePatch(Sample, [
