@@ -8,7 +8,6 @@ import { IdempotencyRecordsCleanup } from '../src/platform/idempotency/idempoten
 import { startApp, type TestApp } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
-import { INSERT_QUERY, recordQueries } from './support/queries.js';
 import { waitFor } from './support/wait.js';
 
 expect.extend(matchers);
@@ -82,17 +81,14 @@ describe('a create request with an Idempotency-Key', () => {
     expect(await app.categories.getAll()).toHaveLength(1);
   });
 
-  it('shares an INSERT with others, of which some are copies', async () => {
+  it('creates one row if it shares a batch with others, of which some are copies', async () => {
     const categories = app.app.get(CategoriesService);
     const keys = Array.from({ length: 20 }, () => createKey(randomUUID()));
     const sent = [...keys, ...keys, ...keys].map((key) => ({ key, name: `of ${key.value}` }));
-    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
     const created = await Promise.all([
       ...sent.map(({ key, name }) => categories.create({ name }, key)),
       categories.create({ name: 'without a key' }),
     ]);
-    // The first of each key, and the copies, which wait for it, in two turns.
-    expect(inserts.length).toBeLessThanOrEqual(3);
     expect(created.map(({ name }) => name)).toEqual([
       ...sent.map(({ name }) => name),
       'without a key',

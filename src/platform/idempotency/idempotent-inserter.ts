@@ -2,36 +2,31 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 import { withDeadline } from '../database/connection/deadline.js';
 import type { InsertRow } from '../database/statements/row-mapping.js';
 import { BatchInserter } from '../database/writes/batch-inserter.js';
-import { Batcher } from '../database/writes/batcher.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
-import { findRecords, runOnce, toRecord } from './idempotency-records.js';
+import { runOnce, toRecord } from './idempotency-records.js';
 
 /** Inserts the rows of create requests in batches, each once for its Idempotency-Key. */
 export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
   private readonly inserter: BatchInserter<Entity>;
   /** The requests in progress, by API key and Idempotency-Key. */
   private readonly running = new Map<string, Promise<Response>>();
-  private readonly lookUps: Batcher<IdempotencyKey, IdempotencyRecord | undefined>;
 
   /** @param toResponse converts a new row to what the client gets */
   constructor(
-    repository: Repository<Entity>,
+    private readonly repository: Repository<Entity>,
     private readonly toResponse: (row: Entity) => Response,
     metrics: DatabaseMetrics,
   ) {
-    const { manager } = repository;
-    const records = manager.getRepository<ObjectLiteral>(IdempotencyRecord);
+    const records = repository.manager.getRepository<ObjectLiteral>(IdempotencyRecord);
     this.inserter = new BatchInserter(repository, records, metrics);
-    this.lookUps = new Batcher((keys) => findRecords(manager, keys));
   }
 
   /**
    * Inserts a row. It is durable when the promise resolves.
    *
-   * @param key if an earlier request with this key has inserted a row, no row is inserted, and its response
-   *   is returned, from JSON
+   * @param key if an earlier request with this key has inserted a row, its response is returned instead
    * @returns the response for the row with its id
    * @throws {QueryFailedError} if the database rejects the row
    * @throws {ApiError} IDEMPOTENCY_KEY_REUSED
@@ -57,15 +52,11 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
   }
 
   private insertOnce(row: InsertRow<Entity>, key: IdempotencyKey): Promise<Response> {
-    return runOnce(
-      key,
-      () => this.lookUps.add(key),
-      async () => {
-        const inserted = await this.inserter.insert(row, (stored) =>
-          toRecord(key, this.toResponse(stored)),
-        );
-        return this.toResponse(inserted);
-      },
-    );
+    return runOnce(this.repository.manager, key, async () => {
+      const inserted = await this.inserter.insert(row, (stored) =>
+        toRecord(key, this.toResponse(stored)),
+      );
+      return this.toResponse(inserted);
+    });
   }
 }

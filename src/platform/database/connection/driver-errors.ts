@@ -88,26 +88,21 @@ export function describeDriverError(error: unknown): string {
  * violated constraints (https://www.postgresql.org/docs/18/errcodes-appendix.html).
  */
 export function isDataOrConstraintError(error: unknown): boolean {
-  return (
-    error instanceof QueryFailedError &&
-    /^(SQLITE_CONSTRAINT|2[23]...$)/.test(getDriverErrorCode(error))
-  );
+  return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT|2[23]...$)/);
 }
 
 /** Whether a statement violated a foreign key: it references a missing row, or deletes a referenced one. */
 export function isForeignKeyViolation(error: unknown): boolean {
-  return (
-    error instanceof QueryFailedError &&
-    /^(SQLITE_CONSTRAINT_FOREIGNKEY|23503|23001)$/.test(getDriverErrorCode(error))
-  );
+  return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT_FOREIGNKEY|23503|23001)$/);
 }
 
 /** Whether a statement violated a unique constraint, a unique index or a primary key. */
 export function isUniqueViolation(error: unknown): boolean {
-  return (
-    error instanceof QueryFailedError &&
-    /^(SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)|23505)$/.test(getDriverErrorCode(error))
-  );
+  return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)|23505)$/);
+}
+
+function hasRejectedStatement(error: unknown, codes: RegExp): boolean {
+  return error instanceof QueryFailedError && codes.test(getDriverErrorCode(error));
 }
 
 /** Whether another process holds the lock of the SQLite file. Nothing was done; a retry may succeed. */

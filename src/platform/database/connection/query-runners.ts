@@ -3,16 +3,18 @@
  * at this boundary, and transactions that are limited in time. TypeORM has no hook for either: its
  * subscribers and loggers cannot replace an error.
  */
-import type { Client } from 'pg';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
-import { DatabaseUnavailableError } from './driver-errors.js';
+import { DatabaseUnavailableError, isBusyError } from './driver-errors.js';
 import type { Lock } from './lock.js';
-import { retryOnBusy } from './retry-on-busy.js';
 import { SQLITE_BUSY_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
+
+/** The longest delay between two attempts to get the write lock of SQLite, in milliseconds. */
+const MAX_RETRY_DELAY_MS = 50;
 
 /** What the query runners of a DataSource share. */
 export interface RunnerContext {
@@ -28,15 +30,6 @@ export interface SqliteSession {
   readonly lock: Lock;
   /** The prepared statements, by their SQL. */
   readonly statements: Map<string, unknown>;
-}
-
-/** A transaction was rolled back because it took too long. */
-function createTimeoutError(): DatabaseUnavailableError {
-  return new DatabaseUnavailableError(
-    new Error(
-      `The transaction took longer than ${TRANSACTION_TIMEOUT_MS} ms. Within it, use only its manager, and wait for nothing but the database`,
-    ),
-  );
 }
 
 /**
@@ -117,7 +110,11 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   }
 
   private async abort(): Promise<void> {
-    this.timeoutError = createTimeoutError();
+    this.timeoutError = new DatabaseUnavailableError(
+      new Error(
+        `The transaction took longer than ${TRANSACTION_TIMEOUT_MS} ms. Within it, use only its manager, and wait for nothing but the database`,
+      ),
+    );
     await super.query('ROLLBACK').catch(() => undefined);
     this.end();
   }
@@ -129,12 +126,13 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   }
 }
 
-/** Runs statements on one connection of the PostgreSQL pool. */
+/**
+ * Runs statements on one connection of the PostgreSQL pool. The server limits the time of each statement, and the time
+ * that a transaction waits for the next one (see data-source-options.ts).
+ */
 export class PgQueryRunner extends PostgresQueryRunner {
   /** Whether the runner was released by its user. */
   private hasEnded = false;
-  private timer: NodeJS.Timeout | undefined;
-  private timeoutError: DatabaseUnavailableError | undefined;
 
   constructor(
     driver: PostgresDriver,
@@ -156,38 +154,34 @@ export class PgQueryRunner extends PostgresQueryRunner {
     useStructuredResult?: boolean,
   ): Promise<any> {
     try {
-      if (this.timeoutError !== undefined) throw this.timeoutError;
       return await super.query(query, parameters, useStructuredResult);
     } catch (error) {
       // TypeORM releases a runner whose connection is lost between two statements.
       const isConnectionLost = this.isReleased && !this.hasEnded;
-      throw this.context.translateError(this.timeoutError ?? error, isConnectionLost);
+      throw this.context.translateError(error, isConnectionLost);
     }
-  }
-
-  /** Limits the transaction in time: its connection is closed, which rolls it back. */
-  override async startTransaction(isolationLevel?: IsolationLevel): Promise<void> {
-    await super.startTransaction(isolationLevel);
-    if (this.transactionDepth > 1 || !this.context.servesRequests) return;
-    this.timer = setTimeout(() => {
-      this.timeoutError = createTimeoutError();
-      (this.databaseConnection as Client).connection.stream.destroy();
-    }, TRANSACTION_TIMEOUT_MS);
-  }
-
-  override async commitTransaction(): Promise<void> {
-    await super.commitTransaction();
-    if (!this.isTransactionActive) clearTimeout(this.timer);
-  }
-
-  override async rollbackTransaction(): Promise<void> {
-    if (this.transactionDepth === 1) clearTimeout(this.timer);
-    await super.rollbackTransaction();
   }
 
   override release(): Promise<void> {
     this.hasEnded = true;
-    clearTimeout(this.timer);
     return super.release();
+  }
+}
+
+/**
+ * Runs a statement, and retries it while another process holds the write lock of the SQLite file. Unlike
+ * SQLite's own `busy_timeout`, it does not block the event loop.
+ *
+ * @param timeout milliseconds after which the error of the last attempt is thrown
+ */
+async function retryOnBusy<T>(run: () => Promise<T>, timeout: number): Promise<T> {
+  const deadline = performance.now() + timeout;
+  for (let retryDelay = 1; ; retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS)) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!isBusyError(error) || performance.now() > deadline) throw error;
+    }
+    await delay(retryDelay);
   }
 }

@@ -39,9 +39,7 @@ export interface PageRequest {
  * milliseconds of CPU time per 1,000 rows. Use pages for a list that may have more than 10,000.
  */
 export class CachedList<Entity extends ObjectLiteral, Value> {
-  /** The list without filters, which the most frequent requests get without a look-up. */
-  private readonly wholeList: CachedQuery<Entity, Value>;
-  /** Filtered lists and first pages, by filters and limit; the least recently used first. */
+  /** Lists and first pages, by filters and limit; the least recently used first. */
   private readonly queries = new Map<string, CachedQuery<Entity, Value>>();
 
   /**
@@ -53,9 +51,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     private readonly build: (rows: RowChunks<Entity>, next?: number) => Promise<Value>,
     private readonly revisions: TableRevisionTracker,
     private readonly metrics: DatabaseMetrics,
-  ) {
-    this.wholeList = this.createQuery(() => this.loadAll({}));
-  }
+  ) {}
 
   /**
    * Returns all rows.
@@ -63,8 +59,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
    * @param filters the values that the rows must have, by property; undefined is no filter
    * @throws {DatabaseUnavailableError}
    */
-  get(filters?: Criteria<Entity>): Value | Promise<Value> {
-    if (filters === undefined) return this.wholeList.get();
+  get(filters: Criteria<Entity> = {}): Value | Promise<Value> {
     return this.getCached(JSON.stringify(filters), () => this.loadAll(filters));
   }
 
@@ -84,17 +79,14 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   }
 
   private getCached(key: string, load: () => Promise<Loaded<Value>>): Value | Promise<Value> {
-    const query = this.queries.get(key) ?? this.createQuery(load);
+    const query =
+      this.queries.get(key) ?? new CachedQuery(this.repository, load, this.revisions, this.metrics);
     // A Map keeps the order of insertion.
     this.queries.delete(key);
     this.queries.set(key, query);
     if (this.queries.size > MAX_CACHED_QUERIES)
       this.queries.delete(this.queries.keys().next().value!);
     return query.get();
-  }
-
-  private createQuery(load: () => Promise<Loaded<Value>>): CachedQuery<Entity, Value> {
-    return new CachedQuery(this.repository, load, this.revisions, this.metrics);
   }
 
   private async loadPage({ limit, after }: PageRequest, filters: Criteria<Entity>): Promise<Value> {
@@ -106,23 +98,22 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   }
 
   private async loadAll(filters: Criteria<Entity>): Promise<Loaded<Value>> {
-    let statements = 0;
-    const chunks = this.readChunks(filters, () => statements++);
-    const value = await this.build(chunks);
-    return { value, isOfOneMoment: statements === 1 };
+    const counts = { statements: 0 };
+    const value = await this.build(this.readChunks(filters, counts));
+    return { value, isOfOneMoment: counts.statements === 1 };
   }
 
   /** Reads all rows by the primary key, and lets other requests run after each chunk. */
   private async *readChunks(
     filters: Criteria<Entity>,
-    onStatement: () => void,
+    counts: { statements: number },
   ): AsyncGenerator<Entity[]> {
     let rows: Entity[] = [];
     do {
       if (rows.length > 0) await turn();
       const after = rows.at(-1)?.['id'] as number | undefined;
       rows = toEntities(this.repository, await this.query(filters, CHUNK_SIZE, after));
-      onStatement();
+      counts.statements++;
       yield rows;
     } while (rows.length === CHUNK_SIZE);
   }

@@ -92,18 +92,6 @@ export function buildInsert<Entity extends ObjectLiteral>(
   return `INSERT INTO "${metadata.tableName}" (${names.join(', ')}) VALUES ${tuples.join(', ')}`;
 }
 
-/** Reads the rows that meet the criteria, of which there is at least one. */
-export async function selectRows<Entity extends ObjectLiteral>(
-  repository: Repository<Entity>,
-  criteria: Criteria<Entity>,
-): Promise<Entity[]> {
-  const { manager, metadata } = repository;
-  const parameters = new StatementParameters(manager.dataSource);
-  const conditions = toConditions(repository, criteria, parameters);
-  const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${conditions.join(' AND ')}`;
-  return toEntities(repository, await repository.query(sql, parameters.values));
-}
-
 /**
  * The values that rows must have: each property has the value, or one of several values. Undefined
  * stands for any value.

@@ -3,30 +3,25 @@ import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { withDeadline } from '../connection/deadline.js';
 import { isDataOrConstraintError } from '../connection/driver-errors.js';
 import { isPostgres } from '../connection/is-postgres.js';
-import {
-  buildInsert,
-  type InsertRow,
-  selectRows,
-  StatementParameters,
-} from '../statements/row-mapping.js';
-import { Batcher } from './batcher.js';
+import { buildInsert, type InsertRow, StatementParameters } from '../statements/row-mapping.js';
+
+/** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
+const MAX_BATCH_SIZE = 500;
 
 /** A row to insert, and the row of a second table that belongs to it. */
 interface Item<Entity> {
   readonly row: InsertRow<Entity>;
   readonly toCompanion: ((inserted: Entity) => ObjectLiteral) | undefined;
+  readonly resolve: (inserted: Entity) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /**
- * Inserts rows. Those that arrive in one turn of the event loop share an INSERT, so that one fsync
- * covers them. Measured with 64 connections: two to five times as many durable creates per second as
- * Fastify with one commit each (docs/decisions/0003-batched-inserts.md). A single create request is not
- * delayed.
+ * Inserts rows. Those that arrive in one turn of the event loop share an INSERT, so that one fsync covers them
+ * (measured in docs/decisions/0003-batched-inserts.md). A single create request is not delayed.
  */
 export class BatchInserter<Entity extends ObjectLiteral> {
-  private readonly batcher = new Batcher<Item<Entity>, Entity>((items) =>
-    withDeadline(this.insertBatch(items)),
-  );
+  private pending: Item<Entity>[] = [];
 
   /** @param companions a second table, with a row for some of the rows */
   constructor(
@@ -45,96 +40,64 @@ export class BatchInserter<Entity extends ObjectLiteral> {
    * @throws {DatabaseUnavailableError}
    */
   insert(row: InsertRow<Entity>, toCompanion?: Item<Entity>['toCompanion']): Promise<Entity> {
-    return this.batcher.add({ row, toCompanion });
+    if (this.pending.length === 0) setImmediate(() => this.insertPending());
+    return new Promise((resolve, reject) => {
+      this.pending.push({ row, toCompanion, resolve, reject });
+    });
   }
 
-  private async insertBatch(items: readonly Item<Entity>[]): Promise<(Entity | Error)[]> {
+  private insertPending(): void {
+    const { pending } = this;
+    this.pending = [];
+    for (let start = 0; start < pending.length; start += MAX_BATCH_SIZE)
+      void this.insertBatch(pending.slice(start, start + MAX_BATCH_SIZE));
+  }
+
+  private async insertBatch(items: readonly Item<Entity>[]): Promise<void> {
     this.metrics.batchSizes.observe({ table: this.repository.metadata.tableName }, items.length);
     try {
-      return await this.insertAll(items);
+      const inserted = await withDeadline(this.insertTogether(items));
+      items.forEach(({ resolve, reject }, index) => {
+        const result = inserted[index]!;
+        if (result instanceof Error) reject(result);
+        else resolve(result);
+      });
+    } catch (error) {
+      for (const { reject } of items) reject(error);
+    }
+  }
+
+  private async insertTogether(items: readonly Item<Entity>[]): Promise<(Entity | Error)[]> {
+    const { manager } = this.repository;
+    try {
+      // One statement is one transaction.
+      if (items.every(({ toCompanion }) => toCompanion === undefined))
+        return await this.insertRows(manager, items);
+      return isPostgres(manager.dataSource)
+        ? await this.insertWithReservedIds(manager, items)
+        : await manager.transaction((own) => this.insertRows(own, items));
     } catch (error) {
       // After any other error, the rows may have been stored.
       if (!isDataOrConstraintError(error) || items.length === 1) throw error;
-      return this.insertAccepted(items, error as Error);
+      return this.insertOneByOne(items);
     }
   }
 
-  /**
-   * Inserts the items that the database accepts, with one commit.
-   *
-   * @param error why it rejected all of them together
-   * @returns the errors of the others
-   */
-  private async insertAccepted(
-    items: readonly Item<Entity>[],
-    error: Error,
-  ): Promise<(Entity | Error)[]> {
-    const stored = await this.findStoredCompanions(items);
-    const others = items.filter((item) => !stored.has(item));
-    const results = await this.repository.manager.transaction((manager) =>
-      this.insertHalves(manager, others),
-    );
-    const byItem = new Map(others.map((item, index) => [item, results[index]!]));
-    return items.map((item) => byItem.get(item) ?? error);
-  }
-
-  /** Returns the items whose companion would have the key of one that is stored. */
-  private async findStoredCompanions(
-    items: readonly Item<Entity>[],
-  ): Promise<ReadonlySet<Item<Entity>>> {
-    // The key does not depend on the id.
-    const companions = items.flatMap((item) => {
-      const companion = item.toCompanion?.(this.toEntity(item.row, 0));
-      return companion === undefined ? [] : { item, companion };
-    });
-    if (companions.length === 0) return new Set();
-    const { primaryColumns } = this.companions.metadata;
-    const criteria = primaryColumns.map(({ propertyName }) => [
-      propertyName,
-      [...new Set(companions.map(({ companion }) => companion[propertyName] as unknown))],
-    ]);
-    const stored = await selectRows(this.companions, Object.fromEntries(criteria));
-    const keys = new Set(stored.map((row) => this.toCompanionKey(row)));
-    const found = companions.filter(({ companion }) => keys.has(this.toCompanionKey(companion)));
-    return new Set(found.map(({ item }) => item));
-  }
-
-  private toCompanionKey(row: ObjectLiteral): string {
-    const { primaryColumns } = this.companions.metadata;
-    return primaryColumns.map(({ propertyName }) => String(row[propertyName])).join(' ');
-  }
-
-  /** Inserts all items, in one transaction, or none. */
-  private insertAll(items: readonly Item<Entity>[]): Promise<Entity[]> {
-    const { manager } = this.repository;
-    // One statement is one transaction.
-    if (items.every(({ toCompanion }) => toCompanion === undefined))
-      return this.insertRows(manager, items);
-    return isPostgres(manager.dataSource)
-      ? this.insertWithReservedIds(manager, items)
-      : manager.transaction((own) => this.insertRows(own, items));
-  }
-
-  /** Inserts the items that the database accepts, and returns the errors of the others. */
-  private async insertHalves(
-    manager: EntityManager,
-    items: readonly Item<Entity>[],
-  ): Promise<(Entity | Error)[]> {
-    const results: (Entity | Error)[] = [];
-    const middle = Math.ceil(items.length / 2);
-    for (const half of [items.slice(0, middle), items.slice(middle)]) {
-      if (half.length === 0) continue;
-      try {
-        // A savepoint, so that all halves share one commit.
-        results.push(...(await manager.transaction((own) => this.insertRows(own, half))));
-      } catch (error) {
-        if (!isDataOrConstraintError(error)) throw error;
-        results.push(
-          ...(half.length === 1 ? [error as Error] : await this.insertHalves(manager, half)),
-        );
+  /** Inserts the items that the database accepts, with one commit, and returns the errors of the others. */
+  private insertOneByOne(items: readonly Item<Entity>[]): Promise<(Entity | Error)[]> {
+    return this.repository.manager.transaction(async (manager) => {
+      const results: (Entity | Error)[] = [];
+      for (const item of items) {
+        try {
+          // A savepoint.
+          results.push(...(await manager.transaction((own) => this.insertRows(own, [item]))));
+        } catch (error) {
+          if (!isDataOrConstraintError(error)) throw error;
+          results.push(error as Error);
+        }
       }
-    }
-    return results;
+      return results;
+    });
   }
 
   /** Inserts rows, and then their companions. */
@@ -143,13 +106,9 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     items: readonly Item<Entity>[],
   ): Promise<Entity[]> {
     const parameters = new StatementParameters(manager.dataSource);
-    const sql = buildInsert(
-      this.repository,
-      items.map(({ row }) => row),
-      parameters,
-    );
+    const values = items.map(({ row }) => row);
     const rows: { id: number | string }[] = await manager.query(
-      `${sql} RETURNING "id"`,
+      `${buildInsert(this.repository, values, parameters)} RETURNING "id"`,
       parameters.values,
     );
     // Ids ascend in the order of VALUES; the order of RETURNING is not guaranteed
@@ -180,12 +139,11 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]!.id)));
     const parameters = new StatementParameters(manager.dataSource);
     const rows = buildInsert(this.repository, inserted, parameters);
-    const companions = buildInsert(
-      this.companions,
-      this.getCompanions(items, inserted),
-      parameters,
+    const companions = this.getCompanions(items, inserted);
+    await manager.query(
+      `WITH "rows" AS (${rows}) ${buildInsert(this.companions, companions, parameters)}`,
+      parameters.values,
     );
-    await manager.query(`WITH "rows" AS (${rows}) ${companions}`, parameters.values);
     return inserted;
   }
 
@@ -194,9 +152,11 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     items: readonly Item<Entity>[],
     inserted: readonly Entity[],
   ): ObjectLiteral[] {
+    const toKey = (row: ObjectLiteral): string =>
+      this.companions.metadata.primaryColumns.map((c) => String(row[c.propertyName])).join(' ');
     return items
       .flatMap(({ toCompanion }, index) => toCompanion?.(inserted[index]!) ?? [])
-      .toSorted((a, b) => (this.toCompanionKey(a) < this.toCompanionKey(b) ? -1 : 1));
+      .toSorted((a, b) => (toKey(a) < toKey(b) ? -1 : 1));
   }
 
   private toEntity(row: ObjectLiteral, id: number): Entity {
