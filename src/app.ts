@@ -7,7 +7,7 @@ import type { Config } from './platform/config/config.js';
 import { getTags } from './platform/feature.decorator.js';
 import { corsOptions } from './platform/http/responses/cors-options.js';
 import { HttpAdapter } from './platform/http/server/http.adapter.js';
-import { createRequestLogger } from './platform/http/server/request-logger.js';
+import { logResponse } from './platform/http/server/request-logger.js';
 import { createLogger } from './platform/logging/logger.js';
 import { setupApiDocs } from './platform/openapi/api-docs.js';
 
@@ -48,6 +48,6 @@ export async function createApp(
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
   setupApiDocs(app, config, getTags(features));
-  adapter.onResponse(createRequestLogger(['debug', 'verbose'].includes(config.logLevel)));
+  if (['debug', 'verbose'].includes(config.logLevel)) adapter.onResponse(logResponse);
   return app;
 }

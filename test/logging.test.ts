@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { setImmediate, setTimeout as delay } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import { Controller, Get, Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { ApiOperation, ApiTags } from '@nestjs/swagger';
@@ -241,29 +241,6 @@ describe('service log', () => {
       apiKeyId: 1,
       clientIp: '192.0.2.7',
     });
-  });
-
-  it('has a warning if a request takes a second', async () => {
-    const key = `bootstrap-${randomSecret()}`;
-    const url = await start({ NODE_ENV: 'production', BOOTSTRAP_API_KEY: key, LOG_LEVEL: 'info' });
-    const categories = new CategoriesClient(url, key);
-    expect((await categories.create('fast')).status).toBe(201);
-    const other = new Database(database.url.slice('sqlite:'.length));
-    other.exec('BEGIN IMMEDIATE');
-    const slow = categories.create('slow');
-    await delay(1_100);
-    other.exec('COMMIT');
-    other.close();
-    const { headers } = await slow;
-    await app.close();
-    const requests = parseLog(output).filter(({ message }) => message.includes('/v1/categories'));
-    expect(requests).toMatchObject([
-      {
-        level: 'warn',
-        message: expect.stringMatching(/^Slow request: POST \/v1\/categories 201 /) as string,
-        requestId: headers['x-request-id'],
-      },
-    ]);
   });
 });
 

@@ -75,6 +75,6 @@ export const REMOVED_VARIABLES: Readonly<Record<string, string>> = {
   DATABASE_QUERY_TIMEOUT_MS: 'the timeout is 2 seconds',
   KEY_LIMIT_STORE: 'each instance counts the requests per key',
   LOG_REQUESTS: 'LOG_LEVEL=debug logs each request',
-  SLOW_REQUEST_MS: 'requests of a second or longer are logged',
+  SLOW_REQUEST_MS: 'LOG_LEVEL=debug logs each request with its duration',
   SOURCE_COMMIT: 'the build records the commit',
 };
