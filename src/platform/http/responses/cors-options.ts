@@ -1,38 +1,17 @@
-import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import type { Config } from '../../config/config.js';
 
 /** The CORS options for pages of `CORS_ORIGINS`: the methods and headers that they may send and read. */
-export function corsOptions({
-  corsOrigins,
-}: Pick<Config, 'corsOrigins'>): NonNullable<Parameters<NestExpressApplication['enableCors']>[0]> {
-  return {
-    origin: [...corsOrigins],
-    methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
-    allowedHeaders: [
-      'Authorization',
-      'Content-Type',
-      'Idempotency-Key',
-      'If-Match',
-      'If-None-Match',
-      // Tracing in the browser adds it to every request (W3C Trace Context).
-      'traceparent',
-      'X-Request-Id',
-    ],
-    exposedHeaders: [
-      'Allow',
-      'ETag',
-      'Idempotency-Replayed',
-      'Link',
-      'Location',
-      'X-Request-Id',
-      'Deprecation',
-      'Sunset',
-      'RateLimit',
-      'RateLimit-Policy',
-      'Retry-After',
-      'WWW-Authenticate',
-    ],
-    // How long a browser caches a preflight response, in seconds.
-    maxAge: 600,
-  };
-}
+export const corsOptions = ({ corsOrigins }: Pick<Config, 'corsOrigins'>): CorsOptions => ({
+  origin: [...corsOrigins],
+  methods: 'GET,HEAD,POST,PUT,PATCH,DELETE',
+  allowedHeaders:
+    'Authorization,Content-Type,Idempotency-Key,If-Match,If-None-Match,X-Request-Id' +
+    // Tracing in the browser adds it to every request (W3C Trace Context).
+    ',traceparent',
+  exposedHeaders:
+    'Allow,ETag,Idempotency-Replayed,Link,Location,X-Request-Id,Deprecation,Sunset,RateLimit' +
+    ',RateLimit-Policy,Retry-After,WWW-Authenticate',
+  // How long a browser caches a preflight response, in seconds.
+  maxAge: 600,
+});
