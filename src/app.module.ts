@@ -6,7 +6,7 @@ import { ApiKeyGuard } from './platform/auth/api-key.guard.js';
 import { AuthModule } from './platform/auth/auth.module.js';
 import { CONFIG, type Config } from './platform/config/config.js';
 import { DatabaseModule } from './platform/database/database.module.js';
-import { HealthModule } from './platform/health/health.module.js';
+import { HealthController } from './platform/health/health.controller.js';
 import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
 import { ErrorFilter } from './platform/http/responses/error.filter.js';
 import { ResourceKit } from './platform/resource/resource-kit.js';
@@ -27,10 +27,10 @@ export class AppModule {
         MetricsModule,
         DatabaseModule.forRoot(collectSchema(features)),
         AuthModule,
-        HealthModule,
         IdempotencyModule,
         ...features,
       ],
+      controllers: [HealthController],
       providers: [
         { provide: CONFIG, useValue: config },
         ResourceKit,
