@@ -2,7 +2,8 @@ import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
-import { KeyMetrics } from '../metrics/key-metrics.js';
+import { observeExpiringKeys } from '../metrics/key-metrics.js';
+import { MetricsRegistry } from '../metrics/metrics-registry.js';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { ApiKey } from './keys/api-key.entity.js';
 import { ApiKeysService } from './keys/api-keys.service.js';
@@ -18,11 +19,11 @@ export class AuthModule implements OnModuleInit {
     @Inject(CONFIG) private readonly config: Config,
     private readonly database: DatabaseConnection,
     private readonly keys: ApiKeysService,
-    private readonly metrics: KeyMetrics,
+    private readonly metrics: MetricsRegistry,
   ) {}
 
   onModuleInit(): void {
-    this.metrics.observeExpiring(() => this.keys.countExpiring());
+    observeExpiringKeys(this.metrics, () => this.keys.countExpiring());
     const { bootstrapApiKey } = this.config;
     if (bootstrapApiKey === undefined) return;
     this.database.onReady(() => this.keys.ensureKey(bootstrapApiKey, 'bootstrap'));
