@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { renderDocs } from '../src/cli/configuration-docs.js';
+import { renderDocs } from '../scripts/configuration-docs.js';
 import {
   type Config,
   ConfigError,

@@ -123,7 +123,7 @@ describe('Image', () => {
   it('rejects an unsupported version of Node with one sentence, in every entry point', async () => {
     const versions = `{ ...process.versions, node: '20.20.2' }`;
     const preload = `data:text/javascript,Object.defineProperty(process, 'versions', { value: ${versions} })`;
-    const commands = ['keys', 'backup', 'db-copy', 'migrations', 'openapi', 'configuration-docs'];
+    const commands = ['keys', 'backup', 'db-copy', 'migrations', 'openapi'];
     for (const path of ['main.js', ...commands.map((name) => `cli/${name}.js`)])
       await expect(run('--import', preload, join('dist', path))).rejects.toMatchObject({
         code: 1,

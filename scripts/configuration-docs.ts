@@ -1,8 +1,7 @@
 /** `npm run docs:configuration`: writes the variables into docs/configuration.md and .env.example. */
-import '../check-node-version.js';
 import { readFile, writeFile } from 'node:fs/promises';
-import { type Variable, VARIABLES } from '../platform/config/variables.js';
-import { isMain } from './command.js';
+import { type Variable, VARIABLES } from '../src/platform/config/variables.js';
+import { isMain } from '../src/cli/command.js';
 
 const TABLE = /^\| Variable .*\n(\|.*\n)+/m;
 
