@@ -130,8 +130,8 @@ describe('property decorators', () => {
     ],
     [
       'price',
-      ['-1', '1.', '.5', '01', '1e2', '10000', '0.123', ' 1', '', 1],
-      'price must be an unsigned decimal number in a string, with at most 4 digits before and 2 after the decimal point',
+      ['+1', '1.', '.5', '01', '1e2', '10000', '0.123', ' 1', '', 1],
+      'price must be a decimal number in a string, with at most 4 digits before and 2 after the decimal point',
     ],
     [
       'share',
@@ -362,7 +362,11 @@ describe('the OpenAPI document', () => {
         releasedOn: { type: 'string', format: 'date' },
         soldAt: { type: 'string', format: 'date-time', maxLength: 64 },
         orderKey: { type: 'string', format: 'uuid' },
-        price: { type: 'string', format: 'decimal', pattern: '^(0|[1-9]\\d{0,3})(\\.\\d{1,2})?$' },
+        price: {
+          type: 'string',
+          format: 'decimal',
+          pattern: '^-?(0|[1-9]\\d{0,3})(\\.\\d{1,2})?$',
+        },
         share: { type: 'string', format: 'decimal', pattern: '^-?0(\\.\\d{1,2})?$' },
         status: { type: 'string', enum: ['available', 'sold'], default: 'available' },
         digits: { type: 'array', items: { type: 'integer' }, default: [7] },

@@ -63,7 +63,7 @@ export class Sample {
   @DateProperty(optional) releasedOn?: string;
   @DateTimeProperty(optional) soldAt?: string;
   @UuidProperty(optional) orderKey?: string;
-  @DecimalProperty({ ...optional, precision: 6, scale: 2, unsigned: true, example: '9.99' })
+  @DecimalProperty({ ...optional, precision: 6, scale: 2, example: '9.99' })
   price?: string;
   @DecimalProperty({ ...optional, precision: 2, scale: 2, example: '0.5' }) share?: string;
   @EnumProperty({ ...statuses, default: 'available' }) status!: string;

@@ -242,30 +242,27 @@ export function UriProperty(
  *
  * @param options.precision the maximum number of digits, as in the type `numeric(precision, scale)` of SQL
  * @param options.scale the maximum number of digits after the decimal point
- * @param options.unsigned the number must not have a minus sign
  * @throws {RangeError} if the scale is not from 0 to the precision, or the precision is 0
  */
 export function DecimalProperty(
   options: PropertyOptions<string> & {
     readonly precision: number;
     readonly scale: number;
-    readonly unsigned?: boolean;
     readonly example: string;
   },
 ): DeclaringDecorator {
-  const { precision, scale, unsigned = false } = options;
+  const { precision, scale } = options;
   const digits = precision - scale;
   if (!(precision > 0 && scale >= 0 && digits >= 0))
     throw new RangeError(`numeric(${precision}, ${scale}) is not a decimal.`);
   const integer = digits === 0 ? '0' : `(0|[1-9]\\d{0,${digits - 1}})`;
   const fraction = scale === 0 ? '' : `(\\.\\d{1,${scale}})?`;
-  const pattern = new RegExp(`^${unsigned ? '' : '-?'}${integer}${fraction}$`);
-  const kind = unsigned ? 'an unsigned decimal number' : 'a decimal number';
+  const pattern = new RegExp(`^-?${integer}${fraction}$`);
   return Property(options, {
     schema: { type: 'string', format: 'decimal', pattern: pattern.source },
     check: toCheck(
       (value) => matches(value, pattern),
-      ` must be ${kind} in a string, with at most ${digits} digits before and ${scale} after the decimal point`,
+      ` must be a decimal number in a string, with at most ${digits} digits before and ${scale} after the decimal point`,
     ),
   });
 }
@@ -307,7 +304,6 @@ function getItemRules({ declaration: { options, rules } }: DeclaringDecorator): 
  * Declares an array of values or objects. In a query, the parameter is repeated for each item, such as
  * `?tag=a&tag=b`. A JSON merge patch replaces the whole array.
  *
- * @param options.items the decorator that declares each item
  * @param options.maxItems without it, only the limit of the body limits the number of items
  * @param options.uniqueItems no two items may be equal, as JSON
  * @throws {TypeError} for an array of arrays of objects, or if the items have an option of properties
@@ -363,7 +359,6 @@ function hasDuplicate(items: readonly unknown[]): boolean {
  * Declares a map: an object with any keys. Keys must be valid strings, without the names that JavaScript
  * objects inherit, such as `constructor`. In a JSON merge patch, null removes an entry.
  *
- * @param options.values the decorator that declares each value
  * @param options.maxProperties without it, only the limit of the body limits the number of entries
  * @throws {TypeError} for a map of objects, or if the values have an option of properties
  */

@@ -1,7 +1,7 @@
 import { applyDecorators, type Type as Class } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Exclude, Expose, Transform, Type } from 'class-transformer';
-import { getMetadataStorage, registerDecorator, ValidateIf, ValidateNested } from 'class-validator';
+import { getMetadataStorage, ValidateBy, ValidateIf, ValidateNested } from 'class-validator';
 
 /** The options that every property has. */
 export interface PropertyOptions<Value = never> {
@@ -95,17 +95,14 @@ function Validate(declaration: PropertyDeclaration): PropertyDecorator {
     if (options.readOnly === true) return value === undefined ? undefined : ' is read-only';
     return value === undefined ? ' is missing' : rules.check(value);
   };
-  return (target, property) =>
-    registerDecorator({
-      name: options.readOnly === true ? READ_ONLY : VALID,
-      target: target.constructor,
-      propertyName: String(property),
-      constraints: [declaration],
-      validator: {
-        validate: (value: unknown) => findViolation(value) === undefined,
-        defaultMessage: (details) => String(property) + findViolation(details?.value),
-      },
-    });
+  return ValidateBy({
+    name: options.readOnly === true ? READ_ONLY : VALID,
+    constraints: [declaration],
+    validator: {
+      validate: (value) => findViolation(value) === undefined,
+      defaultMessage: (details) => `${details!.property}${findViolation(details!.value)}`,
+    },
+  });
 }
 
 /** Returns the schema for the same values and null, which `enum` must list, too (OpenAPI 3.0.3, proposal 2019-10-31). */
@@ -118,21 +115,17 @@ const declarations = new WeakMap<Class, ReadonlyMap<string, PropertyDeclaration>
 
 /** Returns the properties of a DTO that the decorators declare, by their names, with the inherited ones. */
 export function getDeclarations(dto: Class): ReadonlyMap<string, PropertyDeclaration> {
-  let properties = declarations.get(dto);
-  if (properties === undefined) {
-    // Nest's OmitType, PickType and PartialType copy the metadata of class-validator.
-    properties = new Map(
-      getMetadataStorage()
-        .getTargetValidationMetadatas(dto, dto.name, false, false)
-        .filter(({ name }) => name === VALID || name === READ_ONLY)
-        .map(({ propertyName, constraints }) => [
-          propertyName,
-          constraints[0] as PropertyDeclaration,
-        ]),
-    );
-    declarations.set(dto, properties);
-  }
-  return properties;
+  const known = declarations.get(dto);
+  if (known !== undefined) return known;
+  // Nest's OmitType, PickType and PartialType copy the metadata of class-validator.
+  const properties = getMetadataStorage()
+    .getTargetValidationMetadatas(dto, dto.name, false, false)
+    .filter(({ name }) => name === VALID || name === READ_ONLY);
+  const found = new Map(
+    properties.map((each) => [each.propertyName, each.constraints[0] as PropertyDeclaration]),
+  );
+  declarations.set(dto, found);
+  return found;
 }
 
 /** Whether a JSON value is an object. */
