@@ -6,6 +6,7 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { ApiKey, type Scope, SCOPES } from '../platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../platform/config/config.js';
+import { MAX_ID } from '../platform/config/max-id.js';
 import { isMain, runCommand } from './command.js';
 import { withDataSource } from './with-data-source.js';
 
@@ -25,7 +26,7 @@ export async function main(args: readonly string[]): Promise<void> {
     .addOption(
       new Option('--scope <scope...>', 'What the key may do').choices(SCOPES).default([...SCOPES]),
     )
-    .option('--requests-per-minute <n>', 'Limit; 0 for none', parseLimit)
+    .option('--requests-per-minute <n>', 'Limit; 0 for none', toInteger(0, 1_000_000))
     .action(createKey);
   program
     .command('list')
@@ -35,39 +36,32 @@ export async function main(args: readonly string[]): Promise<void> {
   program
     .command('show')
     .description('Show an API key (metadata only)')
-    .argument('<id>', 'Id of the key, as shown by list', parseId)
+    .argument('<id>', 'Id of the key, as shown by list', toInteger(1, MAX_ID))
     .option('--json', 'Print JSON')
     .action(showKey);
   program
     .command('rotate')
     .description('Create a key that replaces another one, which expires after the overlap')
-    .argument('<id>', 'Id of the key to replace', parseId)
+    .argument('<id>', 'Id of the key to replace', toInteger(1, MAX_ID))
     .requiredOption('--overlap <duration>', 'How long both keys are valid', parseDuration)
     .action(rotateKey);
   program
     .command('revoke')
     .description('Revoke an API key (effective within 2 seconds)')
-    .argument('<id>', 'Id of the key, as shown by list', parseId)
+    .argument('<id>', 'Id of the key, as shown by list', toInteger(1, MAX_ID))
     .action(revokeKey);
   await runCommand(program, args);
 }
 
-interface CreateOptions {
-  readonly expiresIn?: number;
-  readonly scope: readonly Scope[];
-  readonly requestsPerMinute?: number;
-}
-
 async function createKey(
   name: string,
-  { expiresIn, scope, requestsPerMinute }: CreateOptions,
+  options: { expiresIn?: number; scope: readonly Scope[]; requestsPerMinute?: number },
 ): Promise<void> {
+  const { expiresIn, scope, requestsPerMinute = null } = options;
+  const scopes = SCOPES.filter((each) => scope.includes(each));
   await withKeys('migrate', async (keys) => {
-    const { key, record } = await keys.create(name, {
-      expiresAt: expiresIn === undefined ? null : new Date(Date.now() + expiresIn),
-      scopes: SCOPES.filter((each) => scope.includes(each)),
-      requestsPerMinute: requestsPerMinute ?? null,
-    });
+    const expiresAt = expiresIn === undefined ? null : new Date(Date.now() + expiresIn);
+    const { key, record } = await keys.create(name, { expiresAt, scopes, requestsPerMinute });
     printKey(key, record);
   });
 }
@@ -187,17 +181,15 @@ function parseDuration(duration: string): number {
   return milliseconds;
 }
 
-function parseId(id: string): number {
-  if (!/^[1-9]\d*$/.test(id) || !Number.isSafeInteger(Number(id)))
-    throw new InvalidArgumentError('must be an integer.');
-  return Number(id);
-}
-
-function parseLimit(limit: string): number {
-  if (!/^\d{1,7}$/.test(limit) || Number(limit) > 1_000_000)
-    throw new InvalidArgumentError('must be an integer from 0 to 1000000.');
-  return Number(limit);
-}
+/** Returns a parser of integers. */
+const toInteger =
+  (minimum: number, maximum: number) =>
+  (text: string): number => {
+    const value = /^\d{1,16}$/.test(text) ? Number(text) : NaN;
+    if (!(value >= minimum && value <= maximum))
+      throw new InvalidArgumentError(`must be an integer from ${minimum} to ${maximum}.`);
+    return value;
+  };
 
 /** Formats a time in the time zone and the language of the reader (`TZ`, `LANG`), to the minute. */
 function formatTime(date: Date | null): string {

@@ -160,18 +160,14 @@ function addErrors(operation: Operation, scope: string): void {
 
 /** Moves the headers that decorators declare from the extensions of an operation to its successful responses. */
 function describeDeclaredHeaders(operation: Operation): void {
-  const extensions = Object.entries(operation).filter(([name]) => name.startsWith(RESPONSE_HEADER));
-  const headers = Object.fromEntries(
-    extensions.map(([name, header]) => [
-      name.slice(RESPONSE_HEADER.length),
-      header as Headers[string],
-    ]),
-  );
-  for (const [name] of extensions) Reflect.deleteProperty(operation, name);
-  if (extensions.length === 0) return;
-  for (const [status, response] of Object.entries(operation.responses)) {
-    if (status.startsWith('2') && response !== undefined && !('$ref' in response))
-      response.headers = { ...headers, ...response.headers };
+  for (const [extension, header] of Object.entries(operation)) {
+    if (!extension.startsWith(RESPONSE_HEADER)) continue;
+    Reflect.deleteProperty(operation, extension);
+    const name = extension.slice(RESPONSE_HEADER.length);
+    for (const [status, response] of Object.entries(operation.responses)) {
+      if (status.startsWith('2') && response !== undefined && !('$ref' in response))
+        response.headers = { [name]: header as Headers[string], ...response.headers };
+    }
   }
 }
 
