@@ -34,29 +34,22 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
    */
   async insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
     if (key === undefined) return this.toResponse(await this.inserter.insert(row));
-    const id = `${key.apiKeyId} ${key.value}`;
-    return withDeadline(this.insertAfterOthers(id, row, key));
+    return withDeadline(this.insertOnce(row, key));
   }
 
   /** Waits for requests with the same key, because a batch with both would be rejected. */
-  private async insertAfterOthers(
-    id: string,
-    row: InsertRow<Entity>,
-    key: IdempotencyKey,
-  ): Promise<Response> {
+  private async insertOnce(row: InsertRow<Entity>, key: IdempotencyKey): Promise<Response> {
+    const id = `${key.apiKeyId} ${key.value}`;
     for (let other = this.running.get(id); other !== undefined; other = this.running.get(id))
       await other.catch(() => undefined);
-    const response = this.insertOnce(row, key).finally(() => this.running.delete(id));
+    const insert = async (): Promise<Response> => {
+      const toCompanion = (stored: Entity) => toRecord(key, this.toResponse(stored));
+      return this.toResponse(await this.inserter.insert(row, toCompanion));
+    };
+    const response = runOnce(this.repository.manager, key, insert).finally(() =>
+      this.running.delete(id),
+    );
     this.running.set(id, response);
     return response;
-  }
-
-  private insertOnce(row: InsertRow<Entity>, key: IdempotencyKey): Promise<Response> {
-    return runOnce(this.repository.manager, key, async () => {
-      const inserted = await this.inserter.insert(row, (stored) =>
-        toRecord(key, this.toResponse(stored)),
-      );
-      return this.toResponse(inserted);
-    });
   }
 }

@@ -68,12 +68,8 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
 
   /** @throws {Error} if the database cannot be used and retrying would not help */
   async onApplicationBootstrap(): Promise<void> {
-    try {
-      await this.open();
-    } catch (error) {
-      if (!this.isRetryable(error)) throw this.toStartupError(error);
-      this.ready = this.retryConnect(error);
-    }
+    const error = await this.tryOpen();
+    if (error !== undefined) this.ready = this.retryConnect(error);
   }
 
   onApplicationShutdown(): void {
@@ -83,12 +79,8 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   private async retryConnect(firstError: unknown): Promise<void> {
     const { signal } = this.shutdown;
     const startedAt = performance.now();
-    let error = firstError;
-    for (
-      let retryDelay = INITIAL_RETRY_DELAY_MS;
-      !signal.aborted;
-      retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS)
-    ) {
+    let retryDelay = INITIAL_RETRY_DELAY_MS;
+    for (let error = firstError; error !== undefined; error = await this.tryOpen()) {
       this.logger.warn(
         error instanceof SchemaOutdatedError
           ? `${error.message} Checking again in ${retryDelay} ms`
@@ -96,16 +88,21 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       );
       await delay(retryDelay, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
-      try {
-        await this.open();
-        if (!this.isReady) return;
-        const seconds = (performance.now() - startedAt) / 1_000;
-        this.logger.log(`Database connection established after ${seconds.toFixed(1)} s`);
-        return;
-      } catch (reason) {
-        if (!this.isRetryable(reason)) throw this.toStartupError(reason);
-        error = reason;
-      }
+      retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS);
+    }
+    if (!this.isReady) return;
+    const seconds = (performance.now() - startedAt) / 1_000;
+    this.logger.log(`Database connection established after ${seconds.toFixed(1)} s`);
+  }
+
+  /** @returns the error, if it is worth a retry */
+  private async tryOpen(): Promise<unknown> {
+    try {
+      await this.open();
+      return undefined;
+    } catch (error) {
+      if (this.isRetryable(error)) return error;
+      throw this.toStartupError(error);
     }
   }
 

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ObjectLiteral, Repository } from 'typeorm';
-import { CachedQuery, type Loaded } from './cached-query.js';
+import { singleFlight } from './single-flight.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { withDeadline } from '../connection/deadline.js';
 import {
@@ -18,6 +18,9 @@ const CHUNK_SIZE = 2_000;
 /** The number of lists and first pages, one per combination of filters and limit, that are cached. */
 const MAX_CACHED_QUERIES = 50;
 
+/** How often rows are read that change meanwhile. */
+const MAX_READS = 3;
+
 /** The rows of a list, a part at a time. */
 export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
 
@@ -30,17 +33,18 @@ export interface PageRequest {
 }
 
 /**
- * The rows of a table in id order, all or a page, optionally filtered. What is built from them, such as a
- * response, is cached until the table changes (see {@link CachedQuery}), for the most recently used
- * combinations of filters and limit. The other pages are read from the database, by the primary key. A filter
- * needs an index that starts with its columns.
+ * The rows of a table in id order, all or a page, optionally filtered. What is built from them, such as a response,
+ * is cached for the most recently used combinations of filters and limit, and includes every change that was
+ * acknowledged before the call, by this process or another. Pages but the first are not cached. A filter needs an index
+ * that starts with its columns; on PostgreSQL the migration of the table must call `addRevisionTrigger`.
  *
- * All rows are read in chunks, so that a long list does not block the event loop; but each change costs several
- * milliseconds of CPU time per 1,000 rows. Use pages for a list that may have more than 10,000.
+ * All rows are read in chunks, so that a long list does not block the event loop. If the table changes meanwhile, they
+ * are read again, at most twice; then the value is not cached. Each change costs several milliseconds of CPU time per
+ * 1,000 rows: use pages for a list that may have more than 10,000.
  */
 export class CachedList<Entity extends ObjectLiteral, Value> {
   /** Lists and first pages, by filters and limit; the least recently used first. */
-  private readonly queries = new Map<string, CachedQuery<Entity, Value>>();
+  private readonly queries = new Map<string, CachedQuery<Value>>();
 
   /**
    * @param build computes the value from the rows; `next` is the `after` of the next page, and undefined if
@@ -80,7 +84,8 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
 
   private getCached(key: string, load: () => Promise<Loaded<Value>>): Value | Promise<Value> {
     const query =
-      this.queries.get(key) ?? new CachedQuery(this.repository, load, this.revisions, this.metrics);
+      this.queries.get(key) ??
+      new CachedQuery(this.repository.metadata.tableName, load, this.revisions, this.metrics);
     // A Map keeps the order of insertion.
     this.queries.delete(key);
     this.queries.set(key, query);
@@ -133,5 +138,63 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
       `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}"${where} ORDER BY "id" LIMIT ${limit}`,
       parameters.values,
     );
+  }
+}
+
+/** A value computed from rows. */
+interface Loaded<Value> {
+  readonly value: Value;
+  /** Whether one statement read all rows. */
+  readonly isOfOneMoment: boolean;
+}
+
+/** What is built from one combination of filters and limit, until the table changes. */
+class CachedQuery<Value> {
+  private cached: { readonly revision: number; readonly value: Value } | undefined;
+  private pendingRevision: number | undefined;
+  private readonly refresh = singleFlight(() => this.rebuild());
+
+  /** @param load reads the rows and computes the value */
+  constructor(
+    private readonly table: string,
+    private readonly load: () => Promise<Loaded<Value>>,
+    private readonly revisions: TableRevisionTracker,
+    private readonly metrics: DatabaseMetrics,
+  ) {}
+
+  get(): Value | Promise<Value> {
+    const revision = this.revisions.read(this.table);
+    if (typeof revision !== 'number')
+      return withDeadline(revision.then((read) => this.getForRevision(read)));
+    const value = this.getForRevision(revision);
+    return value instanceof Promise ? withDeadline(value) : value;
+  }
+
+  private getForRevision(revision: number): Value | Promise<Value> {
+    if (this.cached?.revision === revision) {
+      this.metrics.listCacheHits.inc({ table: this.table });
+      return this.cached.value;
+    }
+    this.pendingRevision = revision;
+    return this.refresh();
+  }
+
+  private async rebuild(): Promise<Value> {
+    // The newest revision that was read before the rows. If the table changes between the two reads, the
+    // value is stored under the older revision, which costs one needless rebuild. In the other order
+    // the change would be missed.
+    let revision = this.pendingRevision!;
+    if (this.cached?.revision === revision) return this.cached.value;
+    this.metrics.listCacheMisses.inc({ table: this.table });
+    for (let reads = 1; ; reads++) {
+      const { value, isOfOneMoment } = await this.load();
+      const current = isOfOneMoment ? revision : await this.revisions.read(this.table);
+      if (current === revision) this.cached = { revision, value };
+      else if (reads < MAX_READS) {
+        revision = current;
+        continue;
+      }
+      return value;
+    }
   }
 }

@@ -49,15 +49,9 @@ export function idColumn({ dataSource }: QueryRunner, constraintName: string): T
  * Declares the version of a row, which clients see as its ETag: 1 for a new row, incremented by each
  * `updateReturning` and by TypeORM's own updates. The property must be named `version`.
  * {@link versionColumn} is its column in a migration.
- *
- * @throws {TypeError} if the property has another name
  */
 export function VersionColumn(): PropertyDecorator {
-  return (target, property) => {
-    if (property !== 'version')
-      throw new TypeError(`The version column ${String(property)} must be named version`);
-    TypeOrmVersionColumn({ type: 'integer', default: 1 })(target, property);
-  };
+  return TypeOrmVersionColumn({ type: 'integer', default: 1 });
 }
 
 /** The version column of a migration. */
