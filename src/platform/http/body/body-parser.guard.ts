@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer';
-import { PassThrough } from 'node:stream';
+import type { Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
-import express, { type Request, type RequestHandler, type Response } from 'express';
+import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import { getBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
@@ -9,8 +10,12 @@ import { getBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
 const CONTENT_TYPES = ['application/json'];
 const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
 
-/** The supported content codings. If Node.js has zstd, body-parser would decode that, too. */
-const CONTENT_ENCODINGS = new Set(['gzip', 'deflate', 'br', 'identity']);
+/** Creates what decodes a body, by its content coding. */
+const DECODERS = new Map<string, () => Transform>([
+  ['gzip', createGunzip],
+  ['deflate', createInflate],
+  ['br', createBrotliDecompress],
+]);
 
 /** The maximum nesting of arrays and objects. Code that walks through a body may then be recursive. */
 const MAX_DEPTH = 32;
@@ -25,9 +30,6 @@ const MAX_DEPTH = 32;
  */
 @Injectable()
 export class BodyParserGuard implements CanActivate {
-  /** Middleware that reads and decompresses a body, by the limit of its size. */
-  private readonly readers = new Map<number, RequestHandler>();
-
   constructor(@Inject(CONFIG) private readonly config: Config) {}
 
   canActivate(context: ExecutionContext): true | Promise<true> {
@@ -46,46 +48,47 @@ export class BodyParserGuard implements CanActivate {
     const response = context.switchToHttp().getResponse<Response>();
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
     if (headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
-    return this.read(request, response, limit).then(
-      (bytes) => {
-        request.body = binary === undefined ? parseJson(bytes) : bytes;
-        return true;
-      },
-      (error: unknown) => {
-        // Of the errors of body-parser and zlib, only those of zlib have no type.
-        const encoding = headers['content-encoding'];
-        if (encoding === undefined || error instanceof ApiError || getType(error) !== undefined)
-          throw error;
-        const code = binary === undefined ? 'MALFORMED_JSON' : 'BAD_REQUEST';
-        throw new ApiError(code, `The body is not valid ${encoding}.`);
-      },
-    );
-  }
-
-  /** @param limit the maximum size in bytes, also after decompression */
-  private read(request: Request, response: Response, limit: number): Promise<Buffer> {
-    let read = this.readers.get(limit);
-    if (read === undefined) {
-      read = express.raw({ limit, type: () => true });
-      this.readers.set(limit, read);
-    }
-    return new Promise((resolve, reject) => {
-      // body-parser reports a chunked body that is too large only when it ends, which it may never do.
-      if (request.headers['transfer-encoding'] !== undefined) {
-        let received = 0;
-        request.on('data', ({ length }: Buffer) => {
-          received += length;
-          if (received > limit) reject(tooLarge(limit));
-        });
-      }
-      const source = toUnfinished(request);
-      void read(source, response, (error?: unknown) => {
-        if (error === undefined) resolve(source.body as Buffer);
-        else if (getType(error) === 'entity.too.large') reject(tooLarge(limit));
-        else reject(error);
-      });
+    const invalid = binary === undefined ? 'MALFORMED_JSON' : 'BAD_REQUEST';
+    return readBody(request, limit, invalid).then((bytes) => {
+      request.body = binary === undefined ? parseJson(bytes) : bytes;
+      return true;
     });
   }
+}
+
+/**
+ * Reads and decompresses a body. body-parser is not used because it reads what it rejects to its end, which
+ * may never come, and skips the body of a client that has half-closed its connection.
+ *
+ * @param limit the maximum size in bytes, after decompression
+ * @param invalid the error code if the body cannot be decompressed
+ */
+function readBody(
+  request: Request,
+  limit: number,
+  invalid: 'BAD_REQUEST' | 'MALFORMED_JSON',
+): Promise<Buffer> {
+  const { 'content-encoding': encoding = 'identity' } = request.headers;
+  const decoder = DECODERS.get(encoding.toLowerCase())?.();
+  return new Promise((resolve, reject) => {
+    const fail = (error: ApiError): void => {
+      if (decoder !== undefined) request.unpipe(decoder.destroy());
+      // The rest of the body is discarded.
+      request.resume();
+      reject(error);
+    };
+    request.on('error', () => fail(new ApiError('BAD_REQUEST', 'The client disconnected.')));
+    decoder?.on('error', () => fail(new ApiError(invalid, `The body is not valid ${encoding}.`)));
+    const chunks: Buffer[] = [];
+    let size = 0;
+    (decoder === undefined ? request : request.pipe(decoder))
+      .on('data', (chunk: Buffer) => {
+        size += chunk.length;
+        if (size > limit) fail(tooLarge(limit));
+        else chunks.push(chunk);
+      })
+      .on('end', () => resolve(Buffer.concat(chunks)));
+  });
 }
 
 /** RFC 9112, section 6.3: a request has a body if it declares its length. */
@@ -103,7 +106,7 @@ function requireSupported(request: Request, contentTypes: readonly string[]): vo
     );
   }
   const { 'content-encoding': encoding = 'identity' } = request.headers;
-  if (!CONTENT_ENCODINGS.has(encoding.toLowerCase())) {
+  if (encoding.toLowerCase() !== 'identity' && !DECODERS.has(encoding.toLowerCase())) {
     throw new ApiError(
       'UNSUPPORTED_MEDIA_TYPE',
       'The Content-Encoding of the body must be gzip, deflate, br or none.',
@@ -134,21 +137,8 @@ function parseJson(bytes: Buffer): unknown {
   return value;
 }
 
-/**
- * Returns a request whose body body-parser reads. It skips the body of a client that has half-closed its
- * connection, as one that was read before.
- */
-function toUnfinished(request: Request): Request {
-  if (request.socket.readable) return request;
-  const { method, headers } = request;
-  return Object.assign(request.pipe(new PassThrough()), { method, headers }) as unknown as Request;
-}
-
 const tooLarge = (limit: number): ApiError =>
   new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${limit} bytes.`);
-
-const getType = (error: unknown): unknown =>
-  error instanceof Error && 'type' in error ? error.type : undefined;
 
 function exceedsDepth(value: unknown, depth: number): boolean {
   return (
