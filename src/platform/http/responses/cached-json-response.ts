@@ -40,28 +40,19 @@ export class CachedJsonResponse {
     next?: number,
   ): Promise<CachedJsonResponse> {
     const hash = createHash('sha256');
-    // It grows with the chunks, because joining 13 MB at the end blocked the event loop for 12 ms.
-    let buffer = Buffer.alloc(0);
-    let length = 0;
+    const parts: Buffer[] = [];
     const add = (json: string): void => {
-      const end = length + Buffer.byteLength(json);
-      if (end > buffer.length) {
-        // With a byte for the bracket that closes a list of one chunk.
-        const larger = Buffer.allocUnsafe(Math.max(end + 1, 2 * buffer.length));
-        buffer.copy(larger);
-        buffer = larger;
-      }
-      buffer.write(json, length);
-      hash.update(buffer.subarray(length, end));
-      length = end;
+      const bytes = Buffer.from(json);
+      hash.update(bytes);
+      parts.push(bytes);
     };
     for await (const rows of chunks) {
       if (rows.length === 0) continue;
       const items = JSON.stringify(rows.map(toItem)).slice(1, -1);
-      add(length === 0 ? `[${items}` : `,${items}`);
+      add(parts.length === 0 ? `[${items}` : `,${items}`);
     }
-    add(length === 0 ? '[]' : ']');
-    const body = buffer.subarray(0, length);
+    add(parts.length === 0 ? '[]' : ']');
+    const body = Buffer.concat(parts);
     return new CachedJsonResponse(toRepresentation(body, hash, next), next);
   }
 
