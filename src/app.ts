@@ -48,6 +48,6 @@ export async function createApp(
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
   setupApiDocs(app, config, getTags(features));
-  if (['debug', 'verbose'].includes(config.logLevel)) adapter.onResponse(logResponse);
+  if (['debug', 'verbose'].includes(config.logLevel)) adapter.http.onResponse(logResponse);
   return app;
 }

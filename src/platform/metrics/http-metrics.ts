@@ -28,7 +28,7 @@ export class HttpMetrics implements OnModuleInit {
 
   onModuleInit(): void {
     if (this.config.metricsPort === undefined) return;
-    const { httpAdapter } = this.host;
+    const { http } = this.host.httpAdapter;
     const registers = [this.registry];
     const duration = new Histogram({
       name: 'http_server_request_duration_seconds',
@@ -37,7 +37,7 @@ export class HttpMetrics implements OnModuleInit {
       buckets: LATENCY_BUCKETS,
       registers,
     });
-    httpAdapter.onResponse((request, status, milliseconds) => {
+    http.onResponse((request, status, milliseconds) => {
       const { method = '' } = request;
       duration.observe(
         {
@@ -48,7 +48,7 @@ export class HttpMetrics implements OnModuleInit {
         milliseconds / 1000,
       );
     });
-    const { connections } = httpAdapter;
+    const { connections } = http;
     new Gauge({
       name: 'petstore_http_requests_in_flight',
       help: 'Connections with a request in flight.',

@@ -1,5 +1,10 @@
-import { createServer, IncomingMessage, type RequestListener, type Server } from 'node:http';
-import type { ServerResponse } from 'node:http';
+import {
+  createServer,
+  IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { Express } from 'express';
 import type { Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
@@ -11,9 +16,9 @@ import { createMessageClasses, type MessageClasses } from './message-classes.js'
 import { getRequestId, validateRequestHead } from './request-head.js';
 import type { ResponseListener } from './request-info.js';
 import {
+  MAX_HEADER_SIZE,
   MAX_REQUESTS_PER_CONNECTION,
   SERVER_TIMEOUTS,
-  serverOptions,
   type ServerTimeouts,
 } from './server-options.js';
 
@@ -45,7 +50,17 @@ export class HttpServer {
     { app, timeouts = SERVER_TIMEOUTS }: { app?: Express; timeouts?: ServerTimeouts } = {},
   ) {
     this.classes = createMessageClasses(defaultHeaders(config), app);
-    const options = { ...serverOptions(config, timeouts), ...this.classes };
+    const options = {
+      ...this.classes,
+      // The time until an idle connection is closed.
+      keepAliveTimeout: config.keepAliveTimeout,
+      headersTimeout: timeouts.headers,
+      requestTimeout: timeouts.request,
+      connectionsCheckingInterval: timeouts.checkInterval,
+      maxHeaderSize: MAX_HEADER_SIZE,
+      // Node would respond 400 without a body; `validateRequestHead` responds with one.
+      requireHostHeader: false,
+    };
     this.server = createServer(options, (request, response) =>
       this.handleRequest(request, response),
     )

@@ -8,10 +8,8 @@ import { requestContext } from '../../logging/logger.js';
 import { CachedJsonResponse } from '../responses/cached-json-response.js';
 import { respondWithError } from '../responses/error.filter.js';
 import { sendJson } from '../responses/write-response.js';
-import type { Connections } from './connections.js';
 import { closeGracefully } from './graceful-shutdown.js';
 import { HttpServer, type ServerConfig } from './http-server.js';
-import type { ResponseListener } from './request-info.js';
 import { SERVER_TIMEOUTS, type ServerTimeouts } from './server-options.js';
 import { handleUnmatchedRoutes } from './unmatched-routes.js';
 
@@ -24,7 +22,7 @@ type ExpressHandler = (
 
 /** Nest's Express adapter on an {@link HttpServer}. Its shutdown loses no request. */
 export class HttpAdapter extends ExpressAdapter {
-  private readonly http: HttpServer;
+  readonly http: HttpServer;
   private readonly timeouts: ServerTimeouts;
 
   /** @param timeouts overrides, for tests */
@@ -56,18 +54,8 @@ export class HttpAdapter extends ExpressAdapter {
     this.http = new HttpServer(config, handle, { app, timeouts: this.timeouts });
   }
 
-  /** The open connections. */
-  get connections(): Connections {
-    return this.http.connections;
-  }
-
   override initHttpServer(): void {
     this.httpServer = this.http.server;
-  }
-
-  /** Registers a listener for every response, including those of requests that never reach Express. */
-  onResponse(listener: ResponseListener): void {
-    this.http.onResponse(listener);
   }
 
   /** Sends what a handler returns. */
@@ -92,7 +80,7 @@ export class HttpAdapter extends ExpressAdapter {
   }
 
   override async close(): Promise<void> {
-    const { httpServer, connections, config, timeouts } = this;
-    await closeGracefully(httpServer, connections, config.shutdownDelay, timeouts);
+    const { server, connections } = this.http;
+    await closeGracefully(server, connections, this.config.shutdownDelay, this.timeouts);
   }
 }

@@ -1,11 +1,11 @@
-import type { ServerOptions } from 'node:http';
-import type { Config } from '../../config/config.js';
-
 /** Requests on one connection: clients then spread over the instances, and pipelined floods are bounded. */
 export const MAX_REQUESTS_PER_CONNECTION = 10_000;
 
 /** Header lines of a request. Beyond a thousand Node silently drops them, Authorization included. */
 export const MAX_HEADERS = 100;
+
+/** Bytes of the request line and the headers together, as Node counts them. */
+export const MAX_HEADER_SIZE = 16 * 1024;
 
 /** The fixed timeouts of the HTTP server, in milliseconds. `KEEP_ALIVE_TIMEOUT_MS` sets the idle timeout. */
 export const SERVER_TIMEOUTS = {
@@ -25,21 +25,3 @@ export const SERVER_TIMEOUTS = {
 
 /** The timeouts of the HTTP server, in milliseconds. */
 export type ServerTimeouts = typeof SERVER_TIMEOUTS;
-
-/** Returns the options of Node's HTTP server. */
-export function serverOptions(
-  { keepAliveTimeout }: Pick<Config, 'keepAliveTimeout'>,
-  timeouts: ServerTimeouts,
-): ServerOptions {
-  return {
-    // The time until an idle connection is closed.
-    keepAliveTimeout,
-    headersTimeout: timeouts.headers,
-    requestTimeout: timeouts.request,
-    connectionsCheckingInterval: timeouts.checkInterval,
-    // Bytes of the request line and the headers together, as Node counts them.
-    maxHeaderSize: 16 * 1024,
-    // Node would respond 400 without a body; `validateRequestHead` responds with one.
-    requireHostHeader: false,
-  };
-}
