@@ -13,7 +13,6 @@ export class IdempotencyRecord {
   })
   apiKeyId!: number;
 
-  /** The Idempotency-Key. */
   @PrimaryColumn('varchar', { length: 255, primaryKeyConstraintName: 'pk_idempotency_records' })
   key!: string;
 

@@ -38,12 +38,7 @@ export class IdempotencyRecordsCleanup implements OnApplicationBootstrap, OnAppl
     this.shutdown.abort();
   }
 
-  /**
-   * Deletes the oldest records.
-   *
-   * @param now the time from which their age is measured
-   * @returns how many were deleted, at most 500
-   */
+  /** Deletes the oldest records, and returns how many, at most 500. */
   async deleteExpired(now = Date.now()): Promise<number> {
     const { affected } = await this.dataSource
       .createQueryBuilder()
@@ -62,16 +57,14 @@ export class IdempotencyRecordsCleanup implements OnApplicationBootstrap, OnAppl
   private async run(): Promise<void> {
     const { signal } = this.shutdown;
     while (!signal.aborted) {
-      const deleted = this.database.isReady ? await this.tryDeleteExpired() : 0;
+      let deleted = 0;
+      try {
+        if (this.database.isReady) deleted = await this.deleteExpired();
+      } catch (error) {
+        this.logger.warn(`Failed to delete expired records: ${describeDriverError(error)}`);
+      }
       const pause = deleted === MAX_DELETED ? BUSY_DELAY_MS : IDLE_DELAY_MS;
       await delay(pause, undefined, { signal, ref: false }).catch(() => undefined);
     }
-  }
-
-  private async tryDeleteExpired(): Promise<number> {
-    return this.deleteExpired().catch((error: unknown) => {
-      this.logger.warn(`Failed to delete expired records: ${describeDriverError(error)}`);
-      return 0;
-    });
   }
 }

@@ -26,11 +26,7 @@ export class ResourceKit {
     return new CachedList(repository, build, this.revisions, this.metrics);
   }
 
-  /**
-   * Returns an inserter that batches the rows of concurrent requests, and inserts each once for its Idempotency-Key.
-   *
-   * @param toResponse converts a new row to what the client gets
-   */
+  /** @param toResponse converts a new row to what the client gets */
   batchInserter<Entity extends ObjectLiteral, Response>(
     repository: Repository<Entity>,
     toResponse: (row: Entity) => Response,

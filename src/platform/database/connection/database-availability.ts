@@ -56,11 +56,9 @@ export class DatabaseAvailability implements OnApplicationShutdown {
   private async runCheck(): Promise<void> {
     try {
       await withDeadline(requireWritable(this.dataSource, this.failure !== undefined));
-      if (this.failure !== undefined) this.logSuccess(this.failure);
-      this.failure = undefined;
+      this.logSuccess();
     } catch (error) {
-      this.failure ??= error as DatabaseUnavailableError;
-      this.logFailure(error);
+      this.logFailure(error as DatabaseUnavailableError);
       throw error;
     } finally {
       if (!this.hasShutDown)
@@ -68,7 +66,8 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     }
   }
 
-  private logFailure(error: unknown): void {
+  private logFailure(error: DatabaseUnavailableError): void {
+    this.failure ??= error;
     if (this.downSince !== undefined) return;
     this.downSince = performance.now();
     this.logger.error(
@@ -76,15 +75,15 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     );
   }
 
-  /** @param failure why the database was checked */
-  private logSuccess(failure: DatabaseUnavailableError): void {
-    if (this.downSince === undefined) {
-      this.logger.warn(`Database failed briefly: ${describeDriverError(failure)}`);
-    } else {
+  private logSuccess(): void {
+    if (this.downSince !== undefined) {
       const seconds = (performance.now() - this.downSince) / 1_000;
       this.logger.log(`Database connection restored after ${seconds.toFixed(1)} s`);
-      this.downSince = undefined;
+    } else if (this.failure !== undefined) {
+      this.logger.warn(`Database failed briefly: ${describeDriverError(this.failure)}`);
     }
+    this.failure = undefined;
+    this.downSince = undefined;
   }
 }
 

@@ -58,10 +58,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       metrics.observePool(() => (dataSource.driver as PostgresDriver).master as Pool);
   }
 
-  /**
-   * Registers a hook that runs once the database is reachable, before any request uses it, and again if
-   * a later hook fails. Call it before the application is initialized, as in `onModuleInit`.
-   */
+  /** Registers a hook, in `onModuleInit`, that runs before any request uses the database; again if a later one fails. */
   onReady(hook: () => Promise<void>): void {
     this.readyHooks.push(hook);
   }

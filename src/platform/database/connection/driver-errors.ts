@@ -18,7 +18,7 @@ export class DatabaseUnavailableError extends ApiError {
   }
 }
 
-/** The code of PostgreSQL for a statement that writes on a read-only connection or server. */
+/** PostgreSQL: a statement writes on a read-only connection or server. */
 export const READ_ONLY_TRANSACTION = '25006';
 
 /**
@@ -30,10 +30,7 @@ export const READ_ONLY_TRANSACTION = '25006';
 const UNAVAILABLE =
   /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|40|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|ENOENT$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$)/;
 
-/**
- * The classes and codes of PostgreSQL for a user or a database that must be corrected by the operator:
- * a rejected password (28), a missing database (3D000), a missing privilege (42501).
- */
+/** PostgreSQL: a rejected password (28), a missing database (3D000), a missing privilege (42501). */
 const MISCONFIGURED = /^(28...|3D000|42501)$/;
 
 /** The messages of pg, which have no code, for a connection that could not be obtained. */
@@ -63,7 +60,7 @@ export function getDriverError(error: unknown): unknown {
   return error instanceof QueryFailedError ? error.driverError : error;
 }
 
-/** Returns the driver's code of an error, such as `SQLITE_FULL`, `57P01` or `ECONNREFUSED`; empty if it has none. */
+/** Returns the driver's code of an error, such as `SQLITE_FULL` or `57P01`; empty if it has none. */
 export function getDriverErrorCode(error: unknown): string {
   const cause = getDriverError(error);
   return typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : '';

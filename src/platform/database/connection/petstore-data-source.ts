@@ -54,27 +54,19 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
     });
   }
 
-  override createQueryRunner(mode: 'master' | 'slave' = 'master'): QueryRunner {
+  override createQueryRunner(): QueryRunner {
     const queryRunner = isPostgres(this)
-      ? new PgQueryRunner(this.driver as PostgresDriver, mode, this)
+      ? new PgQueryRunner(this.driver as PostgresDriver, this)
       : new SqliteQueryRunner(this.driver as BetterSqlite3Driver, this, this.sqliteSession);
     return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
   }
 
-  /**
-   * Runs the pending migrations. If several processes do so at once, one migrates and the others wait.
-   *
-   * @returns the migrations that were applied
-   */
+  /** Runs the pending migrations, and returns them. If several processes do so at once, the others wait for one. */
   async migrate(): Promise<Migration[]> {
     return isPostgres(this) ? this.migratePostgres() : this.migrateSqlite();
   }
 
-  /**
-   * Checks that no migration is pending, and changes nothing.
-   *
-   * @throws {SchemaOutdatedError}
-   */
+  /** @throws {SchemaOutdatedError} if a migration is pending */
   async requireCurrentSchema(): Promise<void> {
     const queryRunner = this.createQueryRunner();
     try {

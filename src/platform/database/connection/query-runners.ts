@@ -18,7 +18,7 @@ const MAX_RETRY_DELAY_MS = 50;
 
 /** What the query runners of a DataSource share. */
 export interface RunnerContext {
-  /** Whether transactions and waiting are limited in time, because requests wait for them. */
+  /** Whether the timeouts of requests apply. */
   readonly servesRequests: boolean;
   /** Reports an error of the driver, possibly before there is a connection, and returns the error to throw. */
   readonly translateError: (error: unknown, isConnecting?: boolean) => unknown;
@@ -73,14 +73,11 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     if (this.isTransactionActive) return super.startTransaction(isolationLevel);
     try {
       await this.retry(async () => {
-        const release = await this.session.lock.acquire();
-        try {
-          await super.query('BEGIN IMMEDIATE');
-          this.releaseLock = release;
-        } catch (error) {
-          release();
+        this.releaseLock = await this.session.lock.acquire();
+        await super.query('BEGIN IMMEDIATE').catch((error: unknown) => {
+          this.end();
           throw error;
-        }
+        });
       });
     } catch (error) {
       throw this.context.translateError(error);
@@ -106,7 +103,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   }
 
   private retry(run: () => Promise<any>): Promise<any> {
-    return this.context.servesRequests ? retryOnBusy(run, SQLITE_BUSY_TIMEOUT_MS) : run();
+    return this.context.servesRequests ? retryOnBusy(run) : run();
   }
 
   private async abort(): Promise<void> {
@@ -136,10 +133,9 @@ export class PgQueryRunner extends PostgresQueryRunner {
 
   constructor(
     driver: PostgresDriver,
-    mode: 'master' | 'slave',
     private readonly context: RunnerContext,
   ) {
-    super(driver, mode);
+    super(driver, 'master');
   }
 
   override connect(): Promise<any> {
@@ -171,11 +167,9 @@ export class PgQueryRunner extends PostgresQueryRunner {
 /**
  * Runs a statement, and retries it while another process holds the write lock of the SQLite file. Unlike
  * SQLite's own `busy_timeout`, it does not block the event loop.
- *
- * @param timeout milliseconds after which the error of the last attempt is thrown
  */
-async function retryOnBusy<T>(run: () => Promise<T>, timeout: number): Promise<T> {
-  const deadline = performance.now() + timeout;
+async function retryOnBusy<T>(run: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + SQLITE_BUSY_TIMEOUT_MS;
   for (let retryDelay = 1; ; retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS)) {
     try {
       return await run();

@@ -26,9 +26,8 @@ export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
 
 /** Which page of a list to read. */
 export interface PageRequest {
-  /** The maximum number of rows. */
   readonly limit: number;
-  /** The id after which the page starts; by default the page is the first one. */
+  /** The id after which the page starts. */
   readonly after?: number | undefined;
 }
 
@@ -57,22 +56,12 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     private readonly metrics: DatabaseMetrics,
   ) {}
 
-  /**
-   * Returns all rows.
-   *
-   * @param filters the values that the rows must have, by property; undefined is no filter
-   * @throws {DatabaseUnavailableError}
-   */
+  /** @throws {DatabaseUnavailableError} */
   get(filters: Criteria<Entity> = {}): Value | Promise<Value> {
     return this.getCached(JSON.stringify(filters), () => this.loadAll(filters));
   }
 
-  /**
-   * Returns a page.
-   *
-   * @param filters the values that the rows must have, by property; undefined is no filter
-   * @throws {DatabaseUnavailableError}
-   */
+  /** @throws {DatabaseUnavailableError} */
   getPage(page: PageRequest, filters: Criteria<Entity> = {}): Value | Promise<Value> {
     if (page.after !== undefined) return withDeadline(this.loadPage(page, filters));
     const key = JSON.stringify([page.limit, filters]);
@@ -154,7 +143,6 @@ class CachedQuery<Value> {
   private pendingRevision: number | undefined;
   private readonly refresh = singleFlight(() => this.rebuild());
 
-  /** @param load reads the rows and computes the value */
   constructor(
     private readonly table: string,
     private readonly load: () => Promise<Loaded<Value>>,

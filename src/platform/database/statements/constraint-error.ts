@@ -8,9 +8,8 @@ import {
 
 /**
  * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint to one
- * that names the properties. Call it with the error rather than checking beforehand: only the
- * constraint itself is reliable. After an error in a transaction, call it after the rollback: it may
- * read the referenced tables, and PostgreSQL accepts no other statement before.
+ * that names the properties. After an error in a transaction, call it after the rollback: it may read the
+ * referenced tables, and PostgreSQL accepts no other statement before.
  *
  * @param row the properties of the entity that were to be stored
  * @param paths where the body has the value of a property, if not in a property of the same name: such as

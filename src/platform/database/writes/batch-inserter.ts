@@ -33,8 +33,7 @@ export class BatchInserter<Entity extends ObjectLiteral> {
   /**
    * Inserts a row. It is durable when the promise resolves.
    *
-   * @param toCompanion returns a row of the second table, which is inserted in the same transaction; may be called
-   *   repeatedly
+   * @param toCompanion returns a row of the second table for the same transaction; may be called repeatedly
    * @returns the row with its id
    * @throws {QueryFailedError} if the database rejects one of the two rows
    * @throws {DatabaseUnavailableError}
