@@ -15,24 +15,23 @@ export class DatabaseMetrics {
 
   constructor(private readonly registry: MetricsRegistry) {
     const registers = [registry];
-    this.errors = new Counter({
-      name: 'petstore_database_errors_total',
-      help: 'Failed database operations, by the code of the driver.',
-      labelNames: ['code'],
-      registers,
-    });
-    this.listCacheHits = new Counter({
-      name: 'petstore_list_cache_hits_total',
-      help: 'List requests served from the cache.',
-      labelNames: ['table'],
-      registers,
-    });
-    this.listCacheMisses = new Counter({
-      name: 'petstore_list_cache_misses_total',
-      help: 'Rebuilds of a cached list because its table may have changed.',
-      labelNames: ['table'],
-      registers,
-    });
+    const createCounter = <Label extends string>(name: string, help: string, label: Label) =>
+      new Counter({ name, help, labelNames: [label], registers });
+    this.errors = createCounter(
+      'petstore_database_errors_total',
+      'Failed database operations, by the code of the driver.',
+      'code',
+    );
+    this.listCacheHits = createCounter(
+      'petstore_list_cache_hits_total',
+      'List requests served from the cache.',
+      'table',
+    );
+    this.listCacheMisses = createCounter(
+      'petstore_list_cache_misses_total',
+      'Rebuilds of a cached list because its table may have changed.',
+      'table',
+    );
     this.batchSizes = new Histogram({
       name: 'petstore_insert_batch_size',
       help: 'Rows per INSERT statement.',
@@ -49,25 +48,21 @@ export class DatabaseMetrics {
    */
   observePool(findPool: () => Pool | undefined): void {
     const getPool = (): Partial<Pool> => findPool() ?? {};
-    const registers = [this.registry];
     new Gauge({
       name: 'db_client_connection_count',
       help: 'Connections to PostgreSQL, by state.',
       labelNames: ['state'],
-      registers,
+      registers: [this.registry],
       collect() {
         const { totalCount = 0, idleCount = 0 } = getPool();
         this.set({ state: 'idle' }, idleCount);
         this.set({ state: 'used' }, totalCount - idleCount);
       },
     });
-    new Gauge({
-      name: 'db_client_connection_pending_requests',
-      help: 'Requests waiting for a connection to PostgreSQL.',
-      registers,
-      collect() {
-        this.set(getPool().waitingCount ?? 0);
-      },
-    });
+    this.registry.addGauge(
+      'db_client_connection_pending_requests',
+      'Requests waiting for a connection to PostgreSQL.',
+      () => getPool().waitingCount ?? 0,
+    );
   }
 }

@@ -1,6 +1,6 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { Gauge, Histogram } from 'prom-client';
+import { Histogram } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
 import { MetricsRegistry } from './metrics-registry.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
@@ -29,13 +29,12 @@ export class HttpMetrics implements OnModuleInit {
   onModuleInit(): void {
     if (this.config.metricsPort === undefined) return;
     const { http } = this.host.httpAdapter;
-    const registers = [this.registry];
     const duration = new Histogram({
       name: 'http_server_request_duration_seconds',
       help: 'Duration of HTTP requests, from their headers to the end of the response.',
       labelNames: ['http_request_method', 'http_route', 'http_response_status_code'],
       buckets: LATENCY_BUCKETS,
-      registers,
+      registers: [this.registry],
     });
     http.onResponse((request, status, milliseconds) => {
       const { method = '' } = request;
@@ -48,22 +47,15 @@ export class HttpMetrics implements OnModuleInit {
         milliseconds / 1000,
       );
     });
-    const { connections } = http;
-    new Gauge({
-      name: 'petstore_http_requests_in_flight',
-      help: 'Connections with a request in flight.',
-      registers,
-      collect() {
-        this.set(connections.active);
-      },
-    });
-    new Gauge({
-      name: 'petstore_http_connections',
-      help: 'Open connections, idle ones included.',
-      registers,
-      collect() {
-        this.set(connections.size);
-      },
-    });
+    this.registry.addGauge(
+      'petstore_http_requests_in_flight',
+      'Connections with a request in flight.',
+      () => http.connections.active,
+    );
+    this.registry.addGauge(
+      'petstore_http_connections',
+      'Open connections, idle ones included.',
+      () => http.connections.size,
+    );
   }
 }

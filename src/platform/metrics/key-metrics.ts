@@ -1,13 +1,7 @@
-import { Gauge, type Registry } from 'prom-client';
+import type { MetricsRegistry } from './metrics-registry.js';
 
 /** @param count returns the number of keys in recent use that expire within 7 days */
-export function observeExpiringKeys(registry: Registry, count: () => number): void {
-  new Gauge({
-    name: 'petstore_api_keys_expiring',
-    help: 'API keys in recent use that expire within 7 days.',
-    registers: [registry],
-    collect() {
-      this.set(count());
-    },
-  });
+export function observeExpiringKeys(metrics: MetricsRegistry, count: () => number): void {
+  const help = 'API keys in recent use that expire within 7 days.';
+  metrics.addGauge('petstore_api_keys_expiring', help, count);
 }

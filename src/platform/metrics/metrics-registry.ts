@@ -1,9 +1,21 @@
 import { Injectable } from '@nestjs/common';
-import { Registry } from 'prom-client';
+import { Gauge, Registry } from 'prom-client';
 
 /**
  * The Prometheus metrics of one application. Pass it as a registry to a metric of prom-client:
  * `new Counter({ name, help, registers: [registry] })`.
  */
 @Injectable()
-export class MetricsRegistry extends Registry {}
+export class MetricsRegistry extends Registry {
+  /** Registers a gauge whose value is read when the metrics are. */
+  addGauge(name: string, help: string, read: () => number): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this],
+      collect() {
+        this.set(read());
+      },
+    });
+  }
+}
