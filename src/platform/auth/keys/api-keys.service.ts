@@ -23,11 +23,6 @@ export interface KeyOptions {
   readonly requestsPerMinute?: number | null;
 }
 
-interface CachedKey {
-  readonly key: ApiKey;
-  readonly checkedAt: number;
-}
-
 /** Creates, verifies, lists and revokes API keys. */
 @Injectable()
 export class ApiKeysService implements OnApplicationShutdown {
@@ -36,7 +31,7 @@ export class ApiKeysService implements OnApplicationShutdown {
    * Recently used valid keys, by the key itself: a request with one needs neither a hash (3 µs) nor a
    * query. The oldest entry is evicted first.
    */
-  private readonly keyCache = new Map<string, CachedKey>();
+  private readonly keyCache = new Map<string, { key: ApiKey; checkedAt: number }>();
   /** Resolves when the last-used times of all keys are written. */
   private lastUsedWrites = Promise.resolve();
   /** When the expiry of a key was last logged, by its id. */
@@ -106,7 +101,7 @@ export class ApiKeysService implements OnApplicationShutdown {
       const keys = manager.getRepository(ApiKey);
       const now = Date.now();
       const old = await keys.findOneBy({ id, revokedAt: IsNull() });
-      if (old === null || isExpired(old, now)) return undefined;
+      if (old === null || expiresBefore(old, now)) return undefined;
       const { name, createdAt, expiresAt, scopes, requestsPerMinute } = old;
       const record = await this.insert(keys, key, name, {
         expiresAt:
@@ -147,7 +142,9 @@ export class ApiKeysService implements OnApplicationShutdown {
   countExpiring(): number {
     const now = Date.now();
     const records = [...this.keyCache.values()].map(({ key }) => key);
-    const expiring = records.filter((key) => !isExpired(key, now) && expiresSoon(key, now));
+    const expiring = records.filter(
+      (key) => !expiresBefore(key, now) && expiresBefore(key, now + EXPIRY_WARNING_MS),
+    );
     return new Set(expiring.map(({ id }) => id)).size;
   }
 
@@ -195,8 +192,8 @@ export class ApiKeysService implements OnApplicationShutdown {
 
   /** Logs once a day that a key that is in use expires soon. */
   private warnOfExpiry(record: ApiKey, now: number): void {
-    if (!expiresSoon(record, now) || now - (this.expiryWarnings.get(record.id) ?? 0) < DAY_MS)
-      return;
+    const warnedAt = this.expiryWarnings.get(record.id) ?? 0;
+    if (!expiresBefore(record, now + EXPIRY_WARNING_MS) || now - warnedAt < DAY_MS) return;
     this.expiryWarnings.set(record.id, now);
     this.logger.warn(
       `API key ${record.id} (${record.name}) is in use and expires at ${record.expiresAt!.toISOString()}. Replace it with: node dist/cli/keys.js rotate ${record.id}`,
@@ -208,7 +205,7 @@ export class ApiKeysService implements OnApplicationShutdown {
    * invalidates the cached lists.
    */
   private checkUse(record: ApiKey, now: number): boolean {
-    if (isExpired(record, now)) return false;
+    if (expiresBefore(record, now)) return false;
     if (now - (record.lastUsedAt?.getTime() ?? 0) >= HOUR_MS) {
       record.lastUsedAt = new Date(now);
       this.lastUsedWrites = this.lastUsedWrites.then(() => this.writeLastUsed(record));
@@ -227,11 +224,6 @@ export class ApiKeysService implements OnApplicationShutdown {
   }
 }
 
-function isExpired({ expiresAt }: ApiKey, now: number): boolean {
-  return expiresAt !== null && expiresAt.getTime() <= now;
-}
-
-/** Whether a key expires so soon that it should be rotated. */
-function expiresSoon({ expiresAt }: ApiKey, now: number): boolean {
-  return expiresAt !== null && expiresAt.getTime() - now < EXPIRY_WARNING_MS;
+function expiresBefore({ expiresAt }: ApiKey, time: number): boolean {
+  return expiresAt !== null && expiresAt.getTime() <= time;
 }
