@@ -113,14 +113,8 @@ function isPostgresUrl(url: string): boolean {
 /** Whether Express accepts the text for `trust proxy`: an address, a subnet or the name of a range. */
 function isProxy(proxy: string): boolean {
   if (['loopback', 'linklocal', 'uniquelocal'].includes(proxy)) return true;
-  const [address = '', prefix = '1', ...rest] = proxy.split('/');
-  const bits = isIP(address) === 4 ? 32 : 128;
-  return (
-    isIP(address) !== 0 &&
-    /^[1-9]\d{0,2}$/.test(prefix) &&
-    Number(prefix) <= bits &&
-    rest.length === 0
-  );
+  const [, address = '', prefix = '1'] = /^([^/]+)(?:\/([1-9]\d{0,2}))?$/.exec(proxy) ?? [];
+  return isIP(address) !== 0 && Number(prefix) <= (isIP(address) === 4 ? 32 : 128);
 }
 
 /** Splits a comma-separated list, ignoring white space and empty items. */
