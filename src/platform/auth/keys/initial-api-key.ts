@@ -1,10 +1,6 @@
 import { type INestApplication, Logger } from '@nestjs/common';
 import type { Config } from '../../config/config.js';
 import { DatabaseConnection } from '../../database/connection/database-connection.js';
-import {
-  DatabaseUnavailableError,
-  describeDriverError,
-} from '../../database/connection/driver-errors.js';
 import { ApiKeysService } from './api-keys.service.js';
 
 /**
@@ -30,8 +26,8 @@ export async function createInitialApiKey(
     const { key } = await keys.create('first');
     process.stdout.write(banner(key, await app.getUrl()));
   } catch (error) {
-    if (!(error instanceof DatabaseUnavailableError)) throw error;
-    logger.warn(`Skipping the check for a first API key: ${describeDriverError(error)}`);
+    // It must not end a service that is running.
+    logger.warn('Skipping the check for a first API key', error);
   }
 }
 
