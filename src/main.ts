@@ -48,10 +48,7 @@ async function bootstrap(): Promise<void> {
           logger.log('Shutdown complete');
           process.exit(0);
         },
-        (error: unknown) => {
-          logger.error('Shutdown failed', error);
-          process.exit(1);
-        },
+        (error: unknown) => exitOnFatalError('Shutdown failed', error),
       );
     });
   }
