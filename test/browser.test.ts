@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { startApp, type TestApp } from './support/app.js';
 import { chromiumPath } from './support/chromium.js';
-import { waitFor } from './support/wait.js';
 
 // The browser is slow while other tests run in parallel.
 import.meta.jest.setTimeout(180_000);
@@ -109,33 +108,6 @@ describeIfChromium('Swagger UI in Chromium', () => {
     expect(listed.status).toBe('200');
     expect(listed.body).toContainEqual(created.body);
     expect(problems).toEqual([]);
-  });
-
-  it('shows the Error body of a request without a key and with an invalid one', async () => {
-    await open();
-    const list = await tryOut('listCategories');
-    const unauthorized = { status: '401', body: { code: 'UNAUTHORIZED', status: 401 } };
-    expect(await execute(list)).toMatchObject(unauthorized);
-    await list.getByRole('button', { name: 'Clear' }).click();
-    await authorize('pet_wrongwrongwrongwrongwrongwrongwrongwrong');
-    expect(await execute(list)).toMatchObject(unauthorized);
-  });
-
-  it('blocks inline scripts and requests to other origins', async () => {
-    await open();
-    // Strings, because TypeScript does not know the globals of the page.
-    await page.evaluate(
-      `document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.ran = 1' }))`,
-    );
-    expect(await page.evaluate(`'ran' in window`)).toBe(false);
-    expect(
-      await page.evaluate(`fetch('https://evil.example/').then(() => 'sent', () => 'blocked')`),
-    ).toBe('blocked');
-    await waitFor(
-      () => problems.join('\n'),
-      (text) => /inline script/.test(text) && /connect-src https:\/\/evil\.example/.test(text),
-      30_000,
-    );
   });
 });
 

@@ -58,12 +58,6 @@ describe('loadConfig', () => {
     expect(loadConfig(env)).toEqual(loadConfig({}));
   });
 
-  it('returns a frozen object', () => {
-    const config = loadConfig({ CORS_ORIGINS: 'https://a.example' });
-    for (const each of [config, config.database, config.corsOrigins])
-      expect(Object.isFrozen(each)).toBe(true);
-  });
-
   const key = 'abcXYZ0189-._~+/abcXYZ0189-._~+/==';
   const url = 'postgres://user:pass%23@host:5432/db';
 
@@ -71,40 +65,28 @@ describe('loadConfig', () => {
     ['NODE_ENV', 'production', { production: true }],
     ['NODE_ENV', 'test', { production: false }],
     ['HOST', '::', { host: '::' }],
-    ['HOST', 'localhost', { host: 'localhost' }],
     ['PORT', '0', { port: 0 }],
     ['PORT', '65535', { port: 65_535 }],
     ['METRICS_PORT', '0', { metricsPort: 0 }],
-    ['METRICS_PORT', '9464', { metricsPort: 9_464 }],
     ['DATABASE_URL', 'sqlite:./a/b.db', sqlite('./a/b.db')],
-    ['DATABASE_URL', 'sqlite:/var/pets.db', sqlite('/var/pets.db')],
     ['DATABASE_URL', 'sqlite:///var/pets.db', sqlite('/var/pets.db')],
     ['DATABASE_URL', 'sqlite:a b%20.db', sqlite('a b%20.db')],
     ['DATABASE_URL', url, postgres(url)],
-    [
-      'DATABASE_URL',
-      'postgresql://h/db?sslmode=require',
-      postgres('postgresql://h/db?sslmode=require'),
-    ],
     ['DATABASE_URL', 'postgres://u@/db?host=/run/pg', postgres('postgres://u@/db?host=/run/pg')],
     ['DATABASE_POOL_SIZE', '2', { databasePoolSize: 2 }],
     ['DATABASE_POOL_SIZE', '1000', { databasePoolSize: 1_000 }],
     ['MIGRATIONS', 'off', { migrations: 'off' }],
-    ['BOOTSTRAP_API_KEY', 'k'.repeat(32), { bootstrapApiKey: 'k'.repeat(32) }],
     ['BOOTSTRAP_API_KEY', 'k'.repeat(256), { bootstrapApiKey: 'k'.repeat(256) }],
     ['BOOTSTRAP_API_KEY', key, { bootstrapApiKey: key }],
     ['PUBLIC_BASE_URL', 'http://a:81/b/v1', { publicBaseUrl: 'http://a:81/b/v1' }],
     ['STAGING_BASE_URL', 'https://s.example/v1', { stagingBaseUrl: 'https://s.example/v1' }],
-    ['LOG_LEVEL', 'fatal', { logLevel: 'fatal' }],
     ['LOG_LEVEL', 'verbose', { logLevel: 'verbose' }],
     ['CORS_ORIGINS', 'https://a.b, http://c:81 ,', { corsOrigins: ['https://a.b', 'http://c:81'] }],
     ['TRUST_PROXY', '0', { trustProxy: 0 }],
-    ['TRUST_PROXY', '2', { trustProxy: 2 }],
     ['TRUST_PROXY', 'loopback, 10.0.0.0/8,', { trustProxy: 'loopback,10.0.0.0/8' }],
     ['TRUST_PROXY', '::1,fc00::/7', { trustProxy: '::1,fc00::/7' }],
     ['AUTH_FAILURES_PER_MINUTE', '1000000', { authFailuresPerMinute: 1_000_000 }],
     ['KEY_REQUESTS_PER_MINUTE', '1000000', { keyRequestsPerMinute: 1_000_000 }],
-    ['BODY_LIMIT', '512', { bodyLimit: 512 }],
     ['BODY_LIMIT', '20kb', { bodyLimit: 20_480 }],
     ['BODY_LIMIT', '1MB', { bodyLimit: 1_048_576 }],
     ['KEEP_ALIVE_TIMEOUT_MS', '1000', { keepAliveTimeout: 1_000 }],
@@ -174,9 +156,7 @@ describe('loadConfig with an invalid environment', () => {
 describe('getConfigWarnings', () => {
   it.each([
     ['TRUST_PROXIES', 'Unknown variable TRUST_PROXIES: did you mean TRUST_PROXY?'],
-    ['DATABASE_URI', 'Unknown variable DATABASE_URI: did you mean DATABASE_URL?'],
     ['port', 'Unknown variable port: did you mean PORT?'],
-    ['BOOTSTRAP_APIKEY', 'Unknown variable BOOTSTRAP_APIKEY: did you mean BOOTSTRAP_API_KEY?'],
     [
       'LOG_REQUESTS',
       'LOG_REQUESTS was removed and has no effect: LOG_LEVEL=debug logs each request',

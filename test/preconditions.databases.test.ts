@@ -107,10 +107,8 @@ describe('If-Match', () => {
     });
 
     it('returns 404 for an unknown id', async () => {
-      for (const etags of ['"1"', '*'])
-        expect(await send(method, MISSING_ID, { 'If-Match': etags }, createBody())).toBeError(
-          'NOT_FOUND',
-        );
+      const response = await send(method, MISSING_ID, { 'If-Match': '*' }, createBody());
+      expect(response).toBeError('NOT_FOUND');
     });
   });
 
@@ -131,31 +129,31 @@ describe('If-Match', () => {
     const { id } = await createCage();
     for (const version of [1, 2, 3]) {
       const headers = { 'If-Match': `"${version}"` };
+      const rooms = Array.from({ length: 50 }, (_, index) => `room ${index}`);
       const responses = await Promise.all(
-        Array.from({ length: 50 }, (_, index) =>
-          send('patch', id, headers, { room: `room ${index}` }),
-        ),
+        rooms.map((room) => send('patch', id, headers, { room })),
       );
-      const statuses = responses.map(({ status }) => status).toSorted((a, b) => a - b);
-      expect(statuses).toEqual([200, ...Array.from({ length: 49 }, () => 412)]);
-      const winner = responses.find(({ status }) => status === 200)!;
-      expect(winner.headers['etag']).toBe(`"${version + 1}"`);
-      expect((await send('get', id)).body).toEqual(winner.body);
+      const winners = responses.filter(({ status }) => status === 200);
+      expect(responses.filter(({ status }) => status === 412)).toHaveLength(49);
+      expect(winners).toMatchObject([{ headers: { etag: `"${version + 1}"` } }]);
+      expect((await send('get', id)).body).toEqual(winners[0]!.body);
     }
   });
 
-  it('counts each of several concurrent updates without it', async () => {
+  it('is not needed for each of several concurrent updates to count and return what it stored', async () => {
     const { id } = await createCage();
-    const responses = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => send('patch', id, {}, { room: `room ${index}` })),
+    const etags = await Promise.all(
+      Array.from({ length: 48 }, async (_, index) => {
+        const changes = { room: `room ${index}`, weight: index };
+        const { body, headers } = await send('patch', id, {}, changes);
+        expect(body).toMatchObject({ id, ...changes });
+        return headers['etag'] as string;
+      }),
     );
-    expect(new Set(responses.map(({ headers }) => headers['etag'])).size).toBe(20);
-    expect((await send('get', id)).headers['etag']).toBe('"21"');
+    expect(new Set(etags).size).toBe(48);
+    expect((await send('get', id)).headers['etag']).toBe('"49"');
   });
 });
-
-const having = (name: string, required: boolean): object =>
-  expect.arrayContaining([expect.objectContaining({ name, in: 'header', required })]) as object;
 
 describe('a precondition', () => {
   it('may be sent by other origins, which can read ETags', async () => {
@@ -171,12 +169,13 @@ describe('a precondition', () => {
 
   it('is declared with its responses in the OpenAPI document', async () => {
     const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
-    const { get, patch, put, delete: remove } = paths['/cages/{cageId}']!;
+    const { get, patch, put } = paths['/cages/{cageId}']!;
+    const having = (name: string, required: boolean): unknown =>
+      expect.arrayContaining([expect.objectContaining({ name, required })]);
     const etag = { headers: { ETag: { schema: { type: 'string' } } } };
-    expect([get, patch, put, remove]).toMatchObject([
+    expect([get, patch, put]).toMatchObject([
       { parameters: having('If-None-Match', false), responses: { 200: etag, 304: {} } },
       { parameters: having('If-Match', false), responses: { 200: etag, 412: {} } },
-      { parameters: having('If-Match', true), responses: { 412: {}, 428: {} } },
       { parameters: having('If-Match', true), responses: { 412: {}, 428: {} } },
     ]);
     expect(patch!.responses).not.toHaveProperty('428');

@@ -118,23 +118,3 @@ describe('deleteReturning', () => {
     expect(await cages.findOneBy({ id })).toBeNull();
   });
 });
-
-describe('concurrent PATCH requests', () => {
-  it('each return the values that they have stored', async () => {
-    const { id } = await cages.save(newCage());
-    const patch = async (number: number): Promise<unknown> => {
-      const changes = { room: `room ${number}`, weight: number };
-      const response = await app
-        .http()
-        .patch(`/v1/cages/${id}`)
-        .auth(app.key, { type: 'bearer' })
-        .send(changes);
-      expect(response.body).toMatchObject({ id, ...changes });
-      return response.status;
-    };
-    for (let round = 0; round < 5; round++) {
-      const statuses = await Promise.all(Array.from({ length: 48 }, (_, index) => patch(index)));
-      expect(new Set(statuses)).toEqual(new Set([200]));
-    }
-  });
-});
