@@ -1,10 +1,8 @@
 /** Swagger UI, and what docs/clients.md says about pages of other origins, in Chromium. */
-import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { startApp, type TestApp } from './support/app.js';
 import { chromiumPath } from './support/chromium.js';
+import { listen, type TestServer } from './support/server.js';
 
 // The browser is slow while other tests run in parallel.
 import.meta.jest.setTimeout(180_000);
@@ -116,23 +114,17 @@ describeIfChromium('a page of another origin in Chromium', () => {
   const READABLE = ['cache-control', 'content-type', 'etag', 'x-request-id'];
 
   /** Serves an empty page. */
-  let site: Server;
-  let origin: string;
+  let site: TestServer;
   let app: TestApp;
   let page: Page;
   /** The method, the If-None-Match and the status of each request to the service. */
   let requests: [string, string | undefined, number][];
   beforeAll(async () => {
-    site = createServer((_request, response) =>
+    site = await listen((_request, response) =>
       response.setHeader('Content-Type', 'text/html').end('<!doctype html>'),
-    ).listen(0, '127.0.0.1');
-    await once(site, 'listening');
-    origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+    );
   });
-  afterAll(() => {
-    site.close();
-    site.closeAllConnections();
-  });
+  afterAll(() => site.close());
   afterEach(async () => {
     await page.close();
     await app.stop();
@@ -147,7 +139,7 @@ describeIfChromium('a page of another origin in Chromium', () => {
       );
     });
     page = await browser.newPage();
-    await page.goto(origin);
+    await page.goto(site.url);
   }
 
   interface Listed {
@@ -170,7 +162,7 @@ describeIfChromium('a page of another origin in Chromium', () => {
     )`);
 
   it('revalidates a list by itself, after one preflight, and reads the documented headers', async () => {
-    await open([origin]);
+    await open([site.url]);
     const { headers, ...first } = await list();
     expect(first).toEqual({ status: 200, body: '[]' });
     const readable = Object.keys(headers).filter((name) => name !== 'content-length');

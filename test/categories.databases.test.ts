@@ -192,8 +192,6 @@ describe('POST /v1/categories with an invalid body', () => {
     ['description must not contain a NUL character', [describeDog('\0')]],
     ['description must not contain a lone surrogate', ['{"name":"dog","description":"\\ud83d"}']],
     ['unknown property id', [1, null].map((id) => ({ id, name: 'dog' }))],
-    ['unknown property color', [{ name: 'dog', color: 'red' }]],
-    ['unknown property __proto__', ['{"__proto__":{"name":"dog"}}']],
   ])('responds with 400: %s (%#)', async (message, bodies) => {
     const before = await send('get', PATH);
     for (const body of bodies)

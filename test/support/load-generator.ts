@@ -46,9 +46,8 @@ export class LoadGenerator {
   private readonly agent = new Agent({ keepAlive: true });
   private readonly createdIds = new Set<number>();
   private readonly sentNames = new Set<string>();
-  /** Rows that must be in the database, in the order in which clients observed them. */
-  private readonly observed: Category[] = [];
-  private readonly observedNames = new Map<number, string>();
+  /** The names of rows that must be in the database by id, in the order in which clients observed them. */
+  private readonly observed = new Map<number, string>();
   /** Instances that may drop connections. */
   private readonly mayDisconnect = new Set<string>();
   private stopping = false;
@@ -86,44 +85,33 @@ export class LoadGenerator {
 
   /** Waits until each client has received `count` more successful responses. */
   waitForSuccesses(count: number, timeout: number): Promise<void> {
-    return this.waitForProgress('succeeded', count, timeout, () => true);
+    return this.waitForProgress('succeeded', count, timeout, this.clients);
   }
 
   /** Waits until each client, or each client of one kind, has received `count` more 503 responses. */
   waitForUnavailable(count: number, timeout: number, kind?: ClientKind): Promise<void> {
-    return this.waitForProgress(
-      'unavailable',
-      count,
-      timeout,
-      (client) => kind === undefined || client.kind === kind,
-    );
+    const clients = this.clients.filter((client) => kind === undefined || client.kind === kind);
+    return this.waitForProgress('unavailable', count, timeout, clients);
   }
 
   /** Checks a list that was read after the clients stopped. */
   verifyFinalState(rows: readonly Category[]): void {
-    this.checkList(rows, this.observed.length);
+    this.checkList(rows, this.observed.size);
   }
 
   private async waitForProgress(
     counter: 'succeeded' | 'unavailable',
     count: number,
     timeout: number,
-    isIncluded: (client: LoadClient) => boolean,
+    clients: readonly LoadClient[],
   ): Promise<void> {
-    const goals = this.clients
-      .filter((client) => isIncluded(client) && !this.mayDisconnect.has(client.url))
+    const goals = clients
+      .filter(({ url }) => !this.mayDisconnect.has(url))
       .map((client) => ({ client, goal: client[counter] + count }));
+    const findBehind = () => goals.filter(({ client, goal }) => client[counter] < goal);
     await waitFor(
-      () =>
-        this.violations.length > 0
-          ? []
-          : goals
-              .filter(({ client, goal }) => client[counter] < goal)
-              .map(
-                ({ client: { kind, [counter]: reached }, goal }) =>
-                  `${kind}: ${reached} of ${goal}`,
-              ),
-      (behind) => behind.length === 0,
+      () => findBehind().map(({ client, goal }) => `${client.kind}: ${client[counter]} of ${goal}`),
+      (behind) => behind.length === 0 || this.violations.length > 0,
       timeout,
     );
   }
@@ -165,9 +153,8 @@ export class LoadGenerator {
     const response = await this.measure(client, client.categories.create(name));
     if (response.status !== 201) return this.checkError(client, response);
     const row = response.json<Category>();
-    if (!Number.isSafeInteger(row.id) || row.name !== name || Object.keys(row).length !== 2) {
+    if (!Number.isSafeInteger(row.id) || row.name !== name || Object.keys(row).length !== 2)
       this.violations.push(`Creating ${name} returned ${response.text}`);
-    }
     if (this.createdIds.has(row.id)) this.violations.push(`Id ${row.id} was assigned twice`);
     this.createdIds.add(row.id);
     this.created.push(row);
@@ -179,7 +166,7 @@ export class LoadGenerator {
     client: LoadClient,
     cache: { etag: string; rows: readonly Category[] } | undefined,
   ): Promise<number> {
-    const observedBefore = this.observed.length;
+    const observedBefore = this.observed.size;
     const headers = cache?.etag ? { 'if-none-match': cache.etag } : undefined;
     const response = await this.measure(client, client.categories.list(headers));
     if (response.status !== 200 && response.status !== 304) {
@@ -216,20 +203,16 @@ export class LoadGenerator {
     if (new Set(names.values()).size !== rows.length) {
       this.violations.push('A list contains a duplicate row');
     }
-    for (const { id, name } of this.observed.slice(0, observedBefore)) {
+    for (const [id, name] of [...this.observed].slice(0, observedBefore)) {
       if (names.get(id) !== name) this.violations.push(`A list lacks ${id} (${name})`);
     }
     for (const row of rows) this.recordObserved(row);
   }
 
-  private recordObserved(row: Category): void {
-    const name = this.observedNames.get(row.id);
-    if (name === undefined) {
-      this.observedNames.set(row.id, row.name);
-      this.observed.push(row);
-    } else if (name !== row.name) {
-      this.violations.push(`Id ${row.id} belongs to both ${name} and ${row.name}`);
-    }
+  private recordObserved({ id, name }: Category): void {
+    const known = this.observed.get(id);
+    if (known === undefined) this.observed.set(id, name);
+    else if (known !== name) this.violations.push(`Id ${id} belongs to both ${name} and ${known}`);
   }
 
   private checkError({ kind }: LoadClient, { status, headers, text }: HttpResponse): number {
