@@ -2,7 +2,7 @@ import type { Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { toConstraintError } from '../src/platform/database/statements/constraint-error.js';
 import { startApp, type TestApp } from './support/app.js';
-import { type Cage, CageEntity, CagesModule, CagesService } from './support/cages.module.js';
+import { type Cage, CageEntity, CagesController, CagesModule } from './support/cages.module.js';
 import { matchers } from './support/matchers.js';
 
 expect.extend(matchers);
@@ -55,7 +55,7 @@ describe('a request that violates a constraint', () => {
 
   it('does not affect the others of its batch', async () => {
     const { label } = await createCage();
-    const cages = app.app.get(CagesService);
+    const cages = app.app.get(CagesController);
     const bodies = [
       newCage(),
       newCage({ label }),
@@ -63,7 +63,7 @@ describe('a request that violates a constraint', () => {
       newCage({ categoryId: MISSING_ID }),
       newCage(),
     ];
-    const results = await Promise.allSettled(bodies.map((body) => cages.create(body)));
+    const results = await Promise.allSettled(bodies.map((body) => cages.createCage(body)));
     expect(results).toMatchObject([
       { value: { body: bodies[0] } },
       { reason: { code: 'ALREADY_EXISTS', message: 'Another cage has the same label.' } },

@@ -2,7 +2,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Response, Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { startApp, type TestApp } from './support/app.js';
-import { type Cage, CagesModule, CagesService } from './support/cages.module.js';
+import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
 import { matchers } from './support/matchers.js';
 import { recordQueries } from './support/queries.js';
 
@@ -29,17 +29,13 @@ const getIds = ({ body }: Response): number[] => (body as Cage[]).map(({ id }) =
 let count = 0;
 /** Creates cages, whose rooms are attic and cellar in turn, and returns their ids. */
 async function createCages(length: number): Promise<number[]> {
-  const cages = app.app.get(CagesService);
-  const created = await Promise.all(
-    Array.from({ length }, (_, index) =>
-      cages.create({
-        label: `label ${++count}`,
-        room: index % 2 === 0 ? 'attic' : 'cellar',
-        shelfPosition: count,
-      }),
-    ),
-  );
-  return created.map(({ body: { id } }) => id).toSorted((a, b) => a - b);
+  const rows = Array.from({ length }, (_, index) => ({
+    label: `label ${++count}`,
+    room: index % 2 === 0 ? 'attic' : 'cellar',
+    shelfPosition: count,
+  }));
+  const { identifiers } = await app.dataSource.getRepository(CageEntity).insert(rows);
+  return identifiers.map(({ id }) => id as number);
 }
 
 /** Follows the Link headers from a page to the last one, as a client does. */

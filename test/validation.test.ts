@@ -168,33 +168,31 @@ describe('property decorators', () => {
     },
   );
 
-  it('refuse options that contradict each other, or that the OpenAPI document cannot express', () => {
-    const text = { maxLength: 10, example: 'x', description: 'Text.' };
-    const array = { maxItems: 1, description: 'Array.' };
-    const items = StringProperty(text);
-    const objects = ObjectProperty(() => Object);
-    const options = { example: 1, description: 'A number.' };
-    for (const [declare, error] of [
-      [() => StringProperty({ ...text, pattern: /x/i }), TypeError],
-      [() => StringProperty({ ...text, pattern: /x/, notBlank: true }), TypeError],
-      [() => IntegerProperty({ ...options, format: 'int32', maximum: 2 ** 31 }), RangeError],
-      [() => DecimalProperty({ ...options, precision: 2, scale: 3, example: '1' }), RangeError],
-      [
-        () => ArrayProperty({ ...array, items: StringProperty({ ...text, default: '' }) }),
-        TypeError,
-      ],
-      [
-        () => MapProperty({ ...array, values: StringProperty({ ...text, optional: true }) }),
-        TypeError,
-      ],
-      [
-        () => ArrayProperty({ ...array, items: ArrayProperty({ ...array, items: objects }) }),
-        TypeError,
-      ],
-      [() => MapProperty({ ...array, values: objects }), TypeError],
-    ] as const)
-      expect(declare).toThrow(error);
-    expect(() => ArrayProperty({ ...array, items })).not.toThrow();
+  const text = { maxLength: 10, example: 'x', description: 'Text.' };
+  const array = { maxItems: 1, description: 'Array.' };
+  const objects = ObjectProperty(() => Object);
+  const number = { example: 1, description: 'A number.' };
+
+  it.each<[string, () => unknown]>([
+    ['a pattern with flags', () => StringProperty({ ...text, pattern: /x/i })],
+    ['two patterns', () => StringProperty({ ...text, pattern: /x/, notBlank: true })],
+    ['a limit', () => IntegerProperty({ ...number, format: 'int32', maximum: 2 ** 31 })],
+    ['a scale', () => DecimalProperty({ ...number, precision: 2, scale: 3, example: '1' })],
+    [
+      'a default of items',
+      () => ArrayProperty({ ...array, items: StringProperty({ ...text, default: '' }) }),
+    ],
+    [
+      'optional values',
+      () => MapProperty({ ...array, values: StringProperty({ ...text, optional: true }) }),
+    ],
+    [
+      'objects in nested arrays',
+      () => ArrayProperty({ ...array, items: ArrayProperty({ ...array, items: objects }) }),
+    ],
+    ['objects in maps', () => MapProperty({ ...array, values: objects })],
+  ])('refuse options that the OpenAPI document cannot express: %s', (_name, declare) => {
+    expect(declare).toThrow(/./);
   });
 });
 

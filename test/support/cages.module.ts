@@ -6,7 +6,6 @@ import {
   Delete,
   Get,
   HttpCode,
-  Injectable,
   Param,
   Patch,
   Post,
@@ -43,14 +42,9 @@ import {
   addRevisionTrigger,
   dropRevisionTrigger,
 } from '../../src/platform/database/lists/revision-trigger.js';
-import type { Criteria } from '../../src/platform/database/statements/row-mapping.js';
 import { withDeadline } from '../../src/platform/database/connection/deadline.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
-import {
-  type Changes,
-  deleteReturning,
-  updateReturning,
-} from '../../src/platform/resource/returning.js';
+import { deleteReturning, updateReturning } from '../../src/platform/resource/returning.js';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { BinaryBody } from '../../src/platform/resource/binary-body.decorator.js';
@@ -193,8 +187,17 @@ const toRow = <Body extends { builtAt?: string | null }>({ builtAt, ...body }: B
   builtAt: typeof builtAt === 'string' ? new Date(builtAt) : builtAt,
 });
 
-@Injectable()
-export class CagesService {
+/** More than the limit of a JSON body. */
+export const IMAGE_LIMIT = 200_000;
+
+class Credentials {
+  @StringProperty({ maxLength: 20, description: 'User name.', example: 'ann' })
+  user!: string;
+}
+
+@ApiTags('cages')
+@Controller('cages')
+export class CagesController {
   private readonly inserter: IdempotentInserter<CageEntity, Versioned<Cage>>;
   private readonly cachedList: CachedList<CageEntity, CachedJsonResponse>;
 
@@ -208,64 +211,14 @@ export class CagesService {
     );
   }
 
-  listPage(
-    page: PageParams,
-    filters: Criteria<CageEntity>,
-  ): CachedJsonResponse | Promise<CachedJsonResponse> {
-    return this.cachedList.getPage(page, filters);
-  }
-
-  async create(cage: NewCage): Promise<Versioned<Cage>> {
+  @Post()
+  @ReturnsEtag()
+  async createCage(@Body() cage: NewCage): Promise<Versioned<Cage>> {
     try {
       return await this.inserter.insert(toRow(cage));
     } catch (error) {
       throw await toConstraintError(error, this.cages, cage);
     }
-  }
-
-  async read(id: number): Promise<Versioned<Cage>> {
-    const cage = await withDeadline(this.cages.findOneBy({ id }));
-    if (cage === null) throw new ApiError('NOT_FOUND', `Cage ${id} not found.`);
-    return toCage(cage);
-  }
-
-  async update(
-    id: number,
-    changes: Changes<CageEntity>,
-    ifMatch: VersionCriteria,
-  ): Promise<Versioned<Cage>> {
-    try {
-      const cage = await updateReturning(this.cages, { id, ...ifMatch }, changes);
-      if (cage === undefined) throw preconditionFailed((await this.read(id)).version);
-      return toCage(cage);
-    } catch (error) {
-      throw await toConstraintError(error, this.cages, changes);
-    }
-  }
-
-  async delete(id: number, ifMatch: VersionCriteria): Promise<void> {
-    const cage = await deleteReturning(this.cages, { id, ...ifMatch });
-    if (cage === undefined) throw preconditionFailed((await this.read(id)).version);
-  }
-}
-
-/** More than the limit of a JSON body. */
-export const IMAGE_LIMIT = 200_000;
-
-class Credentials {
-  @StringProperty({ maxLength: 20, description: 'User name.', example: 'ann' })
-  user!: string;
-}
-
-@ApiTags('cages')
-@Controller('cages')
-class CagesController {
-  constructor(private readonly cages: CagesService) {}
-
-  @Post()
-  @ReturnsEtag()
-  createCage(@Body() cage: NewCage): Promise<Versioned<Cage>> {
-    return this.cages.create(cage);
   }
 
   @Get()
@@ -276,25 +229,34 @@ class CagesController {
     @Query() page: PageParams,
     @Query('room') room?: string,
   ): CachedJsonResponse | Promise<CachedJsonResponse> {
-    return this.cages.listPage(page, { room });
+    return this.cachedList.getPage(page, { room });
   }
 
   @Get(':cageId')
   @ApiOkResponse({ type: Cage, description: 'The cage.' })
   @ReturnsEtag()
-  getCage(@IdParam('cageId') id: number): Promise<Versioned<Cage>> {
-    return this.cages.read(id);
+  async getCage(@IdParam('cageId') id: number): Promise<Versioned<Cage>> {
+    const cage = await withDeadline(this.cages.findOneBy({ id }));
+    if (cage === null) throw new ApiError('NOT_FOUND', `Cage ${id} not found.`);
+    return toCage(cage);
   }
 
   @Patch(':cageId')
   @ApiOkResponse({ type: Cage })
   @ReturnsEtag()
-  updateCage(
+  async updateCage(
     @IdParam('cageId') id: number,
     @IfMatch() ifMatch: VersionCriteria,
     @Body() patch: CagePatch,
   ): Promise<Versioned<Cage>> {
-    return this.cages.update(id, toRow(patch), ifMatch);
+    const changes = toRow(patch);
+    try {
+      const cage = await updateReturning(this.cages, { id, ...ifMatch }, changes);
+      if (cage === undefined) throw preconditionFailed((await this.getCage(id)).version);
+      return toCage(cage);
+    } catch (error) {
+      throw await toConstraintError(error, this.cages, changes);
+    }
   }
 
   @Put(':cageId')
@@ -304,7 +266,7 @@ class CagesController {
     @Body() cage: NewCage,
   ): Promise<Cage> {
     const cleared = { categoryId: null, weight: null, locked: null, builtAt: null };
-    return (await this.cages.update(id, { ...cleared, ...toRow(cage) }, ifMatch)).body;
+    return (await this.updateCage(id, ifMatch, { ...cleared, ...cage })).body;
   }
 
   @Post(':cageId/image')
@@ -350,11 +312,12 @@ class CagesController {
 
   @Delete(':cageId')
   @HttpCode(204)
-  deleteCage(
+  async deleteCage(
     @IdParam('cageId') id: number,
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
   ): Promise<void> {
-    return this.cages.delete(id, ifMatch);
+    const cage = await deleteReturning(this.cages, { id, ...ifMatch });
+    if (cage === undefined) throw preconditionFailed((await this.getCage(id)).version);
   }
 }
 
@@ -371,6 +334,5 @@ class CagesController {
   entities: [CageEntity],
   migrations: [CreateCages1790000000001],
   controllers: [CagesController],
-  providers: [CagesService],
 })
 export class CagesModule {}
