@@ -189,9 +189,9 @@ describe('API key revocation', () => {
   });
 });
 
-describe('the last use of a key', () => {
-  const getLastUse = async (key: string): Promise<unknown> => (await getRow(key))['last_used_at'];
+const getLastUse = async (key: string): Promise<unknown> => (await getRow(key))['last_used_at'];
 
+describe('the last use of a key', () => {
   it('is written at most once an hour', async () => {
     const { key } = await keys.create('used');
     const now = Date.now();

@@ -224,6 +224,9 @@ describe('db:copy', () => {
   });
 });
 
+/** Returns the URL of the target with some parts replaced. */
+const withUrl = (changes: object): string => Object.assign(new URL(target.url), changes).href;
+
 describe('db:copy with invalid input', () => {
   it.each([
     ['api_keys', `("name", "hash", "created_at") VALUES ('test', 'hash', 1)`],
@@ -247,8 +250,6 @@ describe('db:copy with invalid input', () => {
       expect(await runCommand(main, copyOptions(), {})).toEqual(failure('schema is outdated'));
     await expectEmptyTarget();
   });
-
-  const withUrl = (changes: object): string => Object.assign(new URL(target.url), changes).href;
 
   it.each<[string, () => string[], string]>([
     ['a missing source', () => ['--from', 'sqlite:no/such', '--to', target.url], 'does not exist'],

@@ -97,6 +97,7 @@ describe('keys create', () => {
     const before = Date.now();
     const key = await createKey('expiring', '--expires-in', duration);
     expectTime((await findRecord(key)).expiresAt, before + milliseconds);
+    expect(await requestStatus(key)).toBe(200);
   });
 
   it('migrates a new database', async () => {
@@ -208,8 +209,12 @@ describe('keys revoke', () => {
     const { id } = await findRecord(key);
     const stdout = `API key ${id} revoked.\n`;
     expect(await run('revoke', String(id))).toEqual({ code: 0, stdout, stderr: '' });
-    const isRevoked = (status: number): boolean => status !== 200;
-    expect(await waitFor(() => requestStatus(key), isRevoked, TIMEOUT_MS)).toBe(401);
+    const status = await waitFor(
+      () => requestStatus(key),
+      (current) => current !== 200,
+      TIMEOUT_MS,
+    );
+    expect(status).toBe(401);
     expect((await findRecord(key)).revokedAt).toBeInstanceOf(Date);
     expect(await run('revoke', String(id))).toEqual(failure(/not found or already revoked/));
     const count = (await keys.list()).length;

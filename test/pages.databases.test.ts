@@ -35,7 +35,7 @@ async function createCages(length: number): Promise<number[]> {
     shelfPosition: count,
   }));
   const { identifiers } = await app.dataSource.getRepository(CageEntity).insert(rows);
-  return identifiers.map(({ id }) => id as number);
+  return identifiers.map(({ id }) => Number(id));
 }
 
 /** Follows the Link headers from a page to the last one, as a client does. */

@@ -144,9 +144,9 @@ describe('If-Match', () => {
     const { id } = await createCage();
     const etags = await Promise.all(
       Array.from({ length: 48 }, async (_, index) => {
-        const changes = { room: `room ${index}`, weight: index };
-        const { body, headers } = await send('patch', id, {}, changes);
-        expect(body).toMatchObject({ id, ...changes });
+        const patch = { room: `room ${index}`, weight: index };
+        const { body, headers } = await send('patch', id, {}, patch);
+        expect(body).toMatchObject({ id, ...patch });
         return headers['etag'] as string;
       }),
     );
@@ -154,6 +154,9 @@ describe('If-Match', () => {
     expect((await send('get', id)).headers['etag']).toBe('"49"');
   });
 });
+
+const having = (name: string, required: boolean): unknown =>
+  expect.arrayContaining([expect.objectContaining({ name, required })]);
 
 describe('a precondition', () => {
   it('may be sent by other origins, which can read ETags', async () => {
@@ -170,8 +173,6 @@ describe('a precondition', () => {
   it('is declared with its responses in the OpenAPI document', async () => {
     const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
     const { get, patch, put } = paths['/cages/{cageId}']!;
-    const having = (name: string, required: boolean): unknown =>
-      expect.arrayContaining([expect.objectContaining({ name, required })]);
     const etag = { headers: { ETag: { schema: { type: 'string' } } } };
     expect([get, patch, put]).toMatchObject([
       { parameters: having('If-None-Match', false), responses: { 200: etag, 304: {} } },

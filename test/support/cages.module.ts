@@ -265,8 +265,8 @@ export class CagesController {
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
     @Body() cage: NewCage,
   ): Promise<Cage> {
-    const cleared = { categoryId: null, weight: null, locked: null, builtAt: null };
-    return (await this.updateCage(id, ifMatch, { ...cleared, ...cage })).body;
+    const replacement = { categoryId: null, weight: null, locked: null, builtAt: null };
+    return (await this.updateCage(id, ifMatch, Object.assign(replacement, cage))).body;
   }
 
   @Post(':cageId/image')
