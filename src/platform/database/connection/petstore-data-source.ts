@@ -3,12 +3,11 @@ import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSq
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { isPostgres } from './is-postgres.js';
 import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
-import { Lock } from './lock.js';
 import {
   PgQueryRunner,
   type RunnerContext,
   SqliteQueryRunner,
-  type SqliteSession,
+  SqliteSession,
 } from './query-runners.js';
 
 /** The key of the advisory lock of the migrations, among all locks in a PostgreSQL database. */
@@ -32,7 +31,7 @@ export class SchemaOutdatedError extends Error {
  */
 export class PetstoreDataSource extends DataSource implements RunnerContext {
   private readonly errorListeners: ((error: unknown) => void)[] = [];
-  private readonly sqliteSession: SqliteSession = { lock: new Lock(), statements: new Map() };
+  private readonly sqliteSession = new SqliteSession();
 
   /** @param servesRequests whether the timeouts of requests apply (see timeouts.ts) */
   constructor(

@@ -10,7 +10,6 @@ import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSq
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
 import { DatabaseUnavailableError, isBusyError } from './driver-errors.js';
-import type { Lock } from './lock.js';
 import { SQLITE_BUSY_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
 
 /** The longest delay between two attempts to get the write lock of SQLite, in milliseconds. */
@@ -24,12 +23,25 @@ export interface RunnerContext {
   readonly translateError: (error: unknown, isConnecting?: boolean) => unknown;
 }
 
-/** The only connection to a SQLite database. */
-export interface SqliteSession {
-  /** Held by a statement, or by a transaction from its beginning to its end. */
-  readonly lock: Lock;
+/** The only connection to a SQLite database, used by a statement, or a transaction, at a time. */
+export class SqliteSession {
   /** The prepared statements, by their SQL. */
-  readonly statements: Map<string, unknown>;
+  readonly statements = new Map<string, unknown>();
+  private last: Promise<unknown> = Promise.resolve();
+
+  /** Waits until the connection is free, and returns a function that frees it again. */
+  acquire(): Promise<() => void> {
+    return new Promise((resolve) => {
+      const previous = this.last;
+      this.last = new Promise<void>((release) => void previous.then(() => resolve(release)));
+    });
+  }
+
+  /** Runs a statement while no other uses the connection. */
+  async run<T>(statement: () => Promise<T>): Promise<T> {
+    const release = await this.acquire();
+    return statement().finally(release);
+  }
 }
 
 /**
@@ -62,7 +74,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     const run = (): Promise<any> => super.query(query, parameters, useStructuredResult);
     try {
       if (this.releaseLock !== undefined) return await run();
-      return await this.retry(() => this.session.lock.run(run));
+      return await this.retry(() => this.session.run(run));
     } catch (error) {
       throw this.context.translateError(error);
     }
@@ -73,7 +85,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     if (this.isTransactionActive) return super.startTransaction(isolationLevel);
     try {
       await this.retry(async () => {
-        this.releaseLock = await this.session.lock.acquire();
+        this.releaseLock = await this.session.acquire();
         await super.query('BEGIN IMMEDIATE').catch((error: unknown) => {
           this.end();
           throw error;
