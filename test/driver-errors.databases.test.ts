@@ -84,15 +84,6 @@ describeOnPostgres('GET /v1/categories', () => {
   });
 });
 
-describe('a failed statement', () => {
-  it('is counted once', async () => {
-    const { dataSource } = app;
-    await expect(dataSource.query('SELECT * FROM "missing"')).rejects.toThrow(/missing/);
-    const code = TEST_DATABASE === 'sqlite' ? 'SQLITE_ERROR' : '42P01';
-    expect(await readDatabaseErrors()).toContain(`{code="${code}"} 1`);
-  });
-});
-
 describe('a feature that calls the database through a repository', () => {
   it('gets 503 with Retry-After while the database is unavailable', async () => {
     expect((await call('database')).status).toBe(200);

@@ -14,7 +14,7 @@ import {
 import type { Response as ExpressResponse } from 'express';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
-import { ERROR_CODES, type ErrorCode } from '../src/platform/errors/error-codes.js';
+import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
@@ -134,7 +134,7 @@ type Body = string | Buffer;
 type Rule = [
   ErrorCode,
   string | RegExp,
-  [name: string, body: Body, headers?: Record<string, string>][],
+  [name: string, body: Body, headers?: Record<string, string> | undefined][],
 ];
 
 const RULES: Rule[] = [
@@ -254,26 +254,15 @@ const RULES: Rule[] = [
 ];
 
 describe('POST /v1/categories', () => {
-  const INVALID = RULES.flatMap(([code, message, bodies]) =>
-    bodies.map(
-      ([name, body, headers]): [
-        string,
-        ErrorCode,
-        Body,
-        Record<string, string> | undefined,
-        string | RegExp,
-      ] => [name, code, body, headers, message],
-    ),
-  );
-
-  it.each(INVALID)(
-    'rejects %s with %s, and stores nothing',
-    async (_name, code, body, headers, message) => {
+  describe.each(RULES)('responds with %s: %s', (code, message, bodies) => {
+    // Jest would pass a callback for a missing argument.
+    const rows = bodies.map(([name, body, headers = {}]) => [name, body, headers] as const);
+    it.each(rows)('to %s, and stores nothing', async (_name, body, headers) => {
       const before = (await get('/v1/categories')).text;
       expect(await post(body, headers)).toBeError(code, message);
       expect((await get('/v1/categories')).text).toBe(before);
-    },
-  );
+    });
+  });
 
   // Properties that every object inherits are easily mistaken for known ones.
   it.each([
@@ -378,13 +367,6 @@ describe('routing', () => {
     expect.assertions(3);
   });
 
-  it('returns 404 without a body for a HEAD request', async () => {
-    const response = await app.send('HEAD', '/v1/nope');
-    expect(response.status).toBe(404);
-    expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
-    expect(response.text).toBe('');
-  });
-
   const UNDECODABLE =
     '/v1/stubs/deprecated/%zz /v1/stubs/deprecated/% /v1/stubs/deprecated/%ff /v1/%c3%28 /docs/% /%';
 
@@ -442,16 +424,12 @@ describe('X-Request-Id', () => {
     );
   });
 
-  it.each(['/livez', '/docs', '/docs/swagger-ui.css', '/openapi.json', '/v1/categories', '/%'])(
-    'is different in each response of %s',
-    async (path) => {
-      const first = await sendRequest(app.url + path);
-      const second = await sendRequest(app.url + path);
-      const ids = [first, second].map(({ headers }) => headers['x-request-id']);
-      expect(ids).toEqual([expect.stringMatching(/^\S+$/), expect.stringMatching(/^\S+$/)]);
-      expect(ids[0]).not.toBe(ids[1]);
-    },
-  );
+  it('is different in each response', async () => {
+    const paths = ['/livez', '/docs', '/docs/swagger-ui.css', '/openapi.json', '/%', '/livez'];
+    const responses = await Promise.all(paths.map((path) => sendRequest(app.url + path)));
+    const ids = responses.map(({ headers }) => headers['x-request-id']);
+    expect(new Set(ids).size).toBe(paths.length);
+  });
 });
 
 describe('a failing handler', () => {
@@ -462,18 +440,6 @@ describe('a failing handler', () => {
     const [entry, ...others] = logger.forRequest(response.headers['x-request-id']);
     expect(entry).toMatchObject({ level: 'error' });
     expect(others).toEqual([]);
-  });
-
-  it('logs the cause with its stack, the route and the request id', async () => {
-    const response = await get('/v1/crash/an%20Error');
-    const [entry] = logger.forRequest(response.headers['x-request-id']);
-    const [message, cause, details] = entry!.values;
-    expect(message).toBe('Request failed');
-    expect(cause).toMatchObject({
-      message: SECRET,
-      stack: expect.stringContaining('errors.test') as string,
-    });
-    expect(details).toMatchObject({ method: 'GET', route: '/v1/crash/:crash' });
   });
 
   it('discards the headers that the handler had set', async () => {
@@ -517,35 +483,18 @@ describe('an exception with a status', () => {
   });
 
   it.each([
-    [406, 'NOT_ACCEPTABLE'],
-    [418, 'I_M_A_TEAPOT'],
-    [502, 'BAD_GATEWAY'],
-  ])(
-    'derives the code of the status %d, which has no entry in ERROR_CODES: %s',
-    async (status, code) => {
-      expect(Object.keys(ERROR_CODES)).not.toContain(code);
-      const response = await get(`/v1/crash/${status}`);
-      expect(response.status).toBe(status);
-      expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
-      expect(response.json()).toEqual({
-        code,
-        message: expect.stringMatching(/\S/) as string,
-        status,
-      });
-      expect(response.text).not.toContain(SECRET);
-    },
-  );
-});
-
-describe('GET /docs/swagger-ui.css', () => {
-  it.each([
-    [412, 'PRECONDITION_FAILED', 'If-Match', '"other"'],
-    [416, 'RANGE_NOT_SATISFIABLE', 'Range', 'bytes=999999999-'],
-  ])('returns %d with the Error body and the code %s', async (status, code, name, value) => {
-    const headers = { [name]: value };
-    const response = await sendRequest(`${app.url}/docs/swagger-ui.css`, { headers });
+    [406, 'NOT_ACCEPTABLE', '/v1/crash/406', ''],
+    [418, 'I_M_A_TEAPOT', '/v1/crash/418', ''],
+    [502, 'BAD_GATEWAY', '/v1/crash/502', ''],
+    [412, 'PRECONDITION_FAILED', '/docs/swagger-ui.css', '"other"'],
+  ])('has an Error body with the code of its status: %d %s', async (status, code, path, etag) => {
+    const headers = { ...jsonHeaders(app.key), ...(etag && { 'if-match': etag }) };
+    const response = await sendRequest(app.url + path, { headers });
     expect(response.status).toBe(status);
-    expect(response.json()).toEqual({ code, message: expect.any(String) as string, status });
+    expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
+    const message = expect.stringMatching(/\S/) as string;
+    expect(response.json()).toEqual({ code, message, status });
+    expect(response.text).not.toContain(SECRET);
   });
 });
 
@@ -590,29 +539,5 @@ describe('a database error', () => {
     expect(response.text).not.toMatch(DATABASE_TERMS);
     expect(response.headers).not.toHaveProperty('www-authenticate');
     expect((await get('/v1/categories', 'pet_unknown')).status).toBe(401);
-  });
-
-  it('fails every create request of a batch, each with its own request id', async () => {
-    const responses = await withoutTable('categories', () =>
-      Promise.all(Array.from({ length: 5 }, () => post('{"name":"batch"}'))),
-    );
-    for (const response of responses)
-      expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
-    const ids = responses.map(({ headers }) => headers['x-request-id']);
-    expect(new Set(ids).size).toBe(5);
-    expect((await get('/v1/categories')).text).not.toContain('batch');
-  });
-});
-
-describe('an unavailable database', () => {
-  it('makes GET /readyz return 503 with Retry-After, and GET /livez 200', async () => {
-    const instance = await startApp({ logger });
-    await instance.dataSource.destroy();
-    const ready = await sendRequest(`${instance.url}/readyz`);
-    const live = await sendRequest(`${instance.url}/livez`);
-    await instance.stop();
-    expect(ready).toBeError('SERVICE_UNAVAILABLE');
-    expect(ready.headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    expect(live.status).toBe(200);
   });
 });

@@ -4,12 +4,7 @@ import { type Config, loadConfig } from '../src/platform/config/config.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import type { ServerTimeouts } from '../src/platform/http/server/server-options.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
-import {
-  CategoriesClient,
-  type Category,
-  jsonHeaders,
-  sendRequest,
-} from './support/http-client.js';
+import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
@@ -73,12 +68,14 @@ describe('graceful shutdown', () => {
 
   it('waits for a request whose body is incomplete', async () => {
     await start(LONG_TIMEOUTS);
-    const body = '{"name":"late"}';
-    const headers = { ...jsonHeaders(app.key), 'content-length': body.length };
     const request = rawRequest({
       method: 'POST',
-      headers: Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-      body,
+      headers: [
+        `Authorization: Bearer ${app.key}`,
+        'Content-Type: application/json',
+        'Content-Length: 15',
+      ],
+      body: '{"name":"late"}',
     });
     const connection = await RawConnection.open(app.url);
     // A response proves that the service has accepted the connection.
@@ -116,7 +113,7 @@ describe('graceful shutdown', () => {
       const categories = new CategoriesClient(app.url, app.key, agent);
       const created: Category[] = [];
       const responses = Array<number>(CLIENTS).fill(0);
-      const outcomes = { refused: 0, unexpected: [] as unknown[] };
+      const unexpected: unknown[] = [];
 
       /** Lists and creates in turn until the connection is refused. */
       const runClient = async (client: number): Promise<void> => {
@@ -127,12 +124,11 @@ describe('graceful shutdown', () => {
               ? await categories.create(`${client}-${turn}`)
               : await categories.list();
             responses[client]!++;
-            if (response.status !== (writes ? 201 : 200)) outcomes.unexpected.push(response.text);
+            if (response.status !== (writes ? 201 : 200)) unexpected.push(response.text);
             else if (writes) created.push(response.json());
           } catch (error) {
             const { code, message } = error as NodeJS.ErrnoException;
-            if (code === 'ECONNREFUSED') outcomes.refused++;
-            else outcomes.unexpected.push({ client, turn, writes, code, message });
+            if (code !== 'ECONNREFUSED') unexpected.push({ client, turn, code, message });
             return;
           }
         }
@@ -149,8 +145,7 @@ describe('graceful shutdown', () => {
       await Promise.all(clients);
       agent.destroy();
 
-      expect(outcomes.unexpected).toEqual([]);
-      expect(outcomes.refused).toBe(CLIENTS);
+      expect(unexpected).toEqual([]);
       expect(created.length).toBeGreaterThanOrEqual(2 * CLIENTS);
       expect(await getStoredCategories()).toEqual(created.toSorted((a, b) => a.id - b.id));
     },

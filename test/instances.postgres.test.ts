@@ -95,11 +95,8 @@ describe('startup of several instances', () => {
     const names = rows.map(({ name }) => name);
     expect(names).toEqual([...new Set(names)]);
     expect(names.length).toBeGreaterThan(0);
-    const messages = logger.entries.map(({ values: [message] }) => String(message));
-    const applied = messages.flatMap(
-      (message) => /^Applied migration (\w+)/.exec(message)?.[1] ?? [],
-    );
-    expect(applied.toSorted()).toEqual(names.toSorted());
+    const text = logger.text.match(/Applied migration \w+/g)!;
+    expect(text.toSorted()).toEqual(names.map((name) => `Applied migration ${name}`).toSorted());
 
     for (const { url, categories } of instances) {
       expect((await sendRequest(`${url}/readyz`)).status).toBe(200);
@@ -191,27 +188,6 @@ describe('a deployment of three instances', () => {
     expect(await listWithKey(instances[0]!.key)).toEqual([200, 200, 200]);
   });
 
-  it('returns ids as JSON numbers up to Number.MAX_SAFE_INTEGER', async () => {
-    const ids: number[] = [];
-    const highest = String(Number.MAX_SAFE_INTEGER);
-    for (const { categories } of instances) {
-      const response = await categories.create('dog');
-      expect(response.status).toBe(201);
-      expect(response.text).toMatch(/^\{"id":[1-9]\d*,"name":"dog"\}$/);
-      ids.push(response.json<Category>().id);
-    }
-    expect(ids).toEqual([1, 2, 3]);
-    await client.query(`SELECT setval(pg_get_serial_sequence('categories', 'id'), ${highest} - 1)`);
-    const last = await instances[0]!.categories.create('cat');
-    expect(last.text).toBe(`{"id":${highest},"name":"cat"}`);
-    for (const { categories } of instances) {
-      const { text } = await categories.list();
-      expect(text).toBe(
-        `[{"id":1,"name":"dog"},{"id":2,"name":"dog"},{"id":3,"name":"dog"},{"id":${highest},"name":"cat"}]`,
-      );
-    }
-  });
-
   it.each<[string, string[], string[]]>([
     ['an insert', [`INSERT INTO "categories" ("name") VALUES ('cat')`], ['dog', 'rabbit', 'cat']],
     [
@@ -226,16 +202,6 @@ describe('a deployment of three instances', () => {
     ],
     ['a delete', [`DELETE FROM "categories" WHERE "name" = 'dog'`], ['rabbit']],
     ['a truncate', ['TRUNCATE "categories" CASCADE'], []],
-    [
-      'a transaction of several statements',
-      [
-        'BEGIN',
-        `INSERT INTO "categories" ("name") VALUES ('cat')`,
-        `DELETE FROM "categories" WHERE "name" = 'rabbit'`,
-        'COMMIT',
-      ],
-      ['dog', 'cat'],
-    ],
     [
       'an update that reverts another',
       [
@@ -261,14 +227,6 @@ describe('a deployment of three instances', () => {
       }
     },
   );
-
-  it('does not show the changes of an open or rolled-back transaction', async () => {
-    await client.query('BEGIN');
-    await client.query(`INSERT INTO "categories" ("name") VALUES ('cat')`);
-    expect(await listAll()).toEqual([[], [], []]);
-    await client.query('ROLLBACK');
-    expect(await listAll()).toEqual([[], [], []]);
-  });
 
   it.each([
     ['constant', { writers: 3, readers: 3, pause: 10 }, 20],

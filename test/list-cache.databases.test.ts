@@ -7,12 +7,7 @@ import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { singleFlight } from '../src/platform/database/lists/single-flight.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
-import {
-  CategoriesClient,
-  type Category,
-  type HttpResponse,
-  sendRequest,
-} from './support/http-client.js';
+import { CategoriesClient, type Category, type HttpResponse } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { collectRows, LIST_QUERY, recordQueries } from './support/queries.js';
 
@@ -58,7 +53,7 @@ const insertDirectly = (name: string): Promise<unknown> =>
   app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
 
 describe('ETag of GET /v1/categories', () => {
-  it('is strong, stays the same while the list is unchanged, and changes with every create', async () => {
+  it('is strong, stays the same while the list is unchanged, as by a rejected create, and changes with every create', async () => {
     const etags = new Set<string>();
     for (const name of ['dog', 'cat', 'cat']) {
       expect((await categories.create(name)).status).toBe(201);
@@ -67,15 +62,11 @@ describe('ETag of GET /v1/categories', () => {
       const second = await categories.list();
       expect(second.headers.etag).toBe(first.headers.etag);
       expect(second.body).toEqual(first.body);
+      expect((await categories.create('')).status).toBe(400);
+      expect((await categories.list()).headers.etag).toBe(first.headers.etag);
       etags.add(first.headers.etag!);
     }
     expect(etags.size).toBe(3);
-  });
-
-  it('stays the same when a create request is rejected', async () => {
-    const before = await categories.list();
-    expect((await categories.create('')).status).toBe(400);
-    expect((await categories.list()).headers.etag).toBe(before.headers.etag);
   });
 
   it('stays the same across a restart', async () => {
@@ -136,15 +127,6 @@ describe('GET /v1/categories with If-None-Match', () => {
     const response = await categories.list({ 'if-none-match': headers.etag! });
     expect(response.status).toBe(200);
     expect(response.json()).toMatchObject([{ name: 'dog' }]);
-  });
-
-  it('returns 401 without a key', async () => {
-    const { headers } = await categories.list();
-    const response = await sendRequest(`${app.url}/v1/categories`, {
-      headers: { 'if-none-match': headers.etag! },
-    });
-    expect(response.status).toBe(401);
-    expect(response.headers.etag).toBeUndefined();
   });
 });
 
@@ -246,24 +228,18 @@ describe('GET /v1/categories', () => {
   it('reflects only committed changes of another connection', async () => {
     const other = createDataSource(app.config.database);
     await other.initialize();
-    await other.migrate();
     const runner = other.createQueryRunner();
-    try {
-      await categories.list();
-      await runner.startTransaction();
+    const names: string[][] = [];
+    for (const end of ['ROLLBACK', 'COMMIT']) {
+      await runner.query('BEGIN');
       await runner.query(`INSERT INTO "categories" ("name") VALUES ('dog')`);
-      expect(await categories.getNames()).toEqual([]);
-      await runner.rollbackTransaction();
-      expect(await categories.getNames()).toEqual([]);
-      await runner.startTransaction();
-      await runner.query(`INSERT INTO "categories" ("name") VALUES ('cat')`);
-      expect(await categories.getNames()).toEqual([]);
-      await runner.commitTransaction();
-      expect(await categories.getNames()).toEqual(['cat']);
-    } finally {
-      await runner.release();
-      await other.destroy();
+      names.push(await categories.getNames());
+      await runner.query(end);
+      names.push(await categories.getNames());
     }
+    await runner.release();
+    await other.destroy();
+    expect(names).toEqual([[], [], [], ['dog']]);
   });
 
   it('does not query the categories again while the list is unchanged', async () => {
@@ -334,21 +310,6 @@ describe('GET /v1/categories', () => {
     expect(dogs).toEqual(dogs.toSorted((a, b) => a.id - b.id));
     expect(await list.get({ name: ['dog', 'cat'] })).toHaveLength(2_501);
   });
-
-  it('returns 500 when the query fails and recovers with the next request', async () => {
-    await categories.create('dog');
-    await categories.list();
-    await insertDirectly('cat');
-    await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
-    const failed = await Promise.all([categories.list(), categories.list(), categories.list()]);
-    expect(failed).toHaveLength(3);
-    for (const response of failed) {
-      expect(response).toBeError('INTERNAL_ERROR', /^(?!.*(categories|hidden|SQL|table))/i);
-      expect(response.headers.etag).toBeUndefined();
-    }
-    await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
-    expect(await categories.getNames()).toEqual(['dog', 'cat']);
-  });
 });
 
 /** Creates a list whose JSON is exactly `bytes` long. */
@@ -364,46 +325,31 @@ async function fill(bytes: number): Promise<void> {
 describe('GET /v1/categories with gzip', () => {
   const gzip = { 'accept-encoding': 'gzip' };
 
-  it('compresses the list for clients that accept gzip, with a separate ETag', async () => {
+  it('compresses the list, with an ETag of its own', async () => {
     await fill(KIB + 1);
     const plain = await categories.list();
     const response = await categories.list(gzip);
-    expect(response.status).toBe(200);
-    expect(response.headers['content-encoding']).toBe('gzip');
-    expect(response.headers['content-type']).toBe(plain.headers['content-type']);
-    expect(response.headers['content-length']).toBe(String(response.body.length));
-    expect(response.headers.vary).toMatch(/\baccept-encoding\b/i);
-    expect(response.headers.etag).toMatch(STRONG_ETAG);
-    expect(response.headers.etag).not.toBe(plain.headers.etag);
-    expect(response.body.length).toBeLessThan(plain.body.length);
+    expect(response.headers).toMatchObject({
+      'content-encoding': 'gzip',
+      'content-type': plain.headers['content-type'],
+      'content-length': String(response.body.length),
+      etag: expect.stringMatching(STRONG_ETAG) as string,
+    });
     expect(gunzipSync(response.body)).toEqual(plain.body);
-  });
-
-  it('returns 304 only for the ETag of the gzip representation', async () => {
-    await fill(KIB + 1);
-    const plain = await categories.list();
-    const compressed = await categories.list(gzip);
-    const unchanged = await categories.list({ ...gzip, 'if-none-match': compressed.headers.etag! });
-    expect(unchanged.status).toBe(304);
-    expect(unchanged.body).toHaveLength(0);
-    expect(unchanged.headers.etag).toBe(compressed.headers.etag);
-    expect(unchanged.headers.vary).toMatch(/\baccept-encoding\b/i);
     // Each content coding has its own ETag (RFC 9110, section 8.8.3.3).
-    expect((await categories.list({ ...gzip, 'if-none-match': plain.headers.etag! })).status).toBe(
-      200,
-    );
-    expect((await categories.list({ 'if-none-match': compressed.headers.etag! })).status).toBe(200);
+    const etags = [response.headers.etag!, plain.headers.etag!];
+    const statuses: number[] = [];
+    for (const headers of [gzip, {}])
+      for (const etag of etags)
+        statuses.push((await categories.list({ ...headers, 'if-none-match': etag })).status);
+    expect(statuses).toEqual([304, 200, 200, 304]);
   });
 
-  it.each([
-    ['does not compress a list smaller than 1 KiB', KIB - 1, gzip],
-    ['does not compress a list without Accept-Encoding', KIB + 1, {}],
-  ])('%s', async (_sentence, bytes, headers) => {
-    await fill(bytes);
-    const response = await categories.list(headers);
+  it('does not compress a list smaller than 1 KiB', async () => {
+    await fill(KIB - 1);
+    const response = await categories.list(gzip);
     expect(response.headers['content-encoding']).toBeUndefined();
-    expect(response.headers['content-length']).toBe(String(bytes));
-    expect(response.body).toHaveLength(bytes);
+    expect(response.body).toHaveLength(KIB - 1);
   });
 
   it.each([
@@ -438,54 +384,31 @@ describe('GET /v1/categories with gzip', () => {
 });
 
 describeOnSqlite('GET /v1/categories with a SQLite file', () => {
-  let other: Database.Database;
-  beforeEach(() => {
-    other = new Database(app.dataSource.options.database as string);
-  });
-  afterEach(() => other.close());
-
-  const insert = (name: string): unknown =>
-    other.exec(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
-
-  it('reflects commits of another connection to the file', async () => {
-    expect(await categories.getNames()).toEqual([]);
-    insert('dog');
-    expect(await categories.getNames()).toEqual(['dog']);
-    other.exec('BEGIN IMMEDIATE');
-    insert('cat');
-    expect(await categories.getNames()).toEqual(['dog']);
-    other.exec('COMMIT');
-    expect(await categories.getNames()).toEqual(['dog', 'cat']);
-    other.exec(`DELETE FROM "categories"`);
-    expect(await categories.getNames()).toEqual([]);
-  });
-
   it('reflects writes before and after a WAL checkpoint', async () => {
+    const other = new Database(app.dataSource.options.database as string);
     expect(await categories.getNames()).toEqual([]);
-    insert('dog');
+    other.exec(`INSERT INTO "categories" ("name") VALUES ('dog')`);
     other.pragma('wal_checkpoint(TRUNCATE)');
     expect(await categories.getNames()).toEqual(['dog']);
-    insert('cat');
+    other.exec(`INSERT INTO "categories" ("name") VALUES ('cat')`);
+    other.close();
     expect(await categories.getNames()).toEqual(['dog', 'cat']);
   });
 });
 
-/** Creates a task whose runs the test resolves or rejects. */
-function controlled(): {
-  task: () => Promise<number>;
-  runs: { resolve: (value: number) => void; reject: (error: Error) => void }[];
-} {
-  const runs: ReturnType<typeof controlled>['runs'] = [];
-  const task = (): Promise<number> =>
-    new Promise((resolve, reject) => {
-      runs.push({ resolve, reject });
-    });
-  return { task, runs };
-}
-
 describe('singleFlight', () => {
+  /** The runs that the test resolves or rejects. */
+  let runs: PromiseWithResolvers<number>[];
+  const task = (): Promise<number> => {
+    const run = Promise.withResolvers<number>();
+    runs.push(run);
+    return run.promise;
+  };
+  beforeEach(() => {
+    runs = [];
+  });
+
   it('shares the next run among calls made during a run', async () => {
-    const { task, runs } = controlled();
     const call = singleFlight(task);
     const first = call();
     await turn();
@@ -508,17 +431,13 @@ describe('singleFlight', () => {
   });
 
   it('rejects only the calls that share the failed run', async () => {
-    const { task, runs } = controlled();
     const call = singleFlight(task);
     const failed = Promise.allSettled([call(), call()]);
     await turn();
     const next = call();
     const error = new Error('broken');
     runs[0]!.reject(error);
-    expect(await failed).toEqual([
-      { status: 'rejected', reason: error },
-      { status: 'rejected', reason: error },
-    ]);
+    expect(await failed).toEqual(Array(2).fill({ status: 'rejected', reason: error }));
     await turn();
     runs[1]!.resolve(2);
     expect(await next).toBe(2);

@@ -12,8 +12,6 @@ export interface RawResponse {
 export interface RawRequest {
   readonly method?: string;
   readonly target?: string;
-  /** `HTTP/1.1` by default. */
-  readonly version?: string;
   /** Header lines such as `Accept: text/html`. */
   readonly headers?: readonly string[];
   /** Whether to send `Host: petstore`; true by default. */
@@ -25,12 +23,11 @@ export interface RawRequest {
 export function rawRequest({
   method = 'GET',
   target = '/v1/categories',
-  version = 'HTTP/1.1',
   headers = [],
   host = true,
   body = '',
 }: RawRequest): Buffer {
-  const lines = [`${method} ${target} ${version}`, ...(host ? ['Host: petstore'] : []), ...headers];
+  const lines = [`${method} ${target} HTTP/1.1`, ...(host ? ['Host: petstore'] : []), ...headers];
   return Buffer.concat([
     Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'),
     typeof body === 'string' ? Buffer.from(body) : body,
