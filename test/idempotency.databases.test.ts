@@ -178,7 +178,14 @@ describe('a create request with an Idempotency-Key', () => {
   });
 
   it.each<string | string[]>([
-    ...['', '""', 'x'.repeat(256), '"unfinished', 'two words', 'a,b', '"a";b=1', 'b\u00e4r'],
+    '',
+    '""',
+    'x'.repeat(256),
+    '"unfinished',
+    'two words',
+    'a,b',
+    '"a";b=1',
+    'b\u00e4r',
     String.raw`"\n"`,
     ['a', 'b'],
     ['"a"', '"b"'],

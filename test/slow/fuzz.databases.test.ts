@@ -187,7 +187,7 @@ const json: Arbitrary<unknown> = fc.oneof(
   ),
   fc
     .tuple(category, fc.constantFrom('id', 'Name', '__proto__', 'constructor', 'then', ''))
-    .map(([known, name]) => ({ ...known, [name]: 1 })),
+    .map(([known, name]) => Object.assign({ [name]: 1 }, known)),
 );
 
 /** Byte edits that corrupt a request. */
