@@ -41,11 +41,7 @@ afterEach(async () => {
 const getReadiness = (): Promise<HttpResponse> => sendRequest(`${app.url}/readyz`);
 
 /** Terminates the connections of the service, so that it opens new ones. */
-async function disconnect(): Promise<void> {
-  await admin.query(
-    `SELECT pg_terminate_backend("pid") FROM pg_stat_activity WHERE "usename" = '${role}'`,
-  );
-}
+const DISCONNECT = `SELECT pg_terminate_backend("pid") FROM pg_stat_activity WHERE "usename" = '$role'`;
 
 /** Runs a statement in the database of the service, as a superuser. */
 const runInDatabase = (sql: string): Promise<unknown> => queryPostgres(database.url, sql);
@@ -71,54 +67,47 @@ async function waitUntilRefused(): Promise<void> {
   );
 }
 
-/** Each failure of a real database, what repairs it, and what the log says. */
-const FAILURES: [string, () => Promise<void>, () => Promise<void>, RegExp][] = [
+/** Each failure of a real database: what causes it, what repairs it, and what the log says. */
+const FAILURES: [string, string[], string[], RegExp][] = [
   [
     'is read-only',
-    async () => {
-      await admin.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
-      await disconnect();
-    },
+    ['ALTER DATABASE $name SET default_transaction_read_only = on', DISCONNECT],
     // The connections that the service has opened meanwhile remain read-only.
-    async () => {
-      await admin.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
-    },
+    ['ALTER DATABASE $name RESET default_transaction_read_only'],
     /read-only transaction \(25006\)/,
   ],
   [
     'rejects the password',
-    async () => {
-      await admin.query(`ALTER ROLE ${role} PASSWORD 'second'`);
-      await disconnect();
-    },
-    async () => {
-      await admin.query(`ALTER ROLE ${role} PASSWORD 'first'`);
-    },
+    [`ALTER ROLE $role PASSWORD 'second'`, DISCONNECT],
+    [`ALTER ROLE $role PASSWORD 'first'`],
     /password authentication failed .*\(28P01\)/,
   ],
   [
     'does not exist',
-    async () => {
-      await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`);
-      await disconnect();
-      await admin.query(`ALTER DATABASE ${name} RENAME TO ${name}_moved`);
-    },
-    async () => {
-      await admin.query(`ALTER DATABASE ${name}_moved RENAME TO ${name}`);
-      await admin.query(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`);
-    },
+    [
+      'ALTER DATABASE $name ALLOW_CONNECTIONS false',
+      DISCONNECT,
+      'ALTER DATABASE $name RENAME TO $name_moved',
+    ],
+    ['ALTER DATABASE $name_moved RENAME TO $name', 'ALTER DATABASE $name ALLOW_CONNECTIONS true'],
     /does not exist \(3D000\)/,
   ],
 ];
+
+/** Runs statements as a superuser, for the database and the role of the service. */
+async function administer(statements: string[]): Promise<void> {
+  for (const sql of statements)
+    await admin.query(sql.replaceAll('$name', name).replaceAll('$role', role));
+}
 
 describe('a PostgreSQL database', () => {
   it.each(FAILURES)(
     'that %s makes the instance unready until it is repaired, and logs its cause and its end without a stack',
     async (_state, fail, repair, message) => {
-      await fail();
+      await administer(fail);
       await waitUntilRefused();
       expect(await getReadiness()).toBeError('SERVICE_UNAVAILABLE');
-      await repair();
+      await administer(repair);
       await waitFor(getReadiness, ({ status }) => status === 200, TIMEOUT_MS);
       // No connection is left from the time of the failure.
       const created = await Promise.all(
