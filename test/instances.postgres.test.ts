@@ -1,10 +1,8 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
-import { createApp } from '../src/app.js';
 import { main as keys } from '../src/cli/keys.js';
-import { createInitialApiKey } from '../src/platform/auth/keys/initial-api-key.js';
-import { type Config, loadConfig } from '../src/platform/config/config.js';
+import type { Config } from '../src/platform/config/config.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { ChaosProxy } from './support/chaos-proxy.js';
 import { runCommand } from './support/cli.js';
@@ -13,8 +11,6 @@ import { LoadGenerator } from './support/load-generator.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres } from './support/postgres-client.js';
 import { BOOTSTRAP_KEY } from './support/service-process.js';
-
-const { jest } = import.meta;
 
 const INSTANCES = 3;
 /** The latency of database responses to the distant instance. */
@@ -83,10 +79,7 @@ const listWithKey = (key: string): Promise<number[]> =>
 
 describe('startup of several instances', () => {
   beforeEach(openDatabase);
-  afterEach(async () => {
-    jest.restoreAllMocks();
-    await closeDatabase();
-  });
+  afterEach(closeDatabase);
 
   it('migrates an empty database exactly once when three instances start simultaneously', async () => {
     const logger = new MemoryLogger();
@@ -105,24 +98,6 @@ describe('startup of several instances', () => {
     const urls = instances.map(({ url }) => url);
     for (const rowsOfOne of await listAll())
       expect(rowsOfOne.map(({ name }) => name)).toEqual(urls);
-  });
-
-  it('creates only one initial API key, which every instance accepts', async () => {
-    const { calls } = jest.spyOn(process.stdout, 'write').mockReturnValue(true).mock;
-    const getOutput = (): string => calls.map(([text]) => String(text)).join('');
-    const config = { ...loadConfig({}), database: database.config };
-    const statuses: number[] = [];
-    let key: string | undefined;
-    for (let instance = 0; instance < INSTANCES; instance++) {
-      const app = await createApp(config, { logger: false });
-      await app.listen(0, config.host);
-      await createInitialApiKey(app, config);
-      key ??= /API key \(shown only once\): +(pet_\S+)/.exec(getOutput())?.[1];
-      statuses.push((await new CategoriesClient(await app.getUrl(), key!).list()).status);
-      await app.close();
-    }
-    expect(getOutput().match(/shown only once/g)).toHaveLength(1);
-    expect(statuses).toEqual([200, 200, 200]);
   });
 
   it('stores BOOTSTRAP_API_KEY only once when three instances start simultaneously', async () => {

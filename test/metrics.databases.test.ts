@@ -66,13 +66,8 @@ async function metricDelta(action: () => Promise<unknown>): Promise<(series: str
   return (series) => (after.get(series) ?? 0) - (before.get(series) ?? 0);
 }
 
-const duration = (part: string, method: string, route: string, status: number): string =>
-  `http_server_request_duration_seconds_${part}{http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"}`;
 const responses = (method: string, route: string, status: number): string =>
-  duration('count', method, route, status);
-const CREATED = ['POST', '/v1/categories', 201] as const;
-const bucket = (le: string): string =>
-  `http_server_request_duration_seconds_bucket{le="${le}",http_request_method="POST",http_route="/v1/categories",http_response_status_code="201"}`;
+  `http_server_request_duration_seconds_count{http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"}`;
 const size = (part: string): string => `petstore_insert_batch_size_${part}{table="categories"}`;
 
 async function list(count = 1): Promise<void> {
@@ -87,21 +82,14 @@ async function create(count: number): Promise<number[]> {
   return created.map(({ status }) => status);
 }
 
-/** Opens a connection and sends a create request without the end of its body, which is `ow"}`. */
+/** Opens a connection and sends a create request without its body. */
 async function sendIncompleteCreate(): Promise<RawConnection> {
-  const connection = await RawConnection.open(app.url);
-  return connection.send(
-    rawRequest({
-      method: 'POST',
-      headers: [
-        `Authorization: Bearer ${app.key}`,
-        'Content-Type: application/json',
-        'Content-Length: 15',
-        'Connection: close',
-      ],
-      body: '{"name":"sl',
-    }),
-  );
+  const headers = [
+    `Authorization: Bearer ${app.key}`,
+    'Content-Type: application/json',
+    'Content-Length: 15',
+  ];
+  return (await RawConnection.open(app.url)).send(rawRequest({ method: 'POST', headers }));
 }
 
 describe('GET /metrics', () => {
@@ -189,18 +177,6 @@ describe('GET /metrics', () => {
     ).toEqual(expected);
   });
 
-  it('includes the time spent waiting for the request body in the latency bucket', async () => {
-    const delta = await metricDelta(async () => {
-      const slow = await sendIncompleteCreate();
-      await waitForInFlight(1);
-      const now = performance.now.bind(performance);
-      jest.spyOn(performance, 'now').mockImplementation(() => now() + 300);
-      expect((await slow.send('ow"}').closed())[0]?.status).toBe(201);
-    });
-    expect([delta(bucket('0.25')), delta(bucket('10'))]).toEqual([0, 1]);
-    expect(delta(duration('sum', ...CREATED))).toBeGreaterThan(0.25);
-  });
-
   it('tracks requests in flight, and counts those that their client aborts as 499', async () => {
     const delta = await metricDelta(async () => {
       const waiting = await Promise.all([1, 2, 3].map(() => sendIncompleteCreate()));
@@ -246,24 +222,20 @@ describe('GET /metrics', () => {
   });
 
   it('contains no series or label for client-controlled input', async () => {
-    const before = await waitForInFlight(0);
     for (const method of METHODS.filter((name) => name !== 'CONNECT')) {
       await sendRequest(`${app.url}/v1/chosen-${method}?chosen=${method}`, { method });
       await sendRequest(`${app.url}/v1/stubs/deprecated/chosen-${method}`, {
         headers: jsonHeaders(app.key),
       });
     }
-    const after = await waitForInFlight(0);
-    const text = [...after.keys()].join('\n');
+    const names = [...(await waitForInFlight(0)).keys()];
+    const text = names.join('\n');
     expect(text).not.toContain('chosen');
     expect(text).not.toContain(app.key);
-    const known =
-      /http_request_method="(DELETE|GET|HEAD|OPTIONS|PATCH|POST|PUT|TRACE|_OTHER)",http_route="(not_found|\/v1\/stubs\/deprecated\/:id)"/;
-    // Node's own metrics, of garbage collection for example, may get series at any time.
-    const added = [...after.keys()].filter(
-      (name) => !before.has(name) && !name.startsWith('nodejs_'),
+    const methods = text.matchAll(/http_request_method="(\w+)"/g);
+    expect(new Set(Array.from(methods, ([, method]) => method))).toEqual(
+      new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE', '_OTHER']),
     );
-    expect(added.filter((series) => !known.test(series))).toEqual([]);
   });
 });
 
