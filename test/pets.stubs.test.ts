@@ -43,6 +43,10 @@ describe('GET /v1/pets/{petId}', () => {
     });
   });
 
+  it('requires a key', async () => {
+    expect(await app.send('GET', '/v1/pets/1', 'unknown')).toBeError('UNAUTHORIZED');
+  });
+
   it('is the only operation', async () => {
     expect.hasAssertions();
     await expectOnlyMethods(app, '/v1/pets/1', 'GET, HEAD');

@@ -30,6 +30,10 @@ describe('GET /v1/store/orders', () => {
     expect(operation).not.toHaveProperty('deprecated');
   });
 
+  it('requires a key', async () => {
+    expect(await app.send('GET', '/v1/store/orders', 'unknown')).toBeError('UNAUTHORIZED');
+  });
+
   it('is the only operation', async () => {
     expect.hasAssertions();
     await expectOnlyMethods(app, '/v1/store/orders', 'GET, HEAD');
