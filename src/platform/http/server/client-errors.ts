@@ -2,19 +2,17 @@ import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../errors/api-error.js';
 import type { Connection } from './connections.js';
 
-/** Writes an error response to a connection; the request is given if its head was parsed. */
-export type RespondWithError = (error: ApiError, request?: IncomingMessage) => void;
-
 /**
  * Handles the `clientError` event: responds to a request that Node's HTTP parser rejected, and closes
  * the connection.
  *
- * @param respond writes the response and closes the connection
+ * @param respond writes the response and closes the connection; the request is given if its head was
+ *   parsed
  */
 export function handleClientError(
   error: NodeJS.ErrnoException,
   connection: Connection,
-  respond: RespondWithError,
+  respond: (error: ApiError, request?: IncomingMessage) => void,
 ): void {
   const { latestResponse: latest, previousResponse: previous } = connection;
   const lastCompleteResponse = latest?.req.complete === true ? latest : previous;

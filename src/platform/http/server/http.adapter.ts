@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import express, { type Express, type Response } from 'express';
+import express, { type Express, type Request, type Response } from 'express';
 import type { Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import { requestContext } from '../../logging/logger.js';
@@ -12,13 +12,6 @@ import { closeGracefully } from './graceful-shutdown.js';
 import { HttpServer, type ServerConfig } from './http-server.js';
 import { SERVER_TIMEOUTS, type ServerTimeouts } from './server-options.js';
 import { handleUnmatchedRoutes } from './unmatched-routes.js';
-
-/** Express as a function, with what runs after its last route. */
-type ExpressHandler = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  next: (error?: unknown) => void,
-) => void;
 
 /** Nest's Express adapter on an {@link HttpServer}. Its shutdown loses no request. */
 export class HttpAdapter extends ExpressAdapter {
@@ -40,9 +33,9 @@ export class HttpAdapter extends ExpressAdapter {
     if (config.trustProxy !== undefined) app.set('trust proxy', config.trustProxy);
     super(app);
     this.timeouts = { ...SERVER_TIMEOUTS, ...timeouts };
-    const handle = (request: IncomingMessage, response: ServerResponse): void =>
+    const handle = (request: IncomingMessage, response: ServerResponse): unknown =>
       requestContext.run(request, () =>
-        (app as unknown as ExpressHandler)(request, response, (error) =>
+        app(request as Request, response as Response, (error: unknown) =>
           // Express tried no route, or failed. By default it would respond in HTML.
           respondWithError(
             error ?? new ApiError('BAD_REQUEST', 'Invalid request target.'),
