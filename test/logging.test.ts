@@ -186,37 +186,24 @@ describe('service log', () => {
     const env = { NODE_ENV: 'production', BOOTSTRAP_API_KEY: key, TRUST_PROXY: '1' };
     const url = await start(env);
     const headers = { ...jsonHeaders(key), 'x-forwarded-for': '192.0.2.7' };
-    const sent: [string, string, object][] = [
-      ['/v1/categories?secret=1', 'GET /v1/categories 200', { headers }],
-      ['/v1/categories', 'GET /v1/categories 401', {}],
-      ['/docs/swagger-ui.css', 'GET unknown 200', {}],
-    ];
-    const expected: [string | undefined, string][] = [];
-    for (const [path, line, options] of sent) {
-      const response = await sendRequest(url + path, options);
-      expected.push([response.headers['x-request-id'] as string, line]);
-    }
+    const response = await sendRequest(`${url}/v1/categories?secret=1`, { headers });
     const [rejection] = await (await RawConnection.open(url)).send('NO HTTP\r\n\r\n').closed();
-    expected.push([rejection!.headers['x-request-id'], '- unknown 400']);
     await app.close();
 
-    const lines = parseLog(output);
-    for (const [id, line] of expected) {
-      expect(lines.filter(({ requestId }) => requestId === id)).toEqual([
-        expect.objectContaining({
-          level: 'debug',
-          message: expect.stringMatching(new RegExp(`^${line} \\d+\\.\\d ms$`)) as string,
-        }),
-      ]);
-    }
-    expect(lines.find(({ requestId }) => requestId === expected[0]![0])).toMatchObject({
-      method: 'GET',
-      route: '/v1/categories',
-      status: 200,
-      durationMs: expect.any(Number) as number,
-      apiKeyId: 1,
-      clientIp: '192.0.2.7',
-    });
+    const getLines = (id: unknown) => parseLog(output).filter(({ requestId }) => requestId === id);
+    expect(getLines(response.headers['x-request-id'])).toEqual([
+      expect.objectContaining({
+        level: 'debug',
+        method: 'GET',
+        route: '/v1/categories',
+        status: 200,
+        durationMs: expect.any(Number) as number,
+        apiKeyId: 1,
+        clientIp: '192.0.2.7',
+      }),
+    ]);
+    expect(getLines(rejection!.headers['x-request-id'])).toMatchObject([{ status: 400 }]);
+    expect(output).not.toContain('secret');
   });
 });
 
