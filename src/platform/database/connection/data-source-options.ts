@@ -2,12 +2,7 @@ import { Client } from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import type { DatabaseConfig } from '../../config/config.js';
 import { getDriverErrorCode, READ_ONLY_TRANSACTION } from './driver-errors.js';
-import {
-  CONNECT_TIMEOUT_MS,
-  QUERY_TIMEOUT_MS,
-  SQLITE_BUSY_TIMEOUT_MS,
-  TRANSACTION_TIMEOUT_MS,
-} from './timeouts.js';
+import { CONNECT_TIMEOUT_MS, QUERY_TIMEOUT_MS, SQLITE_BUSY_TIMEOUT_MS } from './timeouts.js';
 
 /**
  * How long a connection to PostgreSQL is used, in seconds. Without a limit, it would stay at a server
@@ -61,7 +56,6 @@ export function databaseOptions(
       ...(servesRequests && {
         statement_timeout: QUERY_TIMEOUT_MS,
         query_timeout: QUERY_TIMEOUT_MS + 200,
-        idle_in_transaction_session_timeout: TRANSACTION_TIMEOUT_MS,
       }),
     },
   };

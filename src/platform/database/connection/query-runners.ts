@@ -4,6 +4,7 @@
  * subscribers and loggers cannot replace an error.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Client } from 'pg';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
@@ -42,6 +43,15 @@ export class SqliteSession {
     const release = await this.acquire();
     return statement().finally(release);
   }
+}
+
+/** A transaction was rolled back because it took too long. */
+function createTimeoutError(): DatabaseUnavailableError {
+  return new DatabaseUnavailableError(
+    new Error(
+      `The transaction took longer than ${TRANSACTION_TIMEOUT_MS} ms. Within it, use only its manager, and wait for nothing but the database`,
+    ),
+  );
 }
 
 /**
@@ -119,11 +129,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   }
 
   private async abort(): Promise<void> {
-    this.timeoutError = new DatabaseUnavailableError(
-      new Error(
-        `The transaction took longer than ${TRANSACTION_TIMEOUT_MS} ms. Within it, use only its manager, and wait for nothing but the database`,
-      ),
-    );
+    this.timeoutError = createTimeoutError();
     await super.query('ROLLBACK').catch(() => undefined);
     this.end();
   }
@@ -135,13 +141,12 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   }
 }
 
-/**
- * Runs statements on one connection of the PostgreSQL pool. The server limits the time of each statement, and the time
- * that a transaction waits for the next one (see data-source-options.ts).
- */
+/** Runs statements on one connection of the PostgreSQL pool. */
 export class PgQueryRunner extends PostgresQueryRunner {
   /** Whether the runner was released by its user. */
   private hasEnded = false;
+  private timer: NodeJS.Timeout | undefined;
+  private timeoutError: DatabaseUnavailableError | undefined;
 
   constructor(
     driver: PostgresDriver,
@@ -162,16 +167,33 @@ export class PgQueryRunner extends PostgresQueryRunner {
     useStructuredResult?: boolean,
   ): Promise<any> {
     try {
+      if (this.timeoutError !== undefined) throw this.timeoutError;
       return await super.query(query, parameters, useStructuredResult);
     } catch (error) {
       // TypeORM releases a runner whose connection is lost between two statements.
       const isConnectionLost = this.isReleased && !this.hasEnded;
-      throw this.context.translateError(error, isConnectionLost);
+      throw this.context.translateError(this.timeoutError ?? error, isConnectionLost);
     }
+  }
+
+  /** Limits the transaction in time: its connection is closed, which rolls it back. */
+  override async startTransaction(isolationLevel?: IsolationLevel): Promise<void> {
+    await super.startTransaction(isolationLevel);
+    if (this.transactionDepth > 1 || !this.context.servesRequests) return;
+    this.timer = setTimeout(() => {
+      this.timeoutError = createTimeoutError();
+      (this.databaseConnection as Client).connection.stream.destroy();
+    }, TRANSACTION_TIMEOUT_MS);
+  }
+
+  override async commitTransaction(): Promise<void> {
+    await super.commitTransaction();
+    if (!this.isTransactionActive) clearTimeout(this.timer);
   }
 
   override release(): Promise<void> {
     this.hasEnded = true;
+    clearTimeout(this.timer);
     return super.release();
   }
 }

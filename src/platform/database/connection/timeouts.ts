@@ -9,7 +9,7 @@ export const CONNECT_TIMEOUT_MS = 2_000;
 /** How long a query of the service may take on PostgreSQL before the server cancels it. */
 export const QUERY_TIMEOUT_MS = 2_000;
 
-/** How long a transaction of the service may take on SQLite, or wait for its next statement on PostgreSQL. */
+/** How long a transaction of the service may take before it is rolled back. */
 export const TRANSACTION_TIMEOUT_MS = 2_000;
 
 /** How long a statement waits for the write lock of another process on SQLite. */
