@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { startApp, type TestApp } from './support/app.js';
 import { INSERT_QUERY, recordQueries } from './support/queries.js';
 import { waitFor } from './support/wait.js';
@@ -63,5 +64,20 @@ describe('POST /v1/categories', () => {
     } finally {
       other.close();
     }
+  });
+});
+
+describe('a create request (durability)', () => {
+  it.each([
+    ['without', undefined],
+    ['with', { apiKeyId: 1, value: 'key', fingerprint: '', onReplay: () => undefined }],
+  ])('is committed before it is acknowledged, %s an Idempotency-Key', async (_with, key) => {
+    const other = new Database(file, { readonly: true });
+    const count = other.prepare<[], number>('SELECT count(*) FROM "categories"').pluck();
+    const before = count.get()!;
+    await app.app.get(CategoriesService).create({ name: 'dog' }, key);
+    // In the same turn of the event loop, so that no later commit can be visible.
+    expect(count.get()).toBe(before + 1);
+    other.close();
   });
 });
