@@ -1,6 +1,6 @@
 /** `npm run docs:configuration`: writes the variables into docs/configuration.md and .env.example. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { type Variable, VARIABLES } from '../src/platform/config/variables.js';
+import { type Variable, VARIABLES } from '../src/platform/config/environment-variables.js';
 import { isMain } from '../src/cli/command.js';
 
 const TABLE = /^\| Variable .*\n(\|.*\n)+/m;

@@ -8,7 +8,7 @@ import { RequireScope } from '../src/platform/auth/scope.decorator.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
-import { MetricsRegistry } from '../src/platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
 import {

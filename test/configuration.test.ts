@@ -7,7 +7,7 @@ import {
   loadConfig,
   redactConfig,
 } from '../src/platform/config/config.js';
-import { type Variable, VARIABLES } from '../src/platform/config/variables.js';
+import { type Variable, VARIABLES } from '../src/platform/config/environment-variables.js';
 
 /** Part of invalid values: no message may contain it. */
 const SECRET = 'SECRET7f3a';

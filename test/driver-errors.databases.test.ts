@@ -8,7 +8,7 @@ import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
-import { MetricsRegistry } from '../src/platform/metrics/metrics-registry.js';
+import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, type TestApp } from './support/app.js';
 import { matchers } from './support/matchers.js';
 import { findFreePort } from './support/postgres.js';

@@ -3,7 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { observeExpiringKeys } from '../metrics/key-metrics.js';
-import { MetricsRegistry } from '../metrics/metrics-registry.js';
+import { MetricsRegistry } from '../metrics/prometheus-registry.js';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { ApiKey } from './keys/api-key.entity.js';
 import { ApiKeysService } from './keys/api-keys.service.js';

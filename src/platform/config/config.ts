@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Format } from './formats.js';
 import { withHost } from './uri.js';
-import { REMOVED_VARIABLES, type Variable, VARIABLES } from './variables.js';
+import { REMOVED_VARIABLES, type Variable, VARIABLES } from './environment-variables.js';
 
 /** The injection token of the {@link Config}. */
 export const CONFIG = Symbol('CONFIG');

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { Pool } from 'pg';
 import { Counter, Gauge, Histogram } from 'prom-client';
-import { MetricsRegistry } from './metrics-registry.js';
+import { MetricsRegistry } from './prometheus-registry.js';
 
 /** The metrics of the database: errors, the list cache, batches, and the connections to PostgreSQL. */
 @Injectable()

@@ -2,7 +2,7 @@ import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { Histogram } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
-import { MetricsRegistry } from './metrics-registry.js';
+import { MetricsRegistry } from './prometheus-registry.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
 import { getRouteLabel } from '../http/server/request-info.js';
 

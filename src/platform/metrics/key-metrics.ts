@@ -1,4 +1,4 @@
-import type { MetricsRegistry } from './metrics-registry.js';
+import type { MetricsRegistry } from './prometheus-registry.js';
 
 /** @param count returns the number of keys in recent use that expire within 7 days */
 export function observeExpiringKeys(metrics: MetricsRegistry, count: () => number): void {

@@ -15,7 +15,7 @@ import { toListenError } from '../errors/startup-error.js';
 import { respondWithError } from '../http/responses/error.filter.js';
 import { writeResponse } from '../http/responses/write-response.js';
 import { HttpServer } from '../http/server/http-server.js';
-import { MetricsRegistry } from './metrics-registry.js';
+import { MetricsRegistry } from './prometheus-registry.js';
 
 /**
  * Serves `GET /metrics` for Prometheus on `METRICS_PORT`: a port of its own, so that it needs no key

@@ -1,7 +1,7 @@
 import { Global, Module } from '@nestjs/common';
 import { DatabaseMetrics } from './database-metrics.js';
 import { HttpMetrics } from './http-metrics.js';
-import { MetricsRegistry } from './metrics-registry.js';
+import { MetricsRegistry } from './prometheus-registry.js';
 import { MetricsServer } from './metrics-server.js';
 
 @Global()

@@ -4,11 +4,11 @@ import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { FEATURES } from '../../src/features.js';
-import { startApp, type TestApp } from '../support/app.js';
-import { getCommand } from '../support/project-copy.js';
-import { joinSnippets, readSnippets } from '../support/snippets.js';
-import { StubsModule } from '../support/stubs.module.js';
+import { FEATURES } from '../../../../src/features.js';
+import { startApp, type TestApp } from '../../../../test/support/app.js';
+import { getCommand } from '../../../../test/support/project-copy.js';
+import { joinSnippets, readSnippets } from '../../../../test/support/snippets.js';
+import { StubsModule } from '../../../../test/support/stubs.module.js';
 
 /** What npx runs. openapi-typescript and openapi-fetch are dependencies of the project. */
 const PACKAGES = [
@@ -21,7 +21,7 @@ const PACKAGES = [
 /** The fixtures, by whether what their generators write compiles with `exactOptionalPropertyTypes`. */
 const CLIENTS = { exact: ['openapi-fetch', 'orval'], inexact: ['hey-api', 'oazapfts'] };
 
-const ROOT = join(import.meta.dirname, '..', '..');
+const ROOT = join(import.meta.dirname, '..', '..', '..', '..');
 const MODULES = join(ROOT, 'node_modules');
 
 // Without retries, npm notices within a second that there is no registry.
@@ -36,7 +36,7 @@ beforeAll(async () => {
   if (!hasRegistry) return;
   app = await startApp({ features: [StubsModule, ...FEATURES] });
   directory = await mkdtemp(join(tmpdir(), 'petstore-clients-'));
-  await cp(join(import.meta.dirname, 'fixtures', 'clients'), directory, { recursive: true });
+  await cp(join(import.meta.dirname, 'clients'), directory, { recursive: true });
   await generate();
   // The guide imports the files of the example.
   const snippets = await readSnippets('docs/clients.md', 'ts');
