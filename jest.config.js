@@ -15,16 +15,18 @@ const common = {
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: { '^.+\\.ts$': ['@swc/jest', swcOptions] },
+  // The compiled tools contain a copy of package.json.
+  modulePathIgnorePatterns: ['<rootDir>/build/'],
 };
 
 const getTestMatch = (folder) =>
-  ['test', 'tools/*/test'].map((parent) => `<rootDir>/${parent}/${folder}*.test.ts`);
+  ['test', 'tools/*/test', 'examples/*'].map((parent) => `<rootDir>/${parent}/${folder}*.test.ts`);
 
 /**
  * Creates the configuration for a set of test files: all of them run on SQLite but those named
  * `*.postgres.test.ts`; these and those named `*.databases.test.ts` run on PostgreSQL.
  *
- * @param folder of the test files, below `test` and below that of each workspace
+ * @param folder of the test files, below `test`, that of each workspace, and each example
  * @param testTimeout time limit of a test in milliseconds, sufficient on a busy machine
  */
 export const createConfig = (folder, testTimeout = 120_000) => ({

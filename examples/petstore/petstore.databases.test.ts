@@ -1,14 +1,14 @@
 /** Tests examples/petstore, the example that teams copy, with many concurrent requests. */
-import { PetsModule } from '../examples/petstore/pets/pets.module.js';
-import { StoreModule } from '../examples/petstore/store/store.module.js';
-import { UserEntity } from '../examples/petstore/users/user.entity.js';
-import { UsersModule } from '../examples/petstore/users/users.module.js';
-import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { startApp, type TestApp } from './support/app.js';
-import type { HttpResponse } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
-import { onEachConnection, RetryingClient } from './support/retrying-client.js';
-import { dumpSchema } from './support/schema-dump.js';
+import { PetsModule } from './pets/pets.module.js';
+import { StoreModule } from './store/store.module.js';
+import { UserEntity } from './users/user.entity.js';
+import { UsersModule } from './users/users.module.js';
+import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
+import { startApp, type TestApp } from '../../test/support/app.js';
+import type { HttpResponse } from '../../test/support/http-client.js';
+import { matchers } from '../../test/support/matchers.js';
+import { onEachConnection, RetryingClient } from '../../test/support/retrying-client.js';
+import { dumpSchema } from '../../test/support/schema-dump.js';
 
 expect.extend(matchers);
 
