@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { chmod, chown, cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { CategoriesClient, sendRequest } from '../support/http-client.js';
 import { ServiceProcess } from '../support/service-process.js';
@@ -22,19 +22,21 @@ const readJson = async <T>(...path: string[]): Promise<T> =>
 
 /** The directory `/app` of the image. */
 let app: string;
+/** A copy of Node that every user may run, unlike that of a checkout in a private folder. */
+let node: string;
 /** The environment of the service in the image. */
 let env: NodeJS.ProcessEnv;
 
 /** Runs a command beside the service, as `docker exec` does, and returns its standard output. */
 async function run(...args: string[]): Promise<string> {
-  return (await execute(process.execPath, args, { cwd: app, env, uid: UID })).stdout;
+  return (await execute(node, args, { cwd: app, env, uid: UID })).stdout;
 }
 
 /** Starts the service with a database in `data`. */
 function start(more: NodeJS.ProcessEnv = {}): ServiceProcess {
   const execPrefix = isRoot ? ['setpriv', `--reuid=${UID}`, '--clear-groups'] : [];
   const main = join(app, 'dist/main.js');
-  return ServiceProcess.start(app, { env: { ...env, ...more }, execPrefix, main });
+  return ServiceProcess.start(app, { env: { ...env, ...more }, execPrefix, node, main });
 }
 
 beforeAll(async () => {
@@ -48,7 +50,10 @@ beforeAll(async () => {
     /^(HOME|npm_config_(registry|cache|userconfig|cafile)|NODE_EXTRA_CA_CERTS)$/.test(name),
   );
   const system = process.env['PATH']!.split(delimiter).filter((path) => !path.includes('modules'));
-  const PATH = [dirname(process.execPath), ...system].join(delimiter);
+  const bin = join(app, 'bin');
+  node = join(bin, 'node');
+  await cp(process.execPath, node);
+  const PATH = [bin, ...system].join(delimiter);
   const build = (step: string, uid?: number): Promise<unknown> =>
     execute('sh', ['scripts/build-production.sh', step], {
       cwd: app,

@@ -20,6 +20,8 @@ export interface ServiceOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** A command that execs the service, such as `strace -D`. */
   readonly execPrefix?: readonly string[];
+  /** The path of Node; by default that of this process. */
+  readonly node?: string;
   /** The path of main.js; by default that of the sources. */
   readonly main?: string;
 }
@@ -54,9 +56,14 @@ export class ServiceProcess {
    */
   static start(
     cwd: string,
-    { env = {}, execPrefix = [], main = getBuiltFile('src/main.js') }: ServiceOptions = {},
+    {
+      env = {},
+      execPrefix = [],
+      node = process.execPath,
+      main = getBuiltFile('src/main.js'),
+    }: ServiceOptions = {},
   ): ServiceProcess {
-    const command = [...execPrefix, process.execPath, main];
+    const command = [...execPrefix, node, main];
     return new ServiceProcess(command, cwd, { PATH: process.env['PATH'], PORT: '0', ...env });
   }
 
