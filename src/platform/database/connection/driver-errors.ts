@@ -3,7 +3,7 @@ import { ApiError } from '../../errors/api-error.js';
 
 /**
  * The database could not be reached or could not do its work: the same request may succeed later.
- * `DatabaseAvailability` logs the incident.
+ * `DatabaseAvailability` logs the outage.
  */
 export class DatabaseUnavailableError extends ApiError {
   override readonly name = 'DatabaseUnavailableError';
