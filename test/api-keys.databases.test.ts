@@ -127,6 +127,17 @@ describe('an API key', () => {
     },
   );
 
+  it.each(['readonly', 'spread write', 'read,write'])(
+    'with the scopes "%s" in the database does not have the scope read',
+    async (scopes) => {
+      const { key, record } = await keys.create('unknown scope');
+      await app.dataSource.query(
+        `UPDATE "api_keys" SET "scopes" = '${scopes}' WHERE "id" = ${record.id}`,
+      );
+      expect(await list(key)).toBeError('FORBIDDEN');
+    },
+  );
+
   it('in the format of earlier versions is accepted, even if it was rejected before', async () => {
     const key = `pet_${randomBytes(32).toString('base64url')}`;
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);

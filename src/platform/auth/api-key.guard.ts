@@ -38,7 +38,7 @@ export class ApiKeyGuard implements CanActivate {
     const request = context.switchToHttp().getRequest<Request>();
     request.apiKey = await this.authenticate(request);
     const scope = getRequiredScope(handler, request.method);
-    if (request.apiKey.scopes.includes(scope)) return true;
+    if (request.apiKey.scopes.split(' ').includes(scope)) return true;
     // RFC 6750, section 3.1.
     const challenge = `Bearer realm="petstore", error="insufficient_scope", scope="${scope}"`;
     throw new ApiError('FORBIDDEN', `The API key lacks the scope ${scope}.`, {
