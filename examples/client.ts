@@ -55,12 +55,12 @@ const idempotencyKeys: Middleware = {
 
 /** Retries after 429, and after 503, a lost connection and a timeout if the request may be repeated. */
 async function fetchWithRetry(request: Request, retry: RetryOptions): Promise<Response> {
-  const endsAt = Date.now() + retry.deadline;
+  const endsAt = performance.now() + retry.deadline;
   for (let attempt = 1; ; attempt++) {
-    const remaining = Math.max(0, endsAt - Date.now());
+    const remaining = Math.max(0, endsAt - performance.now());
     const result = await attemptFetch(request, Math.min(retry.attemptTimeout, remaining));
     const wait = getDelay(result, attempt, retry);
-    const mayRetry = attempt < retry.attempts && Date.now() + wait < endsAt;
+    const mayRetry = attempt < retry.attempts && performance.now() + wait < endsAt;
     if (!isRetryable(request, result) || !mayRetry) {
       if (result instanceof Response) return result;
       throw result;

@@ -10,7 +10,7 @@ import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
-import { setSystemTime } from './support/clock.js';
+import { advanceTime, setSystemTime } from './support/clock.js';
 import {
   CategoriesClient,
   type HttpResponse,
@@ -104,7 +104,7 @@ describe('an API key', () => {
     const { key: soon } = await keys.create('expiring soon', { expiresAt: getDateIn(6) });
     const { key: later } = await keys.create('expiring later', { expiresAt: getDateIn(8) });
     for (const each of [soon, later, soon]) expect((await list(each)).status).toBe(200);
-    setSystemTime(Date.now() + 10_000);
+    advanceTime(Date.now() + 10_000);
     expect((await list(soon)).status).toBe(200);
     const warnings = logger.entries.filter(({ level }) => level === 'warn');
     expect(warnings.map(({ values }) => String(values[0]))).toEqual([
@@ -173,23 +173,26 @@ describe('API key revocation', () => {
   ])('takes effect within 2 seconds for a key %s directly in the database', async (_name, sql) => {
     const { key, record } = await keys.create('to be revoked');
     const now = Date.now();
-    setSystemTime(now);
+    advanceTime(now);
     expect((await list(key)).status).toBe(200);
     await app.dataSource.query(sql(record.id));
     // Repeated use must not keep it in the cache.
     for (const elapsed of [500, 1_000, 1_500, REVOCATION_MS - 1]) {
-      setSystemTime(now + elapsed);
+      advanceTime(now + elapsed);
       await list(key);
     }
-    setSystemTime(now + REVOCATION_MS);
+    advanceTime(now + REVOCATION_MS);
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
   });
 
-  it('takes effect even if the clock is set back', async () => {
+  it.each([1_000, HOUR_MS])('takes effect if the clock is set back by %d ms', async (change) => {
     const { key, record } = await keys.create('to be revoked');
+    const now = Date.now();
+    advanceTime(now);
     expect((await list(key)).status).toBe(200);
     expect(await keys.revoke(record.id)).toBe(true);
-    setSystemTime(Date.now() - HOUR_MS);
+    advanceTime(now + REVOCATION_MS);
+    setSystemTime(now + REVOCATION_MS - change);
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
   });
 
@@ -211,12 +214,26 @@ describe('the last use of a key', () => {
       [now + HOUR_MS - 1, now],
       [now + HOUR_MS, now + HOUR_MS],
     ] as const) {
-      setSystemTime(time);
+      advanceTime(time);
       // At the second request the key is cached.
       for (let n = 0; n < 2; n++) expect((await list(key)).status).toBe(200);
       await waitFor(
         () => getLastUse(key),
         (lastUse) => Number(lastUse) === written,
+        TIMEOUT_MS,
+      );
+    }
+  });
+
+  it('does not stay in the future after the clock was ahead', async () => {
+    const { key } = await keys.create('used');
+    const now = Date.now();
+    for (const time of [now + HOUR_MS - 1, now]) {
+      setSystemTime(time);
+      expect((await list(key)).status).toBe(200);
+      await waitFor(
+        () => getLastUse(key),
+        (lastUse) => Number(lastUse) === time,
         TIMEOUT_MS,
       );
     }

@@ -8,7 +8,7 @@ import { AuthFailureLimiter } from '../src/platform/auth/auth-failure-limiter.js
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import { RateLimiter } from '../src/platform/auth/rate-limiter.js';
 import { startApp, type TestApp } from './support/app.js';
-import { setSystemTime } from './support/clock.js';
+import { advanceTime, setSystemTime } from './support/clock.js';
 import {
   CategoriesClient,
   type HttpResponse,
@@ -47,7 +47,7 @@ describe('rate limit on failed authentications', () => {
   let now = Date.now();
   beforeEach(() => {
     now += 60_000;
-    setSystemTime(now);
+    advanceTime(now);
   });
   afterAll(() => app.stop());
 
@@ -72,7 +72,7 @@ describe('rate limit on failed authentications', () => {
       ratelimit: '"auth-failures";r=0;t=60',
     });
     expect(limited.headers).not.toHaveProperty('www-authenticate');
-    setSystemTime(now + 60_000);
+    advanceTime(now + 60_000);
     expect(await list(app, unknownKey(), '192.0.2.1')).toBeError('UNAUTHORIZED');
   });
 
@@ -112,7 +112,7 @@ describe('rate limit on failed authentications', () => {
     expect(await getStatus(used, address)).toBe(200);
     expect(await getStatus(unknownKey(), address)).toBe(429);
     // Late enough for the cached key to be checked again.
-    setSystemTime(now + 3_000);
+    advanceTime(now + 3_000);
     expect(await getStatus(used, address)).toBe(200);
     // A key that this instance has not seen yet cannot be told from an invalid one without a query.
     expect(await getStatus(unused, address)).toBe(429);
@@ -130,11 +130,22 @@ describe('rate limit on failed authentications', () => {
     const limiter = new RateLimiter('test');
     const consume = () => limiter.consume('client', 2, 'Too many.');
     consume();
-    setSystemTime(now + 60_000);
+    advanceTime(now + 60_000);
     limiter.refund('client');
     consume();
     consume();
     expect(consume).toThrow('Too many.');
+  });
+
+  it.each([-86_400_000, 86_400_000])('ignores a clock that is set by %d ms', (change) => {
+    const limiter = new RateLimiter('test');
+    const consume = () => limiter.consume('client', 1, 'Too many.');
+    consume();
+    setSystemTime(now + change);
+    const headers = { RateLimit: '"test";r=0;t=60', 'Retry-After': '60' };
+    expect(consume).toThrow(
+      expect.objectContaining({ headers: expect.objectContaining(headers) as object }),
+    );
   });
 
   it('does not query the database for invalid keys once the limit is exceeded', async () => {
@@ -152,7 +163,7 @@ describe('rate limit on failed authentications', () => {
     expect(await getStatus(key, address)).toBe(200);
     await exhaust(address);
     await service.revoke(record.id);
-    setSystemTime(now + 3_000);
+    advanceTime(now + 3_000);
     const lookups = jest.spyOn(table, 'findOneBy');
     expect(await getStatus(key, address)).toBe(401);
     for (let n = 0; n < 10; n++) expect(await getStatus(key, address)).toBe(429);
@@ -245,7 +256,7 @@ describe('rate limit per API key', () => {
 
   it('counts the requests of each key across all operations', async () => {
     const now = Date.now();
-    setSystemTime(now);
+    advanceTime(now);
     for (const [path, remaining] of [
       ['/v1/categories', 3],
       ['/v1/stubs/deprecated/1', 2],
@@ -270,7 +281,7 @@ describe('rate limit per API key', () => {
     expect((await list(app, key)).status).toBe(200);
     for (let n = 0; n < 6; n++) expect((await app.send('GET', '/livez')).status).toBe(200);
     expect(await app.categories.list()).toBeError('TOO_MANY_REQUESTS');
-    setSystemTime(now + 60_000);
+    advanceTime(now + 60_000);
     expect((await app.categories.list()).status).toBe(200);
   });
 

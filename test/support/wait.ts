@@ -1,6 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
+// Bound before a test mocks it.
+const now = performance.now.bind(performance);
+
 /**
  * Polls `fn` every 50 ms until its result satisfies `predicate`.
  *
@@ -13,12 +16,11 @@ export async function waitFor<T>(
   predicate: (result: T) => boolean,
   timeout: number,
 ): Promise<T> {
-  // Not Date.now(), which tests mock.
-  const deadline = performance.now() + timeout;
+  const deadline = now() + timeout;
   for (;;) {
     const result = await fn();
     if (predicate(result)) return result;
-    if (performance.now() > deadline) {
+    if (now() > deadline) {
       throw new Error(
         `Timed out after ${timeout} ms; the last result was ${inspect(result, { depth: 1 })}`,
       );

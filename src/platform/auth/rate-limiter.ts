@@ -28,9 +28,10 @@ export class RateLimiter {
    * @throws {ApiError} TOO_MANY_REQUESTS with the same headers and Retry-After
    */
   consume(client: string, limit: number, message: string): Record<string, string> {
-    const now = Date.now();
+    // The clock of the system may be set.
+    const now = performance.now();
     const window = this.getWindow(client, now);
-    const seconds = Math.max(1, Math.ceil(WINDOW_S - Math.abs(now - window.startedAt) / 1000));
+    const seconds = Math.ceil(WINDOW_S - (now - window.startedAt) / 1000);
     const isExceeded = window.count >= limit;
     if (!isExceeded) window.count++;
     const headers = {
@@ -64,7 +65,6 @@ export class RateLimiter {
   }
 }
 
-/** A clock that is set back ends a window, too. */
 function hasEnded({ startedAt }: Window, now: number): boolean {
-  return Math.abs(now - startedAt) >= WINDOW_S * 1000;
+  return now - startedAt >= WINDOW_S * 1000;
 }

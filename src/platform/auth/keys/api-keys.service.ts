@@ -46,11 +46,10 @@ export class ApiKeysService implements OnApplicationShutdown {
    *   an expired one never.
    */
   getCached(key: string): ApiKey | undefined {
-    const now = Date.now();
     const cached = this.keyCache.get(key);
-    if (cached === undefined || Math.abs(now - cached.checkedAt) >= KEY_CACHE_TTL_MS)
+    if (cached === undefined || performance.now() - cached.checkedAt >= KEY_CACHE_TTL_MS)
       return undefined;
-    return this.checkUse(cached.key, now) ? cached.key : undefined;
+    return this.checkUse(cached.key, Date.now()) ? cached.key : undefined;
   }
 
   /** Whether a key was valid when it was last used. */
@@ -61,6 +60,7 @@ export class ApiKeysService implements OnApplicationShutdown {
   /** Looks up the record of a valid key; undefined if the key is not valid. A new key is valid immediately. */
   async lookUp(key: string): Promise<ApiKey | undefined> {
     const now = Date.now();
+    const checkedAt = performance.now();
     const record = await this.keys.findOneBy({ hash: hashKey(key), revokedAt: IsNull() });
     const cached = this.keyCache.get(key)?.key;
     this.keyCache.delete(key);
@@ -69,7 +69,7 @@ export class ApiKeysService implements OnApplicationShutdown {
     }
     if (record === null || !this.checkUse(record, now)) return undefined;
     this.warnOfExpiry(record, now);
-    this.keyCache.set(key, { key: record, checkedAt: now });
+    this.keyCache.set(key, { key: record, checkedAt });
     if (this.keyCache.size > KEY_CACHE_SIZE)
       this.keyCache.delete(this.keyCache.keys().next().value!);
     return record;
@@ -192,21 +192,22 @@ export class ApiKeysService implements OnApplicationShutdown {
 
   /** Logs once a day that a key that is in use expires soon. */
   private warnOfExpiry(record: ApiKey, now: number): void {
-    const warnedAt = this.expiryWarnings.get(record.id) ?? 0;
-    if (!expiresBefore(record, now + EXPIRY_WARNING_MS) || now - warnedAt < DAY_MS) return;
-    this.expiryWarnings.set(record.id, now);
+    const sinceWarning = performance.now() - (this.expiryWarnings.get(record.id) ?? -Infinity);
+    if (!expiresBefore(record, now + EXPIRY_WARNING_MS) || sinceWarning < DAY_MS) return;
+    this.expiryWarnings.set(record.id, performance.now());
     this.logger.warn(
       `API key ${record.id} (${record.name}) is in use and expires at ${record.expiresAt!.toISOString()}. Replace it with: node dist/cli/keys.js rotate ${record.id}`,
     );
   }
 
   /**
-   * Returns whether a key has not expired, and records its use, at most once an hour: on SQLite every write
-   * invalidates the cached lists.
+   * Returns whether a key has not expired, and records its use, at most once an hour unless the clock was ahead: on
+   * SQLite every write invalidates the cached lists.
    */
   private checkUse(record: ApiKey, now: number): boolean {
     if (expiresBefore(record, now)) return false;
-    if (now - (record.lastUsedAt?.getTime() ?? 0) >= HOUR_MS) {
+    const sinceLastUse = now - (record.lastUsedAt?.getTime() ?? 0);
+    if (sinceLastUse < 0 || sinceLastUse >= HOUR_MS) {
       record.lastUsedAt = new Date(now);
       this.lastUsedWrites = this.lastUsedWrites.then(() => this.writeLastUsed(record));
     }

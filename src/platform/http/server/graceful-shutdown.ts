@@ -19,7 +19,7 @@ export async function closeGracefully(
 ): Promise<void> {
   if (!server.listening) return;
   await delay(shutdownDelay);
-  const deadline = Date.now() + timeouts.shutdown;
+  const deadline = performance.now() + timeouts.shutdown;
   // `http.Server.close()` and `closeIdleConnections()` are not used because they also close connections
   // whose request is on the wire or whose response is still being written. The inherited `close()` only
   // stops listening.
@@ -30,13 +30,13 @@ export async function closeGracefully(
     if (latestResponse !== undefined && !latestResponse.headersSent)
       latestResponse.shouldKeepAlive = false;
   }
-  const drainDeadline = Date.now() + timeouts.drainGracePeriod;
-  while (connections.size > 0 && Date.now() < deadline) {
+  const drainDeadline = performance.now() + timeouts.drainGracePeriod;
+  while (connections.size > 0 && performance.now() < deadline) {
     await delay(20);
     // Timers run before sockets are read. A request may have arrived while the event loop was blocked, by
     // a slow commit for example: it must be read before its connection counts as idle.
     await setImmediate();
-    if (Date.now() < drainDeadline) continue;
+    if (performance.now() < drainDeadline) continue;
     for (const connection of connections) if (isIdle(connection)) connection.destroy();
   }
   for (const connection of connections) connection.destroy();
