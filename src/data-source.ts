@@ -11,6 +11,7 @@ import {
 } from './platform/database/connection/data-source-options.js';
 import { IdempotencyRecord } from './platform/idempotency/idempotency-record.entity.js';
 import { CreateRevisions1763600000001 } from './platform/database/lists/migrations/1763600000001-create-revisions.js';
+import { RandomizeRevisions1763600000006 } from './platform/database/lists/migrations/1763600000006-randomize-revisions.js';
 import { CreateIdempotencyRecords1763600000004 } from './platform/idempotency/migrations/1763600000004-create-idempotency-records.js';
 import { PetstoreDataSource } from './platform/database/connection/petstore-data-source.js';
 import { getFeature } from './platform/feature.decorator.js';
@@ -26,6 +27,7 @@ export function collectSchema(features: readonly Type[]) {
       AddApiKeyScopes1763600000003,
       CreateIdempotencyRecords1763600000004,
       CreateRateLimits1763600000005,
+      RandomizeRevisions1763600000006,
       ...declared.flatMap(({ migrations }) => migrations),
     ].toSorted((a, b) => getTimestamp(a) - getTimestamp(b)),
   } satisfies Schema;

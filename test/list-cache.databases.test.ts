@@ -9,6 +9,7 @@ import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { CategoriesClient, type Category, type HttpResponse } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
+import { queryPostgres } from './support/postgres-client.js';
 import { collectRows, LIST_QUERY, recordQueries } from './support/queries.js';
 
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
@@ -48,6 +49,27 @@ const getIds = (response: HttpResponse): number[] =>
 /** Waits for a random number of event loop turns. */
 async function pause(): Promise<void> {
   for (let turns = Math.floor(Math.random() * 8); turns > 0; turns--) await turn();
+}
+/** Backs up the database, and returns a function that restores it under the running service. */
+async function backUp(): Promise<() => Promise<unknown>> {
+  const { config, url } = database;
+  if (config.type === 'sqlite') {
+    const copy = `${config.file}.backup`;
+    await new Database(config.file).backup(copy);
+    return () => new Database(copy).backup(config.file);
+  }
+  // What a dump of the data contains, and how pg_restore --data-only --disable-triggers loads it.
+  const tables = ['categories', 'revisions'];
+  const run = (toSql: (table: string) => string) => queryPostgres(url, tables.map(toSql).join(';'));
+  await run((table) => `CREATE TABLE "copy of ${table}" AS TABLE "${table}"`);
+  return async () => {
+    await run(
+      (table) => `ALTER TABLE "${table}" DISABLE TRIGGER ALL; DELETE FROM "${table}";
+        INSERT INTO "${table}" OVERRIDING SYSTEM VALUE TABLE "copy of ${table}";
+        ALTER TABLE "${table}" ENABLE TRIGGER ALL`,
+    );
+    await run((table) => `DROP TABLE "copy of ${table}"`);
+  };
 }
 const insertDirectly = (name: string): Promise<unknown> =>
   app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
@@ -240,6 +262,15 @@ describe('GET /v1/categories', () => {
     await runner.release();
     await other.destroy();
     expect(names).toEqual([[], [], [], ['dog']]);
+  });
+
+  it('reflects a restored backup, and each create since', async () => {
+    const restore = await backUp();
+    await categories.create('cat');
+    expect(await categories.getNames()).toEqual(['cat']);
+    await restore();
+    await categories.create('dog');
+    expect(await categories.getNames()).toEqual(['dog']);
   });
 
   it('does not query the categories again while the list is unchanged', async () => {

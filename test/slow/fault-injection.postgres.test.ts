@@ -11,7 +11,7 @@ import { matchers } from '../support/matchers.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
 import { connectToPostgres, queryPostgres } from '../support/postgres-client.js';
-import { freeze, kill, restart } from '../support/postgres-faults.js';
+import { createStandby, freeze, kill, restart } from '../support/postgres-faults.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
@@ -266,6 +266,20 @@ describe('database failures under load', () => {
     await waitFor(() => load.responses.some(({ status }) => status === 503), Boolean, TIMEOUT_MS);
     await load.waitForSuccesses(2, TIMEOUT_MS);
     expect(await stopAndCollectViolations(load, instance)).toEqual([]);
+  });
+});
+
+describe('a failover to a server that lacks the last transactions', () => {
+  it('lists what this server has, and each create since', async () => {
+    const instance = await serve();
+    const failOver = await createStandby(server);
+    await waitUntilReady(instance);
+    expect((await instance.categories.create('cat')).status).toBe(201);
+    expect(await instance.categories.getNames()).toEqual(['cat']);
+    await failOver();
+    await waitUntilReady(instance);
+    expect((await instance.categories.create('dog')).status).toBe(201);
+    expect(await instance.categories.getNames()).toEqual(['dog']);
   });
 });
 

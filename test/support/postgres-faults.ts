@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { rename } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import type { Client } from 'pg';
 import { isRunning, type PostgresServer } from './postgres.js';
 import { connectToPostgres } from './postgres-client.js';
@@ -48,6 +51,24 @@ export async function restart(server: PostgresServer): Promise<void> {
     Boolean,
     RESTART_TIMEOUT_MS,
   );
+}
+
+/**
+ * Copies the data of a server to a standby that receives no later transaction.
+ *
+ * @returns a function that kills the server and starts the standby in its place
+ */
+export async function createStandby(server: PostgresServer): Promise<() => Promise<void>> {
+  await kill(server);
+  // It keeps the owner of the files.
+  await promisify(execFile)('cp', ['-a', server.data, `${server.data}-standby`]);
+  await restart(server);
+  return async () => {
+    await kill(server);
+    await rename(server.data, `${server.data}-failed`);
+    await rename(`${server.data}-standby`, server.data);
+    await restart(server);
+  };
 }
 
 /**

@@ -18,6 +18,8 @@ declare global {
 export interface PostgresServer {
   /** The URL of the database `postgres`, with user and password. */
   readonly url: string;
+  /** The directory of its data. */
+  readonly data: string;
   /** Returns the process id of the postmaster. */
   readonly pid: () => Promise<number>;
   /** Restarts a killed server with the same port and data; rejects if it exits immediately. */
@@ -39,12 +41,13 @@ export async function startPostgres(): Promise<PostgresServer> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-postgres-'));
   // PostgreSQL refuses to run as root. Its own user needs access to the directory.
   await chmod(directory, 0o755);
+  const data = join(directory, 'data');
   const port = await findFreePort();
   const { default: Server } = (await import(await packageEntry(directory))) as {
     default: typeof EmbeddedPostgres;
   };
   const server = new Server({
-    databaseDir: join(directory, 'data'),
+    databaseDir: data,
     port,
     user: 'petstore',
     password: 'petstore',
@@ -72,9 +75,10 @@ export async function startPostgres(): Promise<PostgresServer> {
   await server.initialise();
   await server.start();
   const pid = async (): Promise<number> =>
-    Number((await readFile(join(directory, 'data', 'postmaster.pid'), 'utf8')).split('\n')[0]);
+    Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')[0]);
   return {
     url: `postgres://petstore:petstore@127.0.0.1:${port}/postgres`,
+    data,
     pid,
     start: () => server.start(),
     stop: async () => {
