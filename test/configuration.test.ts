@@ -58,6 +58,7 @@ describe('loadConfig', () => {
     expect(loadConfig(env)).toEqual(loadConfig({}));
   });
 
+  const generated = `pet_${'k'.repeat(43)}2g6vvu`; // with its checksum
   const key = 'abcXYZ0189-._~+/abcXYZ0189-._~+/==';
   const url = 'postgres://user:pass%23@host:5432/db';
 
@@ -78,6 +79,7 @@ describe('loadConfig', () => {
     ['MIGRATIONS', 'off', { migrations: 'off' }],
     ['BOOTSTRAP_API_KEY', 'k'.repeat(256), { bootstrapApiKey: 'k'.repeat(256) }],
     ['BOOTSTRAP_API_KEY', key, { bootstrapApiKey: key }],
+    ['BOOTSTRAP_API_KEY', generated, { bootstrapApiKey: generated }],
     ['PUBLIC_BASE_URL', 'http://a:81/b/v1', { publicBaseUrl: 'http://a:81/b/v1' }],
     ['STAGING_BASE_URL', 'https://s.example/v1', { stagingBaseUrl: 'https://s.example/v1' }],
     ['LOG_LEVEL', 'verbose', { logLevel: 'verbose' }],
@@ -120,6 +122,8 @@ describe('loadConfig with an invalid environment', () => {
     ['MIGRATIONS', ['on', 'AUTO']],
     ['BOOTSTRAP_API_KEY', ['k'.repeat(31), 'k'.repeat(257), '='.repeat(40)]],
     ['BOOTSTRAP_API_KEY', [`${long} ${long}`, `${long}=${long}`, `${long}é`, `${long}\n`]],
+    // The guard would reject it as mistyped.
+    ['BOOTSTRAP_API_KEY', [`pet_${'k'.repeat(49)}`]],
     ['PUBLIC_BASE_URL', baseUrls],
     ['STAGING_BASE_URL', baseUrls],
     ['LOG_LEVEL', ['trace', 'loud', 'info,warn']],

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { isMistyped } from '../auth/keys/key-format.js';
 import { isDecodable, withHost } from './uri.js';
 
 /** What the text of a variable may be. */
@@ -41,10 +42,14 @@ function checked(expected: string, isValid: (text: string) => boolean): Format<s
 
 export const HOST = checked('an address or a host name', (host) => /^\S+$/.test(host));
 
-/** A bearer token (RFC 6750, section 2.1). */
+/** A bearer token (RFC 6750, section 2.1) that `ApiKeyGuard` can accept. */
 export const API_KEY = checked(
-  '32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only',
-  (key) => key.length >= 32 && key.length <= 256 && /^[A-Za-z0-9\-._~+/]+=*$/.test(key),
+  '32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only; pet_ and 49 letters or digits must end in the checksum of a generated key',
+  (key) =>
+    key.length >= 32 &&
+    key.length <= 256 &&
+    /^[A-Za-z0-9\-._~+/]+=*$/.test(key) &&
+    !isMistyped(key),
 );
 
 /** A URL that may be published: it ends in the version and contains no credentials. */
