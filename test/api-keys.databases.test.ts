@@ -289,12 +289,15 @@ describe('BOOTSTRAP_API_KEY', () => {
     expect((await list(key)).status).toBe(200);
   });
 
-  it('stays revoked after its revocation, with a warning in the log', async () => {
+  it.each([
+    ['revoked', (id: number) => keys.revoke(id)],
+    ['expired', (id: number) => keys.rotate(id, -1)],
+  ])('stays %s, with a warning in the log', async (state, end) => {
     const key = randomBytes(32).toString('hex');
     await keys.ensureKey(key, 'bootstrap');
-    await keys.revoke(Number((await getRow(key))['id']));
+    await end(Number((await getRow(key))['id']));
     await keys.ensureKey(key, 'bootstrap');
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
-    expect(logger.text).toContain('BOOTSTRAP_API_KEY is revoked and will be rejected');
+    expect(logger.text).toContain(`BOOTSTRAP_API_KEY is ${state} and will be rejected`);
   });
 });

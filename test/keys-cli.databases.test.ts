@@ -9,6 +9,7 @@ import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { type CommandResult, runCommand, spawnCommand } from './support/cli.js';
 import { CategoriesClient } from './support/http-client.js';
+import { MemoryLogger } from './support/memory-logger.js';
 import { waitFor } from './support/wait.js';
 
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
@@ -176,6 +177,18 @@ describe('keys rotate', () => {
     const { id, expiresAt } = await findRecord(old);
     expect((await run('rotate', String(id), '--overlap', '7d')).code).toBe(0);
     expect((await findRecord(old)).expiresAt).toEqual(expiresAt);
+  });
+});
+
+describe('the warning of an expiring key', () => {
+  it('quotes a command that replaces it', async () => {
+    const logger = new MemoryLogger();
+    const other = await startApp({ database, logger });
+    const { key } = await keys.create('expiring', { expiresAt: new Date(Date.now() + DAY_MS) });
+    expect((await new CategoriesClient(other.url, key).list()).status).toBe(200);
+    const [, command] = /\(expiring\) .*: node dist\/cli\/keys\.js ([^']+)/.exec(logger.text)!;
+    expect(await run(...command!.split(' '))).toEqual(success(/^Created API key \d+ \(expiring\)/));
+    await other.stop();
   });
 });
 

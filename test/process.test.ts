@@ -1,9 +1,12 @@
+import { exec } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
+import { getBuiltFile } from './support/build.js';
 import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
 import { RawConnection } from './support/raw-connection.js';
 import {
@@ -123,14 +126,16 @@ describe('a service process in production with a .env file', () => {
     ]);
   });
 
-  it('prints no key but logs how to create one', async () => {
-    const { service, categories } = production;
-    await waitFor(
-      () => service.output,
-      (output) => output.includes('No API keys exist'),
+  it('prints no key but logs a command that creates one', async () => {
+    const { service, url } = production;
+    const quoted = await waitFor(
+      () => /No API keys exist\. Create one with: node (dist\S+)( [^"]+)"/.exec(service.output),
+      (found) => found !== null,
       TIMEOUT_MS,
     );
-    expect((await categories.list()).status).toBe(401);
+    const command = `node ${getBuiltFile(quoted![1]!.replace('dist', 'src'))}${quoted![2]}`;
+    const { stdout } = await promisify(exec)(command, { cwd: services.directory });
+    expect((await new CategoriesClient(url, stdout.trim()).list()).status).toBe(200);
     expect(service.output).not.toMatch(/pet_|curl|shown only/);
   });
 });

@@ -116,7 +116,7 @@ export class ApiKeysService implements OnApplicationShutdown {
     });
   }
 
-  /** Creates a key from the configuration unless it exists. A revoked key stays revoked. */
+  /** Creates a key from the configuration unless it exists. A revoked or expired key stays so. */
   async ensureKey(key: string, name: string): Promise<void> {
     const record = await this.keys.findOneBy({ hash: hashKey(key) });
     if (record === null) {
@@ -124,8 +124,10 @@ export class ApiKeysService implements OnApplicationShutdown {
         // Another process that starts at the same time has created it.
         if (!isDataOrConstraintError(error)) throw error;
       });
-    } else if (record.revokedAt !== null)
-      this.logger.warn('BOOTSTRAP_API_KEY is revoked and will be rejected');
+    } else if (record.revokedAt !== null || expiresBefore(record, Date.now())) {
+      const state = record.revokedAt === null ? 'expired' : 'revoked';
+      this.logger.warn(`BOOTSTRAP_API_KEY is ${state} and will be rejected`);
+    }
   }
 
   /** Returns all keys in the order of their creation. */
@@ -196,7 +198,7 @@ export class ApiKeysService implements OnApplicationShutdown {
     if (!expiresBefore(record, now + EXPIRY_WARNING_MS) || sinceWarning < DAY_MS) return;
     this.expiryWarnings.set(record.id, performance.now());
     this.logger.warn(
-      `API key ${record.id} (${record.name}) is in use and expires at ${record.expiresAt!.toISOString()}. Replace it with: node dist/cli/keys.js rotate ${record.id}`,
+      `API key ${record.id} (${record.name}) is in use and expires at ${record.expiresAt!.toISOString()}. Replace it with: node dist/cli/keys.js rotate ${record.id} --overlap 7d`,
     );
   }
 

@@ -20,7 +20,7 @@ export async function createInitialApiKey(
     const keys = app.get(ApiKeysService);
     if (!(await keys.isEmpty())) return;
     if (production) {
-      logger.warn('No API keys exist. Create one with: node dist/cli/keys.js create <name>');
+      logger.warn('No API keys exist. Create one with: node dist/cli/keys.js create first');
       return;
     }
     const { key } = await keys.create('first');
