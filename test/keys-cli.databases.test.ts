@@ -246,6 +246,9 @@ describe('keys', () => {
     [['create', 'two', 'words'], /too many arguments/],
     [['create', ' \t '], /name/],
     [['create', 'n'.repeat(101)], /name/],
+    ...['red\u001b[31m', 'two\nlines', 'c1\u009b31m', 'delete\u007f'].map(
+      (name): [string[], RegExp] => [['create', name], /control characters/],
+    ),
     [['create', 'never', '--scope', 'admin'], /Allowed choices/],
     ...['90', '0d', '1.5d', '999999y'].map((duration): [string[], RegExp] => [
       ['create', 'never', `--expires-in=${duration}`],

@@ -118,7 +118,7 @@ function describeKey({ hash: _hash, scopes, ...record }: ApiKey): object {
 function formatKey(key: ApiKey): Record<string, string> {
   return {
     id: String(key.id),
-    // A name may contain control characters.
+    // Names of earlier releases may contain control characters.
     name: JSON.stringify(key.name).slice(1, -1),
     scopes: key.scopes,
     'requests/min': String(key.requestsPerMinute ?? ''),
@@ -168,6 +168,7 @@ async function withKeys(
 function parseName(name: string): string {
   if (name.trim() === '' || name.length > 100)
     throw new InvalidArgumentError('must be 1 to 100 characters long.');
+  if (/\p{Cc}/u.test(name)) throw new InvalidArgumentError('must not contain control characters.');
   return name;
 }
 

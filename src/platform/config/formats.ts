@@ -95,13 +95,14 @@ export const PROXIES: Format<number | string> = {
   },
 };
 
-/** A size, converted to bytes. */
+/** A size, converted to bytes. It is held in memory. */
 export const SIZE: Format<number> = {
-  expected: 'a size like 100kb or 1mb',
+  expected: 'a size of at most 100mb, like 100kb or 1mb',
   parse(size) {
     const [, amount, unit = 'b'] = /^([1-9]\d{0,8})(b|kb|mb)?$/i.exec(size) ?? [];
     const units: Record<string, number> = { b: 1, kb: 1024, mb: 1024 ** 2 };
-    return amount === undefined ? undefined : Number(amount) * units[unit.toLowerCase()]!;
+    const bytes = Number(amount) * units[unit.toLowerCase()]!;
+    return bytes <= 100 * 1024 ** 2 ? bytes : undefined;
   },
 };
 
