@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { Controller, Get } from '@nestjs/common';
+import { Controller, Get, Param } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
 import { FEATURES } from '../src/features.js';
@@ -11,11 +11,34 @@ import { Feature } from '../src/platform/feature.decorator.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, type TestApp } from './support/app.js';
 import { matchers } from './support/matchers.js';
+import { MemoryLogger } from './support/memory-logger.js';
 import { findFreePort } from './support/postgres.js';
 
 const { jest } = import.meta;
 expect.extend(matchers);
 afterEach(() => jest.restoreAllMocks());
+
+/** The database under test, set by the Jest project. */
+declare const TEST_DATABASE: 'sqlite' | 'postgres';
+
+const SELECT = 'SELECT * FROM "categories" WHERE "name" =';
+
+/** Statements that cannot work, with their parameters: mistakes in the code of a feature. */
+const WRONG_STATEMENTS: Record<typeof TEST_DATABASE, [string, unknown[]][]> = {
+  sqlite: [
+    [`${SELECT} ?`, [new Date()]],
+    [`${SELECT} ?`, [{ name: 'dog' }]],
+    [`${SELECT} ?`, []],
+    ['SELECT 1; SELECT 2', []],
+    ['SELECT FROM', []],
+  ],
+  postgres: [
+    // 08P01, a protocol violation.
+    [`${SELECT} $1`, ['dog', 'cat']],
+    [`${SELECT} $1`, [{ id: 1n }]],
+    ['SELECT FROM WHERE', []],
+  ],
+};
 
 /** Calls another service that does not respond, and the database. */
 @Controller('calls')
@@ -40,6 +63,11 @@ class CallsController {
   countCategories(): Promise<number> {
     return this.categories.count();
   }
+
+  @Get('wrong/:index')
+  runWrongStatement(@Param('index') index: number): Promise<unknown> {
+    return this.categories.query(...WRONG_STATEMENTS[TEST_DATABASE][index]!);
+  }
 }
 
 @Feature({
@@ -49,13 +77,12 @@ class CallsController {
 })
 class CallsModule {}
 
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
 const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
 
+const logger = new MemoryLogger();
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({ features: [CallsModule, ...FEATURES] });
+  app = await startApp({ features: [CallsModule, ...FEATURES], logger });
 });
 afterAll(() => app.stop());
 
@@ -94,6 +121,22 @@ describe('a feature that calls the database through a repository', () => {
     expect(response).toBeError('SERVICE_UNAVAILABLE');
     expect(response.headers['retry-after']).toBe('1');
   });
+});
+
+describe('a feature with a wrong statement', () => {
+  it.each(
+    WRONG_STATEMENTS[TEST_DATABASE].map(([sql, parameters], index) => [sql, parameters, index]),
+  )(
+    'gets 500 for %s with %p, and the log has its stack and no outage',
+    async (_sql, _parameters, index) => {
+      const response = await call(`wrong/${index}`);
+      expect(response).toBeError('INTERNAL_ERROR');
+      const [entry] = logger.forRequest(response.headers['x-request-id']);
+      expect(entry).toMatchObject({ level: 'error', values: { 0: 'Request failed' } });
+      expect((entry!.values[1] as Error).stack).toMatch(/^QueryFailedError: .*\n\s+at /);
+      expect(logger.text).not.toMatch(/Database (connection )?failed/);
+    },
+  );
 });
 
 // The last, because the connection that it ends may be the next that the pool offers.

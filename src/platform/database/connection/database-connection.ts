@@ -24,6 +24,7 @@ import {
   isBusyError,
   isDataOrConstraintError,
   isMisconfiguration,
+  TransactionConflictError,
 } from './driver-errors.js';
 import { PetstoreDataSource, SchemaOutdatedError } from './petstore-data-source.js';
 
@@ -146,7 +147,8 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     const isUnavailable =
       this.config.database.type === 'sqlite'
         ? isBusyError(error)
-        : error instanceof DatabaseUnavailableError && !isMisconfiguration(error);
+        : error instanceof TransactionConflictError ||
+          (error instanceof DatabaseUnavailableError && !isMisconfiguration(error));
     return isUnavailable || error instanceof SchemaOutdatedError;
   }
 

@@ -18,45 +18,72 @@ export class DatabaseUnavailableError extends ApiError {
   }
 }
 
+/**
+ * PostgreSQL has rolled a transaction back, because concurrent ones changed the same rows or waited for each other.
+ * Nothing was stored.
+ */
+export class TransactionConflictError extends ApiError {
+  override readonly name = 'TransactionConflictError';
+
+  /** @param cause the error of the driver */
+  constructor(cause: unknown) {
+    super('SERVICE_UNAVAILABLE', 'The request conflicted with others. Please retry later.', {
+      headers: { 'Retry-After': '1' },
+      cause,
+      skipLog: true,
+    });
+  }
+}
+
 /** PostgreSQL: a statement writes on a read-only connection or server. */
 export const READ_ONLY_TRANSACTION = '25006';
 
 /**
  * The result codes of SQLite for a file that cannot be used now; the classes of PostgreSQL for failures
- * of the connection, resources, operator and system (08, 53, 57, 58), a transaction that was rolled
- * back (40) and a read-only server (25006); the codes of Node for a connection that fails, such as ENOENT
- * for a Unix socket without a server.
+ * of the connection, resources, operator and system (08, 53, 57, 58) and a read-only server (25006); the codes of
+ * Node for a connection that fails, such as ENOENT for a Unix socket without a server.
  */
 const UNAVAILABLE =
-  /^(SQLITE_(BUSY|LOCKED|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|40|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|ENOENT$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$)/;
+  /^(SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|ENOENT$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$)/;
+
+/** PostgreSQL: a wrong number of parameters, if the session goes on; anything that PgBouncer ends it for. */
+const PROTOCOL_VIOLATION = '08P01';
+
+/** PostgreSQL: a serialization failure, a deadlock. */
+const CONFLICT = /^40(001|P01)$/;
 
 /** PostgreSQL: a rejected password (28), a missing database (3D000), a missing privilege (42501). */
 const MISCONFIGURED = /^(28...|3D000|42501)$/;
 
-/** The messages of pg, which have no code, for a connection that could not be obtained. */
+/** The messages of pg and TypeORM, which have no code, for a connection that is lost, closed or silent. */
 const NO_CONNECTION =
-  /^(timeout exceeded when trying to connect|Connection terminated|Driver not Connected)/;
+  /^(timeout exceeded when trying to connect|Connection terminated|Query read timeout|Client (has encountered a connection error|was closed) and is not queryable|Driver not Connected)/;
 
 /**
  * Translates an error that the driver threw. Call it only where the driver is called: a code such as
  * ECONNREFUSED means a database only there.
  *
- * @returns a DatabaseUnavailableError if the database is unavailable, otherwise the error itself
+ * @returns a DatabaseUnavailableError if the database is unavailable, a TransactionConflictError if it rolled the
+ *   transaction back, otherwise the error itself, such as that of a wrong statement
  */
 export function translateDriverError(error: unknown): unknown {
-  const code = getDriverErrorCode(error);
-  const isUnavailable =
-    code === ''
-      ? // A failed query without a code is one that pg gave up.
-        error instanceof QueryFailedError ||
-        (error instanceof Error && NO_CONNECTION.test(error.message))
-      : UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
-  return isUnavailable ? new DatabaseUnavailableError(error) : error;
+  if (CONFLICT.test(getDriverErrorCode(error))) return new TransactionConflictError(error);
+  return isUnavailable(error) ? new DatabaseUnavailableError(error) : error;
 }
 
-/** Returns the error of the driver behind an error of TypeORM or a DatabaseUnavailableError. */
+function isUnavailable(error: unknown): boolean {
+  const cause = getDriverError(error);
+  const code = getDriverErrorCode(error);
+  if (!(cause instanceof Error)) return false;
+  if (code === '') return NO_CONNECTION.test(cause.message);
+  if (code === PROTOCOL_VIOLATION) return 'severity' in cause && cause.severity === 'FATAL';
+  return UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
+}
+
+/** Returns the error of the driver behind an error of TypeORM or of this file. */
 export function getDriverError(error: unknown): unknown {
-  if (error instanceof DatabaseUnavailableError) return getDriverError(error.cause);
+  if (error instanceof DatabaseUnavailableError || error instanceof TransactionConflictError)
+    return getDriverError(error.cause);
   return error instanceof QueryFailedError ? error.driverError : error;
 }
 
