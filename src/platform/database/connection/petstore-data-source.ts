@@ -1,10 +1,18 @@
-import { DataSource, type DataSourceOptions, type Migration, type QueryRunner } from 'typeorm';
+import {
+  DataSource,
+  type DataSourceOptions,
+  EntityManager,
+  type Migration,
+  type QueryRunner,
+} from 'typeorm';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
+import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { isPostgres } from './is-postgres.js';
 import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
 import {
   PgQueryRunner,
+  repeatOnConflict,
   type RunnerContext,
   SqliteQueryRunner,
   SqliteSession,
@@ -21,6 +29,17 @@ export class SchemaOutdatedError extends Error {
     super(
       'The database schema is outdated. Migrate it with: npm run migration:run (in production: node dist/cli/migrations.js run).',
     );
+  }
+}
+
+type Work<T> = (manager: EntityManager) => Promise<T>;
+
+/** An EntityManager that repeats a transaction that conflicts with another. */
+class PetstoreEntityManager extends EntityManager {
+  override transaction<T>(...parameters: [Work<T>] | [IsolationLevel, Work<T>]): Promise<T> {
+    const run = (): Promise<T> => super.transaction(...(parameters as [IsolationLevel, Work<T>]));
+    // Within another transaction it is a savepoint, and only the whole can be repeated.
+    return this.queryRunner?.isTransactionActive ? run() : repeatOnConflict(run);
   }
 }
 
@@ -51,6 +70,10 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
     return super.initialize().catch((error: unknown) => {
       throw this.translateError(error);
     });
+  }
+
+  override createEntityManager(queryRunner?: QueryRunner): EntityManager {
+    return new PetstoreEntityManager(this, queryRunner);
   }
 
   override createQueryRunner(): QueryRunner {

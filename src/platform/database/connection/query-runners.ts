@@ -10,11 +10,19 @@ import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSq
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
-import { DatabaseUnavailableError, isBusyError } from './driver-errors.js';
+import {
+  DatabaseUnavailableError,
+  isBusyError,
+  TransactionConflictError,
+} from './driver-errors.js';
 import { SQLITE_BUSY_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
 
 /** The longest delay between two attempts to get the write lock of SQLite, in milliseconds. */
 const MAX_RETRY_DELAY_MS = 50;
+
+/** How often a transaction that conflicts with others is repeated, after a delay of up to so many milliseconds. */
+const MAX_REPETITIONS = 2;
+const MAX_REPETITION_DELAY_MS = 20;
 
 /** What the query runners of a DataSource share. */
 export interface RunnerContext {
@@ -161,19 +169,19 @@ export class PgQueryRunner extends PostgresQueryRunner {
     });
   }
 
-  override async query(
-    query: string,
-    parameters?: any[],
-    useStructuredResult?: boolean,
-  ): Promise<any> {
-    try {
-      if (this.timeoutError !== undefined) throw this.timeoutError;
-      return await super.query(query, parameters, useStructuredResult);
-    } catch (error) {
-      // TypeORM releases a runner whose connection is lost between two statements.
-      const isConnectionLost = this.isReleased && !this.hasEnded;
-      throw this.context.translateError(this.timeoutError ?? error, isConnectionLost);
-    }
+  override query(query: string, parameters?: any[], useStructuredResult?: boolean): Promise<any> {
+    const run = async (): Promise<any> => {
+      try {
+        if (this.timeoutError !== undefined) throw this.timeoutError;
+        return await super.query(query, parameters, useStructuredResult);
+      } catch (error) {
+        // TypeORM releases a runner whose connection is lost between two statements.
+        const isConnectionLost = this.isReleased && !this.hasEnded;
+        throw this.context.translateError(this.timeoutError ?? error, isConnectionLost);
+      }
+    };
+    // Outside of a transaction, a statement is one.
+    return this.isTransactionActive ? run() : repeatOnConflict(run);
   }
 
   /** Limits the transaction in time: its connection is closed, which rolls it back. */
@@ -211,5 +219,24 @@ async function retryOnBusy<T>(run: () => Promise<T>): Promise<T> {
       if (!isBusyError(error) || performance.now() > deadline) throw error;
     }
     await delay(retryDelay);
+  }
+}
+
+/**
+ * Runs a transaction, and repeats it if it conflicts with another, as long as it could take itself.
+ *
+ * @throws {TransactionConflictError} if it still conflicts after two repetitions
+ */
+export async function repeatOnConflict<T>(run: () => Promise<T>): Promise<T> {
+  const deadline = performance.now() + TRANSACTION_TIMEOUT_MS;
+  for (let repetitions = 0; ; repetitions++) {
+    try {
+      return await run();
+    } catch (error) {
+      const isFinal = repetitions === MAX_REPETITIONS || performance.now() > deadline;
+      if (!(error instanceof TransactionConflictError) || isFinal) throw error;
+    }
+    // At random, so that transactions that have met do not meet again.
+    await delay(Math.random() * MAX_REPETITION_DELAY_MS);
   }
 }

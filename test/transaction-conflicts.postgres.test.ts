@@ -1,0 +1,167 @@
+import { randomUUID } from 'node:crypto';
+import type { Client } from 'pg';
+import type { Repository } from 'typeorm';
+import { CategoriesService } from '../src/modules/categories/categories.service.js';
+import { CategoryEntity } from '../src/modules/categories/category.entity.js';
+import { TransactionConflictError } from '../src/platform/database/connection/driver-errors.js';
+import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
+import { transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
+import {
+  deleteReturning,
+  insertReturning,
+  updateReturning,
+} from '../src/platform/resource/returning.js';
+import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
+import { matchers } from './support/matchers.js';
+import { MemoryLogger } from './support/memory-logger.js';
+import { connectToPostgres, queryPostgres, waitUntilBlocked } from './support/postgres-client.js';
+
+expect.extend(matchers);
+
+const TIMEOUT_MS = 30_000;
+
+const createKey = (): IdempotencyKey => ({
+  apiKeyId: 1,
+  value: randomUUID(),
+  fingerprint: 'a',
+  onReplay: () => undefined,
+});
+
+type Write = (app: TestApp, categories: Repository<CategoryEntity>) => Promise<unknown>;
+
+const create = ({ app }: TestApp, name: string, key?: IdempotencyKey): Promise<unknown> =>
+  app.get(CategoriesService).create({ name }, key);
+
+/** Each write of the kit, on a table with a row named `old`, and the names afterwards. */
+const WRITES: [string, string[], Write][] = [
+  ['a batch', ['old', 'new'], (app) => create(app, 'new')],
+  ['a batch with a key', ['old', 'new'], (app) => create(app, 'new', createKey())],
+  [
+    'transactionOnce',
+    ['old', 'new'],
+    ({ dataSource }) =>
+      transactionOnce(dataSource, createKey(), async (manager) => {
+        await manager.insert(CategoryEntity, { name: 'new' });
+        return 'inserted';
+      }),
+  ],
+  [
+    'insertReturning',
+    ['old', 'new'],
+    (_app, categories) => insertReturning(categories, { name: 'new', description: null }),
+  ],
+  [
+    'updateReturning',
+    ['new'],
+    (_app, categories) => updateReturning(categories, { name: 'old' }, { name: 'new' }),
+  ],
+  ['deleteReturning', [], (_app, categories) => deleteReturning(categories, { name: 'old' })],
+];
+
+describe.each(['repeatable read', 'serializable'])(
+  'with default_transaction_isolation = %s,',
+  (isolation) => {
+    let database: TestDatabase;
+    let app: TestApp;
+    let other: Client;
+    let logger: MemoryLogger;
+    beforeAll(async () => {
+      database = await createDatabase();
+      const name = new URL(database.url).pathname.slice(1);
+      await queryPostgres(
+        database.url,
+        `ALTER DATABASE "${name}" SET default_transaction_isolation = '${isolation}'`,
+      );
+      logger = new MemoryLogger();
+      app = await startApp({ database, logger });
+      other = await connectToPostgres(database.url);
+    });
+    afterAll(async () => {
+      await other.end();
+      await app.stop();
+      await database.drop();
+    });
+    beforeEach(async () => {
+      await other.query('DELETE FROM "categories"');
+      await other.query(`INSERT INTO "categories" ("name") VALUES ('old')`);
+    });
+
+    it.each(WRITES)(
+      '%s that conflicts with another transaction is repeated',
+      async (_name, names, write) => {
+        await other.query('BEGIN');
+        await other.query('UPDATE "categories" SET "name" = "name"');
+        const written = write(app, app.dataSource.getRepository(CategoryEntity));
+        await waitUntilBlocked(database.url, 1, TIMEOUT_MS);
+        await other.query('COMMIT');
+        await written;
+        expect(await app.categories.getNames()).toEqual(names);
+      },
+    );
+
+    it('a transaction is repeated at most twice, and then fails with 503, which is not an outage', async () => {
+      let runs = 0;
+      const transaction = app.dataSource.transaction(async (manager) => {
+        runs++;
+        await manager.find(CategoryEntity);
+        await other.query('UPDATE "categories" SET "name" = "name"');
+        await manager.update(CategoryEntity, { name: 'old' }, { name: 'new' });
+      });
+      await expect(transaction).rejects.toMatchObject({ status: 503, code: 'SERVICE_UNAVAILABLE' });
+      expect(runs).toBe(3);
+      expect(await app.categories.getNames()).toEqual(['old']);
+      expect(logger.text).not.toMatch(/Database (connection )?failed/);
+    });
+
+    it('concurrent creates on two instances happen once, or get 503 and do not happen', async () => {
+      const second = await startApp({ database, logger });
+      const names = Array.from({ length: 20 }, (_, index) => `row ${index}`);
+      const created = await Promise.all(
+        names.map(async (name) => {
+          const key = createKey();
+          const outcomes = await Promise.allSettled([
+            create(app, name, key),
+            create(second, name, key),
+          ]);
+          for (const outcome of outcomes)
+            if (outcome.status === 'rejected')
+              expect(outcome.reason).toBeInstanceOf(TransactionConflictError);
+          return outcomes.some(({ status }) => status === 'fulfilled') ? [name] : [];
+        }),
+      );
+      expect((await second.categories.getNames()).toSorted()).toEqual(
+        ['old', ...created.flat()].toSorted(),
+      );
+      expect(logger.text).not.toMatch(/Database (connection )?failed/);
+      await second.stop();
+    });
+  },
+);
+
+describe('two transactions that wait for each other', () => {
+  it('both succeed, because one is repeated', async () => {
+    const app = await startApp();
+    const ids = await Promise.all(
+      ['a', 'b'].map(async (name) => (await app.categories.create(name)).json<{ id: number }>().id),
+    );
+    const barrier = Promise.withResolvers<void>();
+    let waiting = 0;
+    const rename = (name: string, order: number[]): Promise<void> =>
+      app.dataSource.transaction(async (manager) => {
+        await manager.query(`SET LOCAL deadlock_timeout = '10ms'`);
+        const sql = 'SELECT 1 FROM "categories" WHERE "id" = $1 FOR UPDATE';
+        await manager.query(sql, [order[0]]);
+        if (++waiting === 2) barrier.resolve();
+        await barrier.promise;
+        await manager.query(sql, [order[1]]);
+        await manager.update(CategoryEntity, { id: order[0] }, { description: name });
+      });
+    await Promise.all([rename('first', ids), rename('second', ids.toReversed())]);
+    expect(waiting).toBe(3);
+    expect((await app.categories.getAll()).map(({ description }) => description)).toEqual([
+      'first',
+      'second',
+    ]);
+    await app.stop();
+  });
+});
