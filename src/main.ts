@@ -52,6 +52,7 @@ async function bootstrap(): Promise<void> {
       );
     });
   }
+  await app.init();
   await app.listen(config.port, config.host).catch((error: unknown) => {
     throw toListenError(error, `${config.host}:${config.port}`, 'PORT');
   });

@@ -157,6 +157,14 @@ describe('a service process that cannot start', () => {
     expect(service.output).not.toContain('SECRET');
   });
 
+  it('ends startup with one sentence if the database cannot be opened', async () => {
+    const service = services.start({ env: { DATABASE_URL: 'sqlite:/dev/null/petstore.sqlite' } });
+    expect(await service.exited).toEqual({ code: 1, signal: null });
+    expect(service.stderr.trimEnd().split('\n')).toEqual([
+      expect.stringContaining('] Failed to open database /dev/null/petstore.sqlite'),
+    ]);
+  });
+
   it('ends startup with one sentence if the port is in use', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');

@@ -12,6 +12,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import type { Pool } from 'pg';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CONFIG, type Config } from '../../config/config.js';
+import { StartupError } from '../../errors/startup-error.js';
 import { databaseOptions } from './data-source-options.js';
 import { DatabaseAvailability, requireWritable } from './database-availability.js';
 import { withDeadline } from './deadline.js';
@@ -153,10 +154,12 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   }
 
   /** The message does not contain the URL of a server, which contains a password. */
-  private toStartupError(error: unknown): Error {
+  private toStartupError(error: unknown): unknown {
+    // Not the driver's: an error in a migration or a hook, for example.
+    if (getDriverErrorCode(error) === '') return error;
     const { database } = this.config;
     const name = database.type === 'sqlite' ? ` ${resolve(database.file)}` : '';
-    return new Error(`Failed to open database${name}: ${describeDriverError(error)}`, {
+    return new StartupError(`Failed to open database${name}: ${describeDriverError(error)}`, {
       cause: error,
     });
   }
