@@ -1,8 +1,9 @@
 import './check-node-version.js';
-import { Logger } from '@nestjs/common';
+import { type INestApplication, Logger } from '@nestjs/common';
 import { createApp } from './app.js';
 import { createInitialApiKey } from './platform/auth/keys/initial-api-key.js';
 import {
+  type Config,
   ConfigError,
   getConfigWarnings,
   isProduction,
@@ -14,6 +15,9 @@ import { COMMIT, VERSION } from './platform/config/version.js';
 import { DatabaseConnection } from './platform/database/connection/database-connection.js';
 import { StartupError, toListenError } from './platform/errors/startup-error.js';
 import { createLogger } from './platform/logging/logger.js';
+
+/** The documented maximum of a shutdown without its delay. Later, the next signal ends the process. */
+const SHUTDOWN_TIMEOUT_MS = 10_000;
 
 const logger = new Logger('Petstore');
 
@@ -40,18 +44,7 @@ async function bootstrap(): Promise<void> {
   const config = loadConfig();
   const app = await createApp(config);
   for (const warning of getConfigWarnings()) logger.warn(warning);
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => {
-      logger.log(`Received ${signal}, shutting down`);
-      void app.close().then(
-        () => {
-          logger.log('Shutdown complete');
-          process.exit(0);
-        },
-        (error: unknown) => exitOnFatalError('Shutdown failed', error),
-      );
-    });
-  }
+  shutDownOnSignal(app, config);
   await app.init();
   await app.listen(config.port, config.host).catch((error: unknown) => {
     throw toListenError(error, `${config.host}:${config.port}`, 'PORT');
@@ -66,6 +59,28 @@ async function bootstrap(): Promise<void> {
     ...(config.production && { config: redactConfig(config) }),
   });
   await createInitialApiKey(app, config);
+}
+
+/** Further signals are ignored: a supervisor signals its process group, and npm passes a signal on. */
+function shutDownOnSignal(app: INestApplication, { shutdownDelay }: Config): void {
+  let deadline: number | undefined;
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+    process.on(signal, () => {
+      if (deadline !== undefined) {
+        if (performance.now() < deadline) return;
+        exitOnFatalError(`Received ${signal}, exiting before the shutdown is complete`);
+      }
+      deadline = performance.now() + shutdownDelay + SHUTDOWN_TIMEOUT_MS;
+      logger.log(`Received ${signal}, shutting down`);
+      void app.close().then(
+        () => {
+          logger.log('Shutdown complete');
+          process.exit(0);
+        },
+        (error: unknown) => exitOnFatalError('Shutdown failed', error),
+      );
+    });
+  }
 }
 
 function exitOnFatalError(message: string, error?: unknown): never {

@@ -358,3 +358,22 @@ describe('a failing migration', () => {
     expect((await categories.create('after')).status).toBe(201);
   });
 });
+
+describe('a graceful shutdown that does not complete', () => {
+  it('ignores signals until its delay and ten more seconds have passed, then the next one ends the process', async () => {
+    // A server that never reports that it is closed.
+    const fault = "import net from 'node:net'; net.Server.prototype.close = function () {};";
+    const { service } = await services.serve({
+      env: {
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(fault)}`,
+        SHUTDOWN_DELAY_MS: '1000',
+      },
+    });
+    const startedAt = performance.now();
+    const signals = setInterval(() => service.kill('SIGTERM'), 100);
+    expect(await service.exited).toEqual({ code: 1, signal: null });
+    clearInterval(signals);
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(11_000);
+    expect(service.stderr).toMatch(/Received SIGTERM, exiting before the shutdown is complete/);
+  });
+});

@@ -20,6 +20,8 @@ export interface ServiceOptions {
   readonly env?: NodeJS.ProcessEnv;
   /** A command that execs the service, such as `strace -D`. */
   readonly execPrefix?: readonly string[];
+  /** Whether signals go to a process group of its own, which has the processes of the command, too. */
+  readonly group?: boolean;
   /** The path of Node; by default that of this process. */
   readonly node?: string;
   /** The path of main.js; by default that of the sources. */
@@ -34,11 +36,17 @@ export class ServiceProcess {
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   private readonly child: ChildProcess;
 
-  private constructor(command: readonly string[], cwd: string, env: NodeJS.ProcessEnv) {
+  private constructor(
+    command: readonly string[],
+    cwd: string,
+    env: NodeJS.ProcessEnv,
+    private readonly group: boolean,
+  ) {
     const child = spawn(command[0]!, command.slice(1), {
       cwd,
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
+      detached: group,
     });
     child.stdout.setEncoding('utf8').on('data', (text: string) => (this.stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (this.stderr += text));
@@ -59,12 +67,14 @@ export class ServiceProcess {
     {
       env = {},
       execPrefix = [],
+      group = false,
       node = process.execPath,
       main = getBuiltFile('src/main.js'),
     }: ServiceOptions = {},
   ): ServiceProcess {
     const command = [...execPrefix, node, main];
-    return new ServiceProcess(command, cwd, { PATH: process.env['PATH'], PORT: '0', ...env });
+    const environment = { PATH: process.env['PATH'], PORT: '0', ...env };
+    return new ServiceProcess(command, cwd, environment, group);
   }
 
   get pid(): number {
@@ -88,7 +98,8 @@ export class ServiceProcess {
   }
 
   kill(signal: NodeJS.Signals): void {
-    this.child.kill(signal);
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
+    process.kill(this.group ? -this.pid : this.pid, signal);
   }
 
   /** Shuts the service down, by SIGKILL if SIGTERM takes too long, and ignores the exit code. */
