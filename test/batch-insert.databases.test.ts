@@ -1,10 +1,11 @@
 import { Agent } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import type { Category, NewCategory } from '../src/modules/categories/category.dto.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
-import { INSERT_QUERY, recordQueries } from './support/queries.js';
+import { INSERT_QUERY, recordQueries, recordStatements } from './support/queries.js';
 
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
@@ -139,6 +140,64 @@ describe('BatchInserter with rows that the database rejects', () => {
     const results = await createAll(['dog', 'cat', 'dog']);
     expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
     expect(await app.categories.getNames()).toEqual(['dog', 'cat']);
+  });
+});
+
+describe('BatchInserter with one row in 500 that the database rejects', () => {
+  it.each([0, 1, 124, 250, 313, 498, 499])(
+    'stores the others with one commit and at most 2·log₂(n) + 1 inserts, and lets other work run: %i',
+    async (position) => {
+      await rejectName('duplicate');
+      const names = Array.from({ length: 499 }, (_, index) => `category ${index}`);
+      const batch = names.toSpliced(position, 0, 'duplicate');
+      const inserts = recordQueries(app.dataSource, INSERT_QUERY);
+      const commits = recordStatements(app.dataSource, /^COMMIT$/);
+      const counts: Promise<{ count: number | string }[]>[] = [];
+      let isDone = false;
+      const countOnEachTurn = (): void => {
+        // Only a list of the whole batch, or of none of it, is ever seen.
+        counts.push(app.dataSource.query('SELECT count(*) AS "count" FROM "categories"'));
+        if (!isDone && counts.length < 20) setImmediate(countOnEachTurn);
+      };
+      const created = createAll(batch).finally(() => (isDone = true));
+      setImmediate(countOnEachTurn);
+      expect((await created).map(({ status }) => status)).toEqual(
+        batch.map((name) => (name === 'duplicate' ? 'rejected' : 'fulfilled')),
+      );
+      expect(inserts.length).toBeLessThanOrEqual(2 * Math.log2(500) + 1);
+      expect(counts.length).toBeGreaterThanOrEqual(inserts.length - 1);
+      expect(commits).toHaveLength(1);
+      const seen = (await Promise.all(counts)).map(([row]) => Number(row!.count));
+      expect(seen.filter((count) => count !== 1 && count !== 500)).toEqual([]);
+      expect(await app.categories.getNames()).toEqual(['duplicate', ...names]);
+    },
+  );
+});
+
+describe('BatchInserter when the deadline passes', () => {
+  it('rolls back the whole batch, whose requests get 503', async () => {
+    await rejectName('duplicate');
+    const query = app.dataSource.query.bind(app.dataSource);
+    let inserts = 0;
+    jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
+      // Neither the rejected attempt nor the transaction after it takes as long as it may; the second holds locks.
+      if (INSERT_QUERY.test(sql) && [1, 3].includes(++inserts)) await delay(1_300);
+      return query(sql, ...rest);
+    });
+    const results = await createAll(['one', 'two', 'three', 'duplicate', 'five']);
+    expect(results).toEqual(
+      results.map(() => ({
+        status: 'rejected',
+        reason: expect.objectContaining({
+          code: 'SERVICE_UNAVAILABLE',
+          message: 'Service temporarily unavailable. Please retry later.',
+        }),
+      })),
+    );
+    // Waits until the transaction has ended.
+    await app.dataSource.query('DROP INDEX "unique_name"');
+    expect(await app.categories.getNames()).toEqual(['duplicate']);
+    expect(inserts).toBeLessThan(4);
   });
 });
 

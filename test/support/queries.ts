@@ -14,6 +14,15 @@ export function recordQueries(dataSource: DataSource, pattern: RegExp): string[]
   return statements;
 }
 
+/** Records the statements matching the pattern that are sent to the database, those of transactions included. */
+export function recordStatements({ logger }: DataSource, pattern: RegExp): string[] {
+  const statements: string[] = [];
+  jest.spyOn(logger, 'logQuery').mockImplementation((sql) => {
+    if (pattern.test(sql)) statements.push(sql);
+  });
+  return statements;
+}
+
 /** Matches the query that reads the whole list. */
 export const LIST_QUERY = /^SELECT\b.*\bFROM "categories"/is;
 /** Matches the statement that inserts a batch of categories. */

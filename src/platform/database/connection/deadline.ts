@@ -1,20 +1,55 @@
 import { DatabaseUnavailableError } from './driver-errors.js';
 import { REQUEST_DEADLINE_MS } from './timeouts.js';
 
+/** The deadline of a request. Once it has passed, the request gets an error, and what is not committed is rolled back. */
+export class Deadline {
+  private hasPassed = false;
+  private isCommitting = false;
+
+  /**
+   * Call it before a statement that a transaction can roll back.
+   *
+   * @throws {DatabaseUnavailableError} if the deadline has passed
+   */
+  beforeStatement(): void {
+    if (this.hasPassed) throw createDeadlineError();
+    this.isCommitting = false;
+  }
+
+  /**
+   * Call it before a statement that cannot be rolled back: a COMMIT, or a change outside of transactions.
+   *
+   * @throws {DatabaseUnavailableError} if the deadline has passed
+   */
+  beforeCommit(): void {
+    this.beforeStatement();
+    this.isCommitting = true;
+  }
+
+  /** @returns the error for the client */
+  pass(): DatabaseUnavailableError {
+    this.hasPassed = true;
+    return createDeadlineError(this.isCommitting);
+  }
+}
+
+function createDeadlineError(isOutcomeUnknown = false): DatabaseUnavailableError {
+  const cause = new Error(`No response from the database within ${REQUEST_DEADLINE_MS} ms`);
+  return new DatabaseUnavailableError(cause, isOutcomeUnknown);
+}
+
 /**
- * Waits for work in the database until the deadline of a request. The work itself is not cancelled.
+ * Waits for work in the database until the deadline of a request.
  *
+ * @param deadline the work that changes something asks it before each statement; other work just goes on
  * @throws {DatabaseUnavailableError} if the deadline passes
  */
-export async function withDeadline<T>(work: Promise<T>): Promise<T> {
+export async function withDeadline<T>(work: Promise<T>, deadline = new Deadline()): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
-  const deadline = new Promise<never>((_resolve, reject) => {
-    const fail = (): void => {
-      const cause = new Error(`No response from the database within ${REQUEST_DEADLINE_MS} ms`);
-      reject(new DatabaseUnavailableError(cause));
-    };
+  const passed = new Promise<never>((_resolve, reject) => {
+    const fail = (): void => reject(deadline.pass());
     // Timers run before sockets are read: if the event loop was blocked, the response may have arrived.
     timer = setTimeout(() => setImmediate(fail), REQUEST_DEADLINE_MS);
   });
-  return Promise.race([work, deadline]).finally(() => clearTimeout(timer));
+  return Promise.race([work, passed]).finally(() => clearTimeout(timer));
 }

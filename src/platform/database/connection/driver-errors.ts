@@ -8,9 +8,15 @@ import { ApiError } from '../../errors/api-error.js';
 export class DatabaseUnavailableError extends ApiError {
   override readonly name = 'DatabaseUnavailableError';
 
-  /** @param cause the error of the driver */
-  constructor(cause?: unknown) {
-    super('SERVICE_UNAVAILABLE', 'Service temporarily unavailable. Please retry later.', {
+  /**
+   * @param cause the error of the driver
+   * @param isOutcomeUnknown whether the request may have taken effect
+   */
+  constructor(cause?: unknown, isOutcomeUnknown = false) {
+    const advice = isOutcomeUnknown
+      ? 'The request may have taken effect: retry it with the same Idempotency-Key, or check first.'
+      : 'Please retry later.';
+    super('SERVICE_UNAVAILABLE', `Service temporarily unavailable. ${advice}`, {
       headers: { 'Retry-After': '1' },
       cause,
       skipLog: true,

@@ -1,6 +1,7 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
-import { withDeadline } from '../connection/deadline.js';
+import { Deadline, withDeadline } from '../connection/deadline.js';
 import { isDataOrConstraintError } from '../connection/driver-errors.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { buildInsert, type InsertRow, StatementParameters } from '../statements/row-mapping.js';
@@ -54,8 +55,9 @@ export class BatchInserter<Entity extends ObjectLiteral> {
 
   private async insertBatch(items: readonly Item<Entity>[]): Promise<void> {
     this.metrics.batchSizes.observe({ table: this.repository.metadata.tableName }, items.length);
+    const deadline = new Deadline();
     try {
-      const inserted = await withDeadline(this.insertTogether(items));
+      const inserted = await withDeadline(this.insertTogether(items, deadline), deadline);
       items.forEach(({ resolve, reject }, index) => {
         const result = inserted[index]!;
         if (result instanceof Error) reject(result);
@@ -66,37 +68,65 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     }
   }
 
-  private async insertTogether(items: readonly Item<Entity>[]): Promise<(Entity | Error)[]> {
+  private async insertTogether(
+    items: readonly Item<Entity>[],
+    deadline: Deadline,
+  ): Promise<(Entity | Error)[]> {
     const { manager } = this.repository;
+    const inTransaction = (insert: (own: EntityManager) => Promise<(Entity | Error)[]>) =>
+      manager.transaction(async (own) => {
+        const results = await insert(own);
+        deadline.beforeCommit();
+        return results;
+      });
     try {
+      if (items.some(({ toCompanion }) => toCompanion !== undefined))
+        return isPostgres(manager.dataSource)
+          ? await this.insertWithReservedIds(manager, items, deadline)
+          : await inTransaction((own) => this.insertRows(own, items));
       // One statement is one transaction.
-      if (items.every(({ toCompanion }) => toCompanion === undefined))
-        return await this.insertRows(manager, items);
-      return isPostgres(manager.dataSource)
-        ? await this.insertWithReservedIds(manager, items)
-        : await manager.transaction((own) => this.insertRows(own, items));
+      deadline.beforeCommit();
+      return await this.insertRows(manager, items);
     } catch (error) {
       // After any other error, the rows may have been stored.
       if (!isDataOrConstraintError(error) || items.length === 1) throw error;
-      return this.insertOneByOne(items);
+      return inTransaction((own) => this.insertHalves(own, items, deadline));
     }
   }
 
-  /** Inserts the items that the database accepts, with one commit, and returns the errors of the others. */
-  private insertOneByOne(items: readonly Item<Entity>[]): Promise<(Entity | Error)[]> {
-    return this.repository.manager.transaction(async (manager) => {
-      const results: (Entity | Error)[] = [];
-      for (const item of items) {
-        try {
-          // A savepoint.
-          results.push(...(await manager.transaction((own) => this.insertRows(own, [item]))));
-        } catch (error) {
-          if (!isDataOrConstraintError(error)) throw error;
-          results.push(error as Error);
-        }
-      }
-      return results;
-    });
+  /**
+   * Inserts the items that the database accepts, among some that it has rejected together, and returns the errors of
+   * the others. Each of these costs at most 2·log₂(n) inserts.
+   */
+  private async insertHalves(
+    manager: EntityManager,
+    items: readonly Item<Entity>[],
+    deadline: Deadline,
+  ): Promise<(Entity | Error)[]> {
+    const middle = Math.floor(items.length / 2);
+    const first = await this.insertAccepted(manager, items.slice(0, middle), deadline);
+    const second = items.slice(middle);
+    const isSecondRejected = second.length > 1 && !first.some((result) => result instanceof Error);
+    return isSecondRejected
+      ? [...first, ...(await this.insertHalves(manager, second, deadline))]
+      : [...first, ...(await this.insertAccepted(manager, second, deadline))];
+  }
+
+  private async insertAccepted(
+    manager: EntityManager,
+    items: readonly Item<Entity>[],
+    deadline: Deadline,
+  ): Promise<(Entity | Error)[]> {
+    // SQLite blocks the event loop during a statement.
+    await turn();
+    deadline.beforeStatement();
+    try {
+      // A savepoint.
+      return await manager.transaction((own) => this.insertRows(own, items));
+    } catch (error) {
+      if (!isDataOrConstraintError(error)) throw error;
+      return items.length === 1 ? [error as Error] : this.insertHalves(manager, items, deadline);
+    }
   }
 
   /** Inserts rows, and then their companions. */
@@ -129,6 +159,7 @@ export class BatchInserter<Entity extends ObjectLiteral> {
   private async insertWithReservedIds(
     manager: EntityManager,
     items: readonly Item<Entity>[],
+    deadline: Deadline,
   ): Promise<Entity[]> {
     const ids: { id: string }[] = await manager.query(
       `SELECT nextval("sequence") AS "id"
@@ -139,6 +170,7 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     const parameters = new StatementParameters(manager.dataSource);
     const rows = buildInsert(this.repository, inserted, parameters);
     const companions = this.getCompanions(items, inserted);
+    deadline.beforeCommit();
     await manager.query(
       `WITH "rows" AS (${rows}) ${buildInsert(this.companions, companions, parameters)}`,
       parameters.values,
