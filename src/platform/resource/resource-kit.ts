@@ -21,7 +21,7 @@ export class ResourceKit {
    */
   cachedList<Entity extends ObjectLiteral, Value>(
     repository: Repository<Entity>,
-    build: (rows: RowChunks<Entity>, next?: number) => Promise<Value>,
+    build: (rows: RowChunks<Entity>, next?: number | string) => Promise<Value>,
   ): CachedList<Entity, Value> {
     return new CachedList(repository, build, this.revisions, this.metrics);
   }

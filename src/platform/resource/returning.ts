@@ -1,6 +1,7 @@
 /** Statements that change rows and return them, so that no other request can come between. */
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { withDeadline } from '../database/connection/deadline.js';
+import { assignId } from '../database/statements/columns.js';
 import {
   buildInsert,
   type Criteria,
@@ -29,7 +30,8 @@ export async function insertReturning<Entity extends ObjectLiteral>(
   row: InsertRow<Entity>,
 ): Promise<Entity> {
   const parameters = new StatementParameters(repository.manager.dataSource);
-  const sql = `${buildInsert(repository, [row], parameters)} RETURNING ${selectColumns(repository.metadata)}`;
+  const insert = buildInsert(repository, [assignId(repository.metadata, row)], parameters);
+  const sql = `${insert} RETURNING ${selectColumns(repository.metadata)}`;
   return (await runReturning(repository, sql, parameters.values))!;
 }
 

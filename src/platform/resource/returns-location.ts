@@ -20,7 +20,7 @@ export function ReturnsLocation(path: string, key = 'id'): MethodDecorator {
           context
             .switchToHttp()
             .getResponse<Response>()
-            .location(`${path}/${String(value)}`);
+            .location(`${path}/${encodeURIComponent(String(value))}`);
         }),
       ),
   };

@@ -28,7 +28,7 @@ export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
 export interface PageRequest {
   readonly limit: number;
   /** The id after which the page starts. */
-  readonly after?: number | undefined;
+  readonly after?: number | string | undefined;
 }
 
 /**
@@ -51,7 +51,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
    */
   constructor(
     private readonly repository: Repository<Entity>,
-    private readonly build: (rows: RowChunks<Entity>, next?: number) => Promise<Value>,
+    private readonly build: (rows: RowChunks<Entity>, next?: number | string) => Promise<Value>,
     private readonly revisions: TableRevisionTracker,
     private readonly metrics: DatabaseMetrics,
   ) {}
@@ -88,7 +88,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const rows = toEntities(this.repository, await this.query(filters, limit + 1, after));
     if (rows.length <= limit) return this.build([rows]);
     rows.pop();
-    return this.build([rows], Number(rows.at(-1)!['id']));
+    return this.build([rows], rows.at(-1)!['id'] as number | string);
   }
 
   private async loadAll(filters: Criteria<Entity>): Promise<Loaded<Value>> {
@@ -105,7 +105,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     let rows: Entity[] = [];
     do {
       if (rows.length > 0) await turn();
-      const after = rows.at(-1)?.['id'] as number | undefined;
+      const after = rows.at(-1)?.['id'] as number | string | undefined;
       rows = toEntities(this.repository, await this.query(filters, CHUNK_SIZE, after));
       counts.statements++;
       yield rows;
@@ -115,7 +115,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   private query(
     filters: Criteria<Entity>,
     limit: number,
-    after?: number,
+    after?: number | string,
   ): Promise<Record<string, unknown>[]> {
     const { manager, metadata } = this.repository;
     const parameters = new StatementParameters(manager.dataSource);

@@ -1,5 +1,8 @@
 /** Columns for entities and migrations that work on both databases. */
+import { applyDecorators } from '@nestjs/common';
 import {
+  type EntityMetadata,
+  type ObjectLiteral,
   PrimaryColumn,
   type QueryRunner,
   type TableColumnOptions,
@@ -7,6 +10,10 @@ import {
   VersionColumn as TypeOrmVersionColumn,
 } from 'typeorm';
 import { isPostgres } from '../connection/is-postgres.js';
+import { createUuid } from './uuid.js';
+
+/** The length of a UUID as text. */
+const UUID_LENGTH = 36;
 
 /** Converts a bigint, which PostgreSQL's driver returns as a string, to a number of up to 53 bits. */
 export const bigintTransformer: ValueTransformer = {
@@ -20,29 +27,78 @@ export const epochMillisTransformer: ValueTransformer = {
   from: (time: number | string | null) => (time === null ? null : new Date(Number(time))),
 };
 
-/**
- * Declares the id of an entity: assigned by the database, ascending, never reused. {@link idColumn} is
- * its column in a migration.
- */
-export function IdColumn(constraintName: string): PropertyDecorator {
-  return PrimaryColumn({
-    type: 'bigint',
-    generated: 'increment',
-    primaryKeyConstraintName: constraintName,
-    transformer: bigintTransformer,
-  });
+/** Stores a UUID in lower case (RFC 9562, section 4): of an id, or of a reference to one. */
+export const uuidTransformer: ValueTransformer = {
+  to: (uuid: string | null | undefined) => uuid?.toLowerCase() ?? uuid,
+  from: (uuid: unknown) => uuid,
+};
+
+/** The type of an id, and who assigns it. */
+export interface IdOptions {
+  /** By default, integer. */
+  readonly type?: 'integer' | 'uuid' | 'text';
+  /** Whether clients assign it. If not, the database assigns an integer, and the service a UUID of version 7. */
+  readonly byClient?: boolean;
+  /** The maximum length of a text, in characters. */
+  readonly length?: number;
 }
 
-/** The id column of a migration. SQLite assigns values only to a column of the type INTEGER, which has 64 bits, too. */
-export function idColumn({ dataSource }: QueryRunner, constraintName: string): TableColumnOptions {
+/** The metadata key of the {@link IdOptions} of an entity. */
+const ID_OPTIONS = 'petstore:id';
+
+/**
+ * Declares the id of an entity, in a property named `id`. What the database or the service assigns is ascending and never
+ * reused. {@link idColumn} is its column in a migration.
+ */
+export function IdColumn(constraintName: string, options: IdOptions = {}): PropertyDecorator {
+  const { type = 'integer', byClient = false, length = UUID_LENGTH } = options;
+  const constraint = { primaryKeyConstraintName: constraintName };
+  const column =
+    type === 'integer'
+      ? PrimaryColumn('bigint', {
+          ...constraint,
+          generated: byClient ? undefined : 'increment',
+          transformer: bigintTransformer,
+        })
+      : PrimaryColumn('varchar', {
+          ...constraint,
+          length,
+          collation: 'C',
+          transformer: type === 'uuid' ? uuidTransformer : undefined,
+        });
+  return applyDecorators(column, ({ constructor }: object) =>
+    Reflect.defineMetadata(ID_OPTIONS, options, constructor),
+  );
+}
+
+/**
+ * The id column of a migration. SQLite assigns values only to a column of the type INTEGER, which has 64 bits, too.
+ * A text or a UUID is compared byte by byte, as SQLite does, so that both databases have the same order.
+ */
+export function idColumn(
+  { dataSource }: QueryRunner,
+  constraintName: string,
+  { type = 'integer', byClient = false, length = UUID_LENGTH }: IdOptions = {},
+): TableColumnOptions {
+  const common = { name: 'id', isPrimary: true, primaryKeyConstraintName: constraintName };
+  const collation = isPostgres(dataSource) ? 'C' : undefined;
+  if (type !== 'integer') return { ...common, type: 'varchar', length: String(length), collation };
+  if (byClient) return { ...common, type: 'bigint' };
   return {
-    name: 'id',
+    ...common,
     type: isPostgres(dataSource) ? 'bigint' : 'integer',
-    isPrimary: true,
-    primaryKeyConstraintName: constraintName,
     isGenerated: true,
     generationStrategy: 'increment',
   };
+}
+
+/** Returns a row to insert: with the id that the client or the service assigns, and without any other. */
+export function assignId<Row extends ObjectLiteral>({ target }: EntityMetadata, row: Row): Row {
+  const options = Reflect.getMetadata(ID_OPTIONS, target) as IdOptions | undefined;
+  const { type = 'integer', byClient = type === 'text' } = options ?? {};
+  if (byClient) return row;
+  if (type === 'uuid') return { ...row, id: createUuid() };
+  return row['id'] === undefined ? row : { ...row, id: undefined };
 }
 
 /**

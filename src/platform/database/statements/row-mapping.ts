@@ -6,8 +6,8 @@ import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double precision']);
 
 /**
- * The values of a new row: every property but those that the database assigns, the id and the version.
- * A property that may be null may be omitted.
+ * The values of a new row: every property but the version. A property that may be null may be omitted; the id is ignored
+ * unless clients assign it.
  */
 export type InsertRow<Entity> = {
   [
@@ -17,7 +17,9 @@ export type InsertRow<Entity> = {
         ? never
         : Name
   ]: Entity[Name];
-} & { [Name in keyof Entity as null extends Entity[Name] ? Name : never]?: Entity[Name] };
+} & { [Name in keyof Entity as null extends Entity[Name] ? Name : never]?: Entity[Name] } & {
+  [Name in keyof Entity as Name extends 'id' ? Name : never]?: Entity[Name];
+};
 
 /** Returns all columns of a table, named after the properties, for SELECT or RETURNING. */
 export function selectColumns({ columns }: EntityMetadata): string {

@@ -1,9 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
+import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
 import { isDataOrConstraintError } from '../connection/driver-errors.js';
 import { isPostgres } from '../connection/is-postgres.js';
+import { assignId } from '../statements/columns.js';
 import { buildInsert, type InsertRow, StatementParameters } from '../statements/row-mapping.js';
 
 /** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
@@ -42,7 +44,8 @@ export class BatchInserter<Entity extends ObjectLiteral> {
   insert(row: InsertRow<Entity>, toCompanion?: Item<Entity>['toCompanion']): Promise<Entity> {
     if (this.pending.length === 0) setImmediate(() => this.insertPending());
     return new Promise((resolve, reject) => {
-      this.pending.push({ row, toCompanion, resolve, reject });
+      const item = { row: assignId(this.repository.metadata, row), toCompanion, resolve, reject };
+      this.pending.push(item);
     });
   }
 
@@ -140,7 +143,7 @@ export class BatchInserter<Entity extends ObjectLiteral> {
       `${buildInsert(this.repository, values, parameters)} RETURNING "id"`,
       parameters.values,
     );
-    // Ids ascend in the order of VALUES; the order of RETURNING is not guaranteed
+    // Ids of the database ascend in the order of VALUES; the order of RETURNING is not guaranteed
     // (https://sqlite.org/lang_returning.html, section 3).
     const ids = rows.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
     const inserted = items.map(({ row }, index) => this.toEntity(row, ids[index]!));
@@ -161,12 +164,15 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     items: readonly Item<Entity>[],
     deadline: Deadline,
   ): Promise<Entity[]> {
-    const ids: { id: string }[] = await manager.query(
-      `SELECT nextval("sequence") AS "id"
-       FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
-      [`"${this.repository.metadata.tableName}"`, items.length],
-    );
-    const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]!.id)));
+    const { primaryColumns, tableName } = this.repository.metadata;
+    const ids: { id: string }[] = primaryColumns[0]!.isGenerated
+      ? await manager.query(
+          `SELECT nextval("sequence") AS "id"
+           FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
+          [`"${tableName}"`, items.length],
+        )
+      : [];
+    const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]?.id)));
     const parameters = new StatementParameters(manager.dataSource);
     const rows = buildInsert(this.repository, inserted, parameters);
     const companions = this.getCompanions(items, inserted);
@@ -190,10 +196,21 @@ export class BatchInserter<Entity extends ObjectLiteral> {
       .toSorted((a, b) => (toKey(a) < toKey(b) ? -1 : 1));
   }
 
+  /** @param id what the database assigned, if it assigns ids */
   private toEntity(row: ObjectLiteral, id: number): Entity {
     const entity: Record<string, unknown> = {};
-    for (const { propertyName, isVersion } of this.repository.metadata.columns)
-      entity[propertyName] = isVersion ? 1 : ((row[propertyName] as unknown) ?? null);
-    return { ...entity, id } as unknown as Entity;
+    for (const { propertyName, isVersion, isGenerated, transformer } of this.repository.metadata
+      .columns) {
+      const value: unknown = isGenerated ? id : isVersion ? 1 : (row[propertyName] ?? null);
+      // As it will be read.
+      entity[propertyName] =
+        transformer === undefined
+          ? value
+          : ApplyValueTransformers.transformFrom(
+              transformer,
+              ApplyValueTransformers.transformTo(transformer, value),
+            );
+    }
+    return entity as Entity;
   }
 }

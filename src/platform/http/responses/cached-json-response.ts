@@ -25,7 +25,7 @@ export class CachedJsonResponse {
 
   private constructor(
     private readonly plain: Representation,
-    private readonly next?: number,
+    private readonly next?: number | string,
   ) {}
 
   /**
@@ -37,7 +37,7 @@ export class CachedJsonResponse {
   static async ofList<Row>(
     chunks: Iterable<readonly Row[]> | AsyncIterable<readonly Row[]>,
     toItem: (row: Row) => unknown,
-    next?: number,
+    next?: number | string,
   ): Promise<CachedJsonResponse> {
     const hash = createHash('sha256');
     const parts: Buffer[] = [];
@@ -73,7 +73,7 @@ export class CachedJsonResponse {
 function toRepresentation(
   body: Buffer,
   hash: Hash,
-  next: number | undefined,
+  next: number | string | undefined,
   encoding?: string,
 ): Representation {
   // Whether a page is the last one is part of its state.
@@ -87,7 +87,7 @@ function toRepresentation(
  * Returns the Link header of a page (RFC 8288). The URL is relative to that of the request, so that it is
  * valid behind a proxy that adds a path prefix, and keeps the other query parameters.
  */
-function toNextLink({ originalUrl }: Request, after: number): string {
+function toNextLink({ originalUrl }: Request, after: number | string): string {
   const [, query = ''] = originalUrl.split(/\?(.*)/s);
   const parameters = new URLSearchParams(query);
   parameters.set('after', String(after));

@@ -1,0 +1,162 @@
+import type { Type } from '@nestjs/common';
+import { Column, Entity, type MigrationInterface, type QueryRunner, Table } from 'typeorm';
+import {
+  addRevisionTrigger,
+  dropRevisionTrigger,
+} from '../src/platform/database/lists/revision-trigger.js';
+import { IdColumn, idColumn, type IdOptions } from '../src/platform/database/statements/columns.js';
+import { createUuid } from '../src/platform/database/statements/uuid.js';
+import { Feature } from '../src/platform/feature.decorator.js';
+import { ResourceKit } from '../src/platform/resource/resource-kit.js';
+import { insertReturning } from '../src/platform/resource/returning.js';
+import { startApp, type TestApp } from './support/app.js';
+import { collectRows } from './support/queries.js';
+
+declare const TEST_DATABASE: 'sqlite' | 'postgres';
+
+const { jest } = import.meta;
+const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
+
+interface Row {
+  id: number | string;
+  name: string;
+}
+
+/** Creates the feature of a table whose ids are of this kind. */
+function createFeature(table: string, timestamp: number, options: IdOptions) {
+  @Entity(table)
+  class RowEntity implements Row {
+    @IdColumn(`pk_${table}`, options)
+    id!: number | string;
+
+    @Column('varchar', { length: 100 })
+    name!: string;
+  }
+
+  const migration = {
+    [`Create${table}${timestamp}`]: class implements MigrationInterface {
+      async up(queryRunner: QueryRunner): Promise<void> {
+        const columns = [
+          idColumn(queryRunner, `pk_${table}`, options),
+          { name: 'name', type: 'varchar', length: '100' },
+        ];
+        await queryRunner.createTable(new Table({ name: table, columns }));
+        await addRevisionTrigger(queryRunner, table);
+      }
+
+      async down(queryRunner: QueryRunner): Promise<void> {
+        await dropRevisionTrigger(queryRunner, table);
+        await queryRunner.dropTable(table);
+      }
+    },
+  };
+
+  @Feature({
+    tag: { name: table, description: 'Rows.' },
+    entities: [RowEntity],
+    migrations: Object.values(migration),
+  })
+  class RowsModule {}
+  return { entity: RowEntity as Type<Row>, module: RowsModule };
+}
+
+const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const assigned = [undefined, 7, 'ignored', undefined, undefined];
+/** Ids of clients, in ascending order of their bytes in UTF-8, which is not that of UTF-16 or of a language. */
+const integers = [1, 9, 10, 2 ** 31, Number.MAX_SAFE_INTEGER];
+const uuids = ['0', '0A', 'a', 'B'].map(
+  (text) => `${text.padEnd(8, '0')}-0000-4000-8000-000000000000`,
+);
+const texts = ['10', '9', 'B', '_', 'a', 'a b', 'a-b', 'ab', 'é', '\uFFFD', '🐶'];
+
+/** Each kind of ids, with those that create requests send, and those of the rows. */
+const KINDS: [string, IdOptions, unknown[], unknown[]][] = [
+  ['an integer of the database', {}, assigned, assigned.map(() => expect.any(Number))],
+  [
+    'a UUID of the service',
+    { type: 'uuid' },
+    assigned,
+    assigned.map(() => expect.stringMatching(UUID_7)),
+  ],
+  ['an integer of the client', { byClient: true }, integers, integers],
+  [
+    'a UUID of the client',
+    { type: 'uuid', byClient: true },
+    uuids,
+    uuids.map((uuid) => uuid.toLowerCase()),
+  ],
+  ['a text of the client', { type: 'text', length: 50 }, texts, texts],
+];
+const features = KINDS.map(([, options], index) =>
+  createFeature(`rows_${index}`, 1_790_000_001_000 + index, options),
+);
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startApp({ features: features.map(({ module }) => module) });
+});
+afterEach(() => jest.useRealTimers());
+afterAll(() => app.stop());
+
+describe.each(KINDS)(
+  'a table whose id is %s',
+  (name, { type, byClient = type === 'text' }, sent, ids) => {
+    const { entity } = features[KINDS.findIndex(([other]) => other === name)]!;
+
+    it('stores concurrent creates, and lists them in the order of the ids, whole and in pages', async () => {
+      const repository = app.dataSource.getRepository(entity);
+      const kit = app.app.get(ResourceKit);
+      const inserter = kit.batchInserter(repository, (row) => row);
+      const list = kit.cachedList(repository, async (chunks, next) => ({
+        rows: await collectRows(chunks),
+        next,
+      }));
+      const rows = sent.map((id, index) => ({ id, name: `row ${index}` }) as Row);
+      // Clients can send ids in any order.
+      if (byClient) rows.reverse();
+      const created = [
+        await insertReturning(repository, rows[0]!),
+        ...(await Promise.all(rows.slice(1).map((row) => inserter.insert(row)))),
+      ];
+      if (byClient) created.reverse();
+      expect(created.map(({ id }) => id)).toEqual(ids);
+      expect((await list.get()).rows).toEqual(created);
+      const read: Row[] = [];
+      let after: number | string | undefined;
+      do {
+        const page = await list.getPage({ limit: 2, after });
+        read.push(...page.rows);
+        after = page.next;
+      } while (after !== undefined);
+      expect(read).toEqual(created);
+    });
+  },
+);
+
+describeOnPostgres('the migrations of all kinds of ids', () => {
+  it('create the schema of the entities, with the order of bytes', async () => {
+    const { upQueries } = await app.dataSource.driver.createSchemaBuilder().log();
+    expect(upQueries).toEqual([]);
+    const columns = await app.dataSource.query<{ collation: string }[]>(
+      `SELECT "collation_name" AS "collation" FROM information_schema.columns
+        WHERE "table_name" LIKE 'rows_%' AND "data_type" = 'character varying' AND "column_name" = 'id'`,
+    );
+    expect(columns.map(({ collation }) => collation)).toEqual(['C', 'C', 'C']);
+  });
+});
+
+describe('createUuid', () => {
+  it('returns UUIDs of version 7 with the time, in ascending order within a millisecond', () => {
+    jest.useFakeTimers({ now: Date.UTC(2100, 0) });
+    const created = Array.from({ length: 10_000 }, createUuid);
+    jest.setSystemTime(Date.UTC(2099, 0));
+    created.push(createUuid());
+    jest.setSystemTime(Date.UTC(2101, 0));
+    created.push(createUuid());
+    expect(created).toEqual(created.toSorted());
+    expect(new Set(created).size).toBe(created.length);
+    for (const uuid of created) expect(uuid).toMatch(UUID_7);
+    const times = created.map((uuid) => Number.parseInt(uuid.replace('-', '').slice(0, 12), 16));
+    expect([times[0], times.at(-1)]).toEqual([Date.UTC(2100, 0), Date.UTC(2101, 0)]);
+  });
+});
