@@ -46,6 +46,14 @@ const CRASHES: Record<string, (response: ExpressResponse) => unknown> = {
   undefined: fail(undefined),
   null: () => Promise.reject(null),
   'an object': fail({ code: 'EVIL', message: SECRET, status: 'none' }),
+  ...Object.fromEntries(
+    [401, 404, 413, 429, 499].map((status) => [
+      `the ${status} of another service`,
+      fail(Object.assign(new Error(SECRET), { status, statusCode: status, expose: true })),
+    ]),
+  ),
+  'an exception of Nest with an invalid status': fail(new HttpException(SECRET, 4_000)),
+  'an exception of Nest with a success status': fail(new HttpException(SECRET, 204)),
   'a success status': fail(Object.assign(new Error(SECRET), { status: 200 })),
   'an invalid status': fail(Object.assign(new Error(SECRET), { status: 4_000 })),
   'an exception of Nest': fail(new InternalServerErrorException(SECRET)),

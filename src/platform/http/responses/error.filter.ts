@@ -55,13 +55,13 @@ function toErrorBody(error: unknown): ErrorBody {
   return { code: getErrorCode(status), message, status };
 }
 
-/** Nest's exceptions and the errors of Express and its parsers carry a status; anything else is a 500. */
+/**
+ * Nest's exceptions have a status, and Nest converts the errors of Express and its parsers to them. Other errors with a
+ * status, such as those of an HTTP client, describe another response than that of the service.
+ */
 function getStatus(error: unknown): number {
-  if (error instanceof HttpException) return error.getStatus();
-  const status = error instanceof Error && 'status' in error ? error.status : undefined;
-  return Number.isInteger(status) && (status as number) >= 400 && (status as number) < 500
-    ? (status as number)
-    : 500;
+  const status = error instanceof HttpException ? error.getStatus() : 500;
+  return status >= 400 && status <= 599 ? status : 500;
 }
 
 /** The first code of the table with a status; a status that is not in the table gets its reason phrase. */
