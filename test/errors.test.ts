@@ -64,6 +64,7 @@ const CRASHES: Record<string, (response: ExpressResponse) => unknown> = {
 const FAILURES: typeof CRASHES = {
   404: fail(new NotFoundException('Toy 7 not found.')),
   406: fail(new NotAcceptableException({ detail: SECRET, inner: { secret: SECRET } })),
+  413: fail(new HttpException('"ä🪀\u0001'.repeat(10_000), 413)),
   418: fail(new HttpException('I am a teapot.', 418)),
   502: fail(new BadGatewayException(SECRET)),
   503: fail(new ApiError('SERVICE_UNAVAILABLE', 'Back soon.', { headers: { 'Retry-After': '7' } })),
@@ -498,6 +499,20 @@ describe('an exception with a status', () => {
     const message = expect.stringMatching(/\S/) as string;
     expect(response.json()).toEqual({ code, message, status });
     expect(response.text).not.toContain(SECRET);
+  });
+});
+
+describe('an error response', () => {
+  const long = 'x'.repeat(15_000);
+  it.each<[string, ErrorCode, string]>([
+    ['of a handler', 'PAYLOAD_TOO_LARGE', '/v1/crash/413'],
+    ['that quotes an unknown path', 'NOT_FOUND', `/${long}`],
+    ['that quotes a path that cannot be decoded', 'BAD_REQUEST', `/v1/stubs/deprecated/${long}%`],
+  ])('has at most 4 KB: %s', async (_name, code, path) => {
+    const response = await get(path);
+    expect(response).toBeError(code, /^.{100,}…$/su);
+    expect(response.body.length).toBeLessThanOrEqual(4096);
+    expect(response.json<{ message: string }>().message.isWellFormed()).toBe(true);
   });
 });
 

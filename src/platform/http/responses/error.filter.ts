@@ -2,6 +2,7 @@ import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:ht
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import { ApiError } from '../../errors/api-error.js';
 import { ERROR_CODES, type ErrorCode } from '../../errors/error-codes.js';
+import { shorten } from '../../errors/shorten.js';
 import { logFailedRequest } from '../server/request-logger.js';
 import type { ErrorBody } from './error-body.dto.js';
 import { sendJson } from './write-response.js';
@@ -49,11 +50,16 @@ export function sendError(response: ServerResponse, error: unknown): void {
  * only if it was written for the client, in an {@link ApiError}.
  */
 function toErrorBody(error: unknown): ErrorBody {
-  if (error instanceof ApiError) return error.body;
+  if (error instanceof ApiError) return { ...error.body, message: limitSize(error.message) };
   const status = getStatus(error);
-  const message = status < 500 ? (error as Error).message : INTERNAL_ERROR_MESSAGE;
+  const message = status < 500 ? limitSize((error as Error).message) : INTERNAL_ERROR_MESSAGE;
   return { code: getErrorCode(status), message, status };
 }
+
+/** Cuts a message that takes more than 3,900 bytes in JSON, so that no error response exceeds 4 KB. */
+const limitSize = (message: string): string =>
+  // A UTF-16 code unit takes at most six bytes.
+  Buffer.byteLength(JSON.stringify(message)) > 3900 ? shorten(message, 640) : message;
 
 /**
  * Nest's exceptions have a status, and Nest converts the errors of Express and its parsers to them. Other errors with a
