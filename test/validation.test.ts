@@ -1,7 +1,12 @@
-import type { OpenAPIObject } from '@nestjs/swagger';
+import { Body, Controller, Post } from '@nestjs/common';
+import { type OpenAPIObject, PartialType } from '@nestjs/swagger';
+import { IsInt, IsUppercase } from 'class-validator';
+import * as fc from 'fast-check';
 import type { Response, Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { Feature } from '../src/platform/feature.decorator.js';
 import { applyMergePatch } from '../src/platform/resource/merge-patch.js';
+import { Property } from '../src/platform/resource/property.js';
 import {
   ArrayProperty,
   DecimalProperty,
@@ -18,10 +23,54 @@ import { Sample } from './support/sample.dto.js';
 
 expect.extend(matchers);
 
+/** How many values were checked, and how many objects were converted to DTOs. */
+const work = { checks: 0, conversions: 0 };
+const isOne = (value: unknown): string | undefined => {
+  work.checks++;
+  return value === 1 ? undefined : ' must be 1';
+};
+
+/** A body that counts what is done with it. */
+class Box {
+  @Property({ optional: true, description: 'One.' }, { schema: { type: 'number' }, check: isOne })
+  one?: number;
+  @ObjectProperty(() => Box, { optional: true, description: 'A nested object.' }) inner?: Box;
+  @ArrayProperty({ optional: true, items: ObjectProperty(() => Box), description: 'Objects.' })
+  list?: Box[];
+  @ArrayProperty({
+    optional: true,
+    items: ObjectProperty(() => Box),
+    maxItems: 3,
+    description: 'Some objects.',
+  })
+  some?: Box[];
+  @MapProperty({
+    optional: true,
+    values: IntegerProperty({ description: 'A number.' }),
+    description: 'Numbers.',
+  })
+  map?: Record<string, number>;
+
+  constructor() {
+    work.conversions++;
+  }
+}
+
+@Controller('boxes')
+class BoxesController {
+  @Post()
+  createBox(@Body() _box: Box): object {
+    return {};
+  }
+}
+
+@Feature({ tag: { name: 'boxes', description: 'Boxes.' }, controllers: [BoxesController] })
+class BoxesModule {}
+
 let app: TestApp;
 let document: OpenAPIObject;
 beforeAll(async () => {
-  app = await startApp({ features: [CategoriesModule, CagesModule] });
+  app = await startApp({ features: [CategoriesModule, CagesModule, BoxesModule] });
   document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
 });
 afterAll(() => app.stop());
@@ -88,7 +137,15 @@ describe('property decorators', () => {
     ['tags', [[RED, { name: 'y' }, { id: 1 }]], 'tags[2].name is missing'],
     ['tags', [[RED, { ...RED, x: 1 }]], 'unknown property tags[1].x'],
     ['tags', [[{ ...RED, codes: [1, 10] }]], 'tags[0].codes[1] must be an integer from 0 to 9'],
-    ['tags', [[RED, RED]], 'tags must not contain equal items'],
+    [
+      'tags',
+      [
+        [RED, RED],
+        [RED, { color: 'red', name: 'x' }],
+      ],
+      'tags must not contain equal items',
+    ],
+    ['tags', [[RED, { name: 'x' }]], 'tags must not contain equal items'],
     ['tags', [[1, 2, 3, 4]], 'tags must have at most 3 items'],
     ['photoUrls', [[]], 'photoUrls must have 1 to 3 items'],
     ['photoUrls', [['http://a', 'http://a']], 'photoUrls must not contain equal items'],
@@ -193,6 +250,106 @@ describe('property decorators', () => {
     ['objects in maps', () => MapProperty({ ...array, values: objects })],
   ])('refuse options that the OpenAPI document cannot express: %s', (_name, declare) => {
     expect(declare).toThrow(/./);
+  });
+});
+
+const repeat = (count: number, toText: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => toText(index)).join(',');
+const toJson = (name: string, inner: string): string => `{${JSON.stringify(name)}:${inner}}`;
+
+describe('a rejected body', () => {
+  const BODY_LIMIT = 102_400;
+  const name = fc.oneof(
+    fc.constantFrom('one', 'x', 'valueOf', '__proto__', 'inner', 'list', 'some', 'map'),
+    fc.string({ unit: 'binary', maxLength: 20 }).filter((text) => !text.includes(';')),
+    fc
+      .tuple(
+        fc.constantFrom('k', '"', '\u0001', '\ud800', '🪀'),
+        fc.integer({ min: 50, max: 8000 }),
+      )
+      .map(([character, length]) => character.repeat(length)),
+  );
+  const value = fc.constantFrom('0', '{}', '[]', 'null', '{"valueOf":1}', '{"x":{"one":2}}');
+  /** Values whose every part is invalid: wide, deep, with long names, and arrays of objects. */
+  const { body } = fc.letrec<{ body: string }>((tie) => ({
+    body: fc.oneof(
+      { maxDepth: 4, withCrossShrink: true },
+      fc.tuple(name, value).map(([key, inner]) => toJson(key, inner)),
+      fc
+        .tuple(fc.integer({ min: 1, max: 11_000 }), value)
+        .map(([count, inner]) => `{${repeat(count, (index) => `"${index}":${inner}`)}}`),
+      fc.tuple(name, tie('body')).map(([key, inner]) => toJson(key, inner)),
+      fc
+        .tuple(fc.constantFrom('list', 'some', 'x'), fc.nat(33_000), tie('body'))
+        .map(([key, count, inner]) => {
+          const length = Math.min(count, Math.floor(BODY_LIMIT / (inner.length + 1)));
+          return toJson(key, `[${repeat(length, () => inner)}]`);
+        }),
+      fc
+        .tuple(fc.constantFrom('inner', 'x'), fc.integer({ min: 1, max: 28 }), tie('body'))
+        .map(([key, depth, inner]) => `{"${key}":`.repeat(depth) + inner + '}'.repeat(depth)),
+    ),
+  }));
+
+  it('reports at most ten problems in 4 KB, and ends the validation with them', async () => {
+    await fc.assert(
+      fc.asyncProperty(body, async (text) => {
+        fc.pre(Buffer.byteLength(text) <= BODY_LIMIT);
+        Object.assign(work, { checks: 0, conversions: 0 });
+        const response = await app
+          .http()
+          .post('/v1/boxes')
+          .auth(app.key, { type: 'bearer' })
+          .type('json')
+          .send(text);
+        fc.pre(response.status !== 201);
+        expect(response).toBeError('VALIDATION_FAILED');
+        expect(Buffer.byteLength(response.text)).toBeLessThanOrEqual(4096);
+        const { message } = response.body as { message: string };
+        expect(message.split('; ').length).toBeLessThanOrEqual(10);
+        expect(work.conversions).toBe(0);
+        expect(work.checks).toBeLessThanOrEqual(10);
+      }),
+      {
+        examples: [
+          [toJson('k'.repeat(45_000), `[${repeat(3500, () => '{"valueOf":1}')}]`)],
+          [`{${repeat(11_000, (index) => `"${index}":1`)}}`],
+          [toJson('list', `[${repeat(20, () => toJson('\u0001'.repeat(200), '1'))}]`)],
+          [toJson('some', `[${repeat(33_000, () => '{}')}]`)],
+          [toJson('list', `[${repeat(10_000, () => '{"one":2}')}]`)],
+        ],
+      },
+    );
+  });
+});
+
+/** With decorators of class-validator beside and without those of the platform. */
+class Contact {
+  @IsUppercase({ message: '$property must be in upper case' })
+  @StringProperty({ maxLength: 9, description: 'A name.', example: 'ANN' })
+  name!: string;
+  @IsInt() age!: number;
+}
+class Contacts {
+  @ObjectProperty(() => Contact) contact!: Contact;
+}
+
+describe('a DTO with decorators of class-validator', () => {
+  it('is validated by both', async () => {
+    const contact = { name: 'ANN', age: 7 };
+    await expect(validateBody(Contacts, { contact })).resolves.toEqual({ contact });
+    for (const [changes, message] of [
+      [{ name: 'Ann' }, 'contact.name must be in upper case.'],
+      [{ age: undefined }, 'contact.age must be an integer number.'],
+      [{ sex: 'f' }, 'unknown property contact.sex.'],
+    ] as const) {
+      const result = validateBody(Contacts, { contact: { ...contact, ...changes } });
+      await expect(result).rejects.toMatchObject({ message });
+    }
+  });
+
+  it('may be derived with PartialType', async () => {
+    await expect(validateBody(PartialType(Contact), {})).resolves.toEqual({});
   });
 });
 
@@ -311,7 +468,7 @@ describe('a path', () => {
 
 describe('the OpenAPI document', () => {
   it('contains the tags of all features once each', () => {
-    expect(document.tags!.map(({ name }) => name)).toEqual(['categories', 'cages']);
+    expect(document.tags!.map(({ name }) => name)).toEqual(['categories', 'cages', 'boxes']);
   });
 
   it('contains the parameters of a path and a query with their types', () => {

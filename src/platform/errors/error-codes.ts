@@ -6,7 +6,7 @@
 export const ERROR_CODES = {
   BAD_REQUEST: { status: 400, description: 'the request is not valid HTTP, or its path cannot be decoded' },
   MALFORMED_JSON: { status: 400, description: 'the body is not JSON in UTF-8' },
-  VALIDATION_FAILED: { status: 400, description: 'a property is missing, invalid or unknown; the message names each' },
+  VALIDATION_FAILED: { status: 400, description: 'a property is missing, invalid or unknown; the message names up to ten' },
   UNAUTHORIZED: { status: 401, description: 'the API key is missing, unknown, expired or revoked' },
   FORBIDDEN: { status: 403, description: 'the API key lacks the scope that the operation requires' },
   NOT_FOUND: { status: 404, description: 'no route matches the path, or the resource does not exist' },

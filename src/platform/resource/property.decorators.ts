@@ -1,8 +1,8 @@
 /** Decorators that declare a property of a DTO once, for the validation and for the OpenAPI document. */
-import { isDeepStrictEqual } from 'node:util';
 import type { Type } from '@nestjs/common';
 import type { ApiPropertyOptions } from '@nestjs/swagger';
 import { MAX_ID } from '../config/max-id.js';
+import { shorten } from '../errors/shorten.js';
 import {
   type DeclaringDecorator,
   isObject,
@@ -347,13 +347,14 @@ export function ArrayProperty(
   });
 }
 
-function hasDuplicate(items: readonly unknown[]): boolean {
-  // The fast path; only objects need the comparison of each with each.
-  if (items.every((item) => typeof item !== 'object')) return new Set(items).size < items.length;
-  return items.some((item, index) =>
-    items.slice(0, index).some((other) => isDeepStrictEqual(item, other)),
-  );
-}
+const hasDuplicate = (items: readonly unknown[]): boolean =>
+  new Set(items.map((item) => JSON.stringify(item, sortNames))).size < items.length;
+
+/** Makes the text of equal objects equal, whatever the order of their properties. */
+const sortNames = (_name: string, value: unknown): unknown =>
+  isObject(value)
+    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    : value;
 
 /**
  * Declares a map: an object with any keys. Keys must be valid strings, without the names that JavaScript
@@ -389,7 +390,7 @@ const toMapRules = (values: ValueRules, maxProperties?: number): ValueRules => (
       const invalidKey = checkString(key, {});
       if (invalidKey !== undefined) return `: a key${invalidKey}`;
       const violation = values.check(entry);
-      if (violation !== undefined) return `.${key}${violation}`;
+      if (violation !== undefined) return `.${shorten(key)}${violation}`;
     }
     return undefined;
   },

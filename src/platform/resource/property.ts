@@ -1,7 +1,13 @@
 import { applyDecorators, type Type as Class } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Exclude, Expose, Transform, Type } from 'class-transformer';
-import { getMetadataStorage, ValidateBy, ValidateIf, ValidateNested } from 'class-validator';
+import {
+  getMetadataStorage,
+  ValidateBy,
+  ValidateIf,
+  ValidateNested,
+  ValidationTypes,
+} from 'class-validator';
 
 /** The options that every property has. */
 export interface PropertyOptions<Value = never> {
@@ -85,24 +91,28 @@ export function Property(options: PropertyOptions<unknown>, rules: ValueRules): 
   return Object.assign(applyDecorators(...decorators), { declaration });
 }
 
-/** The names of the constraint of every declared property, and of one that is only in responses. */
+/** The name of the constraint of every declared property. */
 const VALID = 'valid';
-export const READ_ONLY = 'readOnly';
 
 function Validate(declaration: PropertyDeclaration): PropertyDecorator {
-  const { options, rules } = declaration;
-  const findViolation = (value: unknown): string | undefined => {
-    if (options.readOnly === true) return value === undefined ? undefined : ' is read-only';
-    return value === undefined ? ' is missing' : rules.check(value);
-  };
   return ValidateBy({
-    name: options.readOnly === true ? READ_ONLY : VALID,
+    name: VALID,
     constraints: [declaration],
     validator: {
-      validate: (value) => findViolation(value) === undefined,
-      defaultMessage: (details) => `${details!.property}${findViolation(details!.value)}`,
+      validate: (value) => findViolation(declaration, value) === undefined,
+      defaultMessage: (details) =>
+        `${details!.property}${findViolation(declaration, details!.value)}`,
     },
   });
+}
+
+/** Returns what is wrong with a value, as the text that follows its path in a message. */
+export function findViolation(
+  { options, rules }: PropertyDeclaration,
+  value: unknown,
+): string | undefined {
+  if (options.readOnly === true) return value === undefined ? undefined : ' is read-only';
+  return value === undefined ? ' is missing' : rules.check(value);
 }
 
 /** Returns the schema for the same values and null, which `enum` must list, too (OpenAPI 3.0.3, proposal 2019-10-31). */
@@ -111,22 +121,42 @@ export function toNullable(schema: ApiPropertyOptions): ApiPropertyOptions {
   return { ...schema, nullable: true, ...(values && { enum: [...values, null] }) };
 }
 
-const declarations = new WeakMap<Class, ReadonlyMap<string, PropertyDeclaration>>();
+/** A declared property of a class, which may be derived from the one with the decorator. */
+interface DeclaredProperty extends PropertyDeclaration {
+  /** The value is validated if all are true, such as those of `optional` and of Nest's PartialType. */
+  readonly conditions: readonly ((object: object, value: unknown) => boolean)[];
+}
+
+const declarations = new WeakMap<Class, ReadonlyMap<string, DeclaredProperty>>();
 
 /** Returns the properties of a DTO that the decorators declare, by their names, with the inherited ones. */
-export function getDeclarations(dto: Class): ReadonlyMap<string, PropertyDeclaration> {
+export function getDeclarations(dto: Class): ReadonlyMap<string, DeclaredProperty> {
   const known = declarations.get(dto);
   if (known !== undefined) return known;
-  // Nest's OmitType, PickType and PartialType copy the metadata of class-validator.
-  const properties = getMetadataStorage()
-    .getTargetValidationMetadatas(dto, dto.name, false, false)
-    .filter(({ name }) => name === VALID || name === READ_ONLY);
-  const found = new Map(
-    properties.map((each) => [each.propertyName, each.constraints[0] as PropertyDeclaration]),
-  );
+  const metadata = getValidationMetadata(dto);
+  const found = new Map<string, DeclaredProperty>();
+  for (const { name, propertyName, constraints } of metadata) {
+    if (name !== VALID) continue;
+    const conditions = metadata.filter(
+      (each) =>
+        each.propertyName === propertyName && each.type === ValidationTypes.CONDITIONAL_VALIDATION,
+    );
+    found.set(propertyName, {
+      ...(constraints[0] as PropertyDeclaration),
+      conditions: conditions.map((each) => each.constraints[0] as () => boolean),
+    });
+  }
   declarations.set(dto, found);
   return found;
 }
+
+/** Returns whether a DTO declares a property only with decorators of class-validator. */
+export const isForeign = (dto: Class, name: string): boolean =>
+  getValidationMetadata(dto).some(({ propertyName }) => propertyName === name);
+
+// Nest's OmitType, PickType and PartialType copy the metadata of class-validator.
+const getValidationMetadata = (dto: Class) =>
+  getMetadataStorage().getTargetValidationMetadatas(dto, dto.name, false, false);
 
 /** Whether a JSON value is an object. */
 export const isObject = (value: unknown): value is object =>
