@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Controller, HttpCode, Post } from '@nestjs/common';
-import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiOperation, ApiTags, type OpenAPIObject } from '@nestjs/swagger';
 import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { isMistyped } from '../src/platform/auth/keys/key-format.js';
@@ -126,6 +126,21 @@ describe('an API key', () => {
       expect((await sendRequest(`${app.url}/v1/searches`, request)).status).toBe(status);
     },
   );
+
+  it('needs the scope that the OpenAPI document names', async () => {
+    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    expect(paths['/searches']!.post).toMatchObject({
+      'x-required-scope': 'read',
+      description: 'Requires the scope `read`.',
+      responses: {
+        403: {
+          content: {
+            'application/json': { example: { message: 'The API key lacks the scope read.' } },
+          },
+        },
+      },
+    });
+  });
 
   it.each(['readonly', 'spread write', 'read,write'])(
     'with the scopes "%s" in the database does not have the scope read',

@@ -113,12 +113,13 @@ function createBase(
   return builder.build();
 }
 
-/** Applies what `@Public`, `@Deprecated` and `@Stability` declare. Swagger UI shows the description. */
+/** Applies what `@Public`, `@Deprecated`, `@Stability` and `@RequireScope` declare. Swagger UI shows the description. */
 function applyExtensions(operation: Operation): void {
   const {
     'x-deprecated-since': since,
     'x-sunset': sunset,
     'x-stability': stability,
+    'x-required-scope': scope,
     description,
   } = operation;
   const notes = [description];
@@ -128,6 +129,7 @@ function applyExtensions(operation: Operation): void {
   }
   if (sunset !== undefined) notes.push(`**Sunset** on ${sunset}: from then on it returns 410.`);
   if (stability !== undefined) notes.push(`**Stability: ${stability}.** It may still change.`);
+  if (scope !== undefined) notes.push(`Requires the scope \`${scope}\`.`);
   operation.description = notes.filter(Boolean).join('\n\n');
   if (operation[PUBLIC_EXTENSION] !== undefined) {
     delete operation[PUBLIC_EXTENSION];

@@ -10,6 +10,7 @@ export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']> & {
   'x-deprecated-since'?: string;
   'x-sunset'?: string;
   'x-stability'?: string;
+  'x-required-scope'?: string;
 };
 type Response = Exclude<NonNullable<Operation['responses'][string]>, { $ref: string }>;
 type Headers = NonNullable<NonNullable<OpenAPIObject['components']>['headers']>;
@@ -74,7 +75,7 @@ export function describeStandardResponses(operation: Operation, method: string):
   const { responses } = operation;
   describeDeclaredHeaders(operation);
   if (method === 'get') describeRevalidation(operation);
-  addErrors(operation, method === 'get' ? 'read' : 'write');
+  addErrors(operation, operation['x-required-scope'] ?? (method === 'get' ? 'read' : 'write'));
   // An operation that is not implemented: linters and generators reject one without a success or a default.
   if (!Object.keys(responses).some((status) => status.startsWith('2'))) {
     const description = 'Not specified yet, or any other error.';
