@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -43,6 +43,21 @@ describe('SQLite database', () => {
     expect(tables.map(({ name }) => name)).toEqual(['api_keys', 'categories']);
     for (const { sql } of tables) expect(sql).toMatch(/"id" integer PRIMARY KEY AUTOINCREMENT/i);
   });
+});
+
+describe('GET /readyz', () => {
+  const getStatus = async (): Promise<number> => (await app.send('GET', '/readyz')).status;
+
+  it.each(['', '-wal', '-shm'])(
+    'responds with 503 while pets.sqlite%s is moved',
+    async (suffix) => {
+      expect(await getStatus()).toBe(200);
+      await rename(file + suffix, `${file}.moved`);
+      await waitFor(getStatus, (status) => status === 503, 10_000);
+      await rename(`${file}.moved`, file + suffix);
+      await waitFor(getStatus, (status) => status === 200, 30_000);
+    },
+  );
 });
 
 describe('POST /v1/categories', () => {

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { isPostgres } from './is-postgres.js';
@@ -22,6 +23,7 @@ export class DatabaseAvailability implements OnApplicationShutdown {
   /** When the database became unavailable. */
   private downSince: number | undefined;
   private timer: NodeJS.Timeout | undefined;
+  private inodes = '';
   private hasShutDown = false;
   private readonly logger = new Logger('Database');
 
@@ -29,6 +31,7 @@ export class DatabaseAvailability implements OnApplicationShutdown {
 
   /** Begins to watch statements. Call it once the database can be used. */
   start(): void {
+    this.inodes = getInodes(this.dataSource);
     this.dataSource.onError((error) => {
       if (!(error instanceof DatabaseUnavailableError)) return;
       this.failure ??= error;
@@ -55,6 +58,12 @@ export class DatabaseAvailability implements OnApplicationShutdown {
 
   private async runCheck(): Promise<void> {
     try {
+      if (getInodes(this.dataSource) !== this.inodes)
+        throw new DatabaseUnavailableError(
+          new Error(
+            'A file of the open database was moved or deleted, so new rows are lost: stop the service',
+          ),
+        );
       await withDeadline(requireWritable(this.dataSource, this.failure !== undefined));
       this.logSuccess();
     } catch (error) {
@@ -85,6 +94,13 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     this.failure = undefined;
     this.downSince = undefined;
   }
+}
+
+/** Returns the inodes of the files of a SQLite database, which continues to write to deleted ones without an error. */
+function getInodes({ options }: PetstoreDataSource): string {
+  if (options.type !== 'better-sqlite3') return '';
+  const files = ['', '-wal', '-shm'].map((suffix) => options.database + suffix);
+  return files.map((file) => statSync(file, { throwIfNoEntry: false })?.ino).join(' ');
 }
 
 /**
