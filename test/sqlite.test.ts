@@ -45,17 +45,17 @@ describe('SQLite database', () => {
   });
 });
 
-describe('GET /readyz', () => {
-  const getStatus = async (): Promise<number> => (await app.send('GET', '/readyz')).status;
+const getReadiness = async (): Promise<number> => (await app.send('GET', '/readyz')).status;
 
+describe('GET /readyz', () => {
   it.each(['', '-wal', '-shm'])(
     'responds with 503 while pets.sqlite%s is moved',
     async (suffix) => {
-      expect(await getStatus()).toBe(200);
+      expect(await getReadiness()).toBe(200);
       await rename(file + suffix, `${file}.moved`);
-      await waitFor(getStatus, (status) => status === 503, 10_000);
+      await waitFor(getReadiness, (status) => status === 503, 10_000);
       await rename(`${file}.moved`, file + suffix);
-      await waitFor(getStatus, (status) => status === 200, 30_000);
+      await waitFor(getReadiness, (status) => status === 200, 30_000);
     },
   );
 });
