@@ -199,6 +199,27 @@ describe('BatchInserter when the deadline passes', () => {
     expect(await app.categories.getNames()).toEqual(['duplicate']);
     expect(inserts).toBeLessThan(4);
   });
+
+  it('says that the rows may have been stored if the statement that stores them was sent', async () => {
+    const query = app.dataSource.query.bind(app.dataSource);
+    const sent: Promise<unknown>[] = [];
+    jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
+      const result = query(sql, ...rest);
+      if (INSERT_QUERY.test(sql)) {
+        sent.push(result);
+        await delay(2_500);
+      }
+      return result;
+    });
+    expect(await createAll(['one', 'two'])).toEqual(
+      ['one', 'two'].map(() => ({
+        status: 'rejected',
+        reason: expect.objectContaining({ message: expect.stringMatching(/Idempotency-Key/) }),
+      })),
+    );
+    await Promise.all(sent);
+    expect(await app.categories.getNames()).toEqual(['one', 'two']);
+  });
 });
 
 describe('BatchInserter when the database fails', () => {

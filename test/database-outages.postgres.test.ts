@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from 'pg';
+import { transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
-import { type HttpResponse, sendRequest } from './support/http-client.js';
+import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, queryPostgres } from './support/postgres-client.js';
@@ -132,5 +133,56 @@ describe('a PostgreSQL database', () => {
     );
     await runInDatabase(`ALTER TABLE "categories" OWNER TO ${role}`);
     expect((await app.categories.create('after')).status).toBe(201);
+  });
+});
+
+/** Creates a trigger that terminates its connection. */
+const terminate = (event: string): Promise<unknown> =>
+  runInDatabase(`
+    CREATE FUNCTION terminate() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+    CREATE ${event} EXECUTE FUNCTION terminate()`);
+const AT_ONCE = 'TRIGGER terminate AFTER INSERT ON "categories" FOR EACH ROW';
+const AT_COMMIT =
+  'CONSTRAINT TRIGGER terminate AFTER INSERT ON "categories" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW';
+const createWithKey = (): Promise<HttpResponse> =>
+  sendRequest(`${app.url}/v1/categories`, {
+    method: 'POST',
+    headers: { ...jsonHeaders(app.key), 'Idempotency-Key': randomUUID() },
+    body: '{"name":"dog"}',
+  });
+
+describe('a request whose connection is lost', () => {
+  it.each([
+    ['a create', () => app.categories.create('dog')],
+    ['a create with an Idempotency-Key', createWithKey],
+  ])(
+    'gets 503 that says that it may have taken effect, and names the Idempotency-Key: %s',
+    async (_name, create) => {
+      await terminate(AT_COMMIT);
+      expect(await create()).toBeError(
+        'SERVICE_UNAVAILABLE',
+        /may have taken effect.*Idempotency-Key/,
+      );
+    },
+  );
+
+  it.each([
+    ['gets the same error if it commits', AT_COMMIT, /Idempotency-Key/],
+    ['gets another error before', AT_ONCE, /^[^.]*\. Please retry later\.$/],
+  ])('in a transaction %s', async (_name, event, message) => {
+    await terminate(event);
+    const transaction = transactionOnce(app.dataSource, undefined, (manager) =>
+      manager.query(`INSERT INTO "categories" ("name") VALUES ('dog')`),
+    );
+    await expect(transaction).rejects.toMatchObject({
+      code: 'SERVICE_UNAVAILABLE',
+      message: expect.stringMatching(message),
+    });
+  });
+
+  it('is not GET /readyz, which changes nothing', async () => {
+    await terminate('TRIGGER terminate BEFORE UPDATE ON "revisions" FOR EACH STATEMENT');
+    expect(await getReadiness()).toBeError('SERVICE_UNAVAILABLE', /^[^.]*\. Please retry later\.$/);
   });
 });

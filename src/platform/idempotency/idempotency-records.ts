@@ -3,7 +3,7 @@
  * transaction that stores what the request creates, so that either both exist or neither.
  */
 import type { DataSource, EntityManager } from 'typeorm';
-import { withDeadline } from '../database/connection/deadline.js';
+import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import { isDataOrConstraintError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
@@ -23,15 +23,16 @@ export async function transactionOnce<Result>(
   key: IdempotencyKey | undefined,
   work: (manager: EntityManager) => Promise<Result>,
 ): Promise<Result> {
-  if (key === undefined) return withDeadline(dataSource.transaction(work));
-  const run = runOnce(dataSource.manager, key, () =>
+  const deadline = new Deadline();
+  const run = (): Promise<Result> =>
     dataSource.transaction(async (manager) => {
       const result = await work(manager);
-      await manager.insert(IdempotencyRecord, toRecord(key, result));
+      if (key !== undefined) await manager.insert(IdempotencyRecord, toRecord(key, result));
+      deadline.beforeCommit();
       return result;
-    }),
-  );
-  return withDeadline(run);
+    });
+  const once = key === undefined ? run() : runOnce(dataSource.manager, key, run);
+  return withDeadline(once, deadline);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
-import { withDeadline } from '../database/connection/deadline.js';
+import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import type { InsertRow } from '../database/statements/row-mapping.js';
 import { BatchInserter } from '../database/writes/batch-inserter.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
@@ -34,14 +34,21 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
    */
   async insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
     if (key === undefined) return this.toResponse(await this.inserter.insert(row));
-    return withDeadline(this.insertOnce(row, key));
+    const deadline = new Deadline();
+    return withDeadline(this.insertOnce(row, key, deadline), deadline);
   }
 
   /** Waits for requests with the same key, because a batch with both would be rejected. */
-  private async insertOnce(row: InsertRow<Entity>, key: IdempotencyKey): Promise<Response> {
+  private async insertOnce(
+    row: InsertRow<Entity>,
+    key: IdempotencyKey,
+    deadline: Deadline,
+  ): Promise<Response> {
     const id = `${key.apiKeyId} ${key.value}`;
     for (let other = this.running.get(id); other !== undefined; other = this.running.get(id))
       await other.catch(() => undefined);
+    // From here on the batch decides; it has its own deadline.
+    deadline.beforeCommit();
     const insert = async (): Promise<Response> => {
       const toCompanion = (stored: Entity) => toRecord(key, this.toResponse(stored));
       return this.toResponse(await this.inserter.insert(row, toCompanion));

@@ -1,6 +1,6 @@
 /** Statements that change rows and return them, so that no other request can come between. */
 import type { ObjectLiteral, Repository } from 'typeorm';
-import { withDeadline } from '../database/connection/deadline.js';
+import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import { assignId } from '../database/statements/columns.js';
 import {
   buildInsert,
@@ -118,8 +118,11 @@ async function runReturning<Entity extends ObjectLiteral>(
   sql: string,
   values: unknown[],
 ): Promise<Entity | undefined> {
+  const deadline = new Deadline();
+  // Within a transaction, its owner decides.
+  if (repository.queryRunner === undefined && !sql.startsWith('SELECT')) deadline.beforeCommit();
   const result: Record<string, unknown>[] | [Record<string, unknown>[], number] =
-    await withDeadline(repository.query(sql, values));
+    await withDeadline(repository.query(sql, values), deadline);
   // For UPDATE and DELETE on PostgreSQL, TypeORM returns the rows and their number.
   const rows = Array.isArray(result[0]) ? result[0] : (result as Record<string, unknown>[]);
   return toEntities(repository, rows)[0];

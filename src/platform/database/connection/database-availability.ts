@@ -68,7 +68,8 @@ export class DatabaseAvailability implements OnApplicationShutdown {
       this.logSuccess();
     } catch (error) {
       this.logFailure(error as DatabaseUnavailableError);
-      throw error;
+      // The client of a check does not ask whether it had an effect.
+      throw new DatabaseUnavailableError(error);
     } finally {
       if (!this.hasShutDown)
         this.timer = setTimeout(() => this.expire(), CHECK_INTERVAL_MS).unref();

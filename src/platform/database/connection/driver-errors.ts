@@ -86,6 +86,15 @@ function isUnavailable(error: unknown): boolean {
   return UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
 }
 
+/**
+ * Whether a statement may have been carried out although it failed: there was no response, the server ended the session
+ * (08, 57P), or SQLite could not sync its file.
+ */
+export function hasUnknownOutcome(error: unknown): boolean {
+  const mayBeDone = /^(08...|57P..|E[A-Z]+|SQLITE_IOERR.*|)$/.test(getDriverErrorCode(error));
+  return error instanceof QueryFailedError && mayBeDone && isUnavailable(error);
+}
+
 /** Returns the error of the driver behind an error of TypeORM or of this file. */
 export function getDriverError(error: unknown): unknown {
   if (error instanceof DatabaseUnavailableError || error instanceof TransactionConflictError)

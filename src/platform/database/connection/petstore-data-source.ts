@@ -103,15 +103,21 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
   /**
    * Reports an error of the driver and returns the error to throw instead.
    *
-   * @param isConnecting whether there is no connection yet; then every error, such as an expired
+   * @param options.isConnecting whether there is no connection yet; then every error, such as an expired
    *   certificate, makes the database unavailable
+   * @param options.isOutcomeUnknown whether what the statement does may have been stored
    */
-  readonly translateError: RunnerContext['translateError'] = (error, isConnecting = false) => {
+  readonly translateError: RunnerContext['translateError'] = (
+    error,
+    { isConnecting = false, isOutcomeUnknown = false } = {},
+  ) => {
     // Reported when the connection failed.
-    if (error instanceof DatabaseUnavailableError) return error;
-    const translated = isConnecting
-      ? new DatabaseUnavailableError(error)
-      : translateDriverError(error);
+    if (error instanceof DatabaseUnavailableError)
+      return isOutcomeUnknown ? new DatabaseUnavailableError(error.cause, true) : error;
+    const translated =
+      isConnecting || isOutcomeUnknown
+        ? new DatabaseUnavailableError(error, isOutcomeUnknown)
+        : translateDriverError(error);
     for (const listener of this.errorListeners) listener(translated);
     return translated;
   };

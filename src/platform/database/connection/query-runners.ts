@@ -5,6 +5,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
+import type { QueryRunner } from 'typeorm';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
@@ -12,6 +13,7 @@ import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
 import {
   DatabaseUnavailableError,
+  hasUnknownOutcome,
   isBusyError,
   TransactionConflictError,
 } from './driver-errors.js';
@@ -29,7 +31,10 @@ export interface RunnerContext {
   /** Whether the timeouts of requests apply. */
   readonly servesRequests: boolean;
   /** Reports an error of the driver, possibly before there is a connection, and returns the error to throw. */
-  readonly translateError: (error: unknown, isConnecting?: boolean) => unknown;
+  readonly translateError: (
+    error: unknown,
+    options?: { isConnecting?: boolean; isOutcomeUnknown?: boolean },
+  ) => unknown;
 }
 
 /** The only connection to a SQLite database, used by a statement, or a transaction, at a time. */
@@ -94,7 +99,9 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
       if (this.releaseLock !== undefined) return await run();
       return await this.retry(() => this.session.run(run));
     } catch (error) {
-      throw this.context.translateError(error);
+      throw this.context.translateError(error, {
+        isOutcomeUnknown: isCommit(query, this) && hasUnknownOutcome(error),
+      });
     }
   }
 
@@ -165,7 +172,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
 
   override connect(): Promise<any> {
     return super.connect().catch((error: unknown) => {
-      throw this.context.translateError(error, true);
+      throw this.context.translateError(error, { isConnecting: true });
     });
   }
 
@@ -177,7 +184,10 @@ export class PgQueryRunner extends PostgresQueryRunner {
       } catch (error) {
         // TypeORM releases a runner whose connection is lost between two statements.
         const isConnectionLost = this.isReleased && !this.hasEnded;
-        throw this.context.translateError(this.timeoutError ?? error, isConnectionLost);
+        throw this.context.translateError(this.timeoutError ?? error, {
+          isConnecting: isConnectionLost,
+          isOutcomeUnknown: isCommit(query, this) && hasUnknownOutcome(error),
+        });
       }
     };
     // Outside of a transaction, a statement is one.
@@ -204,6 +214,11 @@ export class PgQueryRunner extends PostgresQueryRunner {
     clearTimeout(this.timer);
     return super.release();
   }
+}
+
+/** Whether a statement has an effect that cannot be rolled back. */
+function isCommit(query: string, { isTransactionActive }: QueryRunner): boolean {
+  return isTransactionActive ? query === 'COMMIT' : !/^\s*SELECT\b/i.test(query);
 }
 
 /**
