@@ -112,8 +112,10 @@ describe('a request that is not valid HTTP', () => {
     ['no Host but an absolute target', write('GET http://petstore/livez HTTP/1.1', [KEY, CLOSE])],
     ['two Hosts', withHost(HOST, 'hOST: other')],
     ['two equal Hosts', withHost(HOST, HOST)],
+    ['two Authorization headers', get('aUTHORIZATION: Bearer other')],
+    ['two equal Authorization headers', get(KEY)],
     ['two Hosts in HTTP/1.0', line('GET /v1/categories HTTP/1.0', 'Host: other')],
-    ...['a b', 'a/b', 'a@b', '\xe4'].map((host): [string, string] => [
+    ...['', ':80', 'a b', 'a/b', 'a@b', '\xe4'].map((host): [string, string] => [
       `the Host "${host}"`,
       withHost(`Host: ${host}`),
     ]),
@@ -206,7 +208,7 @@ describe('a request that is not valid HTTP', () => {
 /** Requests on one connection, and the statuses of all responses until it is closed. */
 const CONVERSATIONS: [string, string, number[]][] = [
   ['100 headers', get(...emptyHeaders(97), CLOSE), [200]],
-  ...['', 'petstore', 'pet_store.example:8080', '127.0.0.1', '[::1]:80', '%70et'].map(
+  ...['petstore', 'pet_store.example:8080', '127.0.0.1', '[::1]:80', '%70et'].map(
     (host): [string, string, number[]] => [`the Host "${host}"`, withHost(`Host: ${host}`), [200]],
   ),
   ['HTTP/1.0 without a Host', write('GET /v1/categories HTTP/1.0', [KEY]), [200]],

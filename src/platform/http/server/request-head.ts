@@ -3,8 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { ApiError } from '../../errors/api-error.js';
 import { MAX_HEADERS } from './server-options.js';
 
-/** The characters of a host and a port (RFC 3986, section 3.2.2). */
-const HOST = /^[\w.~!$&'()*+,;=:%[\]-]*$/;
+/** The characters of a host and a port (RFC 3986, section 3.2.2). The host must not be empty (RFC 9110, section 4.2.1). */
+const HOST = /^(?!:)[\w.~!$&'()*+,;=:%[\]-]+$/;
 const REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
 /** An API key of the service, or most of one. A client may send it as its request id, which is logged. */
 const API_KEY = /pet_[\w-]{16}/;
@@ -22,6 +22,9 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
     return new ApiError('HEADERS_TOO_LARGE', `The request has more than ${MAX_HEADERS} headers.`);
   if (!hasValidHostHeader(request))
     return new ApiError('BAD_REQUEST', 'The request must have exactly one valid Host header.');
+  // Another may be the one that a proxy checks.
+  if (countLines(request, 'authorization') > 1)
+    return new ApiError('BAD_REQUEST', 'The request has more than one Authorization header.');
   const transferEncoding = headers['transfer-encoding'];
   if (transferEncoding === undefined) return undefined;
   // RFC 9112, section 6.1: the length of such a request is ambiguous, and a proxy may read it differently.
@@ -38,15 +41,20 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
 }
 
 /** RFC 9112, section 3.2: HTTP/1.1 requires one Host header, and any version forbids two or an invalid one. */
-function hasValidHostHeader({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
-  let hosts = 0;
+function hasValidHostHeader(request: IncomingMessage): boolean {
+  const { host } = request.headers;
+  if (host === undefined) return request.httpVersionMinor === 0;
+  return HOST.test(host) && countLines(request, 'host') === 1;
+}
+
+/** Counts the lines of a header of which Node keeps the first. */
+function countLines({ rawHeaders }: IncomingMessage, header: string): number {
+  let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index]!;
-    if (name.length !== 4 || name.toLowerCase() !== 'host') continue;
-    hosts++;
-    if (!HOST.test(rawHeaders[index + 1]!)) return false;
+    if (name.length === header.length && name.toLowerCase() === header) count++;
   }
-  return hosts === 1 || (hosts === 0 && httpVersionMinor === 0);
+  return count;
 }
 
 /**
