@@ -362,7 +362,8 @@ describe('POST /v1/categories', () => {
 describe('routing', () => {
   const UNKNOWN = `/v1 /v1/ /v2/categories /categories /v1/categories/1/toys/1 /v1/stubs
     /v1/stubs/deprecated /v1/stubs/deprecated/1/toys /favicon.ico /docs/nope /docs/../package.json
-    /docs/%2e%2e/package.json /v1/categories/ /v1/Categories /V1/categories /livez/ /Docs /.env
+    /docs/%2e%2e/package.json /docs/package.json /docs/README.md /docs/swagger-ui.js
+    /docs/swagger-ui-bundle.js.map /docs/index.css /v1/categories/ /v1/Categories /V1/categories /livez/ /Docs /.env
     /constructor /__proto__`.split(/\s+/);
 
   it.each(UNKNOWN)('returns NOT_FOUND for the unknown path %s', async (path) => {
@@ -385,6 +386,7 @@ describe('routing', () => {
     ['/v1/categories', 'GET, HEAD, POST'],
     ...['/v1/stubs/deprecated/1', '/v1/stubs/experimental', '/', '/livez', '/readyz', '/docs']
       .concat('/docs/', '/docs/swagger-ui-init.js', '/openapi.json', '/openapi.yaml')
+      .concat('/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js.LICENSE.txt')
       .map((path) => [path, 'GET, HEAD']),
   ])('limits %s to the methods %s', async (path, allow) => {
     expect.hasAssertions();

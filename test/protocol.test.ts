@@ -285,7 +285,7 @@ const CONVERSATIONS: [string, string, number[]][] = [
       [404],
     ],
   ),
-  ['the target * with OPTIONS', line('OPTIONS * HTTP/1.1', CLOSE), [404]],
+  ['the target * with OPTIONS', line('OPTIONS * HTTP/1.1', CLOSE), [204]],
   [
     'Upgrade without a key',
     unauthorized.replace(HOST, `${HOST}\r\nUpgrade: h2c\r\n${CLOSE}`),
@@ -308,6 +308,18 @@ describe('a connection', () => {
     expect(JSON.stringify(responses)).not.toContain(app.key);
     const stored = expected.filter((status) => status === 201).length;
     expect(await countCategories()).toBe(before + stored);
+  });
+
+  it.each([
+    [
+      'OPTIONS *, with those of any route',
+      line('OPTIONS * HTTP/1.1', CLOSE),
+      'GET, HEAD, OPTIONS, POST',
+    ],
+    ['CONNECT, which is possible for no target', connect, ''],
+  ])('gets the methods in Allow: %s', async (_name, text, allow) => {
+    const [response] = await send(text);
+    expect(response!.headers['allow']).toBe(allow);
   });
 
   it.each(['websocket', 'h2c', 'TLS/1.3'])(

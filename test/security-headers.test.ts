@@ -87,6 +87,12 @@ describe('CORS', () => {
     }
   });
 
+  it('leaves OPTIONS *, which is not a preflight request, to the service', async () => {
+    const request = { method: 'OPTIONS', target: '*', headers: ['Connection: close'] };
+    const [response] = await sendRaw(cors.url, rawRequest(request));
+    expect(response!.headers['allow']).toBe('GET, HEAD, OPTIONS, POST');
+  });
+
   it('varies every response by Origin, so that a cache does not serve it to another origin', async () => {
     const list = await cors.categories.list({ origin: ORIGIN });
     const unchanged = { origin: ORIGIN, 'if-none-match': list.headers.etag! };

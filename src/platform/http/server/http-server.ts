@@ -129,7 +129,7 @@ export class HttpServer {
     // Node has removed its listeners from the socket: without one, a reset would end the process.
     connection.on('error', () => connection.destroy());
     const error = new ApiError('METHOD_NOT_ALLOWED', 'CONNECT is not supported.', {
-      headers: { Allow: 'GET, HEAD, POST' },
+      headers: { Allow: '' },
     });
     const { latestResponse } = connection;
     if (isIdle(connection)) this.reject(connection, error, request);

@@ -1,22 +1,35 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import express, { type Express, type Request, type Response } from 'express';
+import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import type { Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import { requestContext } from '../../logging/logger.js';
 import { CachedJsonResponse } from '../responses/cached-json-response.js';
 import { respondWithError } from '../responses/error.filter.js';
-import { sendJson } from '../responses/write-response.js';
+import { sendJson, writeResponse } from '../responses/write-response.js';
 import { closeGracefully } from './graceful-shutdown.js';
 import { HttpServer, type ServerConfig } from './http-server.js';
 import { SERVER_TIMEOUTS, type ServerTimeouts } from './server-options.js';
-import { handleUnmatchedRoutes } from './unmatched-routes.js';
+import { allowMethods, handleUnmatchedRoutes } from './unmatched-routes.js';
+
+/** What the page of Swagger UI loads, and the licenses that the scripts refer to. */
+const SWAGGER_UI_FILES = new Set([
+  '/favicon-16x16.png',
+  '/favicon-32x32.png',
+  '/swagger-ui-bundle.js',
+  '/swagger-ui-bundle.js.LICENSE.txt',
+  '/swagger-ui-standalone-preset.js',
+  '/swagger-ui-standalone-preset.js.LICENSE.txt',
+  '/swagger-ui.css',
+]);
 
 /** Nest's Express adapter on an {@link HttpServer}. Its shutdown loses no request. */
 export class HttpAdapter extends ExpressAdapter {
   readonly http: HttpServer;
   private readonly timeouts: ServerTimeouts;
+  /** The `Allow` of the whole service. */
+  private allow = '';
 
   /** @param timeouts overrides, for tests */
   constructor(
@@ -33,8 +46,11 @@ export class HttpAdapter extends ExpressAdapter {
     if (config.trustProxy !== undefined) app.set('trust proxy', config.trustProxy);
     super(app);
     this.timeouts = { ...SERVER_TIMEOUTS, ...timeouts };
-    const handle = (request: IncomingMessage, response: ServerResponse): unknown =>
-      requestContext.run(request, () =>
+    const handle = (request: IncomingMessage, response: ServerResponse): unknown => {
+      // The whole service, which is not a path (RFC 9110, section 9.3.7).
+      if (request.url === '*' && request.method === 'OPTIONS')
+        return writeResponse(response, 204, { Allow: this.allow });
+      return requestContext.run(request, () =>
         app(request as Request, response as Response, (error: unknown) =>
           // Express tried no route, or failed. By default it would respond in HTML.
           respondWithError(
@@ -44,6 +60,7 @@ export class HttpAdapter extends ExpressAdapter {
           ),
         ),
       );
+    };
     this.http = new HttpServer(config, handle, { app, timeouts: this.timeouts });
   }
 
@@ -60,15 +77,20 @@ export class HttpAdapter extends ExpressAdapter {
   }
 
   override setNotFoundHandler(): this {
-    handleUnmatchedRoutes(this.getInstance<Express>());
+    this.allow = handleUnmatchedRoutes(this.getInstance<Express>());
     return this;
   }
 
-  override useStaticAssets(path: string, options: { prefix: string }): this {
-    // Unlike other responses, the files of Swagger UI may be cached and revalidated.
-    return super.useStaticAssets(path, {
-      ...options,
+  /** Serves what the page of Swagger UI loads of the files of its package. */
+  override useStaticAssets(path: string, { prefix }: { prefix: string }): this {
+    const serve = express.static(path, {
+      // Unlike other responses, these may be cached and revalidated.
       setHeaders: (response: ServerResponse) => response.setHeader('Cache-Control', 'no-cache'),
+    });
+    return this.use(prefix, (request: Request, response: Response, next: NextFunction) => {
+      if (!SWAGGER_UI_FILES.has(request.path)) return next();
+      allowMethods(response, ['GET', 'HEAD']);
+      return serve(request, response, next);
     });
   }
 

@@ -1,4 +1,4 @@
-import type { Express, Request, RequestHandler, Response } from 'express';
+import type { Express, Request, Response } from 'express';
 import { isDecodable } from '../../config/uri.js';
 import { ApiError } from '../../errors/api-error.js';
 
@@ -6,11 +6,24 @@ import { ApiError } from '../../errors/api-error.js';
  * Registers fallback handlers for requests that match no operation: 405 with `Allow` if the path supports
  * other methods, otherwise 404, or 400 if the path cannot be decoded. None requires a key, because the
  * OpenAPI document lists the operations and is public. Call it after all routes are registered.
+ *
+ * @returns the `Allow` of the whole service
  */
-export function handleUnmatchedRoutes(app: Express): void {
-  for (const [path, methods] of getRoutes(app)) app.route(path).all(collectMethods(methods));
+export function handleUnmatchedRoutes(app: Express): string {
+  const all = ['OPTIONS'];
+  for (const [path, methods] of getRoutes(app)) {
+    all.push(...methods);
+    app.route(path).all((_request, response, next) => {
+      allowMethods(response, methods);
+      next();
+    });
+  }
   app.use(rejectUnmatched);
+  return formatAllow(all);
 }
+
+const formatAllow = (methods: Iterable<string>): string =>
+  [...new Set(methods)].toSorted().join(', ');
 
 /** Returns the methods of each path that is registered. Nest has no public list of its routes; Express has. */
 function getRoutes({ router }: Express): Map<string, Set<string>> {
@@ -25,23 +38,26 @@ function getRoutes({ router }: Express): Map<string, Set<string>> {
   return routes;
 }
 
-/** Several paths may match a request, such as `/pets/photos` and `/pets/:petId`. */
-function collectMethods(methods: ReadonlySet<string>): RequestHandler {
-  return (_request, { locals }: Response<unknown, Allowed>, next) => {
-    locals.allowed = new Set([...(locals.allowed ?? []), ...methods]);
-    next();
-  };
+/**
+ * Adds methods to those that are allowed if no handler responds. Several paths may match a request, such
+ * as `/pets/photos` and `/pets/:petId`.
+ */
+export function allowMethods(
+  { locals }: Response<unknown, Allowed>,
+  methods: Iterable<string>,
+): void {
+  locals.allowed = [...(locals.allowed ?? []), ...methods];
 }
 
 interface Allowed extends Record<string, unknown> {
-  allowed?: ReadonlySet<string>;
+  allowed?: readonly string[];
 }
 
 function rejectUnmatched({ method, path }: Request, { locals }: Response<unknown, Allowed>): never {
   if (locals.allowed !== undefined) {
     const message = `Method ${method} is not allowed for ${path}.`;
-    const allow = [...locals.allowed].toSorted().join(', ');
-    throw new ApiError('METHOD_NOT_ALLOWED', message, { headers: { Allow: allow } });
+    const headers = { Allow: formatAllow(locals.allowed) };
+    throw new ApiError('METHOD_NOT_ALLOWED', message, { headers });
   }
   if (!isDecodable(path)) throw new ApiError('BAD_REQUEST', `Failed to decode the path ${path}.`);
   throw new ApiError('NOT_FOUND', `Route not found: ${method} ${path}.`);
