@@ -39,7 +39,7 @@ describe('a request that violates a constraint', () => {
     // Whatever characters the values contain.
     const cage = await createCage({ label: `${count} a)=(b "c", 'd': label, room` });
     const same = Object.fromEntries(properties.map((property) => [property, cage[property]]));
-    const error = ['ALREADY_EXISTS', `Another cage has the same ${names}.`] as const;
+    const error = ['ALREADY_EXISTS', `Another resource has the same ${names}.`] as const;
     expect(await send('post', '', newCage(same))).toBeError(...error);
     const other = await createCage();
     expect(await send('patch', `/${other.id}`, same)).toBeError(...error);
@@ -47,7 +47,7 @@ describe('a request that violates a constraint', () => {
 
   it('is rejected with 400 and the name of the reference', async () => {
     const { id } = await createCage();
-    const error = ['VALIDATION_FAILED', 'categoryId must reference an existing category.'] as const;
+    const error = ['VALIDATION_FAILED', 'categoryId must reference an existing resource.'] as const;
     const invalid = { categoryId: MISSING_ID };
     expect(await send('post', '', newCage(invalid))).toBeError(...error);
     expect(await send('patch', `/${id}`, invalid)).toBeError(...error);
@@ -66,7 +66,7 @@ describe('a request that violates a constraint', () => {
     const results = await Promise.allSettled(bodies.map((body) => cages.createCage(body)));
     expect(results).toMatchObject([
       { value: { body: bodies[0] } },
-      { reason: { code: 'ALREADY_EXISTS', message: 'Another cage has the same label.' } },
+      { reason: { code: 'ALREADY_EXISTS', message: 'Another resource has the same label.' } },
       { value: { body: bodies[2] } },
       { reason: { code: 'VALIDATION_FAILED' } },
       { value: { body: bodies[4] } },
@@ -78,7 +78,7 @@ describe('a request that violates a constraint', () => {
     const { label } = await createCage();
     expect(await send('post', '', newCage({ label: label.toUpperCase() }))).toBeError(
       'ALREADY_EXISTS',
-      'Another cage has the same values.',
+      'Another resource has the same values.',
     );
     await app.dataSource.query('DROP INDEX "uq_lower"');
   });
@@ -93,11 +93,11 @@ describe('toConstraintError', () => {
       cages.insert(row).catch((error: unknown) => toConstraintError(error, cages, row, paths));
     expect(await insert(newCage({ label }))).toMatchObject({
       code: 'ALREADY_EXISTS',
-      message: 'Another cage has the same sign.text.',
+      message: 'Another resource has the same sign.text.',
     });
     expect(await insert(newCage({ categoryId: MISSING_ID }))).toMatchObject({
       code: 'VALIDATION_FAILED',
-      message: 'category.id must reference an existing category.',
+      message: 'category.id must reference an existing resource.',
     });
   });
 });

@@ -138,7 +138,7 @@ describe('the pets of the example', () => {
       const body = { ...toBody('rejected'), category: { id: 999_999 } };
       expect(await client.send(method, path, body)).toBeError(
         'VALIDATION_FAILED',
-        'category.id must reference an existing category.',
+        'category.id must reference an existing resource.',
       );
     }
     expect(await request(200, 'GET', `/pets/${id}`)).toEqual(replaced);

@@ -52,8 +52,7 @@ async function toForeignKeyError<Entity extends ObjectLiteral>(
   }
   // If all exist now, one of them was created after the statement failed.
   const messages = (missing.length > 0 ? missing : references).map(
-    ({ property, table }) =>
-      `${paths[property] ?? property} must reference an existing ${toNoun(table)}`,
+    ({ property }) => `${paths[property] ?? property} must reference an existing resource`,
   );
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, { cause: error });
 }
@@ -70,7 +69,7 @@ function toUniqueError<Entity extends ObjectLiteral>(
   if (columns.length > 0 && columns.every(({ isGenerated }) => isGenerated)) return error;
   const properties = columns.map(({ propertyName }) => paths[propertyName] ?? propertyName);
   const values = properties.length === 0 ? 'values' : LIST_FORMAT.format(properties);
-  const message = `Another ${toNoun(metadata.tableName)} has the same ${values}.`;
+  const message = `Another resource has the same ${values}.`;
   return new ApiError('ALREADY_EXISTS', message, { cause: error });
 }
 
@@ -90,13 +89,4 @@ function getUniqueColumns(driverError: unknown): string[] {
       ? message.slice(message.indexOf(': ') + 2).replaceAll(/\w+\.(?=\w)/g, '')
       : (/\((.*?)\)=\(/s.exec(detail)?.[1] ?? '');
   return columns.split(', ').map((name) => name.replaceAll('"', ''));
-}
-
-/** The singular of a table's name: `pet_categories` becomes `pet category`. */
-function toNoun(table: string): string {
-  return table
-    .replaceAll('_', ' ')
-    .replace(/ies$/, 'y')
-    .replace(/(?<=(s|x|z|ch|sh))es$/, '')
-    .replace(/(?<!s)s$/, '');
 }

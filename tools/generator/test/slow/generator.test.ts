@@ -570,7 +570,7 @@ describe('a service with generated resources', () => {
       status: 400,
       body: {
         code: 'VALIDATION_FAILED',
-        message: 'categoryId must reference an existing category.',
+        message: 'categoryId must reference an existing resource.',
       },
     });
     const created = await send('POST', '/pets', body);
