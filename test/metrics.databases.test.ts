@@ -1,4 +1,4 @@
-import { Agent, METHODS } from 'node:http';
+import { Agent, METHODS, type Server } from 'node:http';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { DatabaseConnection } from '../src/platform/database/connection/database-connection.js';
 import { MetricsServer } from '../src/platform/metrics/metrics-server.js';
@@ -102,6 +102,14 @@ describe('GET /metrics', () => {
     expect(response.text).toMatch(/^process_cpu_seconds_total /m);
     expect(new URL(url).port).not.toBe(new URL(app.url).port);
     expect(await app.http().get('/metrics')).toBeError('NOT_FOUND');
+  });
+
+  it('closes slow connections after the timeouts of the API', () => {
+    const timeouts = ['headersTimeout', 'requestTimeout', 'connectionsCheckingInterval', 'timeout'];
+    const getTimeouts = (server: Server): unknown[] =>
+      timeouts.concat('keepAliveTimeout').map((name) => [name, Reflect.get(server, name)]);
+    const { server } = app.app.get<MetricsServer, { server: Server }>(MetricsServer);
+    expect(getTimeouts(server)).toEqual(getTimeouts(app.server));
   });
 
   it('is not served unless METRICS_PORT is set', async () => {
