@@ -6,8 +6,12 @@ import {
   modifyReturning,
   updateReturning,
 } from '../src/platform/resource/returning.js';
+import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';
+import { advanceTime } from './support/clock.js';
+
+const { jest } = import.meta;
 
 let app: TestApp;
 let cages: Repository<CageEntity>;
@@ -15,6 +19,7 @@ beforeAll(async () => {
   app = await startApp({ features: [CategoriesModule, CagesModule] });
   cages = app.dataSource.getRepository(CageEntity);
 });
+afterEach(() => jest.restoreAllMocks());
 afterAll(() => app.stop());
 
 let count = 0;
@@ -94,6 +99,19 @@ describe('modifyReturning', () => {
     const weights = rows.map((row) => row!.weight!).toSorted((a, b) => a - b);
     expect(weights).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     expect(await cages.findOneBy({ id })).toMatchObject({ weight: 11, version: 11 });
+  });
+
+  it('gives up when the deadline of the request passes', async () => {
+    const { id } = await cages.save(newCage());
+    let attempts = 0;
+    const outcome = modifyReturning(cages, { id }, async () => {
+      if (++attempts === 5) advanceTime(Date.now() + 2_300);
+      if (attempts > 10) throw new Error('It has not given up');
+      await updateReturning(cages, { id }, { weight: attempts });
+      return { weight: 0 };
+    });
+    await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
+    expect(await cages.findOneBy({ id })).toMatchObject({ weight: 5, version: 6 });
   });
 
   it('changes nothing if no row meets the criteria, or getting the changes fails', async () => {

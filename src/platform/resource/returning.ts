@@ -41,6 +41,7 @@ export async function insertReturning<Entity extends ObjectLiteral>(
  *
  * @param criteria usually the id; at least one property
  * @param changes without any, the row is only read, and its version stays the same
+ * @param deadline that of several statements of a request
  * @returns undefined if no row meets the criteria
  * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
  * @throws {DatabaseUnavailableError}
@@ -49,6 +50,7 @@ export async function updateReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   criteria: Criteria<Entity>,
   changes: Changes<Entity>,
+  deadline = new Deadline(),
 ): Promise<Entity | undefined> {
   const { manager, metadata } = repository;
   const parameters = new StatementParameters(manager.dataSource);
@@ -62,17 +64,17 @@ export async function updateReturning<Entity extends ObjectLiteral>(
   const where = toCondition(repository, criteria, parameters);
   if (assignments.length === 0) {
     const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where}`;
-    return runReturning(repository, sql, parameters.values);
+    return runReturning(repository, sql, parameters.values, deadline);
   }
   const sql = `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}
     RETURNING ${selectColumns(metadata)}`;
-  return runReturning(repository, sql, parameters.values);
+  return runReturning(repository, sql, parameters.values, deadline);
 }
 
 /**
  * Updates the row that meets the criteria with values that depend on its current ones, such as the result
  * of a JSON merge patch, and returns it. If another request changes the row between the read and the
- * update, both are repeated, so that no change is lost. The entity must have a `VersionColumn`.
+ * update, both are repeated until the deadline, so that no change is lost. The entity must have a `VersionColumn`.
  *
  * @param criteria usually the id; at least one property
  * @param getChanges returns the new values, and throws what the caller gets; may be called repeatedly
@@ -85,11 +87,12 @@ export async function modifyReturning<Entity extends ObjectLiteral & { version: 
   criteria: Criteria<Entity>,
   getChanges: (row: Entity) => Changes<Entity> | Promise<Changes<Entity>>,
 ): Promise<Entity | undefined> {
+  const deadline = new Deadline();
   for (;;) {
-    const row = await updateReturning(repository, criteria, {});
+    const row = await updateReturning(repository, criteria, {}, deadline);
     if (row === undefined) return undefined;
     const current = { ...criteria, version: row.version };
-    const updated = await updateReturning(repository, current, await getChanges(row));
+    const updated = await updateReturning(repository, current, await getChanges(row), deadline);
     if (updated !== undefined) return updated;
   }
 }
@@ -117,10 +120,12 @@ async function runReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   sql: string,
   values: unknown[],
+  deadline = new Deadline(),
 ): Promise<Entity | undefined> {
-  const deadline = new Deadline();
-  // Within a transaction, its owner decides.
-  if (repository.queryRunner === undefined && !sql.startsWith('SELECT')) deadline.beforeCommit();
+  // Within a transaction, its owner decides what is stored.
+  const isCommit = repository.queryRunner === undefined && !sql.startsWith('SELECT');
+  if (isCommit) deadline.beforeCommit();
+  else deadline.beforeStatement();
   const result: Record<string, unknown>[] | [Record<string, unknown>[], number] =
     await withDeadline(repository.query(sql, values), deadline);
   // For UPDATE and DELETE on PostgreSQL, TypeORM returns the rows and their number.

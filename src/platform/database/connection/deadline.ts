@@ -3,6 +3,7 @@ import { REQUEST_DEADLINE_MS } from './timeouts.js';
 
 /** The deadline of a request. Once it has passed, the request gets an error, and what is not committed is rolled back. */
 export class Deadline {
+  private readonly end = performance.now() + REQUEST_DEADLINE_MS;
   private hasPassed = false;
   private isCommitting = false;
 
@@ -12,7 +13,7 @@ export class Deadline {
    * @throws {DatabaseUnavailableError} if the deadline has passed
    */
   beforeStatement(): void {
-    if (this.hasPassed) throw createDeadlineError();
+    if (this.hasPassed || this.remaining <= 0) throw createDeadlineError();
     this.isCommitting = false;
   }
 
@@ -24,6 +25,11 @@ export class Deadline {
   beforeCommit(): void {
     this.beforeStatement();
     this.isCommitting = true;
+  }
+
+  /** The time until it passes, in milliseconds. */
+  get remaining(): number {
+    return this.end - performance.now();
   }
 
   /** @returns the error for the client */
@@ -41,7 +47,7 @@ function createDeadlineError(isOutcomeUnknown = false): DatabaseUnavailableError
 /**
  * Waits for work in the database until the deadline of a request.
  *
- * @param deadline the work that changes something asks it before each statement; other work just goes on
+ * @param deadline work that changes something, or consists of several parts, asks it before each statement
  * @throws {DatabaseUnavailableError} if the deadline passes
  */
 export async function withDeadline<T>(work: Promise<T>, deadline = new Deadline()): Promise<T> {
@@ -49,7 +55,7 @@ export async function withDeadline<T>(work: Promise<T>, deadline = new Deadline(
   const passed = new Promise<never>((_resolve, reject) => {
     const fail = (): void => reject(deadline.pass());
     // Timers run before sockets are read: if the event loop was blocked, the response may have arrived.
-    timer = setTimeout(() => setImmediate(fail), REQUEST_DEADLINE_MS);
+    timer = setTimeout(() => setImmediate(fail), deadline.remaining);
   });
   return Promise.race([work, passed]).finally(() => clearTimeout(timer));
 }
