@@ -12,13 +12,20 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
+import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import Database from 'better-sqlite3';
 import { createApp } from '../../src/app.js';
 import { loadConfig } from '../../src/platform/config/config.js';
-import { CategoriesClient, type HttpResponse, sendRequest } from '../support/http-client.js';
+import {
+  CategoriesClient,
+  type HttpResponse,
+  jsonHeaders,
+  sendRequest,
+} from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
 import { matchers } from '../support/matchers.js';
 import { MemoryLogger } from '../support/memory-logger.js';
@@ -205,6 +212,25 @@ describe('a full disk', () => {
       expect(await service.exited).toMatchObject({ code: 0 });
       // Logging has resumed too.
       expect(readFileSync(log, 'utf8')).toMatch(/Received SIGTERM, shutting down/);
+    },
+  );
+});
+
+describe('a process without a free file descriptor', () => {
+  itIf(hasPrlimit, 'prlimit')(
+    'handles the first create request like any other, also with gzip',
+    async () => {
+      const { service, url } = await services.serve();
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      await sendRequest(`${url}/livez`, { agent });
+      execFileSync('prlimit', ['--pid', String(service.pid), '--nofile=3:4096']);
+      const json = '{"name":"dog"}';
+      for (const [coding, body] of Object.entries({ identity: json, gzip: gzipSync(json) })) {
+        const headers = { ...jsonHeaders(BOOTSTRAP_KEY), 'content-encoding': coding };
+        const options = { method: 'POST', headers, body, agent };
+        expect((await sendRequest(`${url}/v1/categories`, options)).status).toBe(201);
+      }
+      agent.destroy();
     },
   );
 });
