@@ -8,10 +8,11 @@ export const GZIP_THRESHOLD = 1024;
 /** Compresses the bytes of a body. */
 export const compress = promisify(gzip);
 
-/** Skips the parser of q values, `acceptsEncodings`, for clients that do not mention gzip. */
+/**
+ * Returns whether a client prefers gzip, which it may also call `x-gzip` (RFC 9110, section 8.4.1.3). Skips the parser
+ * of q values, `acceptsEncodings`, for clients that do not mention it.
+ */
 export function acceptsGzip(request: Request): boolean {
-  const accepted = request.headers['accept-encoding'];
-  return (
-    accepted?.includes('gzip') === true && request.acceptsEncodings('gzip', 'identity') === 'gzip'
-  );
+  const name = /(x-)?gzip/i.exec(request.headers['accept-encoding'] ?? '')?.[0];
+  return name !== undefined && request.acceptsEncodings(name, 'identity') === name;
 }
