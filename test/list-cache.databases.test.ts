@@ -1,6 +1,6 @@
 import { Agent } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import { gunzipSync } from 'node:zlib';
+import { createGzip, type Gzip, gunzipSync } from 'node:zlib';
 import Database from 'better-sqlite3';
 import { createDataSource } from '../src/data-source.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
@@ -406,6 +406,17 @@ describe('GET /v1/categories with gzip', () => {
     expect(response.status).toBe(200);
     expect(response.headers['content-encoding']).toBe(encoding);
     expect(response.headers.vary).toMatch(/\baccept-encoding\b/i);
+  });
+
+  it('repeats a compression that failed', async () => {
+    await fill(KIB + 1);
+    const prototype = Object.getPrototypeOf(createGzip()) as Gzip;
+    jest.spyOn(prototype, 'end').mockImplementationOnce(function (this: Gzip) {
+      return this.destroy(new Error('out of memory'));
+    });
+    expect(await categories.list(gzip)).toBeError('INTERNAL_ERROR');
+    const response = await categories.list(gzip);
+    expect([response.status, response.headers['content-encoding']]).toEqual([200, 'gzip']);
   });
 
   it('reflects every change, like the uncompressed list', async () => {

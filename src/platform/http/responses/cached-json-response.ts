@@ -62,8 +62,12 @@ export class CachedJsonResponse {
     if (this.next !== undefined) response.setHeader('Link', toNextLink(request, this.next));
     if (this.plain.body.length < GZIP_THRESHOLD || !acceptsGzip(request))
       return send(this.plain, response);
-    this.gzipped ??= compress(this.plain.body).then((body) =>
-      toRepresentation(body, createHash('sha256').update(body), this.next, 'gzip'),
+    this.gzipped ??= compress(this.plain.body).then(
+      (body) => toRepresentation(body, createHash('sha256').update(body), this.next, 'gzip'),
+      (error: unknown) => {
+        this.gzipped = undefined;
+        throw error;
+      },
     );
     return this.gzipped.then((representation) => send(representation, response));
   }
