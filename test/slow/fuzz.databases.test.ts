@@ -123,12 +123,14 @@ function expectError(response: Pick<RawResponse, 'status' | 'text'>): void {
   if (response.status >= 500) expect(code).toBe('NOT_IMPLEMENTED');
 }
 
+const NOT_BLANK = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]/u;
+
 /** Returns the category that a value describes by the README's rules, or undefined if it is invalid. */
 function toCategory(value: unknown): Omit<Category, 'id'> | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   if (Object.keys(value).some((key) => key !== 'name' && key !== 'description')) return undefined;
   const { name, description } = value as Record<string, unknown>;
-  if (!isValidText(name, 1, 100) || !/[^\s\u0085]/.test(name)) return undefined;
+  if (!isValidText(name, 1, 100) || !NOT_BLANK.test(name)) return undefined;
   if (!Object.hasOwn(value, 'description')) return { name };
   return isValidText(description, 0, 1000) ? { name, description } : undefined;
 }
@@ -157,7 +159,7 @@ const text = (maxLength: number): Arbitrary<string> =>
     fc.string({ unit: 'grapheme', maxLength: Math.ceil(maxLength / 4) }),
     fc.string({ unit: 'binary', maxLength }),
     fc.string({
-      unit: fc.constantFrom(...' |\t|\u0085|\u00a0|\u2003|\ufeff'.split('|')),
+      unit: fc.constantFrom(...' |\t|\u0085|\u00a0|\u2003|\ufeff|\u200b|\u2800|\u3164'.split('|')),
       maxLength,
     }),
     fc.string({

@@ -27,8 +27,11 @@ const createDecorator =
 const matches = (value: unknown, pattern: RegExp): boolean =>
   typeof value === 'string' && pattern.test(value);
 
-/** A character that is not white space. JavaScript's class lacks one of Unicode's, NEXT LINE. */
-const NOT_BLANK = /[^\s\u0085]/;
+/** A character that is neither white space nor invisible; BRAILLE PATTERN BLANK has no property that says so. */
+const NOT_BLANK = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]/u;
+
+/** What OpenAPI 3.0 can express of it: its patterns have no Unicode properties, with which many clients fail. */
+const NOT_WHITE_SPACE = String.raw`[^\s\u0085]`;
 
 /** The second half of a code point that JavaScript counts twice. */
 const LOW_SURROGATE = /[\udc00-\udfff]/g;
@@ -38,7 +41,7 @@ interface StringRules {
   readonly minLength?: number;
   /** Without it, only the limit of the body limits the length. */
   readonly maxLength?: number;
-  /** The string must contain a character that is not white space. Not together with `pattern`. */
+  /** The string must contain a character that is neither white space nor invisible. Not together with `pattern`. */
   readonly notBlank?: boolean;
   /** Must match a part of the string, unless it has anchors, as in JSON Schema. The only possible flag is `u`. */
   readonly pattern?: RegExp;
@@ -56,9 +59,13 @@ export function StringProperty(
   const { minLength, maxLength, notBlank = false, pattern } = options;
   if (pattern !== undefined && (notBlank || !/^u?$/.test(pattern.flags)))
     throw new TypeError('A pattern cannot have flags other than u, or be combined with notBlank.');
-  const { source } = pattern ?? (notBlank ? NOT_BLANK : {});
   return Property(options, {
-    schema: { type: 'string', minLength, maxLength, pattern: source },
+    schema: {
+      type: 'string',
+      minLength,
+      maxLength,
+      pattern: notBlank ? NOT_WHITE_SPACE : pattern?.source,
+    },
     check: (value) => checkString(value, options),
   });
 }
