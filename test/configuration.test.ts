@@ -163,6 +163,17 @@ describe('loadConfig with an invalid environment', () => {
     }
   });
 
+  it.each([
+    ['PUBLIC_BASE_URL', `${origin}/v1\n`],
+    ['STAGING_BASE_URL', `https://a.\texample/v1`],
+    ['DATABASE_URL', 'sqlite:data/pets.sqlite\r'],
+    ['DATABASE_URL', 'postgres://host/db\u0085'],
+    ['CORS_ORIGINS', `${origin},\n`],
+  ])('rejects %s with a control character: %j', (name, value) => {
+    const issues = [`${name} must not contain control characters`];
+    expect(getConfigError({ [name]: value })?.issues).toEqual(issues);
+  });
+
   it('reports every invalid variable at once, by name and never with the value', () => {
     // Invalid for every variable.
     const value = `mysql://user:${SECRET} @host`;

@@ -119,7 +119,7 @@ function formatKey(key: ApiKey): Record<string, string> {
   return {
     id: String(key.id),
     // Names of earlier releases may contain control characters.
-    name: JSON.stringify(key.name).slice(1, -1),
+    name: key.name.replaceAll(/\p{Cc}/gu, '\ufffd'),
     scopes: key.scopes,
     'requests/min': String(key.requestsPerMinute ?? ''),
     created: formatTime(key.createdAt),

@@ -48,7 +48,9 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     const text = environment[name] || variable.default;
     if (text === undefined) return [property, undefined];
     const value = format.parse(text);
-    if (value === undefined) issues.push(`${name} must be ${format.expected}`);
+    // `URL` ignores some of them, such as a line break at the end.
+    if (/\p{Cc}/u.test(text)) issues.push(`${name} must not contain control characters`);
+    else if (value === undefined) issues.push(`${name} must be ${format.expected}`);
     return [property, Object.freeze(value)];
   });
   const config = Object.freeze(Object.fromEntries(values) as Config);
