@@ -115,7 +115,11 @@ describe('a PostgreSQL database', () => {
         Array.from({ length: 20 }, () => app.categories.create('after')),
       );
       expect(created.map(({ status }) => status)).toEqual(created.map(() => 201));
-      const [down, up, ...others] = getLines().filter((line) => !line.includes('briefly'));
+      const [down, up, ...others] = await waitFor(
+        getLines,
+        ({ length }) => length >= 2,
+        TIMEOUT_MS,
+      );
       expect(down).toMatch(/^error Database connection failed: /);
       expect(down).toMatch(message);
       expect(up).toMatch(/^log Database connection restored after \d+\.\d s$/);

@@ -9,19 +9,29 @@ import { PetstoreDataSource } from './petstore-data-source.js';
 /** How long the result of a check is valid, in milliseconds. */
 const CHECK_INTERVAL_MS = 1_000;
 
+/** How long no check and no statement fails until an outage is over, in milliseconds. */
+const STABLE_MS = 5_000;
+
+/** A period in which checks or statements fail. */
+interface Outage {
+  readonly startedAt: number;
+  readonly error: DatabaseUnavailableError;
+  /** When a check first succeeded since the last failure. */
+  recoveredAt?: number | undefined;
+  isLogged: boolean;
+}
+
 /**
  * Checks whether the database can be written, for `/readyz` and for the log: at most one check at a time, and one
- * per second. A statement that fails because the database is unavailable causes a check, too. While it is down, it
- * is checked every second. Each change from up to down and back is logged.
+ * per second. A statement that fails because the database is unavailable causes a check, too. Until nothing has failed
+ * for five seconds, it is checked every second. That period is logged in two lines, also if the database comes and goes,
+ * or the check succeeds while other statements fail; if it was shorter than a second, in one.
  */
 @Injectable()
 export class DatabaseAvailability implements OnApplicationShutdown {
   /** The check in progress, or of the last second. */
   private check: Promise<void> | undefined;
-  /** The error of a statement since the last successful check. */
-  private failure: DatabaseUnavailableError | undefined;
-  /** When the database became unavailable. */
-  private downSince: number | undefined;
+  private outage: Outage | undefined;
   private timer: NodeJS.Timeout | undefined;
   private inodes = '';
   private hasShutDown = false;
@@ -34,7 +44,7 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     this.inodes = getInodes(this.dataSource);
     this.dataSource.onError((error) => {
       if (!(error instanceof DatabaseUnavailableError)) return;
-      this.failure ??= error;
+      this.recordFailure(error);
       // Otherwise there is a check once the last one has expired.
       if (this.check === undefined) this.expire();
     });
@@ -53,10 +63,11 @@ export class DatabaseAvailability implements OnApplicationShutdown {
   /** Ends the validity of the last check, and checks again if something is wrong. */
   private expire(): void {
     this.check = undefined;
-    if (this.failure !== undefined) this.requireWritable().catch(() => undefined);
+    if (this.outage !== undefined) this.requireWritable().catch(() => undefined);
   }
 
   private async runCheck(): Promise<void> {
+    const isFailing = this.outage !== undefined && this.outage.recoveredAt === undefined;
     try {
       if (getInodes(this.dataSource) !== this.inodes)
         throw new DatabaseUnavailableError(
@@ -64,10 +75,10 @@ export class DatabaseAvailability implements OnApplicationShutdown {
             'A file of the open database was moved or deleted, so new rows are lost: stop the service',
           ),
         );
-      await withDeadline(requireWritable(this.dataSource, this.failure !== undefined));
-      this.logSuccess();
+      await withDeadline(requireWritable(this.dataSource, isFailing));
+      this.recordSuccess();
     } catch (error) {
-      this.logFailure(error as DatabaseUnavailableError);
+      this.recordFailure(error as DatabaseUnavailableError, true);
       // The client of a check does not ask whether it had an effect.
       throw new DatabaseUnavailableError(error);
     } finally {
@@ -76,24 +87,29 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     }
   }
 
-  private logFailure(error: DatabaseUnavailableError): void {
-    this.failure ??= error;
-    if (this.downSince !== undefined) return;
-    this.downSince = performance.now();
+  /** Logs the first failed check, or the first statement that fails after more than a second. */
+  private recordFailure(error: DatabaseUnavailableError, isCheck = false): void {
+    const now = performance.now();
+    const outage = (this.outage ??= { startedAt: now, error, isLogged: false });
+    outage.recoveredAt = undefined;
+    if (outage.isLogged || (!isCheck && now - outage.startedAt < CHECK_INTERVAL_MS)) return;
+    outage.isLogged = true;
     this.logger.error(
       `Database connection failed: ${describeDriverError(error)}, retrying every ${CHECK_INTERVAL_MS} ms`,
     );
   }
 
-  private logSuccess(): void {
-    if (this.downSince !== undefined) {
-      const seconds = (performance.now() - this.downSince) / 1_000;
+  private recordSuccess(): void {
+    if (this.outage === undefined) return;
+    const { startedAt, error, isLogged } = this.outage;
+    const now = performance.now();
+    const recoveredAt = (this.outage.recoveredAt ??= now);
+    if (now - recoveredAt < STABLE_MS) return;
+    this.outage = undefined;
+    if (isLogged) {
+      const seconds = (recoveredAt - startedAt) / 1_000;
       this.logger.log(`Database connection restored after ${seconds.toFixed(1)} s`);
-    } else if (this.failure !== undefined) {
-      this.logger.warn(`Database failed briefly: ${describeDriverError(this.failure)}`);
-    }
-    this.failure = undefined;
-    this.downSince = undefined;
+    } else this.logger.warn(`Database failed briefly: ${describeDriverError(error)}`);
   }
 }
 
