@@ -8,7 +8,10 @@ import {
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
-import { describeDriverError } from '../database/connection/driver-errors.js';
+import {
+  DatabaseUnavailableError,
+  describeDriverError,
+} from '../database/connection/driver-errors.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 
 /** How long a record is kept at least, in milliseconds. */
@@ -61,7 +64,9 @@ export class IdempotencyRecordsCleanup implements OnApplicationBootstrap, OnAppl
       try {
         if (this.database.isReady) deleted = await this.deleteExpired();
       } catch (error) {
-        this.logger.warn(`Failed to delete expired records: ${describeDriverError(error)}`);
+        // DatabaseAvailability logs the outage.
+        if (!(error instanceof DatabaseUnavailableError))
+          this.logger.warn(`Failed to delete expired records: ${describeDriverError(error)}`);
       }
       const pause = deleted === MAX_DELETED ? BUSY_DELAY_MS : IDLE_DELAY_MS;
       await delay(pause, undefined, { signal, ref: false }).catch(() => undefined);
