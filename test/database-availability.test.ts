@@ -18,6 +18,7 @@ interface Outage {
 }
 
 const isDown = (time: number): boolean => time >= 10_000 && time < 30_000;
+const isBrieflyDown = (time: number): boolean => time >= 10_000 && time < 10_100;
 
 const OUTAGES: [string, Outage][] = [
   ['refuses connections', { isDown }],
@@ -44,16 +45,12 @@ afterEach(() => {
 });
 
 /** Sends requests for a minute, and returns the lines of the log. */
-async function simulate({
-  isDown,
-  failsAfter = 0,
-  pause = 50,
-  isPartial,
-}: Outage): Promise<string[]> {
+async function simulate(outage: Outage): Promise<string[]> {
+  const { failsAfter = 0, pause = 50, isPartial } = outage;
   const startedAt = performance.now();
   let report!: (error: unknown) => void;
   const run = async (): Promise<void> => {
-    if (!isDown(performance.now() - startedAt)) return;
+    if (!outage.isDown(performance.now() - startedAt)) return;
     await new Promise((resolve) => setTimeout(resolve, failsAfter));
     const error = new DatabaseUnavailableError(new Error('lost'));
     report(error);
@@ -80,10 +77,9 @@ describe('DatabaseAvailability', () => {
   });
 
   it('logs one line for statements that fail at the same time', async () => {
-    const isDown = (time: number): boolean => time >= 10_000 && time < 10_100;
-    expect(await simulate({ isDown, failsAfter: 10, pause: 20, isPartial: true })).toEqual([
-      'warn Database failed briefly: lost',
-    ]);
+    expect(
+      await simulate({ isDown: isBrieflyDown, failsAfter: 10, pause: 20, isPartial: true }),
+    ).toEqual(['warn Database failed briefly: lost']);
   });
 
   it('checks the database once a second, however often it is asked', async () => {
