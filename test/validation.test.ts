@@ -323,6 +323,14 @@ describe('a rejected body', () => {
   });
 });
 
+describe('a URI', () => {
+  it('that is too long is rejected before its characters are checked', async () => {
+    await expect(
+      validateBody(Sample, { photoUrls: [`http://${'x'.repeat(20_000_000)}`] }),
+    ).rejects.toMatchObject({ message: 'photoUrls[0] must be at most 2048 characters long.' });
+  });
+});
+
 /** With decorators of class-validator beside and without those of the platform. */
 class Contact {
   @IsUppercase({ message: '$property must be in upper case' })
