@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { createReadStream } from 'node:fs';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import {
   BadGatewayException,
@@ -10,6 +11,7 @@ import {
   NotFoundException,
   Param,
   Res,
+  StreamableFile,
 } from '@nestjs/common';
 import type { Response as ExpressResponse } from 'express';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
@@ -57,6 +59,8 @@ const CRASHES: Record<string, (response: ExpressResponse) => unknown> = {
   'a success status': fail(Object.assign(new Error(SECRET), { status: 200 })),
   'an invalid status': fail(Object.assign(new Error(SECRET), { status: 4_000 })),
   'an exception of Nest': fail(new InternalServerErrorException(SECRET)),
+  'a file that cannot be read': () =>
+    new StreamableFile(createReadStream(`/${SECRET}`), { disposition: 'attachment', length: 9 }),
   'a circular response body': () => circular,
   'a response body with a bigint': () => ({ id: 1n }),
 };
@@ -448,6 +452,7 @@ describe('a failing handler', () => {
     const response = await get(`/v1/crash/${encodeURIComponent(crash)}`);
     expect(response).toBeError('INTERNAL_ERROR', INTERNAL_ERROR_MESSAGE);
     expect(JSON.stringify(response.headers)).not.toContain(SECRET);
+    expect(response.headers).not.toHaveProperty('content-disposition');
     const [entry, ...others] = logger.forRequest(response.headers['x-request-id']);
     expect(entry).toMatchObject({ level: 'error' });
     expect(others).toEqual([]);

@@ -38,7 +38,8 @@ export function respondWithError(
 export function sendError(response: ServerResponse, error: unknown): void {
   const body = toErrorBody(error);
   // Set by a handler that failed after it had begun to describe its response.
-  for (const name of ['ETag', 'Content-Encoding']) response.removeHeader(name);
+  for (const name of ['ETag', 'Content-Encoding', 'Content-Disposition'])
+    response.removeHeader(name);
   sendJson(response, body.status, body, {
     ...(error instanceof ApiError && error.headers),
     'Cache-Control': 'no-store',

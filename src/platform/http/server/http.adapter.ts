@@ -71,7 +71,12 @@ export class HttpAdapter extends ExpressAdapter {
   /** Sends what a handler returns. */
   override reply(response: Response, body: unknown, status = response.statusCode): unknown {
     if (body instanceof CachedJsonResponse) return body.send(response);
-    const isJson = typeof body === 'object' && body !== null && !(body instanceof StreamableFile);
+    if (body instanceof StreamableFile) {
+      // By default Nest responds 400, in text, if the stream fails.
+      body.setErrorHandler((error) => respondWithError(error, response.req, response));
+      return super.reply(response, body, status);
+    }
+    const isJson = typeof body === 'object' && body !== null;
     if (!isJson || response.hasHeader('Content-Type')) return super.reply(response, body, status);
     return sendJson(response, status, body);
   }
