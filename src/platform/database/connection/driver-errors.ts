@@ -80,9 +80,8 @@ export function translateDriverError(error: unknown): unknown {
 function isUnavailable(error: unknown): boolean {
   const cause = getDriverError(error);
   const code = getDriverErrorCode(error);
-  if (!(cause instanceof Error)) return false;
-  if (code === '') return NO_CONNECTION.test(cause.message);
-  if (code === PROTOCOL_VIOLATION) return 'severity' in cause && cause.severity === 'FATAL';
+  if (code === '') return cause instanceof Error && NO_CONNECTION.test(cause.message);
+  if (code === PROTOCOL_VIOLATION) return (cause as { severity?: string }).severity === 'FATAL';
   return UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
 }
 
