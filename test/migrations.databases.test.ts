@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from '../src/app.js';
@@ -15,6 +16,7 @@ import { getBuiltFile } from './support/build.js';
 import { type CommandResult, runCommand } from './support/cli.js';
 import { CategoriesClient, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
+import { connectToPostgres } from './support/postgres-client.js';
 import { dumpSchema } from './support/schema-dump.js';
 import { waitFor } from './support/wait.js';
 
@@ -113,6 +115,20 @@ describeOnPostgres('the schema of the migrations', () => {
     const { upQueries, downQueries } = await dataSource.driver.createSchemaBuilder().log();
     expect(upQueries.map(({ query }) => query)).toEqual([]);
     expect(downQueries.map(({ query }) => query)).toEqual([]);
+  });
+});
+
+describeOnPostgres('a migration', () => {
+  it('may take longer than the statement_timeout of the role', async () => {
+    const other = await connectToPostgres(database.url);
+    const { pathname } = new URL(database.url);
+    await other.query(`ALTER DATABASE "${pathname.slice(1)}" SET statement_timeout = 500`);
+    await other.query('SELECT pg_advisory_lock(7738378831)');
+    const dataSource = await connect().initialize();
+    const migration = dataSource.migrate();
+    await delay(1_000);
+    await other.end();
+    expect(await migration).toHaveLength(dataSource.migrations.length);
   });
 });
 

@@ -315,6 +315,21 @@ describe('startup while the database is unavailable', () => {
     expect(service.stderr).toBe('');
   });
 
+  it('waits while another process migrates the database, and logs it', async () => {
+    const other = await connectToPostgres(url);
+    cleanUps.push(() => other.end());
+    // A migration of the previous release holds the lock of its session.
+    await other.query('SELECT pg_advisory_lock(7738378831)');
+    const instance = await serve();
+    expectUnavailable(await getReadiness(instance));
+    expect(logger.text).toMatch(
+      /Another process is migrating the database\. Checking again in 500 ms/,
+    );
+    await other.query('SELECT pg_advisory_unlock_all()');
+    await waitUntilReady(instance);
+    expect((await instance.categories.create('dog')).status).toBe(201);
+  });
+
   it('waits for a lock on the API key table to be released', async () => {
     const { app } = await serve({ BOOTSTRAP_API_KEY: '' });
     const { key } = await app.get(ApiKeysService).create('test');

@@ -3,13 +3,18 @@ import {
   type DataSourceOptions,
   EntityManager,
   type Migration,
+  MigrationExecutor,
   type QueryRunner,
 } from 'typeorm';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { isPostgres } from './is-postgres.js';
-import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
+import {
+  DatabaseUnavailableError,
+  getDriverErrorCode,
+  translateDriverError,
+} from './driver-errors.js';
 import {
   PgQueryRunner,
   repeatOnConflict,
@@ -21,14 +26,19 @@ import {
 /** The key of the advisory lock of the migrations, among all locks in a PostgreSQL database. */
 const MIGRATION_LOCK = 7_738_378_831;
 
-/** The schema is older than the code. */
+/** How long a process waits for another one that migrates the database, in milliseconds. */
+const MIGRATION_LOCK_TIMEOUT_MS = 5_000;
+/** PostgreSQL: `lock_timeout` has passed. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/** The schema is older than the code, or another process is migrating it. */
 export class SchemaOutdatedError extends Error {
   override readonly name = 'SchemaOutdatedError';
 
-  constructor() {
-    super(
-      'The database schema is outdated. Migrate it with: npm run migration:run (in production: node dist/cli/migrations.js run).',
-    );
+  constructor(
+    message = 'The database schema is outdated. Migrate it with: npm run migration:run (in production: node dist/cli/migrations.js run).',
+  ) {
+    super(message);
   }
 }
 
@@ -141,16 +151,21 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
   }
 
   private async migratePostgres(): Promise<Migration[]> {
-    const lockRunner = this.createQueryRunner();
-    try {
-      await lockRunner.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
-      return await this.runMigrations();
-    } finally {
-      // The lock belongs to the connection, which goes back to the pool unless it was lost.
-      await lockRunner
-        .query('SELECT pg_advisory_unlock($1)', [MIGRATION_LOCK])
-        .catch(() => undefined);
-      await lockRunner.release();
-    }
+    // Only READ COMMITTED sees what another process has committed while this one waited.
+    return this.transaction('READ COMMITTED', async ({ queryRunner }) => {
+      // A timeout of the role applies to requests, not to migrations.
+      await queryRunner!.query(
+        `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`,
+      );
+      // Not a lock of the session: PgBouncer may give the next transaction another one.
+      await queryRunner!
+        .query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+        .catch((error: unknown) => {
+          if (getDriverErrorCode(error) !== LOCK_NOT_AVAILABLE) throw error;
+          throw new SchemaOutdatedError('Another process is migrating the database.');
+        });
+      await queryRunner!.query('SET LOCAL lock_timeout TO DEFAULT');
+      return new MigrationExecutor(this, queryRunner).executePendingMigrations();
+    });
   }
 }
