@@ -1,8 +1,12 @@
-import { Client } from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import type { DatabaseConfig } from '../../config/config.js';
-import { getDriverErrorCode, READ_ONLY_TRANSACTION } from './driver-errors.js';
-import { CONNECT_TIMEOUT_MS, QUERY_TIMEOUT_MS, SQLITE_BUSY_TIMEOUT_MS } from './timeouts.js';
+import { PetstorePgClient } from './pg-client.js';
+import {
+  CANCEL_TIMEOUT_MS,
+  CONNECT_TIMEOUT_MS,
+  QUERY_TIMEOUT_MS,
+  SQLITE_BUSY_TIMEOUT_MS,
+} from './timeouts.js';
 
 /**
  * How long a connection to PostgreSQL is used, in seconds. Without a limit, it would stay at a server
@@ -49,35 +53,13 @@ export function databaseOptions(
     // The pool replaces an idle connection that breaks; there is nothing to report.
     poolErrorHandler: () => undefined,
     extra: {
-      Client: PetstorePgClient,
       keepAlive: true,
       maxLifetimeSeconds: MAX_CONNECTION_LIFETIME_S,
-      // The server's timeout cancels the query; the client's, slightly later, detects a server that hangs.
       ...(servesRequests && {
-        statement_timeout: QUERY_TIMEOUT_MS,
-        query_timeout: QUERY_TIMEOUT_MS + 200,
+        Client: PetstorePgClient,
+        // Not statement_timeout, which PgBouncer rejects: it would be a property of the session.
+        query_timeout: QUERY_TIMEOUT_MS + CANCEL_TIMEOUT_MS,
       }),
     },
   };
-}
-
-/**
- * Closes its connection if a query timed out or was rejected because the connection is read-only, and the
- * pool opens another. After a timeout pg leaves the query pending, and the next query of the connection
- * would wait for both. A connection to a server that was read-only stays so.
- */
-class PetstorePgClient extends Client {
-  // The overloads of pg have no common signature.
-  override query(...parameters: any[]): any {
-    const result: unknown = (super.query as (...all: any[]) => unknown)(...parameters);
-    if (!(result instanceof Promise)) return result;
-    return result.catch((error: Error) => {
-      if (
-        error.message === 'Query read timeout' ||
-        getDriverErrorCode(error) === READ_ONLY_TRANSACTION
-      )
-        this.connection.stream.destroy();
-      throw error;
-    });
-  }
 }

@@ -4,7 +4,6 @@
  * subscribers and loggers cannot replace an error.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Client } from 'pg';
 import type { QueryRunner } from 'typeorm';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
@@ -17,6 +16,7 @@ import {
   isBusyError,
   TransactionConflictError,
 } from './driver-errors.js';
+import type { PetstorePgClient } from './pg-client.js';
 import { SQLITE_BUSY_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
 
 /** The longest delay between two attempts to get the write lock of SQLite, in milliseconds. */
@@ -200,7 +200,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
     if (this.transactionDepth > 1 || !this.context.servesRequests) return;
     this.timer = setTimeout(() => {
       this.timeoutError = createTimeoutError();
-      (this.databaseConnection as Client).connection.stream.destroy();
+      void (this.databaseConnection as PetstorePgClient).abort();
     }, TRANSACTION_TIMEOUT_MS);
   }
 

@@ -1,0 +1,121 @@
+/* oxlint-disable jest/no-standalone-expect, jest/no-disabled-tests -- all tests need pgbouncer */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createDatabase, type TestDatabase } from '../support/app.js';
+import { sendRequest } from '../support/http-client.js';
+import { matchers } from '../support/matchers.js';
+import { findFreePort } from '../support/postgres.js';
+import { connectToPostgres, queryPostgres, waitUntilBlocked } from '../support/postgres-client.js';
+import { createServices, type RunningService, type Services } from '../support/service-process.js';
+import { waitFor } from '../support/wait.js';
+
+expect.extend(matchers);
+
+const TIMEOUT_MS = 30_000;
+/** Debian's package `pgbouncer` installs it in a folder that is not in the PATH of all users. */
+const env = { PATH: `${process.env['PATH']}:/usr/sbin` };
+const hasPgBouncer = spawnSync('pgbouncer', ['--version'], { env, stdio: 'ignore' }).status === 0;
+
+let directory: string;
+let pgBouncer: ChildProcess;
+let database: TestDatabase;
+let services: Services;
+
+/** Starts PgBouncer with its defaults, but for the mode and the number of its connections. */
+async function startPgBouncer(target: URL): Promise<URL> {
+  directory = await mkdtemp(join(tmpdir(), 'petstore-pgbouncer-'));
+  await chmod(directory, 0o755);
+  const port = await findFreePort();
+  await writeFile(join(directory, 'users'), `"${target.username}" "${target.password}"\n`);
+  await writeFile(
+    join(directory, 'pgbouncer.ini'),
+    `[databases]
+* = host=${target.hostname} port=${target.port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = trust
+auth_file = ${join(directory, 'users')}
+pool_mode = transaction
+default_pool_size = 2
+`,
+  );
+  // It refuses to run as root.
+  const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
+  pgBouncer = spawn('pgbouncer', ['-q', ...user, join(directory, 'pgbouncer.ini')], {
+    env,
+    stdio: 'ignore',
+  });
+  return Object.assign(new URL(target), { port: String(port) });
+}
+
+beforeEach(async () => {
+  database = await createDatabase();
+  const { href } = await startPgBouncer(new URL(database.url));
+  const isRunning = () =>
+    queryPostgres(href, 'SELECT 1').then(
+      () => true,
+      () => false,
+    );
+  await waitFor(isRunning, Boolean, TIMEOUT_MS);
+  services = await createServices({ DATABASE_URL: href });
+});
+afterEach(async () => {
+  await services.close();
+  pgBouncer.kill();
+  await once(pgBouncer, 'exit');
+  await database.drop();
+  await rm(directory, { recursive: true });
+});
+
+const getReadiness = async ({ url }: RunningService): Promise<number> =>
+  (await sendRequest(`${url}/readyz`)).status;
+
+/** Starts instances at once, and waits until they are ready. */
+async function serve(count: number): Promise<RunningService[]> {
+  const instances = await Promise.all(Array.from({ length: count }, () => services.serve()));
+  for (const instance of instances)
+    await waitFor(
+      () => getReadiness(instance),
+      (status) => status === 200,
+      TIMEOUT_MS,
+    );
+  return instances;
+}
+
+(hasPgBouncer ? describe : describe.skip)('PgBouncer in transaction mode (needs pgbouncer)', () => {
+  it('serves instances that start at once, and keeps no lock of their migrations', async () => {
+    const instances = await serve(4);
+    for (const { url, categories } of instances)
+      expect((await categories.create(url)).status).toBe(201);
+    const urls = instances.map(({ url }) => url);
+    for (const { categories } of instances) expect(await categories.getNames()).toEqual(urls);
+    const output = services.started.map((service) => service.output).join('');
+    const applied = output.match(/Applied migration \w+/g)!;
+    expect(applied).toEqual([...new Set(applied)]);
+    const locks = `SELECT 1 FROM pg_locks WHERE "locktype" = 'advisory'`;
+    expect(await queryPostgres(database.url, locks)).toEqual([]);
+  });
+
+  it('gets the connection back of a statement that times out', async () => {
+    const [instance] = await serve(1);
+    const { categories } = instance!;
+    const other = await connectToPostgres(database.url);
+    try {
+      await other.query('BEGIN; LOCK TABLE "categories"');
+      const response = categories.create('during');
+      await waitUntilBlocked(database.url, 1, TIMEOUT_MS);
+      expect(await response).toBeError('SERVICE_UNAVAILABLE');
+      await waitUntilBlocked(database.url, 0, TIMEOUT_MS);
+      expect(await getReadiness(instance!)).toBe(200);
+    } finally {
+      await other.end();
+    }
+    expect((await categories.create('after')).status).toBe(201);
+    expect(await categories.getNames()).toEqual(['after']);
+  });
+});
