@@ -139,15 +139,18 @@ describe('backup', () => {
     expect(await listBackups()).toEqual([]);
   });
 
-  it('leaves no incomplete copy when interrupted with SIGTERM', async () => {
-    await createSource(SEED_COUNT);
-    const command = spawnBackup();
-    await waitFor(listBackups, (names) => names.length > 0, 30_000);
-    command.kill('SIGTERM');
-    await command.result;
-    // It may have finished before the signal.
-    expect(['', 'copy.sqlite']).toContain((await listBackups()).join());
-  });
+  it.each<NodeJS.Signals>(['SIGTERM', 'SIGINT', 'SIGHUP'])(
+    'leaves no incomplete copy when interrupted with %s',
+    async (signal) => {
+      await createSource(SEED_COUNT);
+      const command = spawnBackup();
+      await waitFor(listBackups, (names) => names.length > 0, 30_000);
+      command.kill(signal);
+      await command.result;
+      // It may have finished before the signal.
+      expect(['', 'copy.sqlite']).toContain((await listBackups()).join());
+    },
+  );
 
   it.each([
     ['a missing database', 'sqlite:missing.sqlite', 'The database missing.sqlite does not exist.'],

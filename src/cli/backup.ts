@@ -25,7 +25,8 @@ async function backup(file: string): Promise<void> {
   process.once('exit', () => {
     for (const suffix of ['', '-journal']) rmSync(draft + suffix, { force: true });
   });
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => process.exit(1));
   if (existsSync(file)) throw new Error(`${file} already exists, refusing to overwrite.`);
   const count = await copy(database.file, draft);
 
