@@ -114,6 +114,7 @@ describe('a request that is not valid HTTP', () => {
     ['two equal Hosts', withHost(HOST, HOST)],
     ['two Authorization headers', get('aUTHORIZATION: Bearer other')],
     ['two equal Authorization headers', get(KEY)],
+    ['two Content-Type headers', post([LENGTH, 'content-type: text/plain'])],
     ['two Hosts in HTTP/1.0', line('GET /v1/categories HTTP/1.0', 'Host: other')],
     ...['', ':80', 'a b', 'a/b', 'a@b', '\xe4'].map((host): [string, string] => [
       `the Host "${host}"`,

@@ -23,8 +23,9 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
   if (!hasValidHostHeader(request))
     return new ApiError('BAD_REQUEST', 'The request must have exactly one valid Host header.');
   // Another may be the one that a proxy checks.
-  if (countLines(request, 'authorization') > 1)
-    return new ApiError('BAD_REQUEST', 'The request has more than one Authorization header.');
+  for (const name of ['Authorization', 'Content-Type'])
+    if (countLines(request, name) > 1)
+      return new ApiError('BAD_REQUEST', `The request has more than one ${name} header.`);
   const transferEncoding = headers['transfer-encoding'];
   if (transferEncoding === undefined) return undefined;
   // RFC 9112, section 6.1: the length of such a request is ambiguous, and a proxy may read it differently.
@@ -44,7 +45,7 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
 function hasValidHostHeader(request: IncomingMessage): boolean {
   const { host } = request.headers;
   if (host === undefined) return request.httpVersionMinor === 0;
-  return HOST.test(host) && countLines(request, 'host') === 1;
+  return HOST.test(host) && countLines(request, 'Host') === 1;
 }
 
 /** Counts the lines of a header of which Node keeps the first. */
@@ -52,7 +53,7 @@ function countLines({ rawHeaders }: IncomingMessage, header: string): number {
   let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index]!;
-    if (name.length === header.length && name.toLowerCase() === header) count++;
+    if (name.length === header.length && name.toLowerCase() === header.toLowerCase()) count++;
   }
   return count;
 }
