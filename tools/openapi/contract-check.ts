@@ -181,7 +181,10 @@ class Comparison {
       expected.deprecated ?? false,
       actual.deprecated ?? false,
     );
-    this.compareAnnotations(pointer, expected, actual, ['summary', 'description', 'tags']);
+    this.compareAnnotations(pointer, expected, actual, ['summary', 'tags']);
+    // The service adds what `@Deprecated`, `@Stability` and `@RequireScope` declare.
+    if (!actual.description?.startsWith(`${expected.description}\n\n`))
+      this.compareAnnotations(pointer, expected, actual, ['description']);
     // Without a declaration, a contract leaves the authentication to the platform.
     if (isPublic(this.contract, expected) !== isPublic(this.document, actual)) {
       this.report(

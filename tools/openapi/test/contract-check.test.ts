@@ -76,6 +76,15 @@ describe('compareWithContract', () => {
     expect(compareWithContract(document, document)).toEqual([]);
   });
 
+  it('accepts what the platform adds to the description of an operation', () => {
+    const place = `${GET} description`;
+    const expected = edit(contract, { [place]: 'Returns all.' });
+    const actual = edit(document, { [place]: 'Returns all.\n\nRequires the scope `write`.' });
+    expect(compareWithContract(expected, actual)).toEqual([]);
+    const other = edit(document, { [place]: 'Returns some.\n\nRequires the scope `write`.' });
+    expect(compareWithContract(expected, other)).toHaveLength(1);
+  });
+
   it('accepts an error that the default response of the contract covers', () => {
     const conflict = { description: 'Another category has the same name.' };
     const actual = edit(document, { [`${GET} responses 409`]: conflict });
