@@ -1,6 +1,7 @@
 import { Body, Controller, Post } from '@nestjs/common';
 import { type OpenAPIObject, PartialType } from '@nestjs/swagger';
-import { IsInt, IsUppercase } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsInt, IsOptional, IsUppercase, ValidateNested } from 'class-validator';
 import * as fc from 'fast-check';
 import type { Response, Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
@@ -337,6 +338,7 @@ class Contact {
   @StringProperty({ maxLength: 9, description: 'A name.', example: 'ANN' })
   name!: string;
   @IsInt() age!: number;
+  @IsOptional() @ValidateNested() @Type(() => Contact) friend?: Contact;
 }
 class Contacts {
   @ObjectProperty(() => Contact) contact!: Contact;
@@ -350,6 +352,7 @@ describe('a DTO with decorators of class-validator', () => {
       [{ name: 'Ann' }, 'contact.name must be in upper case.'],
       [{ age: undefined }, 'contact.age must be an integer number.'],
       [{ sex: 'f' }, 'unknown property contact.sex.'],
+      [{ friend: { ...contact, sex: 'm' } }, 'unknown property contact.friend.sex.'],
     ] as const) {
       const result = validateBody(Contacts, { contact: { ...contact, ...changes } });
       await expect(result).rejects.toMatchObject({ message });

@@ -5,7 +5,12 @@ import { ApiError } from '../errors/api-error.js';
 import { shorten } from '../errors/shorten.js';
 import { findViolation, getDeclarations, isForeign, isObject } from './property.js';
 
-const VALIDATOR_OPTIONS: ValidatorOptions = { stopAtFirstError: true, forbidUnknownValues: false };
+const VALIDATOR_OPTIONS: ValidatorOptions = {
+  whitelist: true,
+  forbidNonWhitelisted: true,
+  stopAtFirstError: true,
+  forbidUnknownValues: false,
+};
 
 /** How many problems of a request are reported. */
 const MAX_PROBLEMS = 10;
@@ -73,10 +78,10 @@ function parseParameters(dto: Type, texts: Record<string, unknown>): Record<stri
 /** Finds the properties whose name is a property of every object, which a check may mistake for a known one. */
 function* findInheritedNames(value: object, path = ''): Generator<string> {
   for (const [name, inner] of Object.entries(value)) {
-    const isNested = typeof inner === 'object' && inner !== null;
     if (name in Object.prototype || name === 'prototype')
       yield unknownProperty(joinPath(value, path, name));
-    if (isNested) yield* findInheritedNames(inner as object, joinPath(value, path, name));
+    if (typeof inner === 'object' && inner !== null)
+      yield* findInheritedNames(inner as object, joinPath(value, path, name));
   }
 }
 
@@ -132,8 +137,10 @@ function flattenErrors(
 ): string[] {
   const path = joinPath(parent, parentPath, property);
   return [
-    // They start with the name of the property.
-    ...Object.values(constraints).map((message) => joinPath({}, parentPath, message)),
+    ...Object.entries(constraints).map(([name, message]) =>
+      // Other messages start with the name of the property.
+      name === 'whitelistValidation' ? unknownProperty(path) : joinPath({}, parentPath, message),
+    ),
     ...children.flatMap((child) => flattenErrors(child, value, path)),
   ];
 }
