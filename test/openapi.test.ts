@@ -13,6 +13,8 @@ import { startApp, type TestApp } from './support/app.js';
 import { getOperations, getProtectedRoutes } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
 
+const { jest } = import.meta;
+
 const PRODUCTION = 'https://api.pets.example/shop/v1';
 const STAGING = 'https://staging.pets.example/shop/v1';
 const ERROR_CONTENT = {
@@ -186,6 +188,23 @@ describe('GET /openapi.json and /openapi.yaml', () => {
     const yaml = await app.http().get('/openapi.yaml').buffer();
     expect(yaml).toMatchObject({ status: 200, type: expect.stringMatching(/yaml/) });
     expect(parseYaml(yaml.text)).toEqual(json.body);
+  });
+
+  it.each([
+    ['/openapi.json', 'stringify', JSON],
+    ['/docs/swagger-ui-init.js', 'stringify', JSON],
+    ['/openapi.yaml', 'keys', Object],
+  ])('convert the document once: %s', async (path, method, converter) => {
+    const first = await app.http().get(path).buffer();
+    const conversions = jest.spyOn(converter as typeof JSON, method as 'stringify');
+    const second = await app.http().get(path).buffer();
+    const values = conversions.mock.calls.map(([value]) => value as object);
+    jest.restoreAllMocks();
+    expect(
+      values.filter((value) => 'openapi' in Object(value) || 'swaggerDoc' in Object(value)),
+    ).toEqual([]);
+    expect(second.text).toBe(first.text);
+    expect(second.headers['content-type']).toBe(first.headers['content-type']);
   });
 });
 

@@ -16,6 +16,26 @@ const allowAnyOrigin: RequestHandler = (_request, response, next) => {
 };
 
 /**
+ * Repeats the first response of a public route: `@nestjs/swagger` converts the document for every request, for YAML in
+ * 4 ms, and anyone may send them.
+ */
+function repeatFirstResponse(): RequestHandler {
+  let first: { readonly type: string; readonly body: unknown } | undefined;
+  return (_request, response, next) => {
+    if (first !== undefined) {
+      response.type(first.type).send(first.body);
+      return;
+    }
+    const send = response.send.bind(response);
+    response.send = (body: unknown) => {
+      first = { type: response.get('Content-Type')!, body };
+      return send(body);
+    };
+    next();
+  };
+}
+
+/**
  * Serves Swagger UI at `/docs`, to which `/` redirects, and the OpenAPI document at `/openapi.json` and
  * `/openapi.yaml`.
  *
@@ -28,6 +48,9 @@ export function setupApiDocs(
 ): void {
   app.use('/docs', swaggerUiHeaders(config));
   app.use([JSON_PATH, YAML_PATH], allowAnyOrigin);
+  const express: Express = app.getHttpAdapter().getInstance();
+  for (const path of [JSON_PATH, YAML_PATH, '/docs/swagger-ui-init.js'])
+    express.get(path, repeatFirstResponse());
   SwaggerModule.setup('docs', app, () => createDocument(app, config, tags), {
     ...swaggerUiOptions,
     jsonDocumentUrl: JSON_PATH,
@@ -37,7 +60,6 @@ export function setupApiDocs(
         ? withThisDeployment(document)
         : document,
   });
-  const express: Express = app.getHttpAdapter().getInstance();
   // Relative, because a proxy may serve the service under a path prefix.
   express.get('/', (_request, response) => response.redirect('docs'));
 }
