@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
+import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { requireWritableColumns } from '../database/statements/row-mapping.js';
 import { CachedList, type RowChunks } from '../database/lists/cached-list.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { TableRevisionTracker } from '../database/lists/table-revision-tracker.js';
@@ -11,6 +13,7 @@ export class ResourceKit {
   constructor(
     private readonly revisions: TableRevisionTracker,
     private readonly metrics: DatabaseMetrics,
+    private readonly database: DatabaseConnection,
   ) {}
 
   /**
@@ -26,11 +29,16 @@ export class ResourceKit {
     return new CachedList(repository, build, this.revisions, this.metrics);
   }
 
-  /** @param toResponse converts a new row to what the client gets */
+  /**
+   * Returns an inserter of rows. If it could not store a required column, the startup fails.
+   *
+   * @param toResponse converts a new row to what the client gets
+   */
   batchInserter<Entity extends ObjectLiteral, Response>(
     repository: Repository<Entity>,
     toResponse: (row: Entity) => Response,
   ): IdempotentInserter<Entity, Response> {
+    this.database.onReady(async () => requireWritableColumns(repository.metadata));
     return new IdempotentInserter(repository, toResponse, this.metrics);
   }
 }

@@ -6,6 +6,7 @@ import {
   buildInsert,
   type Criteria,
   getColumn,
+  requireColumns,
   type InsertRow,
   selectColumns,
   StatementParameters,
@@ -29,6 +30,7 @@ export async function insertReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   row: InsertRow<Entity>,
 ): Promise<Entity> {
+  requireColumns(repository, row);
   const parameters = new StatementParameters(repository.manager.dataSource);
   const insert = buildInsert(repository, [assignId(repository.metadata, row)], parameters);
   const sql = `${insert} RETURNING ${selectColumns(repository.metadata)}`;

@@ -60,7 +60,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       metrics.observePool(() => (dataSource.driver as PostgresDriver).master as Pool);
   }
 
-  /** Registers a hook, in `onModuleInit`, that runs before any request uses the database; again if a later one fails. */
+  /** Registers a hook, in a constructor or `onModuleInit`, that runs before any request uses the database; again if a later one fails. */
   onReady(hook: () => Promise<void>): void {
     this.readyHooks.push(hook);
   }

@@ -58,6 +58,27 @@ export class StatementParameters {
   }
 }
 
+/** @throws {TypeError} if a required column has no property of its own whose value {@link buildInsert} could store */
+export function requireWritableColumns({ columns, name }: EntityMetadata): void {
+  const lost = columns.find(
+    (column) =>
+      (column.isGenerated || column.isVirtual || column.embeddedMetadata !== undefined) &&
+      !(column.isPrimary || column.isNullable || column.default !== undefined),
+  );
+  if (lost !== undefined)
+    throw new TypeError(
+      `An inserter does not store ${name}.${lost.propertyPath}: declare a property of its own for the column, or make it nullable, or give it a default`,
+    );
+}
+
+/** @throws {TypeError} if a value of a row has no column: it would be lost */
+export function requireColumns<Entity extends ObjectLiteral>(
+  repository: Repository<Entity>,
+  row: ObjectLiteral,
+): void {
+  for (const property in row) if (row[property] !== undefined) getColumn(repository, property);
+}
+
 /**
  * Builds an INSERT of rows. A missing value is null; the database assigns the version, and the id unless the rows
  * have it.

@@ -6,7 +6,12 @@ import { Deadline, withDeadline } from '../connection/deadline.js';
 import { isDataOrConstraintError } from '../connection/driver-errors.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { assignId } from '../statements/columns.js';
-import { buildInsert, type InsertRow, StatementParameters } from '../statements/row-mapping.js';
+import {
+  buildInsert,
+  type InsertRow,
+  requireColumns,
+  StatementParameters,
+} from '../statements/row-mapping.js';
 
 /** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
 const MAX_BATCH_SIZE = 500;
@@ -38,12 +43,14 @@ export class BatchInserter<Entity extends ObjectLiteral> {
    *
    * @param toCompanion returns a row of the second table for the same transaction; may be called repeatedly
    * @returns the row with its id
+   * @throws {TypeError} if a value of the row has no column
    * @throws {QueryFailedError} if the database rejects one of the two rows
    * @throws {DatabaseUnavailableError}
    */
   insert(row: InsertRow<Entity>, toCompanion?: Item<Entity>['toCompanion']): Promise<Entity> {
     if (this.pending.length === 0) setImmediate(() => this.insertPending());
     return new Promise((resolve, reject) => {
+      requireColumns(this.repository, row);
       const item = { row: assignId(this.repository.metadata, row), toCompanion, resolve, reject };
       this.pending.push(item);
     });
@@ -199,9 +206,10 @@ export class BatchInserter<Entity extends ObjectLiteral> {
   /** @param id what the database assigned, if it assigns ids */
   private toEntity(row: ObjectLiteral, id: number): Entity {
     const entity: Record<string, unknown> = {};
-    for (const { propertyName, isVersion, isGenerated, transformer } of this.repository.metadata
-      .columns) {
-      const value: unknown = isGenerated ? id : isVersion ? 1 : (row[propertyName] ?? null);
+    for (const { propertyName, isPrimary, isVersion, isGenerated, transformer } of this.repository
+      .metadata.columns) {
+      const value: unknown =
+        isPrimary && isGenerated ? id : isVersion ? 1 : (row[propertyName] ?? null);
       // As it will be read.
       entity[propertyName] =
         transformer === undefined
