@@ -296,4 +296,16 @@ describeOnSqlite('a process of keys', () => {
     expect(await spawn('revoke', '999999')).toEqual(failure(/API key 999999 not found/));
     await rm(cwd, { recursive: true });
   });
+
+  it('reports why the first address of a host cannot be connected to if there are several', async () => {
+    const lookup = `import dns from 'node:dns';
+      const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
+      dns.lookup = (host, options, callback) => callback(null, addresses);`;
+    const env = {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(lookup)}`,
+      DATABASE_URL: 'postgres://admin@database:1/petstore',
+    };
+    const result = await spawnCommand('keys', ['list'], { env, cwd: tmpdir() }).result;
+    expect(result).toEqual(failure(/error: connect ECONNREFUSED 127.0.0.1:1\n/));
+  });
 });

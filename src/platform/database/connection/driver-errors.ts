@@ -18,7 +18,8 @@ export class DatabaseUnavailableError extends ApiError {
       : 'Please retry later.';
     super('SERVICE_UNAVAILABLE', `Service temporarily unavailable. ${advice}`, {
       headers: { 'Retry-After': '1' },
-      cause,
+      // Node has an error for each address of a host, and none of their messages.
+      cause: cause instanceof AggregateError ? cause.errors[0] : cause,
       skipLog: true,
     });
   }
