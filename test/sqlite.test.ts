@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
-import { startApp, type TestApp } from './support/app.js';
+import { createDatabase, startApp, type TestApp } from './support/app.js';
 import { INSERT_QUERY, recordQueries } from './support/queries.js';
 import { waitFor } from './support/wait.js';
 
@@ -58,6 +58,22 @@ describe('GET /readyz', () => {
       await waitFor(getReadiness, (status) => status === 200, 30_000);
     },
   );
+});
+
+describe('a graceful shutdown', () => {
+  it('saves the rows of a deleted WAL (durability)', async () => {
+    const database = await createDatabase('sqlite');
+    const other = await startApp({ database });
+    const path = other.dataSource.options.database as string;
+    await other.categories.create('before');
+    await rm(`${path}-wal`);
+    await other.categories.create('after');
+    await other.stop();
+    const reopened = await startApp({ database });
+    expect(await reopened.categories.getNames()).toEqual(['before', 'after']);
+    await reopened.stop();
+    await database.drop();
+  });
 });
 
 describe('POST /v1/categories', () => {

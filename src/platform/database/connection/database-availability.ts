@@ -72,7 +72,7 @@ export class DatabaseAvailability implements OnApplicationShutdown {
       if (getInodes(this.dataSource) !== this.inodes)
         throw new DatabaseUnavailableError(
           new Error(
-            'A file of the open database was moved or deleted, so new rows are lost: stop the service',
+            'A file of the open database was moved or deleted: stop the service with SIGTERM, which saves the rows of a deleted WAL',
           ),
         );
       await withDeadline(requireWritable(this.dataSource, isFailing));
