@@ -50,8 +50,9 @@ export async function validateBody<Dto extends object>(
 ): Promise<Dto> {
   if (value === undefined) throw validationFailed(['request body is required']);
   if (!isObject(value)) throw validationFailed(['the body must be a JSON object']);
+  if (dto !== undefined) return toDto(dto, value);
   rejectAny(findInheritedNames(value));
-  return dto === undefined ? (value as Dto) : toDto(dto, value);
+  return value as Dto;
 }
 
 /**
@@ -60,6 +61,8 @@ export async function validateBody<Dto extends object>(
  */
 async function toDto<Dto extends object>(dto: Type<Dto>, value: object): Promise<Dto> {
   rejectAny(findProblems(dto, value));
+  // Of maps, and of what only class-validator checks.
+  rejectAny(findInheritedNames(value));
   const instance = plainToInstance(dto, value);
   const errors = await validate(instance, VALIDATOR_OPTIONS);
   if (errors.length > 0) throw toApiError(errors);
