@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import type { EntityManager } from 'typeorm';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
+import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import type { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
 import { startApp, type TestApp } from './support/app.js';
@@ -142,6 +143,32 @@ describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
 });
 
 describeOnSqlite('DataSource.transaction on SQLite', () => {
+  it('stores nothing after SQLite has rolled it back by itself', async () => {
+    await dataSource.query(`CREATE TRIGGER "roll_back" BEFORE INSERT ON "categories"
+      WHEN NEW."name" = 'bad' BEGIN SELECT RAISE(ROLLBACK, 'bad'); END`);
+    const transaction = dataSource.transaction(async (manager) => {
+      await insertPair(manager, 'before');
+      await manager
+        .transaction((inner) => inner.insert(CategoryEntity, { name: 'bad' }))
+        .catch(() => undefined);
+      await insertPair(manager, 'after');
+    });
+    const other = app.categories.create('other');
+    await expect(transaction).rejects.toThrow('bad');
+    expect((await other).status).toBe(201);
+    expect(await app.categories.getNames()).toEqual(['other']);
+  });
+
+  it('does not delay a create beyond the deadline, after which it would be stored', async () => {
+    const hold = () => dataSource.transaction(() => delay(1_300));
+    const transactions = Promise.all([hold(), hold()]);
+    const late = app.app.get(CategoriesService).create({ name: 'late' });
+    await expect(late).rejects.toThrow(DatabaseUnavailableError);
+    await transactions;
+    expect((await app.categories.create('after')).status).toBe(201);
+    expect(await app.categories.getNames()).toEqual(['after']);
+  });
+
   it('waits for the write lock of another process', async () => {
     const other = new Database(dataSource.options.database as string);
     other.exec('BEGIN IMMEDIATE');

@@ -4,6 +4,7 @@
  * subscribers and loggers cannot replace an error.
  */
 import { setTimeout as delay } from 'node:timers/promises';
+import type Database from 'better-sqlite3';
 import type { QueryRunner } from 'typeorm';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
@@ -17,7 +18,7 @@ import {
   TransactionConflictError,
 } from './driver-errors.js';
 import type { PetstorePgClient } from './pg-client.js';
-import { SQLITE_BUSY_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
+import { CONNECT_TIMEOUT_MS, SQLITE_BUSY_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
 
 /** The longest delay between two attempts to get the write lock of SQLite, in milliseconds. */
 const MAX_RETRY_DELAY_MS = 50;
@@ -50,12 +51,6 @@ export class SqliteSession {
       this.last = new Promise<void>((release) => void previous.then(() => resolve(release)));
     });
   }
-
-  /** Runs a statement while no other uses the connection. */
-  async run<T>(statement: () => Promise<T>): Promise<T> {
-    const release = await this.acquire();
-    return statement().finally(release);
-  }
 }
 
 /** A transaction was rolled back because it took too long. */
@@ -75,7 +70,8 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   /** Ends the exclusive use of the connection; set while a transaction is active. */
   private releaseLock: (() => void) | undefined;
   private timer: NodeJS.Timeout | undefined;
-  private timeoutError: DatabaseUnavailableError | undefined;
+  /** Why the transaction was rolled back before its end. */
+  private abortError: unknown;
 
   constructor(
     driver: BetterSqlite3Driver,
@@ -93,24 +89,36 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     parameters?: any[],
     useStructuredResult?: boolean,
   ): Promise<any> {
-    if (this.timeoutError !== undefined) throw this.context.translateError(this.timeoutError);
+    if (this.abortError !== undefined) throw this.abortError;
     const run = (): Promise<any> => super.query(query, parameters, useStructuredResult);
     try {
       if (this.releaseLock !== undefined) return await run();
-      return await this.retry(() => this.session.run(run));
+      const requestedAt = performance.now();
+      return await this.retry(async () => {
+        const release = await this.acquire(requestedAt);
+        return run().finally(release);
+      });
     } catch (error) {
-      throw this.context.translateError(error, {
+      const translated = this.context.translateError(error, {
         isOutcomeUnknown: isCommit(query, this) && hasUnknownOutcome(error),
       });
+      // SQLite rolls back by itself after some errors. The next statement would be outside of the transaction.
+      const { inTransaction } = this.driver.databaseConnection as Database.Database;
+      if (this.releaseLock !== undefined && !inTransaction) {
+        this.abortError = translated;
+        this.end();
+      }
+      throw translated;
     }
   }
 
   /** Takes the write lock at once: a transaction that reads first could not always get it later. */
   override async startTransaction(isolationLevel?: IsolationLevel): Promise<void> {
     if (this.isTransactionActive) return super.startTransaction(isolationLevel);
+    const requestedAt = performance.now();
     try {
       await this.retry(async () => {
-        this.releaseLock = await this.session.acquire();
+        this.releaseLock = await this.acquire(requestedAt);
         await super.query('BEGIN IMMEDIATE').catch((error: unknown) => {
           this.end();
           throw error;
@@ -122,7 +130,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     this.isTransactionActive = true;
     this.transactionDepth = 1;
     if (this.context.servesRequests)
-      this.timer = setTimeout(() => void this.abort(), TRANSACTION_TIMEOUT_MS);
+      this.timer = setTimeout(() => void this.timeOut(), TRANSACTION_TIMEOUT_MS);
   }
 
   override async commitTransaction(): Promise<void> {
@@ -143,8 +151,19 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     return this.context.servesRequests ? retryOnBusy(run) : run();
   }
 
-  private async abort(): Promise<void> {
-    this.timeoutError = createTimeoutError();
+  /** Waits for the connection as long as for one of the pool of PostgreSQL. */
+  private async acquire(requestedAt: number): Promise<() => void> {
+    const release = await this.session.acquire();
+    const waited = performance.now() - requestedAt;
+    if (!this.context.servesRequests || waited <= CONNECT_TIMEOUT_MS) return release;
+    release();
+    throw new DatabaseUnavailableError(
+      new Error(`Other transactions took longer than ${CONNECT_TIMEOUT_MS} ms`),
+    );
+  }
+
+  private async timeOut(): Promise<void> {
+    this.abortError = createTimeoutError();
     await super.query('ROLLBACK').catch(() => undefined);
     this.end();
   }
