@@ -31,12 +31,16 @@ const WRONG_STATEMENTS: Record<typeof TEST_DATABASE, [string, unknown[]][]> = {
     [`${SELECT} ?`, []],
     ['SELECT 1; SELECT 2', []],
     ['SELECT FROM', []],
+    ['SELECT * FROM "dogs"', []],
+    ['SELECT "bark" FROM "categories"', []],
   ],
   postgres: [
     // 08P01, a protocol violation.
     [`${SELECT} $1`, ['dog', 'cat']],
     [`${SELECT} $1`, [{ id: 1n }]],
     ['SELECT FROM WHERE', []],
+    ['SELECT * FROM "dogs"', []],
+    ['SELECT "bark" FROM "categories"', []],
   ],
 };
 

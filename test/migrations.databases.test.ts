@@ -11,10 +11,10 @@ import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import type { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
-import { createDatabase, type TestDatabase } from './support/app.js';
+import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
 import { type CommandResult, runCommand } from './support/cli.js';
-import { CategoriesClient, sendRequest } from './support/http-client.js';
+import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres } from './support/postgres-client.js';
 import { dumpSchema } from './support/schema-dump.js';
@@ -25,6 +25,8 @@ declare const TEST_DATABASE: 'sqlite' | 'postgres';
 // On SQLite the type of the ids differs from the entities (see IdColumn). The migrations are the same.
 const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
 const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
+
+const TIMEOUT_MS = 30_000;
 
 let database: TestDatabase;
 let env: { readonly DATABASE_URL: string };
@@ -226,6 +228,41 @@ describe('migrations command', () => {
       `Reverted migration ${names.at(-1)}\n`,
     ]);
   });
+});
+
+describe('a migration that is reverted under a running service', () => {
+  // The responses are those to a list request and a create request.
+  it.each([
+    ['a table', 'CreateCategories1763600000002', [503, 503]],
+    ['a column of another table', 'AddApiKeyScopes1763600000003', [503, 503]],
+    ['a table that only some requests need', 'CreateIdempotencyRecords1763600000004', [200, 503]],
+  ])(
+    'makes it unavailable if it created %s, until it is applied again',
+    async (_object, name, expected) => {
+      const logger = new MemoryLogger();
+      const app = await startApp({ database, logger });
+      try {
+        const names = collectSchema(FEATURES).migrations.map((migration) => migration.name);
+        for (let left = names.length; left > names.indexOf(name); left--)
+          await runMigrations('revert');
+        const headers = { ...jsonHeaders(app.key), 'idempotency-key': 'key' };
+        const request = { method: 'POST', headers, body: '{"name":"dog"}' };
+        const create = () => sendRequest(`${app.url}/v1/categories`, request);
+        const responses = [await app.categories.list(), await create()];
+        expect(responses.map(({ status }) => status)).toEqual(expected);
+        const getReadiness = async () => (await sendRequest(`${app.url}/readyz`)).status;
+        await waitFor(getReadiness, (status) => status === 503, TIMEOUT_MS);
+        expect(logger.text).toMatch(
+          /Database connection failed: The database schema is outdated\. Migrate it with: /,
+        );
+        await runMigrations('run');
+        await waitFor(getReadiness, (status) => status === 200, TIMEOUT_MS);
+        expect((await create()).status).toBe(201);
+      } finally {
+        await app.stop();
+      }
+    },
+  );
 });
 
 describe('keys commands on an outdated schema', () => {

@@ -4,7 +4,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { isPostgres } from './is-postgres.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseUnavailableError, describeDriverError } from './driver-errors.js';
-import { PetstoreDataSource } from './petstore-data-source.js';
+import { PetstoreDataSource, SchemaOutdatedError } from './petstore-data-source.js';
 
 /** How long the result of a check is valid, in milliseconds. */
 const CHECK_INTERVAL_MS = 1_000;
@@ -33,6 +33,8 @@ export class DatabaseAvailability implements OnApplicationShutdown {
   private check: Promise<void> | undefined;
   private outage: Outage | undefined;
   private timer: NodeJS.Timeout | undefined;
+  /** Whether a statement failed for want of a migration; it is not looked for before. */
+  private isSchemaOutdated = false;
   private inodes = '';
   private hasShutDown = false;
   private readonly logger = new Logger('Database');
@@ -44,6 +46,7 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     this.inodes = getInodes(this.dataSource);
     this.dataSource.onError((error) => {
       if (!(error instanceof DatabaseUnavailableError)) return;
+      this.isSchemaOutdated ||= error.cause instanceof SchemaOutdatedError;
       this.recordFailure(error);
       // Otherwise there is a check once the last one has expired.
       if (this.check === undefined) this.expire();
@@ -75,6 +78,8 @@ export class DatabaseAvailability implements OnApplicationShutdown {
             'A file of the open database was moved or deleted: stop the service with SIGTERM, which saves the rows of a deleted WAL',
           ),
         );
+      if (this.isSchemaOutdated) await this.dataSource.reportOutdatedSchema();
+      this.isSchemaOutdated = false;
       await withDeadline(requireWritable(this.dataSource, isFailing));
       this.recordSuccess();
     } catch (error) {
@@ -94,8 +99,9 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     outage.recoveredAt = undefined;
     if (outage.isLogged || (!isCheck && now - outage.startedAt < CHECK_INTERVAL_MS)) return;
     outage.isLogged = true;
+    const reason = describeDriverError(error).replace(/\.$/, '');
     this.logger.error(
-      `Database connection failed: ${describeDriverError(error)}, retrying every ${CHECK_INTERVAL_MS} ms`,
+      `Database connection failed: ${reason}, retrying every ${CHECK_INTERVAL_MS} ms`,
     );
   }
 

@@ -9,6 +9,7 @@ import {
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { withDeadline } from './deadline.js';
 import { isPostgres } from './is-postgres.js';
 import {
   DatabaseUnavailableError,
@@ -108,6 +109,17 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
     } finally {
       await queryRunner.release();
     }
+  }
+
+  /**
+   * Reports an outage if the schema is outdated. Call it if something is missing that a migration creates.
+   *
+   * @throws {DatabaseUnavailableError} if it is, or cannot be read
+   */
+  async reportOutdatedSchema(): Promise<void> {
+    await withDeadline(this.requireCurrentSchema()).catch((error: unknown) => {
+      throw this.translateError(error, { isConnecting: true });
+    });
   }
 
   /**

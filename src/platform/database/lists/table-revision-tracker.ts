@@ -36,11 +36,9 @@ export class TableRevisionTracker implements OnApplicationShutdown {
 
   private async readRevision(table: string): Promise<number> {
     const revision = (await this.readRevisions()).get(table);
-    if (revision === undefined)
-      throw new Error(
-        `The table ${table} has no revision: call addRevisionTrigger in its migration`,
-      );
-    return revision;
+    if (revision !== undefined) return revision;
+    await this.dataSource.reportOutdatedSchema();
+    throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
   }
 
   private readDataVersion(): number {
