@@ -3,6 +3,7 @@ import type { Client } from 'pg';
 import type { Repository } from 'typeorm';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
+import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { TransactionConflictError } from '../src/platform/database/connection/driver-errors.js';
 import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
 import { transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
@@ -111,6 +112,22 @@ describe.each(['repeatable read', 'serializable'])(
       expect(runs).toBe(3);
       expect(await app.categories.getNames()).toEqual(['old']);
       expect(logger.text).not.toMatch(/Database (connection )?failed/);
+    });
+
+    it('the rotation of a key that conflicts with another transaction is logged once', async () => {
+      const keys = app.app.get(ApiKeysService);
+      const { record } = await keys.create('rotated');
+      logger.entries.length = 0;
+      await other.query('BEGIN');
+      await other.query('UPDATE "api_keys" SET "name" = "name"');
+      const rotation = keys.rotate(record.id, 0);
+      await waitUntilBlocked(database.url, 1, TIMEOUT_MS);
+      await other.query('COMMIT');
+      const { record: created } = (await rotation)!;
+      expect(logger.entries.map(({ values }) => values[0])).toEqual([
+        `Created API key ${created.id} (rotated)`,
+        expect.stringMatching(`^Rotated API key ${record.id} `),
+      ]);
     });
 
     it('concurrent creates on two instances happen once, or get 503 and do not happen', async () => {

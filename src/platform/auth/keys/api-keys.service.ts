@@ -82,7 +82,9 @@ export class ApiKeysService implements OnApplicationShutdown {
    */
   async create(name: string, options: KeyOptions = {}): Promise<{ key: string; record: ApiKey }> {
     const key = generateKey();
-    return { key, record: await this.insert(this.keys, key, name, options) };
+    const record = await this.insert(this.keys, key, name, options);
+    this.logCreation(record);
+    return { key, record };
   }
 
   /**
@@ -97,7 +99,7 @@ export class ApiKeysService implements OnApplicationShutdown {
     overlap: number,
   ): Promise<{ key: string; record: ApiKey; replaced: ApiKey } | undefined> {
     const key = generateKey();
-    return this.keys.manager.transaction(async (manager) => {
+    const rotation = await this.keys.manager.transaction(async (manager) => {
       const keys = manager.getRepository(ApiKey);
       const now = Date.now();
       const old = await keys.findOneBy({ id, revokedAt: IsNull() });
@@ -111,16 +113,22 @@ export class ApiKeysService implements OnApplicationShutdown {
       });
       const end = new Date(Math.min(now + overlap, expiresAt?.getTime() ?? Infinity));
       await keys.update(id, { expiresAt: end });
-      this.logger.log(`Rotated API key ${id} (${name}), which expires at ${end.toISOString()}`);
       return { key, record, replaced: Object.assign(old, { expiresAt: end }) };
     });
+    if (rotation === undefined) return undefined;
+    // Not within the transaction, which may be repeated.
+    const { record, replaced } = rotation;
+    this.logCreation(record);
+    const end = replaced.expiresAt.toISOString();
+    this.logger.log(`Rotated API key ${id} (${record.name}), which expires at ${end}`);
+    return rotation;
   }
 
   /** Creates a key from the configuration unless it exists. A revoked or expired key stays so. */
   async ensureKey(key: string, name: string): Promise<void> {
     const record = await this.keys.findOneBy({ hash: hashKey(key) });
     if (record === null) {
-      await this.insert(this.keys, key, name).catch((error: unknown) => {
+      await this.insert(this.keys, key, name).then(this.logCreation, (error: unknown) => {
         // Another process that starts at the same time has created it.
         if (!isDataOrConstraintError(error)) throw error;
       });
@@ -180,7 +188,7 @@ export class ApiKeysService implements OnApplicationShutdown {
     name: string,
     { expiresAt = null, scopes = SCOPES, requestsPerMinute = null }: KeyOptions = {},
   ): Promise<ApiKey> {
-    const record = await keys.save({
+    return keys.save({
       name,
       hash: hashKey(key),
       createdAt: new Date(),
@@ -188,9 +196,10 @@ export class ApiKeysService implements OnApplicationShutdown {
       scopes: scopes.join(' '),
       requestsPerMinute,
     });
-    this.logger.log(`Created API key ${record.id} (${name})`);
-    return record;
   }
+
+  private readonly logCreation = ({ id, name }: ApiKey): void =>
+    this.logger.log(`Created API key ${id} (${name})`);
 
   /** Logs once a day that a key that is in use expires soon. */
   private warnOfExpiry(record: ApiKey, now: number): void {
