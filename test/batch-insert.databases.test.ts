@@ -108,7 +108,9 @@ describe('BatchInserter with a single create request', () => {
     const inserts = recordQueries(app.dataSource, INSERT_QUERY);
     expect((await categories.create({ name: 'dog' })).name).toBe('dog');
     expect(inserts).toHaveLength(1);
-    await expect(categories.create({ name: 'duplicate' })).rejects.toThrow(/unique/i);
+    await expect(categories.create({ name: 'duplicate' })).rejects.toThrow(
+      'Another resource has the same name.',
+    );
     expect(inserts).toHaveLength(2);
     expect(await app.categories.getNames()).toEqual(['duplicate', 'dog']);
   });

@@ -154,7 +154,7 @@ describe('a create request with an Idempotency-Key', () => {
       create(randomUUID(), { name: 'last' }),
     ]);
     await app.dataSource.query('DROP INDEX "rejected_name"');
-    expect(responses.map(({ status }) => status)).toEqual([201, 201, 500, 201]);
+    expect(responses.map(({ status }) => status)).toEqual([201, 201, 409, 201]);
     expect(responses[1].text).toBe(replayed.text);
     expect((await app.categories.getNames()).toSorted()).toEqual([
       'dog',

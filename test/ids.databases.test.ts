@@ -107,9 +107,9 @@ describe.each(KINDS)(
       const repository = app.dataSource.getRepository(entity);
       const kit = app.app.get(ResourceKit);
       const inserter = kit.batchInserter(repository, (row) => row);
-      const list = kit.cachedList(repository, async (chunks, next) => ({
+      const list = kit.cachedList(repository, async (chunks, { next }) => ({
         rows: await collectRows(chunks),
-        next,
+        next: next?.['after'],
       }));
       const rows = sent.map((id, index) => ({ id, name: `row ${index}` }) as Row);
       // Clients can send ids in any order.
@@ -132,6 +132,28 @@ describe.each(KINDS)(
     });
   },
 );
+
+describe('a create with an id of the client that exists', () => {
+  it.each(KINDS.filter(([, { type, byClient = type === 'text' }]) => byClient))(
+    'is rejected with 409, alone and in a batch: %s',
+    async (name, _options, sent) => {
+      const { entity } = features[KINDS.findIndex(([other]) => other === name)]!;
+      const repository = app.dataSource.getRepository(entity);
+      await repository.clear();
+      const rows = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
+      const [first, second] = sent.map((id) => ({ id, name: 'new' }) as Row) as [Row, Row];
+      const results = await Promise.allSettled(
+        [first, second, first].map((row) => rows.create(row)),
+      );
+      expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+      await expect(rows.create({ ...first, name: 'other' })).rejects.toMatchObject({
+        code: 'ALREADY_EXISTS',
+        message: 'Another resource has the same id.',
+      });
+      expect(await repository.find()).toHaveLength(2);
+    },
+  );
+});
 
 describeOnPostgres('the migrations of all kinds of ids', () => {
   it('create the schema of the entities, with the order of bytes', async () => {

@@ -27,37 +27,30 @@ import {
   Unique,
 } from 'typeorm';
 import { Public } from '../../src/platform/auth/public.decorator.js';
-import type { IdempotentInserter } from '../../src/platform/idempotency/idempotent-inserter.js';
 import {
   bigintTransformer,
-  epochMillisTransformer,
+  dateTimeTransformer,
   idColumn,
   IdColumn,
   versionColumn,
   VersionColumn,
 } from '../../src/platform/database/statements/columns.js';
-import type { CachedList } from '../../src/platform/database/lists/cached-list.js';
-import { toConstraintError } from '../../src/platform/database/statements/constraint-error.js';
 import {
   addRevisionTrigger,
   dropRevisionTrigger,
 } from '../../src/platform/database/lists/revision-trigger.js';
-import { withDeadline } from '../../src/platform/database/connection/deadline.js';
+import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
+import type { Complete, Resource } from '../../src/platform/resource/resource.js';
+import { ReturnsLocation } from '../../src/platform/resource/returns-location.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
-import { deleteReturning, updateReturning } from '../../src/platform/resource/returning.js';
-import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { BinaryBody } from '../../src/platform/resource/binary-body.decorator.js';
 import { MergePatch } from '../../src/platform/resource/merge-patch.js';
-import {
-  IfMatch,
-  preconditionFailed,
-  type VersionCriteria,
-} from '../../src/platform/resource/if-match.decorator.js';
+import { IfMatch, type VersionCriteria } from '../../src/platform/resource/if-match.decorator.js';
 import { ApiListHeaders } from '../../src/platform/resource/operation.decorators.js';
 import { PageParams } from '../../src/platform/resource/page-params.js';
-import { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
-import { ReturnsEtag, Versioned } from '../../src/platform/resource/versioned.js';
+import type { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
+import { ReturnsEtag, type Versioned } from '../../src/platform/resource/versioned.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
 import {
   BooleanProperty,
@@ -95,8 +88,8 @@ export class CageEntity {
   @Column('boolean', { nullable: true })
   locked!: boolean | null;
 
-  @Column('bigint', { name: 'built_at', nullable: true, transformer: epochMillisTransformer })
-  builtAt!: Date | null;
+  @Column('bigint', { name: 'built_at', nullable: true, transformer: dateTimeTransformer })
+  builtAt!: string | null;
 
   @VersionColumn()
   version!: number;
@@ -170,21 +163,15 @@ export class Cage {
 class NewCage extends OmitType(Cage, ['id']) {}
 class CagePatch extends MergePatch(NewCage, ['categoryId', 'weight', 'locked', 'builtAt']) {}
 
-function toCage({ version, builtAt, ...row }: CageEntity): Versioned<Cage> {
-  const { categoryId, weight, locked, ...cage } = row;
-  return new Versioned(version, {
-    ...cage,
-    categoryId: categoryId ?? undefined,
-    weight: weight ?? undefined,
-    locked: locked ?? undefined,
-    builtAt: builtAt?.toISOString(),
-  });
-}
-
-/** Converts the values that the table stores in another form; null and undefined stay what they are. */
-const toRow = <Body extends { builtAt?: string | null }>({ builtAt, ...body }: Body) => ({
-  ...body,
-  builtAt: typeof builtAt === 'string' ? new Date(builtAt) : builtAt,
+const toCage = (row: CageEntity): Complete<Cage> => ({
+  id: row.id,
+  label: row.label,
+  room: row.room,
+  shelfPosition: row.shelfPosition,
+  categoryId: row.categoryId ?? undefined,
+  weight: row.weight ?? undefined,
+  locked: row.locked ?? undefined,
+  builtAt: row.builtAt ?? undefined,
 });
 
 /** More than the limit of a JSON body. */
@@ -198,27 +185,20 @@ class Credentials {
 @ApiTags('cages')
 @Controller('cages')
 export class CagesController {
-  private readonly inserter: IdempotentInserter<CageEntity, Versioned<Cage>>;
-  private readonly cachedList: CachedList<CageEntity, CachedJsonResponse>;
+  private readonly cages: Resource<CageEntity, Cage>;
 
-  constructor(
-    @InjectRepository(CageEntity) private readonly cages: Repository<CageEntity>,
-    kit: ResourceKit,
-  ) {
-    this.inserter = kit.batchInserter(cages, toCage);
-    this.cachedList = kit.cachedList(cages, (rows, next) =>
-      CachedJsonResponse.ofList(rows, (row) => toCage(row).body, next),
-    );
+  constructor(@InjectRepository(CageEntity) cages: Repository<CageEntity>, kit: ResourceKit) {
+    this.cages = kit.resource(cages, { toBody: toCage });
   }
 
   @Post()
   @ReturnsEtag()
-  async createCage(@Body() cage: NewCage): Promise<Versioned<Cage>> {
-    try {
-      return await this.inserter.insert(toRow(cage));
-    } catch (error) {
-      throw await toConstraintError(error, this.cages, cage);
-    }
+  @ReturnsLocation('cages')
+  createCage(
+    @Body() cage: NewCage,
+    @IdempotencyKey() key?: IdempotencyKey,
+  ): Promise<Versioned<Cage>> {
+    return this.cages.create(cage, key);
   }
 
   @Get()
@@ -229,34 +209,25 @@ export class CagesController {
     @Query() page: PageParams,
     @Query('room') room?: string,
   ): CachedJsonResponse | Promise<CachedJsonResponse> {
-    return this.cachedList.getPage(page, { room });
+    return this.cages.page(page, { room });
   }
 
   @Get(':cageId')
   @ApiOkResponse({ type: Cage, description: 'The cage.' })
   @ReturnsEtag()
-  async getCage(@IdParam('cageId') id: number): Promise<Versioned<Cage>> {
-    const cage = await withDeadline(this.cages.findOneBy({ id }));
-    if (cage === null) throw new ApiError('NOT_FOUND', `Cage ${id} not found.`);
-    return toCage(cage);
+  getCage(@IdParam('cageId') id: number): Promise<Versioned<Cage>> {
+    return this.cages.read({ id });
   }
 
   @Patch(':cageId')
   @ApiOkResponse({ type: Cage })
   @ReturnsEtag()
-  async updateCage(
+  updateCage(
     @IdParam('cageId') id: number,
     @IfMatch() ifMatch: VersionCriteria,
     @Body() patch: CagePatch,
   ): Promise<Versioned<Cage>> {
-    const changes = toRow(patch);
-    try {
-      const cage = await updateReturning(this.cages, { id, ...ifMatch }, changes);
-      if (cage === undefined) throw preconditionFailed((await this.getCage(id)).version);
-      return toCage(cage);
-    } catch (error) {
-      throw await toConstraintError(error, this.cages, changes);
-    }
+    return this.cages.patch({ id, ...ifMatch }, patch);
   }
 
   @Put(':cageId')
@@ -265,8 +236,7 @@ export class CagesController {
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
     @Body() cage: NewCage,
   ): Promise<Cage> {
-    const replacement = { categoryId: null, weight: null, locked: null, builtAt: null };
-    return (await this.updateCage(id, ifMatch, Object.assign(replacement, cage))).body;
+    return (await this.cages.replace({ id, ...ifMatch }, cage)).body;
   }
 
   @Post(':cageId/image')
@@ -316,8 +286,7 @@ export class CagesController {
     @IdParam('cageId') id: number,
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
   ): Promise<void> {
-    const cage = await deleteReturning(this.cages, { id, ...ifMatch });
-    if (cage === undefined) throw preconditionFailed((await this.getCage(id)).version);
+    await this.cages.delete({ id, ...ifMatch });
   }
 }
 

@@ -21,8 +21,8 @@ class CategoryPagesService {
     @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,
     kit: ResourceKit,
   ) {
-    this.cachedList = kit.cachedList(categories, (rows, next) =>
-      CachedJsonResponse.ofList(rows, toCategory, next),
+    this.cachedList = kit.cachedList(categories, (rows, paging) =>
+      CachedJsonResponse.ofList(rows, toCategory, paging),
     );
   }
 }

@@ -1,5 +1,6 @@
 import { OmitType } from '@nestjs/swagger';
 import { IdProperty, StringProperty } from '../../platform/resource/property.decorators.js';
+import type { Complete } from '../../platform/resource/resource.js';
 import type { CategoryEntity } from './category.entity.js';
 
 /** A category as clients see it. */
@@ -29,6 +30,6 @@ export class Category {
 export class NewCategory extends OmitType(Category, ['id']) {}
 
 /** Converts a row to the representation that clients see: a description that was not given is omitted. */
-export function toCategory({ id, name, description }: CategoryEntity): Category {
+export function toCategory({ id, name, description }: CategoryEntity): Complete<Category> {
   return { id, name, description: description ?? undefined };
 }

@@ -7,7 +7,7 @@ type Patch<Body, Clearable extends keyof Body> = {
 };
 
 /** A patch replaces an array, and merges an object: null removes an entry of a map, or an optional property. */
-type PatchValue<Value> = Value extends readonly unknown[]
+export type PatchValue<Value> = Value extends readonly unknown[]
   ? Value
   : Value extends object
     ? {

@@ -3,11 +3,12 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { requireWritableColumns } from '../database/statements/row-mapping.js';
-import { CachedList, type RowChunks } from '../database/lists/cached-list.js';
+import { CachedList, type Paging, type RowChunks } from '../database/lists/cached-list.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
+import { Resource, type ResourceOptions } from './resource.js';
 import { TableRevisionTracker } from '../database/lists/table-revision-tracker.js';
 
-/** Gives an entity its cached list and its batched insert. */
+/** Gives an entity the operations of a resource. */
 @Injectable()
 export class ResourceKit {
   constructor(
@@ -16,17 +17,26 @@ export class ResourceKit {
     private readonly database: DatabaseConnection,
   ) {}
 
+  /** Returns the operations on the rows of an entity. */
+  resource<Entity extends ObjectLiteral, Body>(
+    repository: Repository<Entity>,
+    options: ResourceOptions<Entity, Body>,
+  ): Resource<Entity, Body> {
+    return new Resource(repository, options, this);
+  }
+
   /**
    * Returns a list of the rows of a table, whole or in pages.
    *
-   * @param build computes the cached value, such as a response, from the rows in id order; `next` is the
-   *   `after` of the next page, and undefined if there is none
+   * @param build computes the cached value, such as a response, from the rows in id order
+   * @param counts whether pages have a total
    */
   cachedList<Entity extends ObjectLiteral, Value>(
     repository: Repository<Entity>,
-    build: (rows: RowChunks<Entity>, next?: number | string) => Promise<Value>,
+    build: (rows: RowChunks<Entity>, paging: Paging) => Promise<Value>,
+    counts = false,
   ): CachedList<Entity, Value> {
-    return new CachedList(repository, build, this.revisions, this.metrics);
+    return new CachedList(repository, build, this.revisions, this.metrics, counts);
   }
 
   /**

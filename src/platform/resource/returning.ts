@@ -1,6 +1,7 @@
 /** Statements that change rows and return them, so that no other request can come between. */
-import type { ObjectLiteral, Repository } from 'typeorm';
+import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
+import { isPostgres } from '../database/connection/is-postgres.js';
 import { assignId } from '../database/statements/columns.js';
 import {
   buildInsert,
@@ -18,6 +19,28 @@ import {
 export type Changes<Entity> = {
   readonly [Name in Exclude<keyof Entity, 'id' | 'version'>]?: Entity[Name] | undefined;
 };
+
+/**
+ * Returns the row that meets the criteria.
+ *
+ * @param criteria usually the id; at least one property
+ * @param lock keeps other transactions from changing the row until that of the repository ends
+ * @returns undefined if no row meets the criteria
+ * @throws {DatabaseUnavailableError}
+ */
+export async function selectOne<Entity extends ObjectLiteral>(
+  repository: Repository<Entity>,
+  criteria: Criteria<Entity>,
+  { lock = false } = {},
+): Promise<Entity | undefined> {
+  const { manager, metadata } = repository;
+  const parameters = new StatementParameters(manager.dataSource);
+  const where = toCondition(repository, criteria, parameters);
+  // On SQLite, the transaction excludes others.
+  const suffix = lock && isPostgres(manager.dataSource) ? ' FOR UPDATE' : '';
+  const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where}${suffix}`;
+  return runReturning(repository, sql, parameters.values);
+}
 
 /**
  * Inserts a row and returns it as it is stored, with its id. TypeORM's `insert` returns only the id, as a
@@ -43,7 +66,6 @@ export async function insertReturning<Entity extends ObjectLiteral>(
  *
  * @param criteria usually the id; at least one property
  * @param changes without any, the row is only read, and its version stays the same
- * @param deadline that of several statements of a request
  * @returns undefined if no row meets the criteria
  * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
  * @throws {DatabaseUnavailableError}
@@ -52,51 +74,47 @@ export async function updateReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   criteria: Criteria<Entity>,
   changes: Changes<Entity>,
-  deadline = new Deadline(),
 ): Promise<Entity | undefined> {
   const { manager, metadata } = repository;
+  if (Object.values(changes).every((value) => value === undefined))
+    return selectOne(repository, criteria);
   const parameters = new StatementParameters(manager.dataSource);
   const assignments = Object.entries(changes).flatMap(([property, value]) => {
     if (value === undefined) return [];
     const column = getColumn(repository, property);
     return `"${column.databaseName}" = ${parameters.add(value, column)}`;
   });
-  if (assignments.length > 0 && metadata.versionColumn !== undefined)
-    assignments.push('"version" = "version" + 1');
+  if (metadata.versionColumn !== undefined) assignments.push('"version" = "version" + 1');
   const where = toCondition(repository, criteria, parameters);
-  if (assignments.length === 0) {
-    const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where}`;
-    return runReturning(repository, sql, parameters.values, deadline);
-  }
   const sql = `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}
     RETURNING ${selectColumns(metadata)}`;
-  return runReturning(repository, sql, parameters.values, deadline);
+  return runReturning(repository, sql, parameters.values);
 }
 
 /**
  * Updates the row that meets the criteria with values that depend on its current ones, such as the result
- * of a JSON merge patch, and returns it. If another request changes the row between the read and the
- * update, both are repeated until the deadline, so that no change is lost. The entity must have a `VersionColumn`.
+ * of a JSON merge patch, and returns it. The row is locked meanwhile, so that no change of another request is lost.
  *
  * @param criteria usually the id; at least one property
- * @param getChanges returns the new values, and throws what the caller gets; may be called repeatedly
+ * @param getChanges returns the new values, and throws what the caller gets; it must not wait for other statements
  * @returns undefined if no row meets the criteria
  * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
  * @throws {DatabaseUnavailableError}
  */
-export async function modifyReturning<Entity extends ObjectLiteral & { version: number }>(
-  repository: Repository<Entity>,
+export async function modifyReturning<Entity extends ObjectLiteral>(
+  { manager, target }: Repository<Entity>,
   criteria: Criteria<Entity>,
   getChanges: (row: Entity) => Changes<Entity> | Promise<Changes<Entity>>,
 ): Promise<Entity | undefined> {
   const deadline = new Deadline();
-  for (;;) {
-    const row = await updateReturning(repository, criteria, {}, deadline);
-    if (row === undefined) return undefined;
-    const current = { ...criteria, version: row.version };
-    const updated = await updateReturning(repository, current, await getChanges(row), deadline);
-    if (updated !== undefined) return updated;
-  }
+  const modify = async (own: EntityManager): Promise<Entity | undefined> => {
+    const repository = own.getRepository<Entity>(target);
+    const row = await selectOne(repository, criteria, { lock: true });
+    const changed = row && (await updateReturning(repository, criteria, await getChanges(row)));
+    deadline.beforeCommit();
+    return changed;
+  };
+  return withDeadline(manager.transaction(modify), deadline);
 }
 
 /**
@@ -122,12 +140,10 @@ async function runReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   sql: string,
   values: unknown[],
-  deadline = new Deadline(),
 ): Promise<Entity | undefined> {
+  const deadline = new Deadline();
   // Within a transaction, its owner decides what is stored.
-  const isCommit = repository.queryRunner === undefined && !sql.startsWith('SELECT');
-  if (isCommit) deadline.beforeCommit();
-  else deadline.beforeStatement();
+  if (repository.queryRunner === undefined && !sql.startsWith('SELECT')) deadline.beforeCommit();
   const result: Record<string, unknown>[] | [Record<string, unknown>[], number] =
     await withDeadline(repository.query(sql, values), deadline);
   // For UPDATE and DELETE on PostgreSQL, TypeORM returns the rows and their number.

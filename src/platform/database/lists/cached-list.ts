@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ObjectLiteral, Repository } from 'typeorm';
+import { MAX_ID } from '../../config/max-id.js';
 import { singleFlight } from './single-flight.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { withDeadline } from '../connection/deadline.js';
@@ -18,17 +19,32 @@ const CHUNK_SIZE = 2_000;
 /** The number of lists and first pages, one per combination of filters and limit, that are cached. */
 const MAX_CACHED_QUERIES = 50;
 
+/** The name of the number of rows, which no property has. */
+const TOTAL = '#';
+
 /** How often rows are read that change meanwhile. */
 const MAX_READS = 3;
 
 /** The rows of a list, a part at a time. */
 export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
 
-/** Which page of a list to read. */
+/** Which page of a list to read: the first, the one after an id, at an offset, or with a number. */
 export interface PageRequest {
   readonly limit: number;
   /** The id after which the page starts. */
   readonly after?: number | string | undefined;
+  /** The number of rows before the page. */
+  readonly offset?: number | undefined;
+  /** The number of the page, from 1. */
+  readonly page?: number | undefined;
+}
+
+/** What belongs to the rows of a page. */
+export interface Paging extends Partial<PageRequest> {
+  /** The query parameter that selects the next page, if there is one, with its value. */
+  readonly next?: Readonly<Record<string, number | string>> | undefined;
+  /** The number of rows in all pages, if they are counted. */
+  readonly total?: number | undefined;
 }
 
 /**
@@ -36,6 +52,9 @@ export interface PageRequest {
  * is cached for the most recently used combinations of filters and limit, and includes every change that was
  * acknowledged before the call, by this process or another. Pages but the first are not cached. A filter needs an index
  * that starts with its columns; on PostgreSQL the migration of the table must call `addRevisionTrigger`.
+ *
+ * The rows and the total of a page are of one moment. Pages that follow an id contain every row that exists throughout
+ * exactly once. With offsets or numbers, a row may be repeated or missing if others are created or deleted in between.
  *
  * All rows are read in chunks, so that a long list does not block the event loop. If the table changes meanwhile, they
  * are read again, at most twice; then the value is not cached. Each change costs several milliseconds of CPU time per
@@ -46,14 +65,15 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   private readonly queries = new Map<string, CachedQuery<Value>>();
 
   /**
-   * @param build computes the value from the rows; `next` is the `after` of the next page, and undefined if
-   *   there is none
+   * @param build computes the value from the rows of a page or, without paging, from all
+   * @param counts whether pages have a total
    */
   constructor(
     private readonly repository: Repository<Entity>,
-    private readonly build: (rows: RowChunks<Entity>, next?: number | string) => Promise<Value>,
+    private readonly build: (rows: RowChunks<Entity>, paging: Paging) => Promise<Value>,
     private readonly revisions: TableRevisionTracker,
     private readonly metrics: DatabaseMetrics,
+    private readonly counts = false,
   ) {}
 
   /** @throws {DatabaseUnavailableError} */
@@ -62,11 +82,12 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   }
 
   /** @throws {DatabaseUnavailableError} */
-  getPage(page: PageRequest, filters: Criteria<Entity> = {}): Value | Promise<Value> {
-    if (page.after !== undefined) return withDeadline(this.loadPage(page, filters));
-    const key = JSON.stringify([page.limit, filters]);
-    return this.getCached(key, async () => ({
-      value: await this.loadPage(page, filters),
+  getPage(request: PageRequest, filters: Criteria<Entity> = {}): Value | Promise<Value> {
+    const { limit, after, offset, page } = request;
+    if (after !== undefined || (offset ?? 0) > 0 || (page ?? 1) > 1)
+      return withDeadline(this.loadPage(request, filters));
+    return this.getCached(JSON.stringify([limit, offset, page, filters]), async () => ({
+      value: await this.loadPage(request, filters),
       isOfOneMoment: true,
     }));
   }
@@ -83,17 +104,32 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     return query.get();
   }
 
-  private async loadPage({ limit, after }: PageRequest, filters: Criteria<Entity>): Promise<Value> {
+  private async loadPage(
+    { limit, after, offset, page }: PageRequest,
+    filters: Criteria<Entity>,
+  ): Promise<Value> {
+    const start = Math.min(offset ?? ((page ?? 1) - 1) * limit, MAX_ID);
     // One more row than the page has shows whether there is another page.
-    const rows = toEntities(this.repository, await this.query(filters, limit + 1, after));
-    if (rows.length <= limit) return this.build([rows]);
-    rows.pop();
-    return this.build([rows], rows.at(-1)!['id'] as number | string);
+    const read = await this.query(filters, limit + 1, after, start, this.counts);
+    const total = this.counts ? Number(read[0]![TOTAL]) : undefined;
+    const rows = toEntities(
+      this.repository,
+      read.filter(({ id }) => id !== null),
+    );
+    const hasNext = rows.length > limit;
+    if (hasNext) rows.pop();
+    const getNext = (): NonNullable<Paging['next']> => {
+      if (page !== undefined) return { page: page + 1 };
+      if (offset !== undefined) return { offset: offset + limit };
+      return { after: rows.at(-1)!['id'] as number | string };
+    };
+    const next = hasNext ? getNext() : undefined;
+    return this.build([rows], { limit, after, offset, page, next, total });
   }
 
   private async loadAll(filters: Criteria<Entity>): Promise<Loaded<Value>> {
     const counts = { statements: 0 };
-    const value = await this.build(this.readChunks(filters, counts));
+    const value = await this.build(this.readChunks(filters, counts), {});
     return { value, isOfOneMoment: counts.statements === 1 };
   }
 
@@ -116,19 +152,30 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     filters: Criteria<Entity>,
     limit: number,
     after?: number | string,
+    offset = 0,
+    counts = false,
   ): Promise<Record<string, unknown>[]> {
     const { manager, metadata } = this.repository;
+    const table = `"${metadata.tableName}"`;
     const parameters = new StatementParameters(manager.dataSource);
-    const conditions = toConditions(this.repository, filters, parameters);
+    const getConditions = (): string[] => toConditions(this.repository, filters, parameters);
+    const count =
+      counts && `SELECT count(*) AS "${TOTAL}" FROM ${table}${toWhere(getConditions())}`;
+    const conditions = getConditions();
     if (after !== undefined)
       conditions.push(`"id" > ${parameters.add(after, metadata.primaryColumns[0]!)}`);
-    const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
+    const rows = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY "id" LIMIT ${limit}${offset > 0 ? ` OFFSET ${offset}` : ''}`;
     return this.repository.query(
-      `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}"${where} ORDER BY "id" LIMIT ${limit}`,
+      count === false
+        ? rows
+        : `SELECT * FROM (${count}) AS "all" LEFT JOIN (${rows}) AS "page" ON TRUE ORDER BY "id"`,
       parameters.values,
     );
   }
 }
+
+const toWhere = (conditions: readonly string[]): string =>
+  conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
 
 /** A value computed from rows. */
 interface Loaded<Value> {

@@ -27,6 +27,13 @@ export const epochMillisTransformer: ValueTransformer = {
   from: (time: number | string | null) => (time === null ? null : new Date(Number(time))),
 };
 
+/** Stores an RFC 3339 date and time as milliseconds since 1970 UTC, and returns it in UTC. */
+export const dateTimeTransformer: ValueTransformer = {
+  to: (text: string | null | undefined) => (typeof text === 'string' ? Date.parse(text) : text),
+  from: (time: number | string | null) =>
+    time === null ? null : new Date(Number(time)).toISOString(),
+};
+
 /** Stores a UUID in lower case (RFC 9562, section 4): of an id, or of a reference to one. */
 export const uuidTransformer: ValueTransformer = {
   to: (uuid: string | null | undefined) => uuid?.toLowerCase() ?? uuid,

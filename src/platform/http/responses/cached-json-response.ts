@@ -19,25 +19,28 @@ interface Representation {
   readonly encoding?: string | undefined;
 }
 
+/** The query parameter that selects a page, with its value. */
+export type PageParameter = Readonly<Record<string, number | string>>;
+
 /** A JSON response that is serialized once and sent many times, plain or with gzip, each with a strong ETag. */
 export class CachedJsonResponse {
   private gzipped: Promise<Representation> | undefined;
 
   private constructor(
     private readonly plain: Representation,
-    private readonly next?: number | string,
+    private readonly next?: PageParameter,
   ) {}
 
   /**
    * Serializes a list, or a page of one, chunk by chunk.
    *
    * @param toItem converts a row to an item of the list
-   * @param next the `after` of the next page, if the rows are a page of a list and not the last one
+   * @param paging.next the query parameter that selects the next page, if the rows are a page and not the last one
    */
   static async ofList<Row>(
     chunks: Iterable<readonly Row[]> | AsyncIterable<readonly Row[]>,
     toItem: (row: Row) => unknown,
-    next?: number | string,
+    { next }: { readonly next?: PageParameter | undefined } = {},
   ): Promise<CachedJsonResponse> {
     const hash = createHash('sha256');
     const parts: Buffer[] = [];
@@ -53,6 +56,13 @@ export class CachedJsonResponse {
     }
     add(parts.length === 0 ? '[]' : ']');
     const body = Buffer.concat(parts);
+    return new CachedJsonResponse(toRepresentation(body, hash, next), next);
+  }
+
+  /** Serializes an object with a list, or with a page of one. */
+  static ofObject(value: object, next?: PageParameter): CachedJsonResponse {
+    const body = Buffer.from(JSON.stringify(value));
+    const hash = createHash('sha256').update(body);
     return new CachedJsonResponse(toRepresentation(body, hash, next), next);
   }
 
@@ -77,11 +87,11 @@ export class CachedJsonResponse {
 function toRepresentation(
   body: Buffer,
   hash: Hash,
-  next: number | string | undefined,
+  next: PageParameter | undefined,
   encoding?: string,
 ): Representation {
   // Whether a page is the last one is part of its state.
-  if (next !== undefined) hash.update(`next: ${next}`);
+  if (next !== undefined) hash.update(`next: ${JSON.stringify(next)}`);
   const etag = `"${hash.digest('base64url')}"`;
   const sent = body.length < STRING_THRESHOLD ? body.toString('latin1') : body;
   return { body, sent, etag, encoding };
@@ -91,10 +101,10 @@ function toRepresentation(
  * Returns the Link header of a page (RFC 8288). The URL is relative to that of the request, so that it is
  * valid behind a proxy that adds a path prefix, and keeps the other query parameters.
  */
-function toNextLink({ originalUrl }: Request, after: number | string): string {
+function toNextLink({ originalUrl }: Request, next: PageParameter): string {
   const [, query = ''] = originalUrl.split(/\?(.*)/s);
   const parameters = new URLSearchParams(query);
-  parameters.set('after', String(after));
+  for (const [name, value] of Object.entries(next)) parameters.set(name, String(value));
   return `<?${parameters.toString()}>; rel="next"`;
 }
 

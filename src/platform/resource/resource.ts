@@ -1,0 +1,235 @@
+import type { Type } from '@nestjs/common';
+import { PickType } from '@nestjs/swagger';
+import type { ObjectLiteral, Repository } from 'typeorm';
+import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
+import type { CachedList, PageRequest, Paging } from '../database/lists/cached-list.js';
+import { toConstraintError } from '../database/statements/constraint-error.js';
+import {
+  type Criteria,
+  type InsertRow,
+  requireColumns,
+} from '../database/statements/row-mapping.js';
+import { ApiError } from '../errors/api-error.js';
+import { CachedJsonResponse } from '../http/responses/cached-json-response.js';
+import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js';
+import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
+import { preconditionFailed } from './if-match.decorator.js';
+import { applyMergePatch, type PatchValue } from './merge-patch.js';
+import { getDeclarations, isObject } from './property.js';
+import {
+  type Changes,
+  deleteReturning,
+  modifyReturning,
+  selectOne,
+  updateReturning,
+} from './returning.js';
+import type { ResourceKit } from './resource-kit.js';
+import { validateBody } from './validation.pipe.js';
+import { Versioned } from './versioned.js';
+
+/** A DTO in which also the optional properties must be mentioned: a converter cannot forget one that is added later. */
+export type Complete<Body> = { [Name in keyof Required<Body>]: Body[Name] };
+
+/** What the operations on a resource return: with its version, if the entity has a `VersionColumn`. */
+export type Result<Entity, Body> = Entity extends { version: number } ? Versioned<Body> : Body;
+
+/** The result of a JSON merge patch (RFC 7396): null removes an optional property, and undefined leaves one unchanged. */
+export type RowPatch<Entity> = {
+  readonly [Name in Exclude<keyof Entity, 'id' | 'version'>]?: PatchValue<Entity[Name]> | undefined;
+};
+
+export interface ResourceOptions<Entity, Body> {
+  /** Converts a row to what clients see. */
+  readonly toBody: (row: Entity) => Complete<Body>;
+  /** Where the body has a property of the entity, if elsewhere, for messages: such as `{ categoryId: 'category.id' }`. */
+  readonly paths?: Readonly<Record<string, string>>;
+  /** Creates the body of a list that is not an array. The rows of pages are counted then. */
+  readonly envelope?: (items: Body[], paging: Paging & { readonly total: number }) => object;
+  /** The DTO of a request body, which validates the objects in JSON columns after a merge patch has changed them. */
+  readonly dto?: Type<object>;
+}
+
+/** The types of columns whose values may be objects, which a merge patch merges. */
+const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
+
+/**
+ * Lists, creates, reads, replaces, patches and deletes the rows of an entity, as clients expect it of a resource: each
+ * request gets a response before its deadline, and an error with a code if it violates a constraint. Criteria are
+ * usually the id, such as `{ id }`, and may have the versions of If-Match: `{ id, ...ifMatch }`.
+ */
+export class Resource<Entity extends ObjectLiteral, Body> {
+  private readonly cachedList: CachedList<Entity, CachedJsonResponse>;
+  private readonly inserter: IdempotentInserter<Entity, Result<Entity, Body>>;
+  /** The properties of the DTO that are in JSON columns. */
+  private jsonDto: Type<object> | undefined;
+
+  constructor(
+    private readonly repository: Repository<Entity>,
+    private readonly options: ResourceOptions<Entity, Body>,
+    kit: ResourceKit,
+  ) {
+    const { toBody, envelope } = options;
+    this.cachedList = kit.cachedList(
+      repository,
+      async (chunks, paging) => {
+        if (envelope === undefined) return CachedJsonResponse.ofList(chunks, toBody, paging);
+        const items: Body[] = [];
+        for await (const rows of chunks) items.push(...rows.map(toBody));
+        const body = envelope(items, { ...paging, total: paging.total ?? items.length });
+        return CachedJsonResponse.ofObject(body, paging.next);
+      },
+      envelope !== undefined,
+    );
+    this.inserter = kit.batchInserter(repository, (row) => this.toResult(row));
+  }
+
+  /** Returns all resources in id order, including every change acknowledged before the call. */
+  list(filters?: Criteria<Entity>): CachedJsonResponse | Promise<CachedJsonResponse> {
+    return this.cachedList.get(filters);
+  }
+
+  /** Returns a page of the resources in id order; see {@link CachedList} for what is guaranteed. */
+  page(
+    page: PageRequest,
+    filters?: Criteria<Entity>,
+  ): CachedJsonResponse | Promise<CachedJsonResponse> {
+    return this.cachedList.getPage(page, filters);
+  }
+
+  /**
+   * Creates a resource, once for each Idempotency-Key. It is durable when the promise resolves.
+   *
+   * @throws {ApiError} VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
+   */
+  async create(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
+    const result = await this.convertErrors(row, this.inserter.insert(row, key));
+    // The response of an earlier request was read from JSON.
+    if (key === undefined || !this.isVersioned) return result;
+    const { version, body } = result as Versioned<Body>;
+    return new Versioned(version, body) as Result<Entity, Body>;
+  }
+
+  /** @throws {ApiError} NOT_FOUND */
+  async read(criteria: Criteria<Entity>): Promise<Result<Entity, Body>> {
+    return this.toResult(await this.require(criteria));
+  }
+
+  /**
+   * Returns the row that meets the criteria, such as that of the parent of another resource.
+   *
+   * @throws {ApiError} NOT_FOUND
+   */
+  async require(criteria: Criteria<Entity>): Promise<Entity> {
+    return (await selectOne(this.repository, criteria)) ?? this.fail(criteria);
+  }
+
+  /**
+   * Replaces a resource. A property that the row lacks becomes null if it may be null, unless its column has the option
+   * `update: false`, or it is one of the criteria.
+   *
+   * @throws {ApiError} NOT_FOUND; PRECONDITION_FAILED; VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS
+   */
+  async replace(criteria: Criteria<Entity>, row: InsertRow<Entity>): Promise<Result<Entity, Body>> {
+    requireColumns(this.repository, row);
+    const values: ObjectLiteral = row;
+    const changes = this.repository.metadata.columns
+      .filter(({ isPrimary, isVersion, isUpdate }) => !isPrimary && !isVersion && isUpdate)
+      .map(({ propertyName: name, isNullable }): [string, unknown] => [
+        name,
+        values[name] ?? (isNullable && !(name in criteria) ? null : undefined),
+      ]);
+    const replacement = Object.fromEntries(changes) as Changes<Entity>;
+    return this.finish(criteria, row, updateReturning(this.repository, criteria, replacement));
+  }
+
+  /**
+   * Applies a JSON merge patch (RFC 7396) to a resource. Objects in JSON columns are merged.
+   *
+   * @throws {ApiError} NOT_FOUND; PRECONDITION_FAILED; VALIDATION_FAILED if a reference does not exist, or the result of
+   *   a merge is invalid; ALREADY_EXISTS
+   */
+  async patch(criteria: Criteria<Entity>, patch: RowPatch<Entity>): Promise<Result<Entity, Body>> {
+    const { id: _id, version: _version, ...values } = patch as ObjectLiteral;
+    const changes = values as Changes<Entity>;
+    const statement = this.getJsonProperties().some((name) => isObject(values[name]))
+      ? modifyReturning(this.repository, criteria, (row) => this.merge(row, changes))
+      : updateReturning(this.repository, criteria, changes);
+    return this.finish(criteria, values, statement);
+  }
+
+  /**
+   * Deletes a resource, and returns it as it was.
+   *
+   * @throws {ApiError} NOT_FOUND; PRECONDITION_FAILED; RESOURCE_IN_USE if another resource refers to it
+   */
+  async delete(criteria: Criteria<Entity>): Promise<Body> {
+    try {
+      const row = await deleteReturning(this.repository, criteria);
+      return this.options.toBody(row ?? (await this.fail(criteria)));
+    } catch (error) {
+      if (!isForeignKeyViolation(error)) throw error;
+      throw new ApiError('RESOURCE_IN_USE', 'Another resource refers to this one.', {
+        cause: error,
+      });
+    }
+  }
+
+  private get isVersioned(): boolean {
+    return this.repository.metadata.versionColumn !== undefined;
+  }
+
+  private toResult(row: Entity): Result<Entity, Body> {
+    const body: Body = this.options.toBody(row);
+    const result = this.isVersioned ? new Versioned(row['version'] as number, body) : body;
+    return result as Result<Entity, Body>;
+  }
+
+  private getJsonProperties(): string[] {
+    const columns = this.repository.metadata.columns.filter(({ type }) => JSON_TYPES.has(type));
+    return columns.map(({ propertyName }) => propertyName);
+  }
+
+  /** Applies a patch to the values in JSON columns, and validates them. */
+  private async merge(row: ObjectLiteral, patch: ObjectLiteral): Promise<Changes<Entity>> {
+    const { dto } = this.options;
+    const names = this.getJsonProperties().filter(
+      (name) => dto === undefined || getDeclarations(dto).has(name),
+    );
+    const stored = names.flatMap((name) =>
+      row[name] === null ? [] : [[name, row[name]] as const],
+    );
+    const changes = names.map((name) => [name, patch[name]] as const);
+    const merged = applyMergePatch(Object.fromEntries(stored), Object.fromEntries(changes));
+    // Nest keeps what it derives from a class.
+    if (dto !== undefined) this.jsonDto ??= PickType(dto, names as never[]);
+    return { ...patch, ...(await validateBody(this.jsonDto, merged)) } as Changes<Entity>;
+  }
+
+  private async finish(
+    criteria: Criteria<Entity>,
+    row: object,
+    statement: Promise<Entity | undefined>,
+  ): Promise<Result<Entity, Body>> {
+    const changed = await this.convertErrors(row, statement);
+    return this.toResult(changed ?? (await this.fail(criteria)));
+  }
+
+  /** Converts the error of a statement that violates a constraint. */
+  private async convertErrors<T>(row: object, statement: Promise<T>): Promise<T> {
+    try {
+      return await statement;
+    } catch (error) {
+      throw await toConstraintError(error, this.repository, row, this.options.paths);
+    }
+  }
+
+  /** @throws {ApiError} PRECONDITION_FAILED if a row meets the criteria but for its version, otherwise NOT_FOUND */
+  private async fail(criteria: Criteria<Entity>): Promise<never> {
+    const { version, ...others } = criteria as Criteria<ObjectLiteral>;
+    if (version !== undefined) {
+      const row: ObjectLiteral = await this.require(others as Criteria<Entity>);
+      throw preconditionFailed(row['version'] as number);
+    }
+    throw new ApiError('NOT_FOUND', 'Resource not found.');
+  }
+}

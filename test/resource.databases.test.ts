@@ -1,0 +1,221 @@
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { startApp, type TestApp } from './support/app.js';
+import { type Cage, CagesModule } from './support/cages.module.js';
+import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
+import { matchers } from './support/matchers.js';
+import { type Toy, ToysModule } from './support/toys.module.js';
+
+expect.extend(matchers);
+
+const MISSING_ID = '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70';
+
+interface ToyList {
+  readonly items: Toy[];
+  readonly total: number;
+  readonly next?: Record<string, number | string>;
+}
+
+let app: TestApp;
+/** The path of the toys of a new cage. */
+let path: string;
+beforeAll(async () => {
+  app = await startApp({ features: [CategoriesModule, CagesModule, ToysModule] });
+});
+beforeEach(async () => {
+  path = await createCage();
+});
+afterAll(() => app.stop());
+
+const send = (
+  method: string,
+  target: string,
+  body?: object,
+  headers: Record<string, string> = {},
+): Promise<HttpResponse> =>
+  sendRequest(`${app.url}/v1${target}`, {
+    method,
+    headers: { ...jsonHeaders(app.key), ...headers },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+
+let count = 0;
+async function createCage(): Promise<string> {
+  count++;
+  const body = { label: `label ${count}`, room: 'attic', shelfPosition: count };
+  const { id } = (await send('POST', '/cages', body)).json<Cage>();
+  return `/cages/${id}/toys`;
+}
+
+async function createToy(properties: Partial<Toy> = {}): Promise<Toy> {
+  const response = await send('POST', path, { name: `toy ${++count}`, ...properties });
+  expect([response.status, response.json()]).toMatchObject([201, { seenBy: 'the service' }]);
+  return response.json<Toy>();
+}
+
+const createToys = async (length: number): Promise<Toy[]> => {
+  const toys: Toy[] = [];
+  for (let index = 0; index < length; index++) toys.push(await createToy());
+  return toys;
+};
+
+const list = async (query: string): Promise<ToyList> =>
+  (await send('GET', `${path}${query}`)).json<ToyList>();
+
+describe('Resource.page', () => {
+  it.each([
+    ['an id', '?limit=2', (toys: Toy[]) => ({ after: toys[1]!.toyId })],
+    ['an offset', '?limit=2&offset=0', () => ({ offset: 2 })],
+    ['a number', '?limit=2&page=1', () => ({ page: 2 })],
+  ])('follows %s with a total and a link to the next page', async (_label, query, getNext) => {
+    const toys = await createToys(5);
+    const next = getNext(toys);
+    const first = await send('GET', `${path}${query}`);
+    expect(first.json()).toEqual({ items: toys.slice(0, 2), total: 5, next });
+    const [[name, value]] = Object.entries(next) as [[string, number | string]];
+    const parameters = new URLSearchParams(query);
+    parameters.set(name, String(value));
+    expect(first.headers['link']).toBe(`<?${parameters.toString()}>; rel="next"`);
+    const pages: Toy[][] = [];
+    let link: string | undefined = query;
+    while (link !== undefined) {
+      const response = await send('GET', `${path}${link}`);
+      expect(response.json()).toMatchObject({ total: 5 });
+      pages.push(response.json<ToyList>().items);
+      link = /^<(.+)>/.exec((response.headers['link'] as string | undefined) ?? '')?.[1];
+    }
+    expect(pages).toEqual([toys.slice(0, 2), toys.slice(2, 4), toys.slice(4)]);
+  });
+
+  it('has a total, and no items, beyond the last page', async () => {
+    await createToys(1);
+    const [toy] = (await list('')).items;
+    const empty = { items: [], total: 1 };
+    const queries = [`after=${toy!.toyId.toUpperCase()}`, 'offset=1', 'page=2'];
+    for (const query of [...queries, `offset=${2 ** 53 - 1}`, `page=${2 ** 53 - 1}`])
+      expect([query, await list(`?${query}`)]).toEqual([query, empty]);
+    path = await createCage();
+    expect(await list('')).toEqual({ items: [], total: 0 });
+  });
+
+  it('has the total of the moment of its items while others create', async () => {
+    const creates = { isRunning: true };
+    const created = createToys(30).finally(() => {
+      creates.isRunning = false;
+    });
+    const totals: number[] = [];
+    while (creates.isRunning) {
+      for (const query of ['?limit=1000', '?limit=1000&offset=1']) {
+        const { items, total } = await list(query);
+        expect([query, items.length]).toEqual([
+          query,
+          Math.max(0, total - (query.endsWith('1') ? 1 : 0)),
+        ]);
+        totals.push(total);
+      }
+    }
+    await created;
+    expect(totals).toEqual(totals.toSorted((a, b) => a - b));
+    expect((await list('?limit=1000')).total).toBe(30);
+  });
+
+  it('has the new total after every acknowledged change', async () => {
+    for (let total = 1; total <= 3; total++) {
+      await createToy();
+      expect((await list('?limit=1&page=1')).total).toBe(total);
+    }
+  });
+});
+
+describe('a resource below another', () => {
+  it('is found only below its parent, which must exist', async () => {
+    const toy = await createToy();
+    const other = await createCage();
+    const paths = [other, '/cages/999999/toys'].map((parent) => `${parent}/${toy.toyId}`);
+    for (const target of [...paths, `${path}/${MISSING_ID}`, `${path}/1`, `${path}/%00`])
+      for (const [method, body] of [
+        ['GET'],
+        ['PUT', { name: 'x' }],
+        ['PATCH', {}],
+        ['DELETE'],
+      ] as const)
+        expect(await send(method, target, body)).toBeError('NOT_FOUND', 'Resource not found.');
+    expect(await send('GET', '/cages/999999/toys')).toBeError('NOT_FOUND', 'Resource not found.');
+    expect(await send('POST', '/cages/999999/toys', { name: 'x' })).toBeError('NOT_FOUND');
+    expect((await send('GET', `${path}/${toy.toyId.toUpperCase()}`)).json()).toEqual(toy);
+  });
+
+  it('keeps its parent from being deleted', async () => {
+    await createToy();
+    const cage = path.replace('/toys', '');
+    expect(await send('DELETE', cage, undefined, { 'if-match': '*' })).toBeError(
+      'RESOURCE_IN_USE',
+      'Another resource refers to this one.',
+    );
+  });
+});
+
+describe('Resource.replace', () => {
+  it('removes what is omitted, but for properties that only the service writes', async () => {
+    const { toyId, name } = await createToy({
+      size: { width: 1, height: 2 },
+      madeAt: '2026-11-01T12:00:00Z',
+    });
+    const response = await send('PUT', `${path}/${toyId}`, { name });
+    expect(response.json()).toEqual({ toyId, name, seenBy: 'the service' });
+  });
+});
+
+describe('Resource.patch', () => {
+  it('merges objects, and removes properties that are null', async () => {
+    const { toyId, name } = await createToy({ size: { width: 1 }, madeAt: '2026-11-01T12:00:00Z' });
+    const patch = async (body: object): Promise<unknown> =>
+      (await send('PATCH', `${path}/${toyId}`, body)).json();
+    const toy = { toyId, name, seenBy: 'the service', madeAt: '2026-11-01T12:00:00.000Z' };
+    expect(await patch({ size: { height: 2 } })).toEqual({ ...toy, size: { width: 1, height: 2 } });
+    expect(await patch({ size: { height: null } })).toEqual({ ...toy, size: { width: 1 } });
+    expect(await patch({ size: null })).toEqual(toy);
+    const invalid = await send('PATCH', `${path}/${toyId}`, { size: { height: 2 }, name: 'x' });
+    expect(invalid).toBeError('VALIDATION_FAILED', 'size.width is missing.');
+    expect((await send('GET', `${path}/${toyId}`)).json()).toEqual(toy);
+  });
+
+  it('loses none of the concurrent changes of one object', async () => {
+    const { toyId } = await createToy({ size: { width: 0 } });
+    const bodies = [{ size: { width: 7 } }, { size: { height: 8 } }];
+    await Promise.all(
+      [...bodies, ...bodies, ...bodies].map((body) => send('PATCH', `${path}/${toyId}`, body)),
+    );
+    expect((await send('GET', `${path}/${toyId}`)).json()).toMatchObject({
+      size: { width: 7, height: 8 },
+    });
+  });
+
+  it('returns date-times in the form in which they are read', async () => {
+    const madeAt = '2026-11-01T12:00:00.1234+02:00';
+    const toy = await createToy({ madeAt });
+    expect(toy.madeAt).toBe('2026-11-01T10:00:00.123Z');
+    expect((await send('GET', `${path}/${toy.toyId}`)).json()).toEqual(toy);
+  });
+});
+
+describe('Resource.create', () => {
+  it('repeats the response of a request with the same key, with its version and location', async () => {
+    const headers = { 'idempotency-key': `key-${++count}` };
+    const cage = { label: `label ${count}`, room: 'attic', shelfPosition: count };
+    for (const [target, body] of [
+      ['/cages', cage],
+      [path, { name: 'ball' }],
+    ] as const) {
+      const first = await send('POST', target, body, headers);
+      const second = await send('POST', target, body, { ...headers });
+      headers['idempotency-key'] += 'x';
+      expect([first.status, second.status]).toEqual([201, 201]);
+      expect(second.headers).toMatchObject({
+        'idempotency-replayed': 'true',
+        location: first.headers.location,
+      });
+      expect(second.headers['etag']).toBe(first.headers['etag']);
+      expect(second.json()).toEqual(first.json());
+    }
+  });
+});
