@@ -2,10 +2,13 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Controller, Get, Param } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
+import { QueryFailedError, Repository } from 'typeorm';
 import { FEATURES } from '../src/features.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
-import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
+import {
+  DatabaseUnavailableError,
+  translateDriverError,
+} from '../src/platform/database/connection/driver-errors.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
@@ -124,6 +127,23 @@ describe('a feature that calls the database through a repository', () => {
     const response = await call('database');
     expect(response).toBeError('SERVICE_UNAVAILABLE');
     expect(response.headers['retry-after']).toBe('1');
+  });
+});
+
+describe('an error of a driver', () => {
+  it.each([
+    // PgBouncer 1.18 has one code for whatever it ends a session for.
+    { message: 'query_wait_timeout', code: '08P01', severity: 'FATAL' },
+    { message: 'server conn crashed?', code: '08P01', severity: 'FATAL' },
+    { message: 'terminating connection due to administrator command', code: '57P01' },
+    { message: 'read ECONNRESET', code: 'ECONNRESET' },
+    { message: 'Connection terminated unexpectedly' },
+    { message: 'Query read timeout' },
+    { message: 'Client has encountered a connection error and is not queryable' },
+    { message: 'database or disk is full', code: 'SQLITE_FULL' },
+  ])('that says that the database is lost or unable makes it unavailable: %j', (properties) => {
+    const error = new QueryFailedError('', [], Object.assign(new Error(), properties));
+    expect(translateDriverError(error)).toBeInstanceOf(DatabaseUnavailableError);
   });
 });
 
