@@ -11,6 +11,7 @@ import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import type { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
+import { Feature } from '../src/platform/feature.decorator.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
 import { type CommandResult, runCommand } from './support/cli.js';
@@ -19,6 +20,8 @@ import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres } from './support/postgres-client.js';
 import { dumpSchema } from './support/schema-dump.js';
 import { waitFor } from './support/wait.js';
+
+const { jest } = import.meta;
 
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
@@ -131,6 +134,25 @@ describeOnPostgres('a migration', () => {
     await delay(1_000);
     await other.end();
     expect(await migration).toHaveLength(dataSource.migrations.length);
+  });
+});
+
+describe('a migration with a programming error', () => {
+  it('fails startup with this error, which is not one of the database', async () => {
+    const error = new TypeError('The seeds are missing');
+    class SeedToys1800000000000 {
+      up = (): Promise<void> => Promise.reject(error);
+      down = this.up;
+    }
+    @Feature({ tag: [], migrations: [SeedToys1800000000000] })
+    class ToysModule {}
+    const config = { ...loadConfig({}), database: database.config };
+    const app = await createApp(config, { features: [ToysModule], logger: false });
+    // TypeORM prints it.
+    const log = jest.spyOn(console, 'log').mockImplementation();
+    await expect(app.init()).rejects.toBe(error);
+    log.mockRestore();
+    await app.close();
   });
 });
 
