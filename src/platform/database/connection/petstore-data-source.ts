@@ -164,20 +164,20 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
 
   private async migratePostgres(): Promise<Migration[]> {
     // Only READ COMMITTED sees what another process has committed while this one waited.
-    return this.transaction('READ COMMITTED', async ({ queryRunner }) => {
+    return this.transaction('READ COMMITTED', async (manager) => {
       // A timeout of the role applies to requests, not to migrations.
-      await queryRunner!.query(
+      await manager.query(
         `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`,
       );
       // Not a lock of the session: PgBouncer may give the next transaction another one.
-      await queryRunner!
+      await manager
         .query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
         .catch((error: unknown) => {
           if (getDriverErrorCode(error) !== LOCK_NOT_AVAILABLE) throw error;
           throw new SchemaOutdatedError('Another process is migrating the database.');
         });
-      await queryRunner!.query('SET LOCAL lock_timeout TO DEFAULT');
-      return new MigrationExecutor(this, queryRunner).executePendingMigrations();
+      await manager.query('SET LOCAL lock_timeout TO DEFAULT');
+      return new MigrationExecutor(this, manager.queryRunner).executePendingMigrations();
     });
   }
 }
