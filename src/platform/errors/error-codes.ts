@@ -25,7 +25,7 @@ export const ERROR_CODES = {
   HEADERS_TOO_LARGE: { status: 431, description: 'the request headers exceed 16 KiB, or there are more than 100' },
   INTERNAL_ERROR: { status: 500, description: 'an unexpected error; the log has its cause under the `X-Request-Id`' },
   NOT_IMPLEMENTED: { status: 501, description: 'the operation is not implemented yet, or the Transfer-Encoding is not supported' },
-  SERVICE_UNAVAILABLE: { status: 503, description: 'the database is unavailable, or the service is shutting down; retry after `Retry-After`' },
+  SERVICE_UNAVAILABLE: { status: 503, description: 'the database is unavailable, the request conflicted with others, or the service is shutting down; retry after `Retry-After`' },
 } as const satisfies Record<string, { status: number; description: string }>;
 
 /** A code of {@link ERROR_CODES}. */
