@@ -160,8 +160,10 @@ describeOnSqlite('DataSource.transaction on SQLite', () => {
   });
 
   it('does not delay a create beyond the deadline, after which it would be stored', async () => {
-    const hold = () => dataSource.transaction(() => delay(1_300));
-    const transactions = Promise.all([hold(), hold()]);
+    const delays = [1_300, 1_300];
+    const transactions = Promise.all(
+      delays.map((milliseconds) => dataSource.transaction(() => delay(milliseconds))),
+    );
     const late = app.app.get(CategoriesService).create({ name: 'late' });
     await expect(late).rejects.toThrow(DatabaseUnavailableError);
     await transactions;
