@@ -52,14 +52,7 @@ import { PageParams } from '../../src/platform/resource/page-params.js';
 import type { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
 import { ReturnsEtag, type Versioned } from '../../src/platform/resource/versioned.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
-import {
-  BooleanProperty,
-  DateTimeProperty,
-  IdProperty,
-  IntegerProperty,
-  NumberProperty,
-  StringProperty,
-} from '../../src/platform/resource/property.decorators.js';
+import { Property } from '../../src/platform/resource/property.js';
 import { Sample, SamplePageParams, SamplePatch, SampleQuery } from './sample.dto.js';
 
 @Entity('cages')
@@ -135,28 +128,50 @@ class CreateCages1790000000001 implements MigrationInterface {
 }
 
 export class Cage {
-  @IdProperty({ description: 'Assigned by the service on creation.' })
+  @Property({ type: 'integer', minimum: 1, description: 'Assigned by the service on creation.' })
   id!: number;
 
-  @StringProperty({ minLength: 1, maxLength: 100, description: 'Unique label.', example: 'A1' })
+  @Property({
+    type: 'string',
+    minLength: 1,
+    maxLength: 100,
+    description: 'Unique label.',
+    example: 'A1',
+  })
   label!: string;
 
-  @StringProperty({ minLength: 1, maxLength: 20, description: 'Room.', example: 'attic' })
+  @Property({ type: 'string', minLength: 1, maxLength: 20, description: 'Room.', example: 'attic' })
   room!: string;
 
-  @IntegerProperty({ minimum: 1, maximum: 1_000_000, example: 1, description: 'Unique in a room.' })
+  @Property({
+    type: 'integer',
+    minimum: 1,
+    maximum: 1_000_000,
+    example: 1,
+    description: 'Unique in a room.',
+  })
   shelfPosition!: number;
 
-  @IdProperty({ optional: true, description: 'Category of the pets, by id.' })
+  @Property({
+    type: 'integer',
+    minimum: 1,
+    optional: true,
+    description: 'Category of the pets, by id.',
+  })
   categoryId?: number;
 
-  @NumberProperty({ optional: true, example: 1.5, description: 'Weight in kilograms.' })
+  @Property({ type: 'number', optional: true, example: 1.5, description: 'Weight in kilograms.' })
   weight?: number;
 
-  @BooleanProperty({ optional: true, description: 'Whether the cage is locked.' })
+  @Property({ type: 'boolean', optional: true, description: 'Whether the cage is locked.' })
   locked?: boolean;
 
-  @DateTimeProperty({ optional: true, description: 'When the cage was built.' })
+  @Property({
+    type: 'string',
+    format: 'date-time',
+    optional: true,
+    description: 'When the cage was built.',
+  })
   builtAt?: string;
 }
 
@@ -178,7 +193,7 @@ const toCage = (row: CageEntity): Complete<Cage> => ({
 export const IMAGE_LIMIT = 200_000;
 
 class Credentials {
-  @StringProperty({ maxLength: 20, description: 'User name.', example: 'ann' })
+  @Property({ type: 'string', maxLength: 20, description: 'User name.', example: 'ann' })
   user!: string;
 }
 

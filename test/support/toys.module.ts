@@ -26,13 +26,7 @@ import type { CachedJsonResponse } from '../../src/platform/http/responses/cache
 import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
 import { MergePatch } from '../../src/platform/resource/merge-patch.js';
-import {
-  DateTimeProperty,
-  IntegerProperty,
-  ObjectProperty,
-  StringProperty,
-  UuidProperty,
-} from '../../src/platform/resource/property.decorators.js';
+import { Property } from '../../src/platform/resource/property.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import type { Complete, Resource } from '../../src/platform/resource/resource.js';
 import { ReturnsLocation } from '../../src/platform/resource/returns-location.js';
@@ -97,17 +91,36 @@ class CreateToys1790000000002 implements MigrationInterface {
 const integer = { minimum: 0, maximum: 1000, example: 1 };
 
 export class ToySize {
-  @IntegerProperty({ ...integer, description: 'Width.' }) width!: number;
-  @IntegerProperty({ ...integer, optional: true, description: 'Height.' }) height?: number;
+  @Property({ type: 'integer', ...integer, description: 'Width.' }) width!: number;
+  @Property({ type: 'integer', ...integer, optional: true, description: 'Height.' })
+  height?: number;
 }
 
 export class Toy {
-  @UuidProperty({ readOnly: true, description: 'Assigned by the service.' }) toyId!: string;
-  @StringProperty({ minLength: 1, maxLength: 50, description: 'Name.', example: 'ball' })
+  @Property({
+    type: 'string',
+    format: 'uuid',
+    readOnly: true,
+    description: 'Assigned by the service.',
+  })
+  toyId!: string;
+  @Property({ type: 'string', minLength: 1, maxLength: 50, description: 'Name.', example: 'ball' })
   name!: string;
-  @ObjectProperty(() => ToySize, { optional: true, description: 'Size.' }) size?: ToySize;
-  @DateTimeProperty({ optional: true, description: 'When it was made.' }) madeAt?: string;
-  @StringProperty({ readOnly: true, optional: true, description: 'Who saw it.', example: 'ann' })
+  @Property({ type: () => ToySize, optional: true, description: 'Size.' }) size?: ToySize;
+  @Property({
+    type: 'string',
+    format: 'date-time',
+    optional: true,
+    description: 'When it was made.',
+  })
+  madeAt?: string;
+  @Property({
+    type: 'string',
+    readOnly: true,
+    optional: true,
+    description: 'Who saw it.',
+    example: 'ann',
+  })
   seenBy?: string;
 }
 
@@ -117,10 +130,18 @@ class ToyPatch extends MergePatch(NewToy, ['size', 'madeAt']) {}
 const position = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER, optional: true, example: 1 };
 
 class ToyPage {
-  @IntegerProperty({ ...integer, default: 20, description: 'Maximum number.' }) limit!: number;
-  @UuidProperty({ optional: true, description: 'The toy before the page.' }) after?: string;
-  @IntegerProperty({ ...position, description: 'Number of toys before.' }) offset?: number;
-  @IntegerProperty({ ...position, description: 'Number of the page.' }) page?: number;
+  @Property({ type: 'integer', ...integer, default: 20, description: 'Maximum number.' })
+  limit!: number;
+  @Property({
+    type: 'string',
+    format: 'uuid',
+    optional: true,
+    description: 'The toy before the page.',
+  })
+  after?: string;
+  @Property({ type: 'integer', ...position, description: 'Number of toys before.' })
+  offset?: number;
+  @Property({ type: 'integer', ...position, description: 'Number of the page.' }) page?: number;
 }
 
 class ToyList {

@@ -1,14 +1,20 @@
 import { OmitType } from '@nestjs/swagger';
-import { IdProperty, StringProperty } from '../../platform/resource/property.decorators.js';
+import { Property } from '../../platform/resource/property.js';
 import type { Complete } from '../../platform/resource/resource.js';
 import type { CategoryEntity } from './category.entity.js';
 
 /** A category as clients see it. */
 export class Category {
-  @IdProperty({ description: 'Assigned by the service on creation.' })
+  @Property({
+    type: 'integer',
+    minimum: 1,
+    description: 'Assigned by the service on creation.',
+    example: 1,
+  })
   id!: number;
 
-  @StringProperty({
+  @Property({
+    type: 'string',
     minLength: 1,
     maxLength: 100,
     notBlank: true,
@@ -17,7 +23,8 @@ export class Category {
   })
   name!: string;
 
-  @StringProperty({
+  @Property({
+    type: 'string',
     maxLength: 1000,
     optional: true,
     description: 'Short description of the category.',

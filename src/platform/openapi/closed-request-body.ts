@@ -21,7 +21,7 @@ export function closeRequestBody({ requestBody }: Operation, { components }: Ope
     Object.values(schema.properties ?? {}).forEach(close);
     // Several closed schemas would reject each other's properties.
     if (schema.allOf?.length === 1) close(schema.allOf[0]);
-    schema.anyOf?.forEach(close);
+    [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].forEach(close);
     close(schema.items);
     if (typeof schema.additionalProperties === 'object') close(schema.additionalProperties);
   };

@@ -1,3 +1,4 @@
+import type { Type } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
@@ -5,6 +6,7 @@ import type { Config } from '../config/config.js';
 import { ERROR_CODES } from '../errors/error-codes.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { closeRequestBody } from './closed-request-body.js';
+import { resolveClasses } from './schema-references.js';
 import {
   describeStandardResponses,
   type Operation,
@@ -50,9 +52,7 @@ export function createDocument(
   config: Config,
   tags: readonly Tag[],
 ): OpenAPIObject {
-  const document = SwaggerModule.createDocument(app, createBase(config, tags), {
-    extraModels: [ErrorBody],
-  });
+  const document = scan(app, createBase(config, tags));
   document.paths = Object.fromEntries(
     Object.entries(document.paths).map(([path, item]) =>
       // The path of each server ends in the version, so the paths of the document start after it. The paths
@@ -78,6 +78,17 @@ export function createDocument(
   );
   document.components = { ...document.components, headers: Object.fromEntries(headers) };
   return document;
+}
+
+/** Creates the document of the controllers, with the schemas of all classes to which it refers. */
+function scan(app: NestExpressApplication, base: Omit<OpenAPIObject, 'paths'>): OpenAPIObject {
+  const classes = new Set<Type>([ErrorBody]);
+  for (;;) {
+    const extraModels = [...classes];
+    const document = SwaggerModule.createDocument(app, base, { extraModels });
+    const resolved = resolveClasses(document, classes);
+    if (classes.size === extraModels.length) return resolved;
+  }
 }
 
 function withoutVersion({ url, description }: { url: string; description?: string }) {

@@ -1,5 +1,7 @@
 import type { Type } from '@nestjs/common';
-import { getDeclarations, isObject, Property } from './property.js';
+import { Property } from './property.js';
+import { isObject, type Schema } from './schema.js';
+import { getFields } from './schema-rules.js';
 
 /** Every property is optional, and those that can be cleared may be null. */
 type Patch<Body, Clearable extends keyof Body> = {
@@ -25,7 +27,7 @@ export type PatchValue<Value> = Value extends readonly unknown[]
  * A patch of a nested object that the resource lacks can leave out its required properties: validate the
  * result of `applyMergePatch` with the DTO of the resource.
  *
- * @param body a class whose properties are declared with the decorators of `property.decorators.ts`
+ * @param body a class whose properties are declared with `@Property`
  * @param clearable the optional properties
  */
 export function MergePatch<Body, const Clearable extends string & keyof Body = never>(
@@ -33,25 +35,45 @@ export function MergePatch<Body, const Clearable extends string & keyof Body = n
   clearable: readonly Clearable[] = [],
 ): Type<Patch<Body, Clearable>> {
   class MergePatchBody {}
-  for (const [name, { options, rules }] of getDeclarations(body)) {
-    if (options.readOnly === true) continue;
-    const { description, example, writeOnly } = options;
+  for (const [name, { schema }] of getFields(body).declared) {
+    if (schema.readOnly === true) continue;
     const nullable = (clearable as readonly string[]).includes(name);
-    Property(
-      { description, example, writeOnly, optional: true, nullable },
-      rules.toPatch?.(toNestedPatch) ?? rules,
-    )(MergePatchBody.prototype, name);
+    Property({ ...toPatch(schema), optional: true, nullable })(MergePatchBody.prototype, name);
   }
   return MergePatchBody;
+}
+
+/** Returns the schema of a value in a JSON merge patch (RFC 7396, section 2). */
+function toPatch({ default: _default, ...schema }: Schema): Schema {
+  const { type, properties, additionalProperties, discriminator } = schema;
+  // Which properties another branch has, only the result shows.
+  if (discriminator !== undefined) return { type: 'object', description: schema.description };
+  if (typeof type === 'function') return { ...schema, type: () => toNestedPatch(type()) };
+  const entries = Object.entries(properties ?? {}).filter(([, inner]) => inner.readOnly !== true);
+  return {
+    ...schema,
+    minProperties: undefined,
+    ...(properties && {
+      properties: Object.fromEntries(
+        entries.map(([name, inner]) => [
+          name,
+          { ...toPatch(inner), nullable: inner.optional, optional: true },
+        ]),
+      ),
+    }),
+    ...(typeof additionalProperties === 'object' && {
+      additionalProperties: { ...toPatch(additionalProperties), nullable: true },
+    }),
+  };
 }
 
 const nestedPatches = new WeakMap<Type, Type>();
 
 /** Returns the DTO of a merge patch for the class of a nested object. */
-function toNestedPatch(dto: Type): Type {
+function toNestedPatch(dto: Type): Type<object> {
   let patch = nestedPatches.get(dto);
   if (patch === undefined) {
-    const optional = [...getDeclarations(dto)].filter(([, { options }]) => options.optional);
+    const optional = [...getFields(dto).declared].filter(([, { schema }]) => schema.optional);
     const names = optional.map(([name]) => name);
     patch = MergePatch<Record<string, unknown>, string>(dto, names);
     // The name of the schema in the OpenAPI document.

@@ -1,9 +1,10 @@
 import { MAX_ID } from '../config/max-id.js';
-import { IntegerProperty } from './property.decorators.js';
+import { Property } from './property.js';
 
 /** The query parameters of a list with pages. The response is a `CachedJsonResponse` with `next`. */
 export class PageParams {
-  @IntegerProperty({
+  @Property({
+    type: 'integer',
     description: 'The maximum number of items.',
     minimum: 1,
     maximum: 100,
@@ -11,7 +12,8 @@ export class PageParams {
   })
   readonly limit!: number;
 
-  @IntegerProperty({
+  @Property({
+    type: 'integer',
     optional: true,
     description:
       'The id after which the page starts. The Link header has the URL of the next page.',

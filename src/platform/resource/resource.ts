@@ -15,7 +15,8 @@ import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js
 import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { preconditionFailed } from './if-match.decorator.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
-import { getDeclarations, isObject } from './property.js';
+import { isObject } from './schema.js';
+import { getFields } from './schema-rules.js';
 import {
   type Changes,
   deleteReturning,
@@ -193,7 +194,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   private async merge(row: ObjectLiteral, patch: ObjectLiteral): Promise<Changes<Entity>> {
     const { dto } = this.options;
     const names = this.getJsonProperties().filter(
-      (name) => dto === undefined || getDeclarations(dto).has(name),
+      (name) => dto === undefined || getFields(dto).declared.has(name),
     );
     const stored = names.flatMap((name) =>
       row[name] === null ? [] : [[name, row[name]] as const],

@@ -279,7 +279,7 @@ export class Classes {
       },
     );
     const isOptional = optional && schema.default === undefined;
-    return `@${decorator}\n${name}${isOptional ? '?' : '!'}: ${type}${schema.nullable === true ? ' | null' : ''};`;
+    return `@Property(${decorator})\n${name}${isOptional ? '?' : '!'}: ${type}${schema.nullable === true ? ' | null' : ''};`;
   }
 
   private renderDeclaration(
@@ -315,13 +315,21 @@ export class Classes {
         return renderString(schema, given, sample, pointer);
       case 'integer':
         return {
-          decorator: `IntegerProperty(${renderOptions({ format: schema.format && render(schema.format), ...pick(schema, ['minimum', 'maximum']), ...sample })})`,
+          decorator: renderOptions({
+            type: `'integer'`,
+            format: schema.format && render(schema.format),
+            ...pick(schema, ['minimum', 'maximum']),
+            ...sample,
+          }),
           type: 'number',
         };
       case 'number':
-        return { decorator: `NumberProperty(${renderOptions(sample)})`, type: 'number' };
+        return {
+          decorator: renderOptions({ type: `'number'`, format: `'double'`, ...sample }),
+          type: 'number',
+        };
       case 'boolean':
-        return { decorator: `BooleanProperty(${renderOptions(given)})`, type: 'boolean' };
+        return { decorator: renderOptions({ type: `'boolean'`, ...given }), type: 'boolean' };
       case 'array':
         return this.renderArray(schema, pointer, place, given);
       default:
@@ -339,7 +347,7 @@ export class Classes {
     this.constants.push(
       `const ${constant} = ${render(values)} as const;\nexport type ${type} = (typeof ${constant})[number];`,
     );
-    return { decorator: `EnumProperty(${renderOptions({ values: constant, ...options })})`, type };
+    return { decorator: renderOptions({ type: `'string'`, enum: constant, ...options }), type };
   }
 
   private renderArray(
@@ -357,7 +365,12 @@ export class Classes {
     if (value.type === 'array' && this.hasObjects(value, items))
       throw new ContractError([`${items}: Arrays of arrays of objects are not supported.`]);
     return {
-      decorator: `ArrayProperty(${renderOptions({ items: decorator, ...pick(schema, ['minItems', 'maxItems', 'uniqueItems']), ...options })})`,
+      decorator: renderOptions({
+        type: `'array'`,
+        items: decorator,
+        ...pick(schema, ['minItems', 'maxItems', 'uniqueItems']),
+        ...options,
+      }),
       type: /^\w+$/.test(type) ? `${type}[]` : `(${type})[]`.replace(/^\((\w+\[\])+\)/, '$1'),
     };
   }
@@ -380,10 +393,15 @@ export class Classes {
         pointer: joinPointer(pointer, 'additionalProperties'),
       };
       const { decorator, type } = this.renderDeclaration(located, getItemPlace(place));
-      if (decorator.startsWith('ObjectProperty') || decorator.includes('items: ObjectProperty'))
+      if (decorator.includes('type: () =>'))
         throw new ContractError([`${located.pointer}: Maps of objects are not supported.`]);
       return {
-        decorator: `MapProperty(${renderOptions({ values: decorator, ...pick(schema, ['maxProperties']), ...options })})`,
+        decorator: renderOptions({
+          type: `'object'`,
+          additionalProperties: decorator,
+          ...pick(schema, ['maxProperties']),
+          ...options,
+        }),
         type: `Record<string, ${type}>`,
       };
     }
@@ -392,8 +410,8 @@ export class Classes {
     const isPlain = place.isItem;
     return {
       decorator: isPlain
-        ? `ObjectProperty(() => ${name})`
-        : `ObjectProperty(() => ${name}, ${renderOptions(options)})`,
+        ? `{ type: () => ${name} }`
+        : renderOptions({ type: `() => ${name}`, ...options }),
       type: name,
     };
   }
@@ -433,12 +451,7 @@ const pick = (
     keys.map((key) => [key, schema[key] === undefined ? undefined : render(schema[key])]),
   );
 
-const FORMAT_DECORATORS: Record<string, string> = {
-  date: 'DateProperty',
-  'date-time': 'DateTimeProperty',
-  uuid: 'UuidProperty',
-  uri: 'UriProperty',
-};
+const FORMATS = new Set(['date', 'date-time', 'uuid', 'uri']);
 
 function renderString(
   schema: NormalizedSchema,
@@ -451,13 +464,12 @@ function renderString(
     const literal = pattern === undefined ? undefined : String(new RegExp(pattern, 'u'));
     const limits = pick(schema, ['minLength', 'maxLength']);
     return {
-      decorator: `StringProperty(${renderOptions({ ...limits, pattern: literal, ...sample })})`,
+      decorator: renderOptions({ type: `'string'`, ...limits, pattern: literal, ...sample }),
       type: 'string',
     };
   }
-  const decorator = FORMAT_DECORATORS[format];
   if (
-    decorator === undefined ||
+    !FORMATS.has(format) ||
     schema.minLength !== undefined ||
     (schema.maxLength !== undefined && format !== 'uri')
   )
@@ -466,7 +478,7 @@ function renderString(
     ]);
   const maxLength = format === 'uri' ? pick(schema, ['maxLength']) : {};
   return {
-    decorator: `${decorator}(${renderOptions({ ...maxLength, ...given })})`,
+    decorator: renderOptions({ type: `'string'`, format: `'${format}'`, ...maxLength, ...given }),
     type: 'string',
   };
 }

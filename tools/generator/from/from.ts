@@ -71,7 +71,7 @@ import { ApiListHeaders } from '${PLATFORM}/resource/operation.decorators.js';
 const CLASS_IMPORTS = `
 import { ApiSchema } from '@nestjs/swagger';
 import { ${ERROR_CLASS} } from '${PLATFORM}/http/responses/error-body.dto.js';
-import { ArrayProperty, BooleanProperty, DateProperty, DateTimeProperty, EnumProperty, IntegerProperty, MapProperty, NumberProperty, ObjectProperty, StringProperty, UriProperty, UuidProperty } from '${PLATFORM}/resource/property.decorators.js';
+import { Property } from '${PLATFORM}/resource/property.js';
 `;
 
 /**

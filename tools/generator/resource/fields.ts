@@ -208,14 +208,14 @@ function createField(node: FieldNode, owner: Owner): Field {
     writeOnly,
     default: value,
     expectedDefault: value === 'new Date()' ? 'expect.any(String)' : value,
-    filterDecorator: `@${renderDecorator(type, `optional: true, description: 'Selects by: ${toWords(name)}.'`)}`,
+    filterDecorator: `@Property(${renderSchema(type, `optional: true, description: 'Selects by: ${toWords(name)}.'`)})`,
     column,
     isDateTime,
     isMerged: type.isMerged === true,
     ...(type.references === undefined ? {} : { references: type.references }),
     enums: type.enums ?? [],
     classes: type.classes ?? [],
-    decorator: `@${renderDecorator(type, options.join(', '))}`,
+    decorator: `@Property(${renderSchema(type, options.join(', '))})`,
     dtoType: type.dtoType,
     columnArguments: `'${columnType}'${columnOptions.length === 0 ? '' : `, { ${columnOptions.join(', ')} }`}`,
     entityType: `${type.entityType ?? type.dtoType}${optional ? ' | null' : ''}`,
@@ -270,17 +270,30 @@ function parseDefault(
   return value;
 }
 
-/** Returns a decorator without the `@`. */
-function renderDecorator({ decorator, argument, options }: FieldType, ownOptions: string): string {
-  const object = `{ ${options} ${ownOptions} }`;
-  return `${decorator}(${[...(argument === undefined ? [] : [argument]), object].join(', ')})`;
+/** What the types of fields are in a schema of `@Property`. */
+const SCHEMAS: Record<string, string> = {
+  IdProperty: `type: 'integer', minimum: 1,`,
+  StringProperty: `type: 'string',`,
+  IntegerProperty: `type: 'integer',`,
+  DecimalProperty: `type: 'string', format: 'decimal',`,
+  DateProperty: `type: 'string', format: 'date',`,
+  DateTimeProperty: `type: 'string', format: 'date-time',`,
+  UuidProperty: `type: 'string', format: 'uuid',`,
+  UriProperty: `type: 'string', format: 'uri',`,
+  NumberProperty: `type: 'number', format: 'double',`,
+  BooleanProperty: `type: 'boolean',`,
+  EnumProperty: `type: 'string',`,
+  ArrayProperty: `type: 'array',`,
+  MapProperty: `type: 'object',`,
+};
+
+function renderSchema({ decorator, argument, options }: FieldType, ownOptions: string): string {
+  return `{ ${SCHEMAS[decorator] ?? `type: ${argument},`} ${options} ${ownOptions} }`;
 }
 
-/** Returns the decorator of the items of an array, or of the values of a map. */
+/** Returns the schema of the items of an array, or of the values of a map. */
 function renderItem(type: FieldType, description: string): string {
-  return type.decorator === 'ObjectProperty'
-    ? `ObjectProperty(${type.argument})`
-    : renderDecorator(type, `description: '${description}'`);
+  return renderSchema(type, type.argument === undefined ? `description: '${description}'` : '');
 }
 
 function createType(type: TypeNode, field: FieldNode, owner: Owner): FieldType {
@@ -359,7 +372,7 @@ function createMapType(max: number, values: FieldType): FieldType {
   return {
     ...JSON_COLUMN,
     decorator: 'MapProperty',
-    options: `values: ${renderItem(values, 'Value of an entry.')}, maxProperties: ${max},`,
+    options: `additionalProperties: ${renderItem(values, 'Value of an entry.')}, maxProperties: ${max},`,
     dtoType: `Record<string, ${values.dtoType}>`,
     enums: values.enums ?? [],
     isMerged: true,
@@ -445,6 +458,13 @@ const isDate = (text: string): boolean =>
   !Number.isNaN(Date.parse(text)) &&
   new Date(text).toISOString().startsWith(text);
 
+/** Returns the regular expression of the decimal numbers with these digits. */
+function toDecimalPattern(precision: number, scale: number): string {
+  const digits = precision - scale;
+  const integer = digits === 0 ? '0' : `(0|[1-9]\\d{0,${digits - 1}})`;
+  return `/^-?${integer}${scale === 0 ? '' : `(\\.\\d{1,${scale}})?`}$/`;
+}
+
 function isDecimal(text: string, precision: number, scale: number): boolean {
   const [, integer, fraction = ''] = /^-?(0|[1-9]\d*)(?:\.(\d+))?$/.exec(text) ?? [];
   if (integer === undefined || fraction.length > scale) return false;
@@ -499,7 +519,7 @@ const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
     const example = scale === 0 ? '1' : `0.${'1'.padStart(scale, '0')}`;
     return {
       decorator: 'DecimalProperty',
-      options: `precision: ${precision}, scale: ${scale}, example: '${example}',`,
+      options: `pattern: ${toDecimalPattern(precision, scale)}, example: '${example}',`,
       dtoType: 'string',
       columnType: 'varchar',
       // With a sign and a decimal point.
@@ -577,7 +597,7 @@ const fieldTypes: Record<string, (definition: Definition) => FieldType> = {
     const constant = strings.underscore(pluralize.plural(enumType)).toUpperCase();
     return {
       decorator: 'EnumProperty',
-      options: `values: ${constant},`,
+      options: `enum: ${constant},`,
       dtoType: enumType,
       columnType: 'varchar',
       length: MAX_ENUM_VALUE_LENGTH,

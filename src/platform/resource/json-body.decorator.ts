@@ -1,0 +1,21 @@
+import { ApiBody, ApiResponse } from '@nestjs/swagger';
+import { RequestParam } from '../http/request-param.js';
+import { toDocument } from './property.js';
+import type { Schema } from './schema.js';
+import { toRules } from './schema-rules.js';
+import { validateJson } from './validation.pipe.js';
+
+/**
+ * Passes a body that is not an object to a handler, such as an array of DTOs, and declares it in the OpenAPI document.
+ *
+ * @throws {ApiError} VALIDATION_FAILED if it is invalid
+ */
+export function JsonBody(schema: Schema): ParameterDecorator {
+  const rules = toRules(schema);
+  const document = { required: true, schema: toDocument(schema) };
+  return RequestParam(
+    ({ body }) => validateJson(rules, body),
+    ApiBody(document),
+    ApiResponse({ status: 400, description: 'Values are missing or invalid.' }),
+  );
+}

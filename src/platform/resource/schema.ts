@@ -1,0 +1,74 @@
+import type { Type as Class } from '@nestjs/common';
+
+type Scalar = string | number | boolean | null;
+
+/**
+ * A schema as in OpenAPI 3.1 (JSON Schema), whose values can be DTOs. Without a type, each keyword applies to the values
+ * of its type.
+ */
+export interface Schema {
+  /** A function returns a DTO, which may be declared later in the file. */
+  readonly type?:
+    'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object' | (() => Class<object>);
+  /** The formats `int32`, `int64`, `float`, and those of `FORMATS` are validated; others are only published. */
+  readonly format?: string;
+  readonly enum?: readonly Scalar[];
+  readonly const?: Scalar;
+  /** Lengths are in Unicode code points. */
+  readonly minLength?: number;
+  /** Without it, only the limit of the body limits the length; the same applies to items and properties. */
+  readonly maxLength?: number;
+  /** The string must contain a character that is neither white space nor invisible. Not together with `pattern`. */
+  readonly notBlank?: boolean;
+  /** Must match a part of the string, unless it has anchors. The only possible flag is `u`. */
+  readonly pattern?: RegExp | string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf?: number;
+  /** In a query, the parameter is repeated for each item, such as `?tag=a&tag=b`. */
+  readonly items?: Schema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  /** No two items may be equal, as JSON. */
+  readonly uniqueItems?: boolean;
+  /** The properties of an object without a DTO. */
+  readonly properties?: Readonly<Record<string, Schema>>;
+  /** The values of other properties; by default any if there are no `properties`, and otherwise none. */
+  readonly additionalProperties?: Schema | boolean;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  /** The DTOs of which `discriminator` selects one. Without it, what the schemas say is only published. */
+  readonly oneOf?: readonly (Schema | (() => Class<object>))[];
+  readonly anyOf?: readonly (Schema | (() => Class<object>))[];
+  readonly discriminator?: {
+    readonly propertyName: string;
+    readonly mapping: Readonly<Record<string, () => Class<object>>>;
+  };
+  /** Null is a valid value, too; in a JSON merge patch, it removes the property. */
+  readonly nullable?: boolean;
+  /** The property may be omitted; null is still invalid, unless it is `nullable`. */
+  readonly optional?: boolean;
+  /** The value of a property that a request omits. A JSON merge patch leaves an omitted property unchanged. */
+  readonly default?: unknown;
+  /** The property is only in responses: a request that contains it is rejected, as for an unknown property. */
+  readonly readOnly?: boolean;
+  /**
+   * The property is only in requests. To remove it from the responses of a controller, use
+   * `@UseInterceptors(ClassSerializerInterceptor)` and `@SerializeOptions({ type: <DTO> })`.
+   */
+  readonly writeOnly?: boolean;
+  readonly title?: string;
+  readonly description?: string;
+  /** By default that of the format. */
+  readonly example?: unknown;
+  readonly deprecated?: boolean;
+}
+
+export const isOptional = ({ optional, default: value }: Schema): boolean =>
+  optional === true || value !== undefined;
+
+/** Whether a JSON value is an object. */
+export const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
