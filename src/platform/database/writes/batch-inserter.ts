@@ -172,23 +172,29 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     deadline: Deadline,
   ): Promise<Entity[]> {
     const { primaryColumns, tableName } = this.repository.metadata;
-    const ids: { id: string }[] = primaryColumns[0]!.isGenerated
-      ? await manager.query(
-          `SELECT nextval("sequence") AS "id"
-           FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
-          [`"${tableName}"`, items.length],
-        )
-      : [];
-    const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]?.id)));
-    const parameters = new StatementParameters(manager.dataSource);
-    const rows = buildInsert(this.repository, inserted, parameters);
-    const companions = this.getCompanions(items, inserted);
-    deadline.beforeCommit();
-    await manager.query(
-      `WITH "rows" AS (${rows}) ${buildInsert(this.companions, companions, parameters)}`,
-      parameters.values,
-    );
-    return inserted;
+    // One connection: the second statement need not wait for another.
+    const queryRunner = manager.dataSource.createQueryRunner();
+    try {
+      const ids: { id: string }[] = primaryColumns[0]!.isGenerated
+        ? await queryRunner.query(
+            `SELECT nextval("sequence") AS "id"
+             FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
+            [`"${tableName}"`, items.length],
+          )
+        : [];
+      const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]?.id)));
+      const parameters = new StatementParameters(manager.dataSource);
+      const rows = buildInsert(this.repository, inserted, parameters);
+      const companions = this.getCompanions(items, inserted);
+      deadline.beforeCommit();
+      await queryRunner.query(
+        `WITH "rows" AS (${rows}) ${buildInsert(this.companions, companions, parameters)}`,
+        parameters.values,
+      );
+      return inserted;
+    } finally {
+      await queryRunner.release();
+    }
   }
 
   /** Returns the companions in the order of their keys, so that two statements cannot wait for each other. */
