@@ -1,5 +1,5 @@
 import { Agent } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import type { Category, NewCategory } from '../src/modules/categories/category.dto.js';
 import { startApp, type TestApp } from './support/app.js';
@@ -174,6 +174,21 @@ describe('BatchInserter with one row in 500 that the database rejects', () => {
       expect(await app.categories.getNames()).toEqual(['duplicate', ...names]);
     },
   );
+});
+
+describe('BatchInserter while it divides a rejected batch', () => {
+  it('gathers the rows that arrive in one batch', async () => {
+    await rejectName('duplicate');
+    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
+    const first = createAll(['duplicate', ...newCategories(63).map(({ name }) => name)]);
+    const later: Promise<Category>[] = [];
+    while (later.length < 5) {
+      await nextTurn();
+      if (inserts.length > 1) later.push(categories.create({ name: `later ${later.length}` }));
+    }
+    await Promise.all([first, ...later]);
+    expect(inserts.at(-1)!.split('), (')).toHaveLength(later.length);
+  });
 });
 
 describe('BatchInserter when the deadline passes', () => {

@@ -30,6 +30,8 @@ interface Item<Entity> {
  */
 export class BatchInserter<Entity extends ObjectLiteral> {
   private pending: Item<Entity>[] = [];
+  /** Settled when a rejected batch has been divided; set while one is. */
+  private division: Promise<unknown> | undefined;
 
   /** @param companions a second table, with a row for some of the rows */
   constructor(
@@ -48,7 +50,7 @@ export class BatchInserter<Entity extends ObjectLiteral> {
    * @throws {DatabaseUnavailableError}
    */
   insert(row: InsertRow<Entity>, toCompanion?: Item<Entity>['toCompanion']): Promise<Entity> {
-    if (this.pending.length === 0) setImmediate(() => this.insertPending());
+    if (this.pending.length === 0) setImmediate(() => void this.insertPending());
     return new Promise((resolve, reject) => {
       requireColumns(this.repository, row);
       const item = { row: assignId(this.repository.metadata, row), toCompanion, resolve, reject };
@@ -56,16 +58,22 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     });
   }
 
-  private insertPending(): void {
+  private async insertPending(): Promise<void> {
+    const deadline = new Deadline();
+    let error: unknown;
+    // Rows gather in the meantime: on SQLite they could not be inserted anyway.
+    if (this.division !== undefined)
+      await withDeadline(this.division, deadline).catch((reason: unknown) => (error = reason));
     const { pending } = this;
     this.pending = [];
-    for (let start = 0; start < pending.length; start += MAX_BATCH_SIZE)
-      void this.insertBatch(pending.slice(start, start + MAX_BATCH_SIZE));
+    if (error !== undefined) for (const { reject } of pending) reject(error);
+    else
+      for (let start = 0; start < pending.length; start += MAX_BATCH_SIZE)
+        void this.insertBatch(pending.slice(start, start + MAX_BATCH_SIZE), deadline);
   }
 
-  private async insertBatch(items: readonly Item<Entity>[]): Promise<void> {
+  private async insertBatch(items: readonly Item<Entity>[], deadline: Deadline): Promise<void> {
     this.metrics.batchSizes.observe({ table: this.repository.metadata.tableName }, items.length);
-    const deadline = new Deadline();
     try {
       const inserted = await withDeadline(this.insertTogether(items, deadline), deadline);
       items.forEach(({ resolve, reject }, index) => {
@@ -100,7 +108,9 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     } catch (error) {
       // After any other error, the rows may have been stored.
       if (!isDataOrConstraintError(error) || items.length === 1) throw error;
-      return inTransaction((own) => this.insertHalves(own, items, deadline));
+      const division = inTransaction((own) => this.insertHalves(own, items, deadline));
+      this.division = division.catch(() => undefined).finally(() => (this.division = undefined));
+      return division;
     }
   }
 
