@@ -110,7 +110,7 @@ describe('modifyReturning', () => {
   it('changes nothing if the deadline of the request passes before the commit', async () => {
     const { id } = await cages.save(newCage());
     const outcome = modifyReturning(cages, { id }, () => {
-      advanceTime(Date.now() + 2_300);
+      advanceTime(Date.now() + 2_400);
       return { weight: 0 };
     });
     await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
