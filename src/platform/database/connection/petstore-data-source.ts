@@ -102,13 +102,9 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
   /** @throws {SchemaOutdatedError} if a migration is pending */
   async requireCurrentSchema(): Promise<void> {
     const queryRunner = this.createQueryRunner();
-    try {
-      // `showMigrations` would create the table.
-      const hasTable = await queryRunner.hasTable('migrations');
-      if (!hasTable || (await this.showMigrations())) throw new SchemaOutdatedError();
-    } finally {
-      await queryRunner.release();
-    }
+    // `showMigrations` would create the table, and uses a connection of its own.
+    const hasTable = await queryRunner.hasTable('migrations').finally(() => queryRunner.release());
+    if (!hasTable || (await this.showMigrations())) throw new SchemaOutdatedError();
   }
 
   /**
