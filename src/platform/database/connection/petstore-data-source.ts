@@ -102,8 +102,13 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
   /** @throws {SchemaOutdatedError} if a migration is pending */
   async requireCurrentSchema(): Promise<void> {
     const queryRunner = this.createQueryRunner();
-    // `showMigrations` would create the table, and uses a connection of its own.
-    const hasTable = await queryRunner.hasTable('migrations').finally(() => queryRunner.release());
+    let hasTable: boolean;
+    try {
+      hasTable = await queryRunner.hasTable('migrations');
+    } finally {
+      await queryRunner.release();
+    }
+    // It would create the table, and uses a connection of its own.
     if (!hasTable || (await this.showMigrations())) throw new SchemaOutdatedError();
   }
 
