@@ -2,7 +2,6 @@ import { ApiBody, ApiResponse } from '@nestjs/swagger';
 import { RequestParam } from '../http/request-param.js';
 import { toDocument } from './property.js';
 import type { Schema } from './schema.js';
-import { toRules } from './schema-rules.js';
 import { validateJson } from './validation.pipe.js';
 
 /**
@@ -11,10 +10,9 @@ import { validateJson } from './validation.pipe.js';
  * @throws {ApiError} VALIDATION_FAILED if it is invalid
  */
 export function JsonBody(schema: Schema): ParameterDecorator {
-  const rules = toRules(schema);
   const document = { required: true, schema: toDocument(schema) };
   return RequestParam(
-    ({ body }) => validateJson(rules, body),
+    ({ body }) => validateJson(schema, body),
     ApiBody(document),
     ApiResponse({ status: 400, description: 'Values are missing or invalid.' }),
   );

@@ -35,7 +35,7 @@ export function MergePatch<Body, const Clearable extends string & keyof Body = n
   clearable: readonly Clearable[] = [],
 ): Type<Patch<Body, Clearable>> {
   class MergePatchBody {}
-  for (const [name, { schema }] of getFields(body).declared) {
+  for (const [name, schema] of getFields(body).declared) {
     if (schema.readOnly === true) continue;
     const nullable = (clearable as readonly string[]).includes(name);
     Property({ ...toPatch(schema), optional: true, nullable })(MergePatchBody.prototype, name);
@@ -73,7 +73,7 @@ const nestedPatches = new WeakMap<Type, Type>();
 function toNestedPatch(dto: Type): Type<object> {
   let patch = nestedPatches.get(dto);
   if (patch === undefined) {
-    const optional = [...getFields(dto).declared].filter(([, { schema }]) => schema.optional);
+    const optional = [...getFields(dto).declared].filter(([, schema]) => schema.optional);
     const names = optional.map(([name]) => name);
     patch = MergePatch<Record<string, unknown>, string>(dto, names);
     // The name of the schema in the OpenAPI document.

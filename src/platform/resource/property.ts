@@ -1,11 +1,11 @@
 import { applyDecorators, type Type as Class } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Exclude, Expose, Transform } from 'class-transformer';
-import { ValidateBy } from 'class-validator';
+import { ValidateBy, type ValidationArguments } from 'class-validator';
 import { ANY_TYPE } from '../openapi/schema-references.js';
-import { FORMATS, NOT_WHITE_SPACE, toIntegerRange } from './scalar-rules.js';
+import { FORMATS, toIntegerRange, toRegExp } from './scalar-violations.js';
 import { isOptional, type Schema } from './schema.js';
-import { checkField, convertField, type Field, toRules, VALID } from './schema-rules.js';
+import { checkField, convert, VALID } from './schema-rules.js';
 
 /**
  * Declares a property of a DTO once, for the validation and for the OpenAPI document. Strings and names of properties
@@ -15,7 +15,6 @@ import { checkField, convertField, type Field, toRules, VALID } from './schema-r
  * @throws {TypeError} if the OpenAPI document cannot express the pattern
  */
 export function Property(schema: Schema): PropertyDecorator {
-  const field: Field = { schema, rules: toRules(schema) };
   const document = toDocument(schema);
   const decorators = [
     ApiProperty({
@@ -24,28 +23,31 @@ export function Property(schema: Schema): PropertyDecorator {
       required: document.required ?? !isOptional(schema),
       selfRequired: !isOptional(schema),
     } as ApiPropertyOptions),
-    Validate(field),
+    Validate(schema),
   ];
   // class-transformer visits an omitted property only if it is exposed.
   if (schema.default !== undefined) decorators.push(Expose({ toClassOnly: true }));
-  if (schema.default !== undefined || field.rules.convert !== undefined)
-    decorators.push(Transform(({ value }) => convertField(field, value), { toClassOnly: true }));
+  if (schema.default !== undefined || !SCALARS.has(schema.type))
+    decorators.push(Transform(({ value }) => convert(schema, value), { toClassOnly: true }));
   if (schema.writeOnly === true) decorators.push(Exclude({ toPlainOnly: true }));
   return applyDecorators(...decorators);
 }
 
-function Validate(field: Field): PropertyDecorator {
-  const findProblems = (object: object, property: string): string[] => {
+/** The types whose values need no conversion. */
+const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'boolean']);
+
+function Validate(schema: Schema): PropertyDecorator {
+  const findProblems = ({ property, value }: ValidationArguments): string[] => {
     const problems: string[] = [];
-    checkField(field, object, property, property, problems);
+    checkField(schema, value, property, problems);
     return problems;
   };
   return ValidateBy({
     name: VALID,
-    constraints: [field],
+    constraints: [schema],
     validator: {
-      validate: (_value, details) => findProblems(details!.object, details!.property).length === 0,
-      defaultMessage: (details) => findProblems(details!.object, details!.property).join('; '),
+      validate: (_value, details) => findProblems(details!).length === 0,
+      defaultMessage: (details) => findProblems(details!).join('; '),
     },
   });
 }
@@ -53,41 +55,53 @@ function Validate(field: Field): PropertyDecorator {
 /** By default, in the OpenAPI document. */
 const EXAMPLES: Readonly<Record<string, unknown>> = { number: 1.5, boolean: true };
 
-/** Returns a schema as in OpenAPI 3.0.3, in which a class is a function that returns it, as in Nest's. */
+/** What OpenAPI 3.0 can express of `notBlank`: its patterns have no Unicode properties, with which many clients fail. */
+const NOT_WHITE_SPACE = String.raw`[^\s\u0085]`;
+
+/**
+ * Returns a schema as in OpenAPI 3.0.3, in which a class is a function that returns it, as in Nest's.
+ *
+ * @throws {TypeError} if OpenAPI cannot express the pattern
+ */
 export function toDocument(schema: Schema): Record<string, unknown> {
-  const { optional: _optional, notBlank = false, const: constant, ...keywords } = schema;
+  const { optional: _optional, notBlank, const: constant, pattern, ...keywords } = schema;
   const { type, nullable, items, properties = {}, additionalProperties } = keywords;
   const { minimum, exclusiveMinimum = -Infinity, maximum, exclusiveMaximum = Infinity } = keywords;
-  const { pattern = notBlank ? NOT_WHITE_SPACE : undefined } = keywords;
+  const isPlain = pattern === undefined || /^u?$/.test(toRegExp(pattern).flags);
+  if (!isPlain || (notBlank === true && pattern !== undefined))
+    throw new TypeError('A pattern cannot have flags other than u, or be combined with notBlank.');
+  const { check: _check, ...format } = FORMATS[keywords.format ?? ''] ?? {};
   const values = constant === undefined ? keywords.enum : [constant];
   const isAbove = exclusiveMinimum >= (minimum ?? -Number.MAX_VALUE);
   const isBelow = exclusiveMaximum <= (maximum ?? Number.MAX_VALUE);
-  const fields = Object.entries(properties);
-  const required = fields.filter(([, inner]) => !isOptional(inner)).map(([name]) => name);
+  const names = Object.keys(properties);
+  const required = names.filter((name) => !isOptional(properties[name]!));
   const toBranch = (branch: Schema | (() => Class<object>)) =>
     toDocument(typeof branch === 'function' ? { type: branch } : branch);
   const document = {
     example: values?.[0] ?? EXAMPLES[String(type)],
-    ...FORMATS[keywords.format ?? '']?.document,
+    ...format,
     ...keywords,
     // Nest recognizes the function by its name.
     ...(typeof type === 'function' && { type: () => type() }),
     nullable: nullable === true ? true : undefined,
     // With null (OpenAPI 3.0.3, proposal 2019-10-31).
     enum: values && nullable === true ? [...new Set([...values, null])] : values,
-    ...(isAbove ? { minimum: exclusiveMinimum, exclusiveMinimum: true } : { minimum }),
-    ...(isBelow ? { maximum: exclusiveMaximum, exclusiveMaximum: true } : { maximum }),
+    minimum: isAbove ? exclusiveMinimum : minimum,
+    exclusiveMinimum: isAbove && type !== 'integer' ? true : undefined,
+    maximum: isBelow ? exclusiveMaximum : maximum,
+    exclusiveMaximum: isBelow && type !== 'integer' ? true : undefined,
     ...(type === 'integer' && toIntegerRange(schema)),
-    ...(pattern && { pattern: typeof pattern === 'string' ? pattern : pattern.source }),
+    ...(notBlank === true && { pattern: NOT_WHITE_SPACE }),
+    ...(pattern !== undefined && { pattern: toRegExp(pattern).source }),
     items: items && toDocument(items),
-    ...(fields.length > 0 && {
-      properties: Object.fromEntries(fields.map(([name, inner]) => [name, toDocument(inner)])),
+    ...(names.length > 0 && {
+      properties: Object.fromEntries(names.map((name) => [name, toDocument(properties[name]!)])),
       required: required.length > 0 ? required : undefined,
     }),
-    additionalProperties:
-      typeof additionalProperties === 'object'
-        ? toDocument(additionalProperties)
-        : additionalProperties,
+    ...(typeof additionalProperties === 'object' && {
+      additionalProperties: toDocument(additionalProperties),
+    }),
     oneOf: keywords.oneOf?.map(toBranch),
     anyOf: keywords.anyOf?.map(toBranch),
   };

@@ -2,8 +2,8 @@ import { type ArgumentMetadata, Injectable, type Type, ValidationPipe } from '@n
 import { validate, type ValidationError, type ValidatorOptions } from 'class-validator';
 import { ApiError } from '../errors/api-error.js';
 import { shorten } from '../errors/shorten.js';
-import { isObject } from './schema.js';
-import { ANY, getFields, MAX_PROBLEMS, type Rules, toClassRules } from './schema-rules.js';
+import { isObject, type Schema } from './schema.js';
+import { check, convert, getFields, MAX_PROBLEMS, parseParameter } from './schema-rules.js';
 
 const VALIDATOR_OPTIONS: ValidatorOptions = {
   whitelist: true,
@@ -51,21 +51,21 @@ export async function validateBody<Dto extends object>(
 ): Promise<Dto> {
   if (value !== undefined && !isObject(value))
     throw validationFailed(['the body must be a JSON object']);
-  return (await validateJson(dto === undefined ? ANY : toClassRules(() => dto), value)) as Dto;
+  return (await validateJson(dto === undefined ? {} : { type: () => dto }, value)) as Dto;
 }
 
 /**
- * Validates a JSON value by its rules, and converts it. Neither class-transformer nor class-validator can end before the
- * value does: they get only what the rules allow.
+ * Validates a JSON value by its schema, and converts it. Neither class-transformer nor class-validator can end before the
+ * value does: they get only what the schema allows.
  *
  * @throws {ApiError} VALIDATION_FAILED with at most ten problems, each with the path of its property
  */
-export async function validateJson(rules: Rules, value: unknown): Promise<unknown> {
+export async function validateJson(schema: Schema, value: unknown): Promise<unknown> {
   if (value === undefined) throw validationFailed(['request body is required']);
   const problems: string[] = [];
-  rules.check(value, '', problems);
+  check(schema, value, '', problems);
   if (problems.length > 0) throw validationFailed(problems);
-  const converted = rules.convert?.(value) ?? value;
+  const converted = convert(schema, value);
   for (const [path, dto] of findDtos(converted, '')) {
     const errors = await validate(dto, VALIDATOR_OPTIONS);
     if (errors.length > 0) throw toApiError(errors, dto, path);
@@ -76,8 +76,8 @@ export async function validateJson(rules: Rules, value: unknown): Promise<unknow
 /** Converts the parameters that a DTO declares from text. */
 function parseParameters(dto: Type, texts: Record<string, unknown>): Record<string, unknown> {
   const parameters: Record<string, unknown> = {};
-  for (const [name, { rules }] of getFields(dto).declared) {
-    if (Object.hasOwn(texts, name)) parameters[name] = rules.parse?.(texts[name]) ?? texts[name];
+  for (const [name, schema] of getFields(dto).declared) {
+    if (Object.hasOwn(texts, name)) parameters[name] = parseParameter(schema, texts[name]);
   }
   return parameters;
 }

@@ -1,0 +1,204 @@
+/** What is wrong with strings and numbers: each function returns the text that follows the path in a message. */
+import type { Schema } from './schema.js';
+
+type Violation = string | undefined;
+
+/** A format whose strings are validated. */
+interface Format {
+  /** Returns true, or the text that follows "must be". */
+  readonly check: (text: string) => true | string;
+  /** By default, in a schema of the format. */
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly example: string;
+}
+
+/** Whether a date in the form of RFC 3339 exists. `Date` turns February 30 into March 2. */
+function isCalendarDate(text: string): boolean {
+  const date = new Date(text);
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
+}
+
+/** RFC 3339, section 5.6. */
+const DATE = /^\d{4}-\d\d-\d\d$/;
+const DATE_TIME = /^(\d{4}-\d\d-\d\d)T(\d\d):\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i;
+
+/** It is stored in milliseconds and returned in UTC, in which its year must have four digits, too. */
+function checkDateTime(text: string): true | string {
+  const [, date, hour] = DATE_TIME.exec(text) ?? [];
+  const year = new Date(text).getUTCFullYear();
+  if (date === undefined || !isCalendarDate(date) || hour === '24' || Number.isNaN(year))
+    return 'a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z';
+  return (year >= 0 && year <= 9999) || 'in the years 0000 to 9999 in UTC';
+}
+
+/** The characters of a URI (RFC 3986, section 2). `URL` also accepts others, such as spaces and backslashes. */
+const HTTP_URI = /^https?:\/\/([A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+$/;
+
+/** RFC 9562, section 4: any version. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** RFC 5321, section 4.1.2, without quoted strings and address literals, and with a top-level domain. */
+const EMAIL =
+  /^(?=.{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@([a-z\d]([a-z\d-]{0,61}[a-z\d])?\.)+[a-z\d]([a-z\d-]{0,61}[a-z\d])?$/i;
+
+/** RFC 4648, section 4. A regular expression with a repeated group would fail on a text of megabytes. */
+const isBase64 = (text: string): boolean =>
+  text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
+
+/** The formats of strings that are validated. Values are returned as they were sent. */
+export const FORMATS: Readonly<Record<string, Format>> = {
+  date: {
+    check: (text) => (DATE.test(text) && isCalendarDate(text)) || 'a date, such as 2026-11-01',
+    example: '2026-11-01',
+  },
+  // RFC 3339 does not limit the digits of a fraction of a second.
+  'date-time': { check: checkDateTime, maxLength: 64, example: '2026-11-01T12:00:00.000Z' },
+  uuid: {
+    check: (text) => UUID.test(text) || 'a UUID',
+    example: '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70',
+  },
+  uri: {
+    check: (text) =>
+      (HTTP_URI.test(text) && URL.canParse(text)) || 'a URI that starts with http:// or https://',
+    maxLength: 2048,
+    pattern: HTTP_URI.source,
+    example: 'https://example.com/photos/1.jpg',
+  },
+  email: {
+    check: (text) => EMAIL.test(text) || 'an email address, such as ann@example.com',
+    maxLength: 254,
+    example: 'ann@example.com',
+  },
+  byte: {
+    check: (text) => isBase64(text) || 'encoded in base64, with padding',
+    example: 'cGV0cw==',
+  },
+  // As text, because a floating-point number would round an amount of money.
+  decimal: {
+    check: (text) =>
+      /^-?(0|[1-9]\d*)(\.\d+)?$/.test(text) || 'a decimal number in a string, such as 9.99',
+    example: '9.99',
+  },
+};
+
+/** A character that is neither white space nor invisible; BRAILLE PATTERN BLANK has no property that says so. */
+const NOT_BLANK = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]/u;
+
+/** The second half of a code point that JavaScript counts twice. */
+const LOW_SURROGATE = /[\udc00-\udfff]/g;
+
+const patterns = new Map<string, RegExp>();
+
+/** Returns a pattern with the flag `u`, unless it has escapes that are not necessary, such as `\_`. */
+export function toRegExp(pattern: RegExp | string): RegExp {
+  if (typeof pattern !== 'string') return pattern;
+  let compiled = patterns.get(pattern);
+  if (compiled === undefined) {
+    try {
+      compiled = new RegExp(pattern, 'u');
+    } catch {
+      compiled = new RegExp(pattern);
+    }
+    patterns.set(pattern, compiled);
+  }
+  return compiled;
+}
+
+/** No string may contain NUL, which PostgreSQL cannot store, or a lone surrogate, which UTF-8 cannot encode. */
+export function findStringViolation(schema: Schema, value: unknown): Violation {
+  const format = FORMATS[schema.format ?? ''];
+  const { minLength, maxLength = format?.maxLength, pattern, notBlank } = schema;
+  const text = typeof value === 'string' ? value : '';
+  if (text.includes('\0')) return ' must not contain a NUL character';
+  if (!text.isWellFormed()) return ' must not contain a lone surrogate';
+  if (text === value) {
+    const length = text.replaceAll(LOW_SURROGATE, '').length;
+    const violation = findSizeViolation('be', length, minLength, maxLength, 'characters long');
+    if (violation !== undefined) return violation;
+  }
+  const noun = format?.check(text) ?? true;
+  if (noun !== true) return ` must be ${noun}`;
+  if (text !== value) return ' must be a string';
+  if (notBlank === true && !NOT_BLANK.test(text)) return ' must not be blank';
+  if (pattern === undefined || toRegExp(pattern).test(text)) return undefined;
+  return ` must match the pattern ${toRegExp(pattern).source}`;
+}
+
+/** @param noun what is counted */
+export function findSizeViolation(
+  verb: string,
+  size: number,
+  minimum = 0,
+  maximum = Infinity,
+  noun: string,
+): Violation {
+  if (size >= minimum && size <= maximum) return undefined;
+  if (maximum === Infinity) return ` must ${verb} at least ${minimum} ${noun}`;
+  return ` must ${verb} ${minimum === 0 ? 'at most' : `${minimum} to`} ${maximum} ${noun}`;
+}
+
+/** The limits of the formats of numbers: those of JSON are exact up to 2^53-1 (RFC 8259, section 6). */
+const LIMITS: Readonly<Record<string, readonly [number, number]>> = {
+  int32: [-(2 ** 31), 2 ** 31 - 1],
+  int64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
+  float: [-(2 - 2 ** -23) * 2 ** 127, (2 - 2 ** -23) * 2 ** 127],
+};
+
+/**
+ * Returns the format of an integer, by default int32 if both limits fit and otherwise int64, and its limits, which do not
+ * exceed those of the format.
+ */
+export function toIntegerRange(schema: Schema) {
+  const { minimum = -Infinity, maximum = Infinity } = schema;
+  const { exclusiveMinimum = -Infinity, exclusiveMaximum = Infinity } = schema;
+  const [lowest, highest] = LIMITS[schema.format ?? ''] ?? LIMITS.int64!;
+  const low = Math.max(lowest, Math.ceil(minimum), Math.floor(exclusiveMinimum) + 1);
+  const high = Math.min(highest, Math.floor(maximum), Math.ceil(exclusiveMaximum) - 1);
+  const fits32Bits = low >= LIMITS.int32![0] && high <= LIMITS.int32![1];
+  const format = schema.format ?? (fits32Bits ? 'int32' : 'int64');
+  return { format, minimum: low, maximum: high };
+}
+
+/** Infinity is not a valid number: JSON allows 1e999, which cannot be returned as it was sent. */
+export function findNumberViolation(schema: Schema, value: unknown): Violation {
+  const number = Number.isFinite(value) ? Number(value) : NaN;
+  if (schema.type === 'integer') {
+    const { minimum, maximum } = toIntegerRange(schema);
+    if (!Number.isInteger(number) || number < minimum || number > maximum)
+      return ` must be an integer from ${minimum} to ${maximum}`;
+  } else {
+    const [lowest, highest] = LIMITS[schema.format ?? ''] ?? [];
+    const { minimum = lowest, maximum = highest, exclusiveMinimum, exclusiveMaximum } = schema;
+    const isInRange =
+      number >= (minimum ?? -Infinity) &&
+      number <= (maximum ?? Infinity) &&
+      number > (exclusiveMinimum ?? -Infinity) &&
+      number < (exclusiveMaximum ?? Infinity);
+    const limits = Object.entries({
+      'at least': minimum,
+      'greater than': exclusiveMinimum,
+      'at most': maximum,
+      'less than': exclusiveMaximum,
+    }).filter(([, limit]) => limit !== undefined);
+    const words = limits.map(([comparison, limit]) => `${comparison} ${limit}`).join(' and ');
+    if (!isInRange) return ` must be a number${words === '' ? '' : `, ${words}`}`;
+  }
+  const { multipleOf } = schema;
+  const isMultiple = multipleOf === undefined || isMultipleOf(number, multipleOf);
+  return isMultiple ? undefined : ` must be a multiple of ${multipleOf}`;
+}
+
+/** Divides decimal digits: floating-point numbers have no exact remainder, such as 0.3 and 0.1. */
+function isMultipleOf(value: number, divisor: number): boolean {
+  const decimals = [value, divisor].map((number) => {
+    const [coefficient, exponent = '0'] = String(number).split('e');
+    const [integer, fraction = ''] = coefficient!.split('.');
+    return { digits: BigInt(integer! + fraction), exponent: Number(exponent) - fraction.length };
+  });
+  const lowest = Math.min(...decimals.map(({ exponent }) => exponent));
+  const [dividend = 0n, units = 1n] = decimals.map(
+    ({ digits, exponent }) => digits * 10n ** BigInt(exponent - lowest),
+  );
+  return dividend % units === 0n;
+}
