@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, ManyToOne, Repository } from 'typeorm';
+import { Column, Entity, ForeignKey, ManyToOne, Repository } from 'typeorm';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { IdColumn } from '../src/platform/database/statements/columns.js';
@@ -41,6 +41,16 @@ class RelatedEntity {
   category!: CategoryEntity;
 }
 
+@Entity('cages')
+class DeferringEntity {
+  @IdColumn('pk_cages')
+  id!: number;
+
+  @Column('bigint')
+  @ForeignKey(() => CategoryEntity, { deferrable: 'INITIALLY DEFERRED' })
+  categoryId!: number;
+}
+
 /** A feature with an inserter of the entity. */
 function createFeature(entity: Type<object>): Type {
   class Service {
@@ -69,6 +79,13 @@ describe('an inserter', () => {
     const features = [CategoriesModule, createFeature(entity)];
     await expect(startApp({ features })).rejects.toThrow(
       `An inserter does not store ${name}: declare a property`,
+    );
+  });
+
+  it('fails at startup if a constraint is checked at COMMIT, when it would reject a whole batch', async () => {
+    const features = [CategoriesModule, createFeature(DeferringEntity)];
+    await expect(startApp({ features })).rejects.toThrow(
+      'An inserter does not support the deferred constraints of DeferringEntity',
     );
   });
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
-import { requireWritableColumns } from '../database/statements/row-mapping.js';
+import { requireInsertable } from '../database/statements/row-mapping.js';
 import { CachedList, type Paging, type RowChunks } from '../database/lists/cached-list.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { Resource, type ResourceOptions } from './resource.js';
@@ -48,7 +48,7 @@ export class ResourceKit {
     repository: Repository<Entity>,
     toResponse: (row: Entity) => Response,
   ): IdempotentInserter<Entity, Response> {
-    this.database.onReady(async () => requireWritableColumns(repository.metadata));
+    this.database.onReady(async () => requireInsertable(repository.metadata));
     return new IdempotentInserter(repository, toResponse, this.metrics);
   }
 }

@@ -58,8 +58,13 @@ export class StatementParameters {
   }
 }
 
-/** @throws {TypeError} if a required column has no property of its own whose value {@link buildInsert} could store */
-export function requireWritableColumns({ columns, name }: EntityMetadata): void {
+/**
+ * @throws {TypeError} if a required column has no property of its own whose value {@link buildInsert} could store, or a
+ *   constraint is checked at COMMIT only, when one row would reject its whole batch
+ */
+export function requireInsertable({ columns, foreignKeys, name, uniques }: EntityMetadata): void {
+  if ([...foreignKeys, ...uniques].some(({ deferrable }) => deferrable === 'INITIALLY DEFERRED'))
+    throw new TypeError(`An inserter does not support the deferred constraints of ${name}`);
   const lost = columns.find(
     (column) =>
       (column.isGenerated || column.isVirtual || column.embeddedMetadata !== undefined) &&
