@@ -2,10 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
-import { getBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
+import { AcceptBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
 
 const CONTENT_TYPES = ['application/json'];
 const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
@@ -32,13 +33,16 @@ const MAX_DEPTH = 32;
  */
 @Injectable()
 export class BodyParserGuard implements CanActivate {
-  constructor(@Inject(CONFIG) private readonly config: Config) {}
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly reflector: Reflector,
+  ) {}
 
   canActivate(context: ExecutionContext): true | Promise<true> {
     const request = context.switchToHttp().getRequest<Request>();
     const { method, headers } = request;
     if (method === 'GET' || method === 'HEAD' || !hasBody(request)) return true;
-    const binary = getBinaryBody(context.getHandler());
+    const binary = this.reflector.get(AcceptBinaryBody, context.getHandler());
     const { contentTypes, limit } = binary ?? {
       contentTypes: method === 'PATCH' ? PATCH_CONTENT_TYPES : CONTENT_TYPES,
       limit: this.config.bodyLimit,
