@@ -3,6 +3,7 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { Histogram } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
 import { MetricsRegistry } from './prometheus-registry.js';
+import { isIdle } from '../http/server/connections.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
 import { getRouteLabel } from '../http/server/request-info.js';
 
@@ -50,7 +51,7 @@ export class HttpMetrics implements OnModuleInit {
     this.registry.addGauge(
       'petstore_http_requests_in_flight',
       'Connections with a request in flight.',
-      () => http.connections.active,
+      () => [...http.connections].filter((connection) => !isIdle(connection)).length,
     );
     this.registry.addGauge(
       'petstore_http_connections',

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import { Server as TcpServer } from 'node:net';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
-import { type Connections, isIdle } from './connections.js';
+import { type Connection, isIdle } from './connections.js';
 import type { ServerTimeouts } from './server-options.js';
 
 /**
@@ -13,7 +13,7 @@ import type { ServerTimeouts } from './server-options.js';
  */
 export async function closeGracefully(
   server: Server,
-  connections: Connections,
+  connections: ReadonlySet<Connection>,
   shutdownDelay: number,
   timeouts: Pick<ServerTimeouts, 'drainGracePeriod' | 'shutdown'>,
 ): Promise<void> {

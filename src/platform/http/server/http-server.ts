@@ -8,10 +8,10 @@ import {
 import type { Express } from 'express';
 import type { Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
+import type { ErrorCode } from '../../errors/error-codes.js';
 import { sendError } from '../responses/error.filter.js';
 import { defaultHeaders } from '../responses/security-headers.js';
-import { handleClientError } from './client-errors.js';
-import { type Connection, Connections, isIdle } from './connections.js';
+import { type Connection, isDone, isIdle } from './connections.js';
 import { createMessageClasses, type MessageClasses } from './message-classes.js';
 import { getRequestId, validateRequestHead } from './request-head.js';
 import type { ResponseListener } from './request-info.js';
@@ -25,6 +25,16 @@ import {
 /** The status reported for a client that disconnected before the response, as in nginx. */
 const CLIENT_CLOSED_REQUEST = 499;
 
+/** The errors of Node's HTTP parser that are not a 400. */
+const PARSER_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
+  HPE_HEADER_OVERFLOW: ['HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB.'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [
+    'PAYLOAD_TOO_LARGE',
+    'The chunk extensions of the body are too large.',
+  ],
+  ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMEOUT', 'The request did not arrive in time.'],
+};
+
 /** What a server needs of the configuration. */
 export type ServerConfig = Pick<Config, 'bootstrapApiKey' | 'keepAliveTimeout' | 'publicBaseUrl'>;
 
@@ -35,7 +45,8 @@ export type ServerConfig = Pick<Config, 'bootstrapApiKey' | 'keepAliveTimeout' |
  */
 export class HttpServer {
   readonly server: Server;
-  readonly connections = new Connections();
+  /** The open connections, idle ones included. */
+  readonly connections = new Set<Connection>();
   private readonly classes: MessageClasses;
   private readonly responseListeners: ResponseListener[] = [];
 
@@ -64,7 +75,7 @@ export class HttpServer {
     this.server = createServer(options, (request, response) =>
       this.handleRequest(request, response),
     )
-      .on('connection', (socket: Connection) => this.connections.add(socket))
+      .on('connection', (connection: Connection) => this.addConnection(connection))
       // Without this listener Node would send `100 Continue` before the key is checked.
       .on('checkContinue', (request, response) => this.handleRequest(request, response))
       .on('checkExpectation', (request, response) => {
@@ -73,9 +84,7 @@ export class HttpServer {
       })
       .on('connect', (request, socket: Connection) => this.rejectConnect(request, socket))
       .on('clientError', (error: NodeJS.ErrnoException, connection: Connection) =>
-        handleClientError(error, connection, (reason, request) =>
-          this.reject(connection, reason, request),
-        ),
+        this.rejectInvalid(error, connection),
       );
     this.server.timeout = timeouts.socket;
     // A client that half-closes after sending still receives the response. Node has no documented
@@ -87,6 +96,12 @@ export class HttpServer {
   /** Registers a listener for every response, including those of requests that are not handled. */
   onResponse(listener: ResponseListener): void {
     this.responseListeners.push(listener);
+  }
+
+  private addConnection(connection: Connection): void {
+    connection.requestCount = 0;
+    this.connections.add(connection);
+    connection.once('close', () => this.connections.delete(connection));
   }
 
   private handleRequest(request: IncomingMessage, response: ServerResponse): void {
@@ -134,6 +149,30 @@ export class HttpServer {
     const { latestResponse } = connection;
     if (isIdle(connection)) this.reject(connection, error, request);
     else latestResponse?.once('close', () => this.reject(connection, error, request));
+  }
+
+  /** Responds to a request that Node's HTTP parser rejected, and closes the connection. */
+  private rejectInvalid(error: NodeJS.ErrnoException, connection: Connection): void {
+    const { latestResponse: latest, previousResponse: previous } = connection;
+    const lastComplete = latest?.req.complete === true ? latest : previous;
+    if (error.code === 'ECONNRESET' || !connection.writable) {
+      connection.destroy();
+    } else if (lastComplete !== undefined && !isDone(lastComplete)) {
+      // A pipelined request is invalid: those before it get their responses first, or the client would
+      // match this error with one of them.
+      lastComplete.once('close', () => this.rejectInvalid(error, connection));
+    } else if (latest?.headersSent === true && !(latest.req.complete && latest.shouldKeepAlive)) {
+      // The rest of a request that has its response already, or bytes after the last request.
+      connection.destroySoon();
+    } else {
+      const [code, message] = PARSER_ERRORS[error.code ?? ''] ?? [
+        'BAD_REQUEST',
+        'The request is not valid HTTP.',
+      ];
+      // Either the body of a request whose headers were parsed is invalid, or a request without an id.
+      const request = latest?.req.complete === false ? latest.req : undefined;
+      this.reject(connection, new ApiError(code, message), request);
+    }
   }
 
   /**

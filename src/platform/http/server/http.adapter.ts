@@ -14,15 +14,8 @@ import { SERVER_TIMEOUTS, type ServerTimeouts } from './server-options.js';
 import { allowMethods, handleUnmatchedRoutes } from './unmatched-routes.js';
 
 /** What the page of Swagger UI loads, and the licenses that the scripts refer to. */
-const SWAGGER_UI_FILES = new Set([
-  '/favicon-16x16.png',
-  '/favicon-32x32.png',
-  '/swagger-ui-bundle.js',
-  '/swagger-ui-bundle.js.LICENSE.txt',
-  '/swagger-ui-standalone-preset.js',
-  '/swagger-ui-standalone-preset.js.LICENSE.txt',
-  '/swagger-ui.css',
-]);
+const SWAGGER_UI_FILES =
+  /^\/(favicon-(16x16|32x32)\.png|swagger-ui-(bundle|standalone-preset)\.js(\.LICENSE\.txt)?|swagger-ui\.css)$/;
 
 /** Nest's Express adapter on an {@link HttpServer}. Its shutdown loses no request. */
 export class HttpAdapter extends ExpressAdapter {
@@ -93,7 +86,7 @@ export class HttpAdapter extends ExpressAdapter {
       setHeaders: (response: ServerResponse) => response.setHeader('Cache-Control', 'no-cache'),
     });
     return this.use(prefix, (request: Request, response: Response, next: NextFunction) => {
-      if (!SWAGGER_UI_FILES.has(request.path)) return next();
+      if (!SWAGGER_UI_FILES.test(request.path)) return next();
       allowMethods(response, ['GET', 'HEAD']);
       return serve(request, response, next);
     });

@@ -31,14 +31,10 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
   // RFC 9112, section 6.1: the length of such a request is ambiguous, and a proxy may read it differently.
   if (httpVersionMinor === 0)
     return new ApiError('BAD_REQUEST', 'Transfer-Encoding is not allowed in HTTP/1.0.');
-  const codings = transferEncoding
-    .toLowerCase()
-    .split(',')
-    .map((name) => name.trim());
-  if (codings.at(-1) !== 'chunked')
+  if (!/(^|,\s*)chunked$/i.test(transferEncoding))
     return new ApiError('BAD_REQUEST', 'The last Transfer-Encoding must be chunked.');
-  if (codings.length > 1) return new ApiError('NOT_IMPLEMENTED', 'Unsupported Transfer-Encoding.');
-  return undefined;
+  if (/^chunked$/i.test(transferEncoding)) return undefined;
+  return new ApiError('NOT_IMPLEMENTED', 'Unsupported Transfer-Encoding.');
 }
 
 /** RFC 9112, section 3.2: HTTP/1.1 requires one Host header, and any version forbids two or an invalid one. */
