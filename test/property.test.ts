@@ -236,6 +236,8 @@ describe('@Property with a schema', () => {
 
 const toReference = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 
+const HEIGHT = { exclusiveMaximum: 5, maximum: 2, title: 'Height', deprecated: true };
+
 /** A pet in every position that a schema has for a DTO. */
 class Zoo {
   @Property({ type: 'object', additionalProperties: { type: () => Cat }, optional: true })
@@ -251,6 +253,10 @@ class Zoo {
   @Property({ type: 'array', items: { type: () => Zoo, nullable: true }, optional: true })
   parts?: (Zoo | null)[];
   @Property({ optional: true }) anything?: unknown;
+  @Property({ type: 'number', ...HEIGHT, minimum: -9, exclusiveMinimum: 0, optional: true })
+  height?: number;
+  @Property({ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 9, optional: true })
+  floors?: number;
 }
 class ZooPatch extends MergePatch(Zoo, ['boss', 'place']) {}
 
@@ -362,6 +368,15 @@ describe('an operation with schemas of every kind', () => {
           },
           parts: { items: { anyOf: [toReference('Zoo'), { nullable: true, enum: [null] }] } },
           anything: {},
+          // The booleans of OpenAPI 3.0.
+          height: {
+            minimum: 0,
+            exclusiveMinimum: true,
+            maximum: 2,
+            title: 'Height',
+            deprecated: true,
+          },
+          floors: { minimum: 1, maximum: 8, format: 'int32' },
         },
       },
       Cat: { additionalProperties: false, properties: { kind: { enum: ['cat'] } } },
@@ -374,6 +389,8 @@ describe('an operation with schemas of every kind', () => {
       },
     });
     expect(components!.schemas!.Zoo).not.toHaveProperty('required');
+    expect(components!.schemas!.Zoo).not.toHaveProperty('properties.height.exclusiveMaximum');
+    expect(components!.schemas!.Zoo).not.toHaveProperty('properties.floors.exclusiveMinimum');
     expect(components!.schemas!.Zoo).not.toHaveProperty('properties.anything.type');
     expect(components!.schemas!.ZooPatch).not.toHaveProperty('properties.place.required');
     expect(paths['/zoos']!.put!.requestBody).toMatchObject({

@@ -4,7 +4,7 @@ type Scalar = string | number | boolean | null;
 
 /**
  * A schema as in OpenAPI 3.1 (JSON Schema), whose values can be DTOs. Without a type, each keyword applies to the values
- * of its type.
+ * of its type. Without a maximum, only the limit of the body limits the size of a value.
  */
 export interface Schema {
   /** A function returns a DTO, which may be declared later in the file. */
@@ -16,7 +16,6 @@ export interface Schema {
   readonly const?: Scalar;
   /** Lengths are in Unicode code points. */
   readonly minLength?: number;
-  /** Without it, only the limit of the body limits the length; the same applies to items and properties. */
   readonly maxLength?: number;
   /** The string must contain a character that is neither white space nor invisible. Not together with `pattern`. */
   readonly notBlank?: boolean;
