@@ -1,32 +1,38 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Controller, Get, Version } from '@nestjs/common';
-import { ApiConflictResponse, ApiOperation, type OpenAPIObject } from '@nestjs/swagger';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import { parse as parseYaml } from 'yaml';
 import { createApp } from '../src/app.js';
 import { renderDocument } from '../src/cli/openapi.js';
 import { FEATURES } from '../src/features.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { loadConfig } from '../src/platform/config/config.js';
+import { Category } from '../src/modules/categories/category.dto.js';
 import { Feature } from '../src/platform/feature.decorator.js';
+import { Operation } from '../src/platform/resource/operation.decorator.js';
 import { startApp, type TestApp } from './support/app.js';
-import { getOperations, getProtectedRoutes } from './support/routes.js';
+import { type DocumentedOperation, getOperations, getProtectedRoutes } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
 
 const PRODUCTION = 'https://api.pets.example/shop/v1';
 const STAGING = 'https://staging.pets.example/shop/v1';
-const ERROR_CONTENT = {
-  'application/json': { schema: { $ref: '#/components/schemas/Error' } },
-};
 
 @Controller('categories')
 class NextController {
   @Get()
   @Version('2')
-  @ApiOperation({ operationId: 'listCategoriesV2', summary: 'List categories' })
-  @ApiConflictResponse({ description: 'A conflict.' })
+  @Operation({
+    operationId: 'listCategoriesV2',
+    response: 'Categories in an envelope.',
+    returns: {
+      type: 'object',
+      properties: { items: { type: 'array', items: { type: () => Category } } },
+    },
+    errors: { 402: 'Pay first.', 404: '', 409: 'A conflict.' },
+  })
   list(): unknown[] {
     return [];
   }
@@ -41,7 +47,7 @@ type SchemaObject = Exclude<
   NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string],
   { $ref: string }
 >;
-type ResponseObject = { headers?: object };
+type ResponseObject = { description: string; headers?: object; content?: object };
 
 /** The service with all features, at configured addresses, and its document. */
 let app: TestApp;
@@ -59,6 +65,25 @@ beforeAll(async () => {
   localDocument = (await local.http().get('/openapi.json')).body as OpenAPIObject;
 });
 afterAll(() => Promise.all([app.stop(), local.stop()]));
+
+/** Returns a response of an operation of the document, which may be one of the components. */
+function getResponse({ responses }: DocumentedOperation['operation'], status: number | 'default') {
+  const response = responses[status]!;
+  const name = '$ref' in response ? response.$ref.split('/').at(-1)! : undefined;
+  return (name === undefined ? response : document.components!.responses![name]) as ResponseObject;
+}
+
+/** The response with an error that describes itself. */
+const toError = (description: string, code: string, status: number) => ({
+  description,
+  headers: { 'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' } },
+  content: {
+    'application/json': {
+      schema: { $ref: '#/components/schemas/Error' },
+      example: { code, message: description, status },
+    },
+  },
+});
 
 describe('openapi.json', () => {
   it('is the output of `npm run openapi`', async () => {
@@ -88,16 +113,14 @@ describe('OpenAPI document', () => {
   });
 
   it('documents the errors of every operation', () => {
-    const error = { description: expect.stringMatching(/\S/), content: ERROR_CONTENT } as unknown;
     for (const { method, path, operation } of getOperations(document)) {
-      const key = operation.security === undefined && { 401: error, 403: error, 429: error };
-      const body = operation.requestBody && { 400: error, 413: error, 415: error };
-      expect({ method, path, ...operation.responses }).toMatchObject({
-        500: error,
-        503: error,
-        ...key,
-        ...body,
-      });
+      const key = operation.security === undefined ? [401, 403, 429] : [];
+      const body = operation.requestBody === undefined ? [] : [400, 413, 415];
+      for (const status of [...key, ...body, 500, 503])
+        expect({ method, path, ...getResponse(operation, status) }).toMatchObject({
+          description: expect.stringMatching(/\S/),
+          content: { 'application/json': { example: { status } } },
+        });
     }
   });
 
@@ -136,22 +159,35 @@ describe('OpenAPI document', () => {
     const { responses } = document.paths['/stubs/deprecated/{id}']!.get!;
     expect(Object.keys(responses)).toEqual('401 403 410 429 500 501 503 default'.split(' '));
     expect(responses['501']).toMatchObject({
-      content: ERROR_CONTENT,
+      description: 'Not implemented yet.',
+      content: { 'application/json': { example: { code: 'NOT_IMPLEMENTED' } } },
       headers: { Deprecation: expect.anything(), Sunset: expect.anything() },
     });
   });
 
-  it('adds the Error body to an error that is declared without one', () => {
-    expect(document.paths['/v2/categories']!.get!.responses['409']).toMatchObject({
-      description: 'A conflict.',
-      content: ERROR_CONTENT,
+  it('refers to an error of the components, unless an operation describes one itself', () => {
+    const { responses } = document.paths['/v2/categories']!.get!;
+    expect(responses['404']).toEqual({ $ref: '#/components/responses/NotFound' });
+    expect(responses['409']).toEqual(toError('A conflict.', 'ALREADY_EXISTS', 409));
+    expect(responses['402']).toEqual(toError('Pay first.', 'PAYMENT_REQUIRED', 402));
+  });
+
+  it('refers to the classes in the schema of a response', () => {
+    expect(document.paths['/v2/categories']!.get!.responses['200']).toMatchObject({
+      content: {
+        'application/json': {
+          schema: { properties: { items: { items: { $ref: '#/components/schemas/Category' } } } },
+        },
+      },
     });
   });
 
-  it('contains only headers that an operation refers to', () => {
-    const names = Object.keys(localDocument.components!.headers!);
-    expect(names).toContain('X-Request-Id');
-    expect(names).not.toContain('Sunset');
+  it('contains only headers and responses that an operation refers to', () => {
+    const { headers, responses } = localDocument.components!;
+    expect(headers).toHaveProperty('X-Request-Id');
+    expect(headers).not.toHaveProperty('Sunset');
+    expect(responses).toHaveProperty('Unauthorized');
+    expect(responses).not.toHaveProperty('Gone');
   });
 
   it('declares headers that the responses have', async () => {
@@ -169,7 +205,7 @@ describe('OpenAPI document', () => {
         ['/categories'],
       ] as const) {
         const { status, headers } = await limited.send('GET', `/v1${path}`, key);
-        const declared = document.paths[route ?? path]!.get!.responses[status] as ResponseObject;
+        const declared = getResponse(document.paths[route ?? path]!.get!, status);
         for (const name of Object.keys(declared.headers!))
           expect({ status, ...headers }).toHaveProperty([name.toLowerCase()]);
         statuses.push(status);

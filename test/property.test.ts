@@ -5,8 +5,10 @@ import addFormats from 'ajv-formats';
 import { IsUppercase } from 'class-validator';
 import * as fc from 'fast-check';
 import { Feature } from '../src/platform/feature.decorator.js';
+import { IdParam } from '../src/platform/resource/id-param.decorator.js';
 import { JsonBody } from '../src/platform/resource/json-body.decorator.js';
 import { applyMergePatch, MergePatch } from '../src/platform/resource/merge-patch.js';
+import { Operation } from '../src/platform/resource/operation.decorator.js';
 import { Property } from '../src/platform/resource/property.js';
 import { isOptional, type Schema } from '../src/platform/resource/schema.js';
 import { validateBody, validateJson } from '../src/platform/resource/validation.pipe.js';
@@ -279,6 +281,15 @@ class ZoosController {
   ): Cat[] {
     return cats.filter((cat) => cat instanceof Cat);
   }
+  @Patch(':zooId')
+  @Operation({ operationId: 'feed', response: 'What the handler gets.' })
+  feed(
+    @IdParam('zooId', { schema: { type: 'string', description: 'An id.' }, example: '7' })
+    id: number,
+    @JsonBody({ type: () => ZooPatch }, { required: false, mergePatch: true }) patch?: ZooPatch,
+  ): object {
+    return { id, isPatch: patch instanceof ZooPatch };
+  }
 }
 
 @Feature({ tag: { name: 'zoos', description: 'Zoos.' }, controllers: [ZoosController] })
@@ -326,6 +337,22 @@ describe('an operation with schemas of every kind', () => {
 
   it('accepts an array of DTOs as a body', async () => {
     expect((await send('put', [CAT, { kind: 'cat' }])).body).toEqual([CAT, CAT]);
+  });
+
+  it('gets undefined instead of an optional body, and an id of another published schema', async () => {
+    const feed = () => app.http().patch('/v1/zoos/7').auth(app.key, { type: 'bearer' });
+    expect((await feed()).body).toEqual({ id: 7, isPatch: false });
+    const type = 'application/merge-patch+json';
+    expect((await feed().type(type).send('{}')).body).toEqual({ id: 7, isPatch: true });
+    expect(await feed().type(type).send('{"a": 1}')).toBeError('VALIDATION_FAILED');
+    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const { parameters, requestBody } = paths['/zoos/{zooId}']!.patch!;
+    expect(parameters).toMatchObject([{ name: 'zooId', schema: { type: 'string', example: '7' } }]);
+    const schema = { $ref: '#/components/schemas/ZooPatch' };
+    expect(requestBody).toEqual({
+      required: false,
+      content: { [type]: { schema }, 'application/json': { schema } },
+    });
   });
 
   it('accepts a merge patch of inline objects, maps and unions', async () => {

@@ -5,7 +5,6 @@ import {
   Controller,
   Delete,
   Get,
-  HttpCode,
   Param,
   Patch,
   Post,
@@ -14,7 +13,7 @@ import {
   SerializeOptions,
   UseInterceptors,
 } from '@nestjs/common';
-import { ApiBadRequestResponse, ApiOkResponse, ApiTags, OmitType } from '@nestjs/swagger';
+import { ApiTags, OmitType } from '@nestjs/swagger';
 import { InjectRepository } from '@nestjs/typeorm';
 import {
   Column,
@@ -47,10 +46,11 @@ import { Feature } from '../../src/platform/feature.decorator.js';
 import { BinaryBody } from '../../src/platform/resource/binary-body.decorator.js';
 import { MergePatch } from '../../src/platform/resource/merge-patch.js';
 import { IfMatch, type VersionCriteria } from '../../src/platform/resource/if-match.decorator.js';
-import { ApiListHeaders } from '../../src/platform/resource/operation.decorators.js';
+import { Operation } from '../../src/platform/resource/operation.decorator.js';
 import { PageParams } from '../../src/platform/resource/page-params.js';
 import type { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
 import { ReturnsEtag, type Versioned } from '../../src/platform/resource/versioned.js';
+import { JsonBody } from '../../src/platform/resource/json-body.decorator.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
 import { Property } from '../../src/platform/resource/property.js';
 import { Sample, SamplePageParams, SamplePatch, SampleQuery } from './sample.dto.js';
@@ -207,6 +207,14 @@ export class CagesController {
   }
 
   @Post()
+  @Operation({
+    operationId: 'createCage',
+    status: 201,
+    response: 'The created cage.',
+    returns: Cage,
+    location: 'cages/1',
+    errors: { 409: 'Another cage has the same label or place.' },
+  })
   @ReturnsEtag()
   @ReturnsLocation('cages')
   createCage(
@@ -217,9 +225,13 @@ export class CagesController {
   }
 
   @Get()
-  @ApiOkResponse({ type: [Cage], description: 'A page of cages.' })
-  @ApiBadRequestResponse({ description: 'A parameter is invalid.' })
-  @ApiListHeaders({ pages: true })
+  @Operation({
+    operationId: 'listCages',
+    response: 'A page of cages.',
+    returns: [Cage],
+    list: 'pages',
+    errors: [400],
+  })
   listCages(
     @Query() page: PageParams,
     @Query('room') room?: string,
@@ -228,24 +240,40 @@ export class CagesController {
   }
 
   @Get(':cageId')
-  @ApiOkResponse({ type: Cage, description: 'The cage.' })
+  @Operation({
+    operationId: 'getCage',
+    response: 'The cage.',
+    returns: Cage,
+    errors: [404],
+  })
   @ReturnsEtag()
   getCage(@IdParam('cageId') id: number): Promise<Versioned<Cage>> {
     return this.cages.read({ id });
   }
 
   @Patch(':cageId')
-  @ApiOkResponse({ type: Cage })
+  @Operation({
+    operationId: 'updateCage',
+    response: 'The updated cage.',
+    returns: Cage,
+    errors: [404, 409],
+  })
   @ReturnsEtag()
   updateCage(
     @IdParam('cageId') id: number,
     @IfMatch() ifMatch: VersionCriteria,
-    @Body() patch: CagePatch,
+    @JsonBody({ type: () => CagePatch }, { mergePatch: true }) patch: CagePatch,
   ): Promise<Versioned<Cage>> {
     return this.cages.patch({ id, ...ifMatch }, patch);
   }
 
   @Put(':cageId')
+  @Operation({
+    operationId: 'replaceCage',
+    response: 'The replaced cage.',
+    returns: Cage,
+    errors: [404, 409],
+  })
   async replaceCage(
     @IdParam('cageId') id: number,
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
@@ -255,6 +283,13 @@ export class CagesController {
   }
 
   @Post(':cageId/image')
+  @Operation({
+    operationId: 'uploadImage',
+    status: 201,
+    response: 'The hash of the image.',
+    returns: { type: 'object', additionalProperties: true },
+    errors: [404],
+  })
   uploadImage(
     @IdParam('cageId') id: number,
     @BinaryBody({ limit: IMAGE_LIMIT }) image: Buffer,
@@ -265,38 +300,45 @@ export class CagesController {
   // The operations on samples return what the validation passes to them.
 
   @Get('samples')
+  @Operation({ operationId: 'listSamples', response: 'The query.', returns: SampleQuery })
   listSamples(@Query() query: SampleQuery): SampleQuery {
     return query;
   }
 
   @Get('samples/pages/:page')
+  @Operation({ operationId: 'getSamplePage', response: 'The path.', returns: SamplePageParams })
   getSamplePage(@Param() params: SamplePageParams): SamplePageParams {
     return params;
   }
 
   @Post('samples')
-  @HttpCode(200)
+  @Operation({ operationId: 'createSample', response: 'The body.', returns: Sample })
   @UseInterceptors(ClassSerializerInterceptor)
   @SerializeOptions({ type: Sample })
-  @ApiOkResponse({ type: Sample })
   createSample(@Body() sample: Sample): object {
     return sample;
   }
 
   @Patch('samples')
+  @Operation({ operationId: 'updateSample', response: 'The body.', returns: SamplePatch })
   updateSample(@Body() patch: SamplePatch): object {
     return patch;
   }
 
   @Post('login')
   @Public()
-  @HttpCode(200)
+  @Operation({ operationId: 'logIn', response: 'The user.', returns: Credentials })
   logIn(@Body() { user }: Credentials): Credentials {
     return { user };
   }
 
   @Delete(':cageId')
-  @HttpCode(204)
+  @Operation({
+    operationId: 'deleteCage',
+    status: 204,
+    response: 'The cage was deleted.',
+    errors: [404, 409],
+  })
   async deleteCage(
     @IdParam('cageId') id: number,
     @IfMatch({ required: true }) ifMatch: VersionCriteria,

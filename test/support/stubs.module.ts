@@ -1,9 +1,9 @@
 import { Controller, Get, Param } from '@nestjs/common';
-import { ApiNotImplementedResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../../src/platform/errors/api-error.js';
-import { ErrorBody } from '../../src/platform/http/responses/error-body.dto.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { Deprecated, Stability } from '../../src/platform/lifecycle/lifecycle.decorators.js';
+import { Operation } from '../../src/platform/resource/operation.decorator.js';
 
 /** Stub operations for tests, because those of the service are replaced as teams implement them. */
 @ApiTags('stubs')
@@ -11,16 +11,14 @@ import { Deprecated, Stability } from '../../src/platform/lifecycle/lifecycle.de
 class StubsController {
   @Get('deprecated/:id')
   @Deprecated({ since: '2026-11-01', sunset: '2027-11-01' })
-  @ApiOperation({ operationId: 'getDeprecated', summary: 'Get a deprecated stub' })
-  @ApiNotImplementedResponse({ type: ErrorBody, description: 'Not implemented.' })
+  @Operation({ operationId: 'getDeprecated', notImplemented: true })
   getDeprecated(@Param('id') _id: string): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }
 
   @Get('experimental')
   @Stability('experimental')
-  @ApiOperation({ operationId: 'listExperimental', summary: 'List experimental stubs' })
-  @ApiNotImplementedResponse({ type: ErrorBody, description: 'Not implemented.' })
+  @Operation({ operationId: 'listExperimental', notImplemented: true })
   listExperimental(): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }

@@ -1,5 +1,5 @@
-import { Body, Controller, Delete, Get, HttpCode, Patch, Post, Put, Query } from '@nestjs/common';
-import { ApiCreatedResponse, ApiOkResponse, ApiTags, OmitType } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, Patch, Post, Put, Query } from '@nestjs/common';
+import { ApiTags, OmitType } from '@nestjs/swagger';
 import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import {
   Column,
@@ -25,7 +25,9 @@ import { Feature } from '../../src/platform/feature.decorator.js';
 import type { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
 import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
+import { JsonBody } from '../../src/platform/resource/json-body.decorator.js';
 import { MergePatch } from '../../src/platform/resource/merge-patch.js';
+import { Operation } from '../../src/platform/resource/operation.decorator.js';
 import { Property } from '../../src/platform/resource/property.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import type { Complete, Resource } from '../../src/platform/resource/resource.js';
@@ -177,7 +179,13 @@ export class ToysController {
   }
 
   @Get()
-  @ApiOkResponse({ type: ToyList })
+  @Operation({
+    operationId: 'listToys',
+    response: 'A page of toys.',
+    returns: ToyList,
+    list: 'pages',
+    errors: [400, 404],
+  })
   async listToys(
     @IdParam('cageId') cageId: number,
     @Query() page: ToyPage,
@@ -187,7 +195,14 @@ export class ToysController {
   }
 
   @Post()
-  @ApiCreatedResponse({ type: Toy })
+  @Operation({
+    operationId: 'createToy',
+    status: 201,
+    response: 'The created toy.',
+    returns: Toy,
+    location: 'toys/1',
+    errors: [404, 409],
+  })
   @ReturnsLocation('toys', 'toyId')
   async createToy(
     @IdParam('cageId') cageId: number,
@@ -199,7 +214,7 @@ export class ToysController {
   }
 
   @Get(':toyId')
-  @ApiOkResponse({ type: Toy })
+  @Operation({ operationId: 'getToy', response: 'The toy.', returns: Toy, errors: [404] })
   getToy(
     @IdParam('cageId') cageId: number,
     @IdParam('toyId', { type: 'uuid' }) id: string,
@@ -208,7 +223,12 @@ export class ToysController {
   }
 
   @Put(':toyId')
-  @ApiOkResponse({ type: Toy })
+  @Operation({
+    operationId: 'replaceToy',
+    response: 'The replaced toy.',
+    returns: Toy,
+    errors: [404, 409],
+  })
   replaceToy(
     @IdParam('cageId') cageId: number,
     @IdParam('toyId', { type: 'uuid' }) id: string,
@@ -218,17 +238,27 @@ export class ToysController {
   }
 
   @Patch(':toyId')
-  @ApiOkResponse({ type: Toy })
+  @Operation({
+    operationId: 'updateToy',
+    response: 'The updated toy.',
+    returns: Toy,
+    errors: [404, 409],
+  })
   updateToy(
     @IdParam('cageId') cageId: number,
     @IdParam('toyId', { type: 'uuid' }) id: string,
-    @Body() patch: ToyPatch,
+    @JsonBody({ type: () => ToyPatch }, { mergePatch: true }) patch: ToyPatch,
   ): Promise<Toy> {
     return this.toys.patch({ id, cageId }, patch);
   }
 
   @Delete(':toyId')
-  @HttpCode(204)
+  @Operation({
+    operationId: 'deleteToy',
+    status: 204,
+    response: 'The toy was deleted.',
+    errors: [404],
+  })
   async deleteToy(
     @IdParam('cageId') cageId: number,
     @IdParam('toyId', { type: 'uuid' }) id: string,

@@ -2,10 +2,7 @@ import { Body, Controller, Get, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { CachedJsonResponse } from '../../platform/http/responses/cached-json-response.js';
 import { IdempotencyKey } from '../../platform/idempotency/idempotency-key.decorator.js';
-import {
-  ApiCreateOperation,
-  ApiListOperation,
-} from '../../platform/resource/operation.decorators.js';
+import { Operation } from '../../platform/resource/operation.decorator.js';
 import { Category, NewCategory } from './category.dto.js';
 import { CategoriesService } from './categories.service.js';
 
@@ -15,25 +12,28 @@ export class CategoriesController {
   constructor(private readonly categories: CategoriesService) {}
 
   @Get()
-  @ApiListOperation(Category, {
+  @Operation({
     operationId: 'listCategories',
     summary: 'List categories',
     description:
       'Returns all categories in id order. The response has an ETag: send it in If-None-Match to get 304 without a body while the list is unchanged.',
     response: 'All categories available.',
+    returns: [Category],
+    list: 'whole',
   })
   listCategories(): CachedJsonResponse | Promise<CachedJsonResponse> {
     return this.categories.list();
   }
 
   @Post()
-  @ApiCreateOperation(Category, {
+  @Operation({
     operationId: 'createCategory',
     summary: 'Create a category',
     description:
       'Creates a category. A 201 means it has been durably stored. Names need not be unique.',
     response: 'The created category.',
-    invalid: 'name is missing.',
+    status: 201,
+    returns: Category,
   })
   createCategory(
     @Body() category: NewCategory,

@@ -1,19 +1,20 @@
 import { Controller, Get, Param } from '@nestjs/common';
-import { ApiNotImplementedResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../../platform/errors/api-error.js';
 import { Deprecated } from '../../platform/lifecycle/lifecycle.decorators.js';
+import { Operation } from '../../platform/resource/operation.decorator.js';
 
 @ApiTags('pets')
 @Controller('pets')
 export class PetsController {
   @Get(':petId')
   @Deprecated({ since: '2026-11-01', sunset: '2027-11-01' })
-  @ApiOperation({
+  @Operation({
     operationId: 'getPet',
     summary: 'Get a pet',
     description: 'Not implemented yet: returns 501.',
+    notImplemented: true,
   })
-  @ApiNotImplementedResponse({ description: 'Not implemented yet.' })
   getPet(@Param('petId') _petId: string): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }

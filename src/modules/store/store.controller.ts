@@ -1,19 +1,20 @@
 import { Controller, Get } from '@nestjs/common';
-import { ApiNotImplementedResponse, ApiOperation, ApiTags } from '@nestjs/swagger';
+import { ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../../platform/errors/api-error.js';
 import { Stability } from '../../platform/lifecycle/lifecycle.decorators.js';
+import { Operation } from '../../platform/resource/operation.decorator.js';
 
 @ApiTags('store')
 @Controller('store')
 export class StoreController {
   @Get('orders')
   @Stability('experimental')
-  @ApiOperation({
+  @Operation({
     operationId: 'listOrders',
     summary: 'List store orders',
     description: 'Not implemented yet: returns 501.',
+    notImplemented: true,
   })
-  @ApiNotImplementedResponse({ description: 'Not implemented yet.' })
   listOrders(): never {
     throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
   }

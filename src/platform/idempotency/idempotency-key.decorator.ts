@@ -81,9 +81,6 @@ export function IdempotencyKey(): ParameterDecorator {
         schema: { type: 'string', enum: ['true'], example: 'true' },
       },
     }),
-    ApiResponse({
-      status: 422,
-      description: 'The Idempotency-Key was used for a different request.',
-    }),
+    ApiResponse({ status: 422 }),
   );
 }

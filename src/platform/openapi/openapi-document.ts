@@ -11,6 +11,7 @@ import {
   describeStandardResponses,
   type Operation,
   STANDARD_HEADERS,
+  STANDARD_RESPONSES,
 } from './standard-responses.js';
 
 /** A tag of operations. */
@@ -71,12 +72,8 @@ export function createDocument(
       closeRequestBody(operation, document);
     }
   }
-  // Only the headers that operations refer to: openapi-typescript rejects unused components.
-  const json = JSON.stringify(document.paths);
-  const headers = Object.entries(STANDARD_HEADERS).filter(([name]) =>
-    json.includes(`"#/components/headers/${name}"`),
-  );
-  document.components = { ...document.components, headers: Object.fromEntries(headers) };
+  addComponents(document, 'responses', STANDARD_RESPONSES);
+  addComponents(document, 'headers', STANDARD_HEADERS);
   return document;
 }
 
@@ -89,6 +86,19 @@ function scan(app: NestExpressApplication, base: Omit<OpenAPIObject, 'paths'>): 
     const resolved = resolveClasses(document, classes);
     if (classes.size === extraModels.length) return resolved;
   }
+}
+
+/** Adds the components that the document refers to: openapi-typescript rejects unused ones. */
+function addComponents(
+  document: OpenAPIObject,
+  kind: 'responses' | 'headers',
+  components: Readonly<Record<string, object>>,
+): void {
+  const json = JSON.stringify(document);
+  const used = Object.entries(components).filter(([name]) =>
+    json.includes(`"#/components/${kind}/${name}"`),
+  );
+  document.components = { ...document.components, [kind]: Object.fromEntries(used) };
 }
 
 function withoutVersion({ url, description }: { url: string; description?: string }) {

@@ -1,7 +1,7 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
-import { ApiError } from '../errors/api-error.js';
-import { ERROR_CODES, type ErrorCode } from '../errors/error-codes.js';
+import type { ErrorCode } from '../errors/error-codes.js';
+import { getErrorCode } from '../http/responses/error.filter.js';
 import { RESPONSE_HEADER } from '../http/responses/response-headers.js';
 
 /** An operation of the OpenAPI document, with the extensions that decorators declare. */
@@ -50,24 +50,67 @@ export const STANDARD_HEADERS: Headers = {
   },
 };
 
+/** The headers of operations that require an API key. */
 const RATE_LIMIT_HEADERS = ['RateLimit', 'RateLimit-Policy'];
 
 const toReferences = (names: readonly string[]): Record<string, { $ref: string }> =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 
-/** The content of an error response, with an example of the Error body. */
-const toContent = (example?: object): NonNullable<Response['content']> => ({
-  'application/json': {
-    schema: { $ref: '#/components/schemas/Error' },
-    ...(example && { example }),
-  },
-});
+/** An error that several operations return. */
+interface ErrorDescription {
+  /** In `components`. */
+  readonly name: string;
+  readonly description: string;
+  /** Those of the example of the body. */
+  readonly code?: ErrorCode;
+  readonly message?: string;
+  readonly headers?: readonly string[];
+}
+
+// prettier-ignore
+const ERRORS: Readonly<Record<string, ErrorDescription>> = {
+  400: { name: 'BadRequest', code: 'VALIDATION_FAILED', description: 'Required fields are missing or values are invalid.', message: 'name is missing.' },
+  401: { name: 'Unauthorized', code: 'UNAUTHORIZED', description: 'The API key is missing or invalid.', message: 'The API key is missing: send Authorization: Bearer <API_KEY>.', headers: ['WWW-Authenticate'] },
+  403: { name: 'Forbidden', code: 'FORBIDDEN', description: 'The API key lacks the scope that the operation requires.', message: 'The API key lacks the scope write.', headers: ['WWW-Authenticate'] },
+  404: { name: 'NotFound', code: 'NOT_FOUND', description: 'The resource does not exist.', message: 'Resource not found.' },
+  409: { name: 'Conflict', code: 'ALREADY_EXISTS', description: 'Another resource has the same unique values, or refers to this one.', message: 'Another resource has the same name.' },
+  410: { name: 'Gone', code: 'GONE', description: 'The sunset date of the operation has passed.', message: 'This operation was removed on Mon, 01 Nov 2027 00:00:00 GMT.' },
+  412: { name: 'PreconditionFailed', code: 'PRECONDITION_FAILED', description: 'The resource has changed: its ETag is none of those in If-Match.', message: 'The resource has changed: its ETag is now "2".' },
+  413: { name: 'PayloadTooLarge', code: 'PAYLOAD_TOO_LARGE', description: 'The body exceeds the size limit.', message: 'The body is larger than 102400 bytes.' },
+  415: { name: 'UnsupportedMediaType', code: 'UNSUPPORTED_MEDIA_TYPE', description: 'The media type, charset or content encoding of the body is not supported.', message: 'The Content-Type of the body must be application/json.' },
+  422: { name: 'UnprocessableContent', code: 'IDEMPOTENCY_KEY_REUSED', description: 'The Idempotency-Key was used for a different request.', message: 'The Idempotency-Key was used for a different request.' },
+  428: { name: 'PreconditionRequired', code: 'PRECONDITION_REQUIRED', description: 'If-Match is missing.', message: 'Send If-Match with the ETag of the resource, so that the changes of others are not lost.' },
+  429: { name: 'TooManyRequests', code: 'TOO_MANY_REQUESTS', description: 'Too many requests with the key, or too many failed authentication attempts.', message: 'Rate limit exceeded (600 requests per minute).', headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
+  500: { name: 'InternalServerError', code: 'INTERNAL_ERROR', description: 'An unexpected error.', message: 'Internal server error. Include the X-Request-Id when reporting it.' },
+  501: { name: 'NotImplemented', code: 'NOT_IMPLEMENTED', description: 'Not implemented yet.', message: 'Not implemented.' },
+  503: { name: 'ServiceUnavailable', code: 'SERVICE_UNAVAILABLE', description: 'The database is unavailable, or the service is shutting down.', message: 'Service temporarily unavailable. Please retry later.', headers: ['Retry-After'] },
+  default: { name: 'OtherError', description: 'Not specified yet, or any other error.' },
+};
+
+/** Returns the response with an error. Without a message, it has no example. */
+function toErrorResponse(status: number, error: Partial<ErrorDescription>): Response {
+  const { description = '', message, code = getErrorCode(status), headers = [] } = error;
+  const schema = { $ref: '#/components/schemas/Error' };
+  const example = message === undefined ? {} : { example: { code, message, status } };
+  return {
+    description,
+    headers: toReferences(['X-Request-Id', ...headers]),
+    content: { 'application/json': { schema, ...example } },
+  };
+}
+
+/** The error responses that operations refer to, for `components`. */
+export const STANDARD_RESPONSES: Readonly<Record<string, Response>> = Object.fromEntries(
+  Object.entries(ERRORS).map(([status, error]) => [
+    error.name,
+    toErrorResponse(Number(status), error),
+  ]),
+);
 
 /**
- * Adds the errors and the headers that do not depend on what an operation does. An error that the
- * operation describes itself is kept, and gets the Error body if it has no other. Errors of HTTP itself,
- * such as 408, are not listed: they may occur with any request, and the description of the document has
- * them (decision 12).
+ * Adds the errors and the headers that do not depend on what an operation does. An error without a description refers
+ * to that of the components; another one is completed. Errors of HTTP itself, such as 408, are not listed: they may
+ * occur with any request, and the description of the document has them (decision 12).
  *
  * @param method the method of the operation, in lower case
  */
@@ -75,88 +118,51 @@ export function describeStandardResponses(operation: Operation, method: string):
   const { responses } = operation;
   describeDeclaredHeaders(operation);
   if (method === 'get') describeRevalidation(operation);
-  addErrors(operation, operation['x-required-scope'] ?? (method === 'get' ? 'read' : 'write'));
+  for (const status of getErrors(operation)) responses[status] ??= { description: '' };
   // An operation that is not implemented: linters and generators reject one without a success or a default.
-  if (!Object.keys(responses).some((status) => status.startsWith('2'))) {
-    const description = 'Not specified yet, or any other error.';
-    responses.default = { description, content: toContent() };
-  }
-  const guardHeaders = [
+  if (!Object.keys(responses).some((status) => status.startsWith('2')))
+    responses.default ??= { description: '' };
+  const headers = toReferences([
+    'X-Request-Id',
     ...(requiresKey(operation) ? RATE_LIMIT_HEADERS : []),
     ...('x-deprecated-since' in operation ? ['Deprecation'] : []),
     ...('x-sunset' in operation ? ['Sunset'] : []),
-  ];
+  ]);
   for (const [key, response] of Object.entries(responses)) {
     if (response === undefined || '$ref' in response) continue;
     const status = Number(key);
-    if (status >= 400) response.content ??= toContent();
-    // What is sent after these guards; 501 is the response of an operation that is not implemented.
+    // Other errors may be sent before the guards that set these headers.
     const isHandled = status < 400 || status === 410 || status === 501;
-    response.headers = {
-      ...response.headers,
-      ...toReferences(['X-Request-Id', ...(isHandled ? guardHeaders : [])]),
-    };
+    if (isHandled) response.headers = { ...response.headers, ...headers };
+    if (status < 400) continue;
+    const { description } = response;
+    const error = ERRORS[key];
+    if (description === '' && !isHandled)
+      responses[key] = { $ref: `#/components/responses/${(error ?? ERRORS['default']!).name}` };
+    else {
+      const own = description === '' ? {} : { description, message: description };
+      const complete = toErrorResponse(status, { ...error, ...own });
+      responses[key] = {
+        ...complete,
+        ...response,
+        description: complete.description,
+        headers: { ...complete.headers, ...response.headers },
+      };
+    }
   }
 }
 
 const requiresKey = ({ security }: Operation): boolean => security === undefined;
 
-/** Adds the errors that an operation may return for a reason that is not its own. */
-function addErrors(operation: Operation, scope: string): void {
-  const add = (
-    code: ErrorCode,
-    description: string,
-    message: string,
-    ...headers: string[]
-  ): void => {
-    operation.responses[ERROR_CODES[code].status] ??= {
-      description,
-      headers: toReferences(headers),
-      content: toContent(new ApiError(code, message).body),
-    };
-  };
-  if (requiresKey(operation)) {
-    add(
-      'UNAUTHORIZED',
-      'The API key is missing or invalid.',
-      'The API key is missing: send Authorization: Bearer <API_KEY>.',
-      'WWW-Authenticate',
-    );
-    add(
-      'FORBIDDEN',
-      'The API key lacks the scope that the operation requires.',
-      `The API key lacks the scope ${scope}.`,
-      'WWW-Authenticate',
-    );
-    add(
-      'TOO_MANY_REQUESTS',
-      'Too many requests with the key, or too many failed authentication attempts.',
-      'Rate limit exceeded (600 requests per minute).',
-      'Retry-After',
-      ...RATE_LIMIT_HEADERS,
-    );
-  }
-  if ('x-sunset' in operation) {
-    const message = 'This operation was removed on Mon, 01 Nov 2027 00:00:00 GMT.';
-    add('GONE', 'The sunset date of the operation has passed.', message);
-  }
-  if (operation.requestBody !== undefined) {
-    const message = 'The body is larger than 102400 bytes.';
-    add('PAYLOAD_TOO_LARGE', 'The body exceeds the size limit.', message);
-    add(
-      'UNSUPPORTED_MEDIA_TYPE',
-      'The media type, charset or content encoding of the body is not supported.',
-      'The Content-Type of the body must be application/json.',
-    );
-  }
-  const message = 'Internal server error. Include the X-Request-Id when reporting it.';
-  add('INTERNAL_ERROR', 'An unexpected error.', message);
-  add(
-    'SERVICE_UNAVAILABLE',
-    'The database is unavailable, or the service is shutting down.',
-    'Service temporarily unavailable. Please retry later.',
-    'Retry-After',
-  );
+/** The errors that an operation may return for a reason that is not its own. */
+function getErrors(operation: Operation): number[] {
+  return [
+    ...(requiresKey(operation) ? [401, 403, 429] : []),
+    ...('x-sunset' in operation ? [410] : []),
+    ...(operation.requestBody === undefined ? [] : [400, 413, 415]),
+    500,
+    503,
+  ];
 }
 
 /** Moves the headers that decorators declare from the extensions of an operation to its successful responses. */

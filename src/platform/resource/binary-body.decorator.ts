@@ -1,4 +1,4 @@
-import { ApiBody, ApiConsumes, ApiResponse } from '@nestjs/swagger';
+import { ApiBody, ApiConsumes } from '@nestjs/swagger';
 import { ApiError } from '../errors/api-error.js';
 import { AcceptBinaryBody, type BinaryBodyOptions } from '../http/body/accepted-body.js';
 import { RequestParam } from '../http/request-param.js';
@@ -26,8 +26,5 @@ export function BinaryBody({
       description: `Up to ${limit} bytes.`,
       schema: { type: 'string', format: 'binary', maxLength: limit },
     }),
-    ApiResponse({ status: 400, description: 'The body is missing.' }),
-    ApiResponse({ status: 413, description: 'The body is too large.' }),
-    ApiResponse({ status: 415, description: 'The media type is another one.' }),
   );
 }

@@ -2,6 +2,8 @@ import { ApiParam } from '@nestjs/swagger';
 import { MAX_ID } from '../config/max-id.js';
 import { ApiError } from '../errors/api-error.js';
 import { RequestParam } from '../http/request-param.js';
+import { toDocument } from './property.js';
+import type { Schema } from './schema.js';
 
 /** An integer as the service writes it, without a sign, leading zero or exponent, and a UUID. */
 const INTEGER = /^[1-9]\d{0,15}$/;
@@ -29,6 +31,7 @@ const ID_TYPES = {
  * Passes the id in the path to a handler, as a number or a string, and declares it in the OpenAPI document.
  *
  * @param options.type the type of the entity's `IdColumn`, by default integer
+ * @param options.schema the published schema, if it is not that of the type
  * @throws {ApiError} NOT_FOUND if the path segment cannot be an id
  */
 export function IdParam(
@@ -37,10 +40,12 @@ export function IdParam(
     readonly type?: keyof typeof ID_TYPES;
     readonly description?: string;
     readonly example?: number | string;
+    readonly schema?: Schema;
   } = {},
 ): ParameterDecorator {
   const { type = 'integer', description = 'The id that the service assigned.' } = options;
   const { schema, parse } = ID_TYPES[type];
+  const published = options.schema === undefined ? schema : toDocument(options.schema);
   return RequestParam(
     ({ params }) => {
       const id = parse(String(params[name]));
@@ -50,7 +55,7 @@ export function IdParam(
     ApiParam({
       name,
       description,
-      schema: { ...schema, example: options.example ?? schema.example },
+      schema: { ...published, ...(options.example !== undefined && { example: options.example }) },
     }),
   );
 }

@@ -36,7 +36,6 @@ export function IfMatch({ required = false } = {}): ParameterDecorator {
   const description =
     'The ETag of the version to change. If the resource has another one by now, nothing is changed, and the response is 412.';
   const schema = { type: 'string', maxLength: 1000, example: toVersionEtag(1) } as const;
-  const changed = 'The resource has changed: its ETag is none of those in If-Match.';
   return RequestParam(
     ({ headers }) => {
       if (required && headers['if-match'] === undefined)
@@ -47,8 +46,8 @@ export function IfMatch({ required = false } = {}): ParameterDecorator {
       return parseIfMatch(headers['if-match']);
     },
     ApiHeader({ name: 'If-Match', required, description, schema }),
-    ApiResponse({ status: 412, description: changed }),
-    ...(required ? [ApiResponse({ status: 428, description: 'If-Match is missing.' })] : []),
+    ApiResponse({ status: 412 }),
+    ...(required ? [ApiResponse({ status: 428 })] : []),
   );
 }
 

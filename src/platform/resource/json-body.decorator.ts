@@ -1,19 +1,32 @@
-import { ApiBody, ApiResponse } from '@nestjs/swagger';
+import { ApiBody, ApiConsumes } from '@nestjs/swagger';
+import { MERGE_PATCH_CONTENT_TYPE } from '../http/body/accepted-body.js';
 import { RequestParam } from '../http/request-param.js';
 import { toDocument } from './property.js';
 import type { Schema } from './schema.js';
 import { validateJson } from './validation.pipe.js';
 
+/** What differs from a body that is declared with `@Body`. */
+export interface JsonBodyOptions {
+  readonly description?: string;
+  /** If it is false, the handler gets undefined for a request without a body. */
+  readonly required?: boolean;
+  /** Whether the body of a PATCH is a JSON merge patch (RFC 7396): its media type is documented, too. */
+  readonly mergePatch?: boolean;
+}
+
 /**
- * Passes a body that is not an object to a handler, such as an array of DTOs, and declares it in the OpenAPI document.
+ * Passes a body that `@Body` cannot describe to a handler, such as an array of DTOs, and declares it in the OpenAPI
+ * document.
  *
  * @throws {ApiError} VALIDATION_FAILED if it is invalid
  */
-export function JsonBody(schema: Schema): ParameterDecorator {
-  const document = { required: true, schema: toDocument(schema) };
+export function JsonBody(
+  schema: Schema,
+  { description, required = true, mergePatch = false }: JsonBodyOptions = {},
+): ParameterDecorator {
   return RequestParam(
-    ({ body }) => validateJson(schema, body),
-    ApiBody(document),
-    ApiResponse({ status: 400, description: 'Values are missing or invalid.' }),
+    ({ body }) => (body === undefined && !required ? undefined : validateJson(schema, body)),
+    ApiBody({ description, required, schema: toDocument(schema) }),
+    ...(mergePatch ? [ApiConsumes(MERGE_PATCH_CONTENT_TYPE, 'application/json')] : []),
   );
 }

@@ -72,7 +72,7 @@ function getStatus(error: unknown): number {
 }
 
 /** The first code of the table with a status; a status that is not in the table gets its reason phrase. */
-function getErrorCode(status: number): string {
+export function getErrorCode(status: number): string {
   const codes = Object.keys(ERROR_CODES) as ErrorCode[];
   return (
     codes.find((code) => ERROR_CODES[code].status === status) ??

@@ -1,0 +1,87 @@
+import { applyDecorators, HttpCode, type Type } from '@nestjs/common';
+import { ApiOperation, ApiProduces, ApiResponse, type ApiResponseOptions } from '@nestjs/swagger';
+import { ApiResponseHeaders } from '../http/responses/response-headers.js';
+import { toDocument } from './property.js';
+import type { Schema } from './schema.js';
+
+type ErrorStatus = number | 'default';
+
+/** What the OpenAPI document says about an operation, besides its parameters and the errors of the platform. */
+export interface OperationOptions {
+  readonly operationId: string;
+  readonly summary?: string;
+  readonly description?: string;
+  /** By default, those of the controller. */
+  readonly tags?: readonly string[];
+  /** Only a mark: `@Deprecated` adds dates and headers. */
+  readonly deprecated?: boolean;
+  /** The status of the successful response, by default 200. */
+  readonly status?: number;
+  /** The description of the successful response. Without it, success is not specified yet. */
+  readonly response?: string;
+  /** The body of the successful response: a DTO, an array of it, or a schema. */
+  readonly returns?: Type | readonly [Type] | Schema;
+  /** The media types of a body that is not JSON. */
+  readonly contentTypes?: readonly string[];
+  /** Whether it returns a `CachedJsonResponse`, of all rows or of a page. */
+  readonly list?: 'whole' | 'pages';
+  /** An example of the `Location` header, which `@ReturnsLocation` sends. */
+  readonly location?: string;
+  /** The statuses of its own errors, or their descriptions if the usual ones do not fit. */
+  readonly errors?: readonly ErrorStatus[] | Readonly<Partial<Record<ErrorStatus, string>>>;
+  /** Whether it returns 501. */
+  readonly notImplemented?: boolean;
+}
+
+const ETAG = {
+  description: 'Identifies this version of the list.',
+  schema: {
+    type: 'string',
+    pattern: '^"[^"]+"$',
+    maxLength: 100,
+    example: '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"',
+  },
+};
+
+const LINK = {
+  description:
+    'The URL of the next page, relative to the URL of this request (RFC 8288). Missing on the last page.',
+  schema: { type: 'string', maxLength: 20_000, example: '<?limit=20&after=20>; rel="next"' },
+};
+
+/** Documents an operation and its responses, and sets the status of the successful one. */
+export function Operation(options: OperationOptions): MethodDecorator {
+  const { operationId, summary, description, tags, deprecated, status = 200 } = options;
+  const { returns, contentTypes = [], response, list, errors = [], notImplemented } = options;
+  const { location: example } = options;
+  const location = {
+    description: 'The URL of the resource, relative to the URL of this request.',
+    schema: { type: 'string', format: 'uri-reference', maxLength: 100, example },
+  };
+  const descriptions: ApiResponseOptions[] = [
+    ...(response === undefined
+      ? []
+      : [{ status, description: response, ...toBody(returns, contentTypes) }]),
+    ...(Array.isArray(errors)
+      ? errors.map((error: ErrorStatus) => ({ status: error, description: '' }))
+      : Object.entries(errors).map(([error, text]) => ({ status: error, description: text }))),
+    ...(notImplemented === true ? [{ status: 501, description: '' }] : []),
+  ] as ApiResponseOptions[];
+  return applyDecorators(
+    ApiOperation({ operationId, summary, description, tags: tags && [...tags], deprecated }),
+    HttpCode(status),
+    ...descriptions.map((each) => ApiResponse(each)),
+    ...(contentTypes.length > 0 ? [ApiProduces(...contentTypes)] : []),
+    ApiResponseHeaders({
+      ...(list !== undefined && { ETag: ETAG }),
+      ...(list === 'pages' && { Link: LINK }),
+      ...(example !== undefined && { Location: location }),
+    }),
+  );
+}
+
+function toBody(returns: OperationOptions['returns'], contentTypes: readonly string[]): object {
+  if (typeof returns === 'function' || Array.isArray(returns)) return { type: returns };
+  if (returns !== undefined) return { schema: toDocument(returns as Schema) };
+  return contentTypes.length > 0 ? { schema: { type: 'string', format: 'binary' } } : {};
+}
