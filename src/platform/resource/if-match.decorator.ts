@@ -1,4 +1,5 @@
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
+import { MAX_VERSION } from '../database/statements/columns.js';
 import { ApiError } from '../errors/api-error.js';
 import { RequestParam } from '../http/request-param.js';
 import { toVersionEtag } from '../http/responses/etag.js';
@@ -11,8 +12,6 @@ export interface VersionCriteria {
 /** An ETag (RFC 9110, section 8.8.3), and the content of that of a version. */
 const ETAG = /(W\/)?"([^"]*)"/g;
 const VERSION = /^[1-9]\d{0,9}$/;
-/** The maximum of the column, which PostgreSQL does not compare with a larger number. */
-const MAX_VERSION = 2 ** 31 - 1;
 
 /** Parses If-Match (RFC 9110, section 13.1.1). ETags are compared strongly, so a weak one matches no version. */
 function parseIfMatch(ifMatch = '*'): VersionCriteria {

@@ -2,7 +2,7 @@
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import { isPostgres } from '../database/connection/is-postgres.js';
-import { assignId } from '../database/statements/columns.js';
+import { assignId, createVersion } from '../database/statements/columns.js';
 import {
   buildInsert,
   type Criteria,
@@ -84,7 +84,8 @@ export async function updateReturning<Entity extends ObjectLiteral>(
     const column = getColumn(repository, property);
     return `"${column.databaseName}" = ${parameters.add(value, column)}`;
   });
-  if (metadata.versionColumn !== undefined) assignments.push('"version" = "version" + 1');
+  if (metadata.versionColumn !== undefined)
+    assignments.push(`"version" = ${parameters.add(createVersion(), metadata.versionColumn)}`);
   const where = toCondition(repository, criteria, parameters);
   const sql = `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}
     RETURNING ${selectColumns(metadata)}`;

@@ -1,4 +1,5 @@
 /** Columns for entities and migrations that work on both databases. */
+import { randomInt } from 'node:crypto';
 import { applyDecorators } from '@nestjs/common';
 import {
   type EntityMetadata,
@@ -99,19 +100,29 @@ export function idColumn(
   };
 }
 
-/** Returns a row to insert: with the id that the client or the service assigns, and without any other. */
-export function assignId<Row extends ObjectLiteral>({ target }: EntityMetadata, row: Row): Row {
+/** Returns a row to insert: with its version, with the id that the client or the service assigns, and without any other. */
+export function assignId<Row extends ObjectLiteral>(
+  { target, versionColumn: version }: EntityMetadata,
+  row: Row,
+): Row {
   const options = Reflect.getMetadata(ID_OPTIONS, target) as IdOptions | undefined;
   const { type = 'integer', byClient = type === 'text' } = options ?? {};
-  if (byClient) return row;
-  if (type === 'uuid') return { ...row, id: createUuid() };
-  return row['id'] === undefined ? row : { ...row, id: undefined };
+  const versioned = version === undefined ? row : { ...row, version: createVersion() };
+  if (byClient) return versioned;
+  if (type === 'uuid') return { ...versioned, id: createUuid() };
+  return row['id'] === undefined ? versioned : { ...versioned, id: undefined };
 }
 
+/** The maximum of a version, that of its column. */
+export const MAX_VERSION = 2 ** 31 - 1;
+
+/** Creates a version. It is random, because a counter would repeat after a restore or a failover. */
+export const createVersion = (): number => randomInt(1, MAX_VERSION);
+
 /**
- * Declares the version of a row, which clients see as its ETag: 1 for a new row, incremented by each
- * `updateReturning` and by TypeORM's own updates. The property must be named `version`.
- * {@link versionColumn} is its column in a migration.
+ * Declares the version of a row, which clients see as its ETag: random, and another one after each `updateReturning`;
+ * TypeORM's own updates increment it. The property must be named `version`. {@link versionColumn} is its column in a
+ * migration.
  */
 export function VersionColumn(): PropertyDecorator {
   return TypeOrmVersionColumn({ type: 'integer', default: 1 });

@@ -85,8 +85,7 @@ export function requireColumns<Entity extends ObjectLiteral>(
 }
 
 /**
- * Builds an INSERT of rows. A missing value is null; the database assigns the version, and the id unless the rows
- * have it.
+ * Builds an INSERT of rows. A missing value is null; the database assigns the id unless the rows have it.
  *
  * @param rows values by the properties of the entity
  */
@@ -96,8 +95,7 @@ export function buildInsert<Entity extends ObjectLiteral>(
   parameters: StatementParameters,
 ): string {
   const columns = metadata.columns.filter(
-    ({ isGenerated, isVersion, propertyName }) =>
-      !isVersion && (!isGenerated || rows[0]![propertyName] !== undefined),
+    ({ isGenerated, propertyName }) => !isGenerated || rows[0]![propertyName] !== undefined,
   );
   const tuples = rows.map((row) => {
     const placeholders = columns.map((column) =>

@@ -222,10 +222,9 @@ export class BatchInserter<Entity extends ObjectLiteral> {
   /** @param id what the database assigned, if it assigns ids */
   private toEntity(row: ObjectLiteral, id: number): Entity {
     const entity: Record<string, unknown> = {};
-    for (const { propertyName, isPrimary, isVersion, isGenerated, transformer } of this.repository
-      .metadata.columns) {
-      const value: unknown =
-        isPrimary && isGenerated ? id : isVersion ? 1 : (row[propertyName] ?? null);
+    for (const { propertyName, isPrimary, isGenerated, transformer } of this.repository.metadata
+      .columns) {
+      const value: unknown = isPrimary && isGenerated ? id : (row[propertyName] ?? null);
       // As it will be read.
       entity[propertyName] =
         transformer === undefined
