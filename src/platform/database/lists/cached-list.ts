@@ -37,10 +37,12 @@ export interface PageRequest {
   readonly offset?: number | undefined;
   /** The number of the page, from 1. */
   readonly page?: number | undefined;
+  /** False if the operation has no parameter that selects the next page. */
+  readonly next?: false;
 }
 
 /** What belongs to the rows of a page. */
-export interface Paging extends Partial<PageRequest> {
+export interface Paging extends Partial<Omit<PageRequest, 'next'>> {
   /** The query parameter that selects the next page, if there is one, with its value. */
   readonly next?: Readonly<Record<string, number | string>> | undefined;
   /** The number of rows in all pages, if they are counted. */
@@ -105,7 +107,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   }
 
   private async loadPage(
-    { limit, after, offset, page }: PageRequest,
+    { limit, after, offset, page, next: hasLink }: PageRequest,
     filters: Criteria<Entity>,
   ): Promise<Value> {
     const start = Math.min(offset ?? ((page ?? 1) - 1) * limit, MAX_ID);
@@ -123,7 +125,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
       if (offset !== undefined) return { offset: offset + limit };
       return { after: rows.at(-1)!['id'] as number | string };
     };
-    const next = hasNext ? getNext() : undefined;
+    const next = hasNext && hasLink !== false ? getNext() : undefined;
     return this.build([rows], { limit, after, offset, page, next, total });
   }
 
