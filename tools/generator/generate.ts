@@ -1,0 +1,118 @@
+/** `npm run generate -- <command>`: generates a module, then updates `openapi.json`. */
+import { spawnSync } from 'node:child_process';
+import { basename } from 'node:path';
+import { Command } from 'commander';
+import { type ResourceOptions, FieldsError, OPERATIONS, toDocument } from './fields.js';
+import { generate } from './generator.js';
+import { toKebabCase } from './names.js';
+import { ContractError, type Json, readDocument } from './read/document.js';
+import { formatReport } from './report.js';
+
+const program = new Command('npm run generate --').description(
+  'Generate a module: of a published OpenAPI document, or of the fields of a resource.',
+);
+program
+  .command('from')
+  .description('generate the module of a contract, or update it after the contract changed')
+  .argument('<contract>', 'OpenAPI 3.0 or 3.1 in JSON or YAML, such as pets.openapi.yaml')
+  .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
+  .option('--dry-run', 'list the files, and write nothing')
+  .action((contract: string, options: { module?: string; dryRun?: true }) =>
+    run(async () => {
+      const { root, problems } = await readDocument(contract);
+      for (const problem of problems.slice(0, 5)) console.log(`Ignored: ${problem}`);
+      const name = options.module ?? toKebabCase(basename(contract).split('.')[0]!);
+      return { root, name, source: basename(contract), dryRun: options.dryRun };
+    }),
+  );
+program
+  .command('resource')
+  .description('generate the module of one resource')
+  .argument('<name>', 'plural name, which is also the path: pets, or store/orders')
+  .requiredOption('--fields <fields>', 'fields as name:type, separated by spaces')
+  .option(
+    '--operations <operations>',
+    `separated by commas: ${OPERATIONS.join(', ')} (default: all but replace)`,
+  )
+  .option('--pages', 'return the list in pages, with the fields that end in :filter as filters')
+  .option('--if-match', 'give the resource an ETag, and require If-Match to change it')
+  .option('--uuid', 'give the resource UUIDs as ids, instead of integers')
+  .option('--singular <name>', 'singular of the name, if it is irregular')
+  .option('--dry-run', 'list the files, and write nothing')
+  .addHelpText(
+    'after',
+    `
+Types of fields:
+  string(min..max)             text of min to max characters
+  text                         text of up to 10,000 characters
+  integer, integer(min..max)   integer
+  number, number(min..max)     number
+  decimal(precision,scale)     decimal number as text, without rounding
+  boolean                      true or false
+  enum(a,b)                    one of the values
+  date, date-time              calendar date; date and time with an offset
+  uuid, uri, email             as text
+  ref(categories)              id of an existing resource
+  json                         any JSON object
+  {street:text city:text?}     object with the fields in the braces
+  text[], text[1..5]           array of any of the types; of up to 100 items without limits
+  map(integer)                 object with any keys
+
+After the type, in this order:
+  ?            the field is optional
+  =available   default of a field that is omitted
+  :unique      no two rows have the same value
+  :filter      a query parameter of the list selects rows by the field; needs --pages
+  :read-only   only in responses, such as createdAt:date-time=now:read-only
+  :write-only  only in requests
+
+Examples:
+  npm run generate -- resource pets --fields "name:string(1..100) categoryId:ref(categories)? chip:uuid?:unique"
+  npm run generate -- resource store/orders --fields "quantity:integer(1..100)" --operations list,create
+
+docs/adding-a-module.md describes the result.`,
+  )
+  .action(
+    (name: string, { dryRun, ...options }: Omit<ResourceOptions, 'name'> & { dryRun?: true }) =>
+      run(async () => {
+        const root = toDocument({ ...options, name });
+        const source = `the fields "${options.fields.replaceAll(/\s+/g, ' ')}"`;
+        return { root, name: name.split('/').at(-1)!, source, dryRun };
+      }),
+  );
+await program.parseAsync();
+
+interface Input {
+  readonly root: Json;
+  readonly name: string;
+  readonly source: string;
+  readonly dryRun: true | undefined;
+}
+
+/** Generates a module, and tells what was made and what is left to do. */
+async function run(getInput: () => Promise<Input>): Promise<void> {
+  try {
+    const { root, name, source, dryRun } = await getInput();
+    const { module, changes, tasks } = await generate(root, name, source);
+    console.log(formatReport(module));
+    const files = changes.describe();
+    console.log(`\n${files.length === 0 ? 'Nothing to write.' : files.join('\n')}`);
+    if (tasks.length > 0) console.log(`\nTo do:\n${tasks.map((task) => `- ${task}`).join('\n')}`);
+    if (dryRun === true || files.length === 0) return;
+    await changes.apply();
+    updateDocument();
+  } catch (error) {
+    if (!(error instanceof ContractError) && !(error instanceof FieldsError)) throw error;
+    console.error(error.message);
+    process.exitCode = 1;
+  }
+}
+
+/** Updates openapi.json. After a contract changed, the service may have to be changed first: TypeScript names the places. */
+function updateDocument(): void {
+  const { status } = spawnSync('npm', ['run', '--silent', 'openapi'], { stdio: 'inherit' });
+  if (status !== 0)
+    console.log(
+      '\nopenapi.json was not updated: correct what TypeScript reports, then run npm run openapi.',
+    );
+}

@@ -1,0 +1,246 @@
+/**
+ * What the generator makes a module from. Both front ends, `from` (a contract) and `resource` (`--fields`), make one,
+ * and the writers turn it into files.
+ */
+
+export const METHODS = ['get', 'put', 'post', 'patch', 'delete'] as const;
+export type Method = (typeof METHODS)[number];
+
+/** A schema in the form that `@Property` takes: JSON Schema without references, 3.0's and 3.1's forms made one. */
+export interface Schema {
+  readonly type?: 'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object';
+  /** The class of the object; then there is no `type`. */
+  readonly class?: string;
+  readonly nullable?: boolean;
+  readonly enum?: readonly (string | number | boolean)[];
+  readonly format?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly notBlank?: boolean;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf?: number;
+  readonly items?: Schema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems?: boolean;
+  /** The properties of an object without a class. */
+  readonly properties?: readonly Property[];
+  readonly additionalProperties?: Schema | true;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  /** Any one of the schemas. Without a discriminator, the value is accepted as it is. */
+  readonly oneOf?: readonly Schema[];
+  readonly discriminator?: Discriminator;
+  readonly title?: string;
+  readonly description?: string;
+  readonly example?: unknown;
+  readonly default?: unknown;
+  readonly deprecated?: boolean;
+  readonly readOnly?: boolean;
+  readonly writeOnly?: boolean;
+  /** Bytes: a body or a response that is not JSON. */
+  readonly binary?: readonly string[];
+  /** No two rows have the same value (`x-unique`). */
+  readonly unique?: boolean;
+  /** The table whose id the value is (`x-references`). */
+  readonly references?: string;
+}
+
+export interface Discriminator {
+  readonly property: string;
+  /** The class for each value of the property. */
+  readonly mapping: Readonly<Record<string, string>>;
+}
+
+export interface Property extends Schema {
+  /** As it is published. */
+  readonly name: string;
+  readonly required: boolean;
+}
+
+/** A schema that becomes a class. */
+export interface DtoClass {
+  /** The name of the class. */
+  readonly name: string;
+  /** The name in the OpenAPI document. */
+  readonly publishedName: string;
+  readonly description: string | undefined;
+  readonly properties: readonly Property[];
+}
+
+export interface Parameter extends Property {
+  readonly in: 'path' | 'query';
+}
+
+export interface Operation {
+  readonly method: Method;
+  /** As in the contract: `/pets/{petId}`. */
+  readonly path: string;
+  /** As it is published. */
+  readonly operationId: string;
+  /** The name of the method. */
+  readonly name: string;
+  readonly tags: readonly string[];
+  readonly summary: string | undefined;
+  readonly description: string | undefined;
+  readonly deprecated: boolean;
+  readonly isPublic: boolean;
+  readonly parameters: readonly Parameter[];
+  readonly body: Body | undefined;
+  readonly ifMatch: 'optional' | 'required' | undefined;
+  readonly success: Success;
+  /** The descriptions of the errors that the contract names, by status. */
+  readonly errors: Readonly<Record<number, string>>;
+  /** Why it can only be a stub, whatever the others are. */
+  readonly unsupported: string | undefined;
+}
+
+export interface Body {
+  readonly schema: Schema;
+  readonly required: boolean;
+  readonly description: string | undefined;
+  readonly isMergePatch: boolean;
+}
+
+export interface Success {
+  readonly status: number;
+  readonly description: string;
+  readonly schema: Schema | undefined;
+  /** The names of the headers that the contract declares. */
+  readonly headers: readonly string[];
+}
+
+/** A contract, without what the generator does not use. */
+export interface Contract {
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly operations: readonly Operation[];
+  readonly classes: readonly DtoClass[];
+  /** What is not made at all: an operation or a webhook, and why. */
+  readonly leftOut: readonly LeftOut[];
+  /** How the module differs from the contract, one sentence each. */
+  readonly notes: readonly string[];
+}
+
+export interface LeftOut {
+  readonly operation: string;
+  readonly reason: string;
+}
+
+/** What is stored in one table. */
+export interface Resource {
+  /** The class of the entity, without `Entity`: `SpecialEvent`. */
+  readonly name: string;
+  /** `special_events`. */
+  readonly table: string;
+  /** The class that clients see. */
+  readonly dto: string;
+  readonly id: ResourceId;
+  readonly columns: readonly Column[];
+  /** Whether it has an ETag, which If-Match is compared with. */
+  readonly versioned: boolean;
+}
+
+export interface ResourceId {
+  /** Its name in the DTO; undefined if clients do not see it. */
+  readonly property: string | undefined;
+  readonly kind: 'integer' | 'uuid' | 'text';
+  /** Who chooses it. */
+  readonly by: 'service' | 'client';
+}
+
+/** A column, and the property of the entity and of the DTOs that it stores. */
+export interface Column {
+  readonly property: string;
+  readonly column: string;
+  readonly schema: Schema;
+  readonly nullable: boolean;
+  readonly unique: boolean;
+  readonly references: string | undefined;
+  readonly indexed: boolean;
+  /** A value that the request does not have: the time of the request, or a random text. */
+  readonly assigned?: 'now' | 'today' | 'uuid' | 'default';
+  /** It is stored as a hash, and never returned. */
+  readonly hashed?: boolean;
+  /** It is not in the DTO of responses. */
+  readonly hidden?: boolean;
+}
+
+/** How an operation works on a resource. */
+export type Implementation =
+  | {
+      readonly kind: 'list';
+      readonly resource: string;
+      /** The class of the rows of the response. */
+      readonly dto: string;
+      readonly filters: readonly Filter[];
+      /** The parameters that select a page: the maximum number of rows, and which page; empty for a whole list. */
+      readonly paging: { readonly limit?: string; readonly by?: 'after' | 'page' | 'offset' };
+      readonly envelope: Envelope | undefined;
+      readonly parent: Parent | undefined;
+    }
+  | {
+      readonly kind: 'create';
+      readonly resource: string;
+      readonly dto: string | undefined;
+      readonly parent: Parent | undefined;
+    }
+  | {
+      readonly kind: 'read' | 'replace' | 'patch' | 'delete';
+      readonly resource: string;
+      /** The class of the response; undefined if it has no body. */
+      readonly dto: string | undefined;
+      readonly key: Key;
+      readonly parent: Parent | undefined;
+    };
+
+/** What selects the one row of an operation. */
+export interface Key {
+  /** The property of the entity: `id`, or another unique one. */
+  readonly property: string;
+  /** The parameter of the path, or the property of the body. */
+  readonly name: string;
+  readonly in: 'path' | 'body';
+}
+
+/** A query parameter that selects rows by a property of the entity. */
+export interface Filter {
+  readonly parameter: string;
+  readonly property: string;
+}
+
+/** The resource that a path is below: its rows have the id of the parent in a column. */
+export interface Parent {
+  readonly resource: string;
+  readonly parameter: string;
+  readonly property: string;
+}
+
+/** A list that is an object: the property with the rows, and what each of the others tells. */
+export interface Envelope {
+  readonly items: string;
+  readonly paging: Readonly<
+    Record<string, 'total' | 'limit' | 'offset' | 'page' | 'pages' | 'count' | 'next' | 'hasMore'>
+  >;
+}
+
+export interface PlannedOperation extends Operation {
+  readonly implementation: Implementation | { readonly kind: 'stub'; readonly reason: string };
+}
+
+/** Everything that the writers need. */
+export interface Module {
+  /** Its folder: `pets`. */
+  readonly name: string;
+  /** What it was generated from, for the first line of the generated file. */
+  readonly source: string;
+  readonly tags: Contract['tags'];
+  readonly classes: readonly DtoClass[];
+  readonly resources: readonly Resource[];
+  readonly operations: readonly PlannedOperation[];
+  readonly leftOut: readonly LeftOut[];
+  readonly notes: readonly string[];
+}

@@ -1,0 +1,78 @@
+/** Derives names of code from published names, which may be any text. */
+import pluralize from 'pluralize';
+
+/** Words of TypeScript, globals, and what a generated file imports: no class or method has such a name. */
+const RESERVED = new Set(
+  (
+    'Array Boolean Buffer Date Error Function JSON Map Math Number Object Partial Promise Proxy Record Reflect RegExp Set String Symbol URL WeakMap ' +
+    'Body Controller Delete Get Header HttpCode Module Param Patch Post Property Public Put Query StreamableFile ' +
+    'arguments await break case catch class const constructor continue debugger default delete do else enum eval export extends ' +
+    'false finally for function if implements import in instanceof interface let new null package private protected public return ' +
+    'static super switch this throw true try typeof undefined var void while with yield'
+  ).split(' '),
+);
+
+/** The words of a name in any style: `get-stations`, `HTTPServer2`, `x_next`. */
+const splitWords = (name: string): string[] =>
+  name
+    .normalize('NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/([a-z\d])([A-Z])|([A-Z])([A-Z][a-z])/g, '$1$3 $2$4')
+    .split(/[^A-Za-z\d]+/)
+    .filter((word) => word !== '');
+
+const capitalize = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+
+/** `Links-Self` → `LinksSelf`; a name without letters, such as `日本`, gets the fallback. */
+export function toPascalCase(name: string, fallback = 'Unnamed'): string {
+  const joined = splitWords(name).map(capitalize).join('');
+  const text = joined === '' ? fallback : joined;
+  return /^\d/.test(text) ? `_${text}` : text;
+}
+
+/** `get-stations` → `getStations`. */
+export function toCamelCase(name: string, fallback = 'unnamed'): string {
+  const [first = fallback, ...rest] = splitWords(name);
+  const start = /^[A-Z\d]+$/.test(first)
+    ? first.toLowerCase()
+    : first.charAt(0).toLowerCase() + first.slice(1);
+  const text = [start, ...rest.map(capitalize)].join('');
+  return /^\d/.test(text) ? `_${text}` : text;
+}
+
+/** `SpecialEvent` → `special_event`. */
+export const toSnakeCase = (name: string): string =>
+  splitWords(name).join('_').toLowerCase() || 'unnamed';
+
+/** `SpecialEvent` → `special-event`. */
+export const toKebabCase = (name: string): string => toSnakeCase(name).replaceAll('_', '-');
+
+/** `findPetById` → `Find pet by id`. */
+export const toSentence = (name: string): string =>
+  capitalize(splitWords(name).join(' ').toLowerCase());
+
+/** The name of a class: of a schema that no class can be named after, with `Schema`. */
+export function toClassName(name: string): string {
+  const className = toPascalCase(name, 'Schema');
+  return RESERVED.has(className) ? `${className}Schema` : className;
+}
+
+/** The name of a method or of a parameter. */
+export function toMemberName(name: string): string {
+  const member = toCamelCase(name);
+  return RESERVED.has(member) ? `${member}_` : member;
+}
+
+/** Whether a property can be written without quotes. */
+export const isIdentifier = (name: string): boolean => /^[A-Za-z_$][\w$]*$/.test(name);
+
+export const toSingular = (noun: string): string => pluralize.singular(noun);
+export const toPlural = (noun: string): string => pluralize.plural(noun);
+
+/** Returns a name that is not used yet, with a number if it must, and marks it as used. */
+export function makeUnique(name: string, used: Set<string>): string {
+  let unique = name;
+  for (let number = 2; used.has(unique.toLowerCase()); number++) unique = `${name}${number}`;
+  used.add(unique.toLowerCase());
+  return unique;
+}

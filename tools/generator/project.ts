@@ -1,0 +1,192 @@
+/** What the project already has, and how files are written to it. */
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { format, resolveConfig } from 'prettier';
+import { type Service, toRoute } from './read/contract.js';
+import { ContractError, entries, get, type Json } from './read/document.js';
+import { METHODS } from './model.js';
+import { toPascalCase } from './names.js';
+
+const MODULES = 'src/modules';
+const FEATURES = 'src/features.ts';
+
+/** A module whose operations only return 501, until a contract or a team replaces it. */
+export interface Placeholder {
+  readonly name: string;
+  readonly routes: readonly string[];
+}
+
+export interface Project extends Service {
+  readonly tables: ReadonlySet<string>;
+  readonly placeholders: readonly Placeholder[];
+  /** The newest timestamp of a migration, in milliseconds since 1970. */
+  readonly latestMigration: number;
+}
+
+/**
+ * Reads what the project has besides one module.
+ *
+ * @param module the module that is generated
+ * @throws {ContractError} if a folder with its name was written by hand
+ */
+export async function readProject(module: string): Promise<Project> {
+  const document = JSON.parse(await readFile('openapi.json', 'utf8')) as Json;
+  const own = await readIfExists(`${MODULES}/${module}/${module}.api.gen.ts`);
+  const sources = await readSources(MODULES);
+  const others = sources.filter(({ path }) => !path.startsWith(`${MODULES}/${module}/`));
+  const operations = entries(get(document, 'paths')).flatMap(([path, item]) =>
+    METHODS.flatMap((method) => {
+      const operation = get(item, method);
+      if (operation === undefined) return [];
+      const id = String(get(operation, 'operationId'));
+      const isPlaceholder = !entries(get(operation, 'responses')).some(([status]) =>
+        status.startsWith('2'),
+      );
+      return [{ route: toRoute(method, path), id, isPlaceholder }];
+    }),
+  );
+  const placeholders = operations
+    .filter(({ isPlaceholder }) => isPlaceholder)
+    .flatMap(({ route, id }) => {
+      const file = sources.find(
+        ({ path, text }) =>
+          path.endsWith('.controller.ts') && text.includes(`operationId: '${id}'`),
+      );
+      return file === undefined ? [] : [{ name: basename(dirname(file.path)), routes: [route] }];
+    });
+  if (
+    own === undefined &&
+    existsSync(`${MODULES}/${module}`) &&
+    !placeholders.some(({ name }) => name === module)
+  )
+    throw new ContractError([
+      `${MODULES}/${module} was not generated: choose another name with --module.`,
+    ]);
+  const isOwn = (name: string): boolean =>
+    own !== undefined &&
+    new RegExp(`(class |name: ')${name.replaceAll(/\W/g, '\\$&')}\\b`).test(own);
+  const schemas = entries(get(get(document, 'components'), 'schemas')).map(([name]) => name);
+  const timestamps = (await readSources('src')).flatMap(
+    ({ path }) => /\/migrations\/(\d+)-/.exec(path)?.[1] ?? [],
+  );
+  return {
+    routes: new Set(
+      operations
+        .filter(
+          ({ id, isPlaceholder }) =>
+            !isPlaceholder && own?.includes(`operationId: '${id}'`) !== true,
+        )
+        .map(({ route }) => route),
+    ),
+    schemas: new Set(schemas.filter((name) => !isOwn(name))),
+    tables: new Set(
+      others.flatMap(({ text }) =>
+        [...text.matchAll(/@Entity\('([^']+)'/g)].map(([, table]) => table!),
+      ),
+    ),
+    placeholders,
+    latestMigration: Math.max(...timestamps.map(Number)),
+  };
+}
+
+interface Source {
+  readonly path: string;
+  readonly text: string;
+}
+
+async function readSources(folder: string): Promise<Source[]> {
+  const files = await readdir(folder, { recursive: true });
+  return Promise.all(
+    files
+      .filter((file) => file.endsWith('.ts'))
+      .map(async (file) => ({
+        path: join(folder, file),
+        text: await readFile(join(folder, file), 'utf8'),
+      })),
+  );
+}
+
+export const readIfExists = async (path: string): Promise<string | undefined> =>
+  existsSync(path) ? readFile(path, 'utf8') : undefined;
+
+/** What a run writes and deletes. */
+export class Changes {
+  private readonly written = new Map<string, string>();
+  private readonly deleted = new Set<string>();
+
+  /** Writes a file, unless it has the same text already. */
+  async write(path: string, code: string): Promise<void> {
+    const options = await resolveConfig(path);
+    const text = await format(code, { ...options, filepath: path });
+    if ((await readIfExists(path)) !== text) this.written.set(path, text);
+  }
+
+  /** Writes a file that people own: only if it does not exist, or is deleted by this run. */
+  async writeOnce(path: string, code: string): Promise<void> {
+    if (!existsSync(path) || this.deleted.has(path)) await this.write(path, code);
+  }
+
+  delete(path: string): void {
+    if (existsSync(path)) this.deleted.add(path);
+  }
+
+  /** Removes a placeholder: its module, its line in the list of features, and its test. */
+  async deletePlaceholder({ name }: Placeholder): Promise<void> {
+    const folder = `${MODULES}/${name}`;
+    for (const file of await readdir(folder, { recursive: true }))
+      if (file.endsWith('.ts')) this.delete(join(folder, file));
+    this.delete(`test/${name}.stubs.test.ts`);
+    const className = `${toPascalCase(name)}Module`;
+    const features = await this.read(FEATURES);
+    this.written.set(
+      FEATURES,
+      features
+        .split('\n')
+        .filter((line) => !new RegExp(`\\b${className}\\b`).test(line))
+        .join('\n'),
+    );
+  }
+
+  /** Adds a module to the list of features. */
+  async addFeature(module: string): Promise<void> {
+    const className = `${toPascalCase(module)}Module`;
+    const features = await this.read(FEATURES);
+    if (new RegExp(`\\b${className}\\b`).test(features)) return;
+    const lines = features.split('\n');
+    lines.splice(
+      lines.findLastIndex((line) => line.startsWith('import ')) + 1,
+      0,
+      `import { ${className} } from './modules/${module}/${module}.module.js';`,
+    );
+    lines.splice(
+      lines.findLastIndex((line) => line.startsWith(']')),
+      0,
+      `  ${className},`,
+    );
+    this.written.set(FEATURES, lines.join('\n'));
+  }
+
+  private async read(path: string): Promise<string> {
+    return this.written.get(path) ?? readFile(path, 'utf8');
+  }
+
+  /** The files that it creates, updates and deletes, a line each. */
+  describe(): string[] {
+    const deleted = [...this.deleted].filter((path) => !this.written.has(path));
+    return [
+      ...[...this.written.keys()].map(
+        (path) => `${existsSync(path) ? 'UPDATE' : 'CREATE'} ${path}`,
+      ),
+      ...deleted.map((path) => `DELETE ${path}`),
+    ];
+  }
+
+  async apply(): Promise<void> {
+    for (const path of this.deleted) await rm(path);
+    for (const [path, text] of this.written) {
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, text);
+    }
+  }
+}

@@ -1,0 +1,306 @@
+/** Reads what a module needs of an OpenAPI document: its operations and the classes that they use. */
+import type { Body, Contract, LeftOut, Operation, Parameter, Schema, Success } from '../model.js';
+import { METHODS } from '../model.js';
+import { makeUnique, toCamelCase, toMemberName, toPascalCase, toSentence } from '../names.js';
+import { entries, get, isObject, items, type Json, resolve, text } from './document.js';
+import { clean, SchemaReader } from './schemas.js';
+
+const JSON_TYPE = /^application\/([\w.-]+\+)?json(;|$)/i;
+const MERGE_PATCH = 'application/merge-patch+json';
+const ANY_JSON = /^(\*|application)\/\*$/;
+
+/** The headers of requests that HTTP or the platform evaluates. */
+const KNOWN_HEADERS: ReadonlySet<string> = new Set(
+  'accept authorization content-type idempotency-key if-match if-none-match x-request-id'.split(
+    ' ',
+  ),
+);
+/** The headers of responses that the platform sends, if the contract has them. */
+const SENT_HEADERS: ReadonlySet<string> = new Set(
+  'location etag link retry-after ratelimit x-request-id'.split(' '),
+);
+
+const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'boolean']);
+
+/** What the service already has. */
+export interface Service {
+  /** The routes of other modules that are not placeholders: see {@link toRoute}. */
+  readonly routes: ReadonlySet<string>;
+  /** The names of the schemas that other modules publish. */
+  readonly schemas: ReadonlySet<string>;
+}
+
+const NO_SERVICE: Service = { routes: new Set(), schemas: new Set() };
+
+/** A method and a path without the names of its parameters, by which two routes are the same. */
+export const toRoute = (method: string, path: string): string =>
+  `${method} ${path.replaceAll(/\{[^}]*\}/g, '{}').replace(/(?<=.)\/$/, '')}`;
+
+/**
+ * Reads the operations of a document.
+ *
+ * @param module the name of the module, which becomes the prefix of a schema that the service already has
+ */
+export function readContract(root: Json, module: string, service: Service = NO_SERVICE): Contract {
+  return new ContractReader(root, module, service).read();
+}
+
+class ContractReader {
+  private readonly notes = new Set<string>();
+  private readonly leftOut: LeftOut[] = [];
+  private readonly schemas: SchemaReader;
+  private readonly names = new Set<string>();
+  private readonly routes = new Map<string, string>();
+
+  constructor(
+    private readonly root: Json,
+    private readonly module: string,
+    private readonly service: Service,
+  ) {
+    const note = (line: string): void => void this.notes.add(line);
+    this.schemas = new SchemaReader(root, note, toPascalCase(module), service.schemas);
+  }
+
+  read(): Contract {
+    const operations = entries(this.root['paths']).flatMap(([path, item]) =>
+      this.readPath(path, resolve(this.root, item)),
+    );
+    for (const [name] of entries(this.root['webhooks']))
+      this.leaveOut(`webhook ${name}`, 'the service sends no webhooks');
+    this.noteDocument();
+    const declared = new Map(
+      items(this.root['tags']).map((tag) => [get(tag, 'name'), text(get(tag, 'description'))]),
+    );
+    const title = text(get(this.root['info'], 'title')) ?? 'A contract';
+    const names = new Set(operations.flatMap(({ tags }) => tags));
+    return {
+      tags: [...names].map((name) => ({ name, description: declared.get(name) ?? title })),
+      operations,
+      classes: this.schemas.getClasses(),
+      leftOut: this.leftOut,
+      notes: [...this.notes],
+    };
+  }
+
+  private noteDocument(): void {
+    const schemes = entries(get(get(this.root, 'components'), 'securitySchemes'));
+    if (schemes.length > 0)
+      this.notes.add(
+        'Requests are authenticated with a bearer API key, not with the security schemes of the contract.',
+      );
+    const servers = items(this.root['servers']).map((server) => String(get(server, 'url')));
+    if (servers.some((url) => !/\/v1\/?$/.test(url)))
+      this.notes.add('Paths are below /v1, not below those of the servers of the contract.');
+  }
+
+  private leaveOut(operation: string, reason: string): void {
+    this.leftOut.push({ operation, reason });
+  }
+
+  private readPath(path: string, item: unknown): Operation[] {
+    if (!isObject(item)) return [];
+    for (const method of ['head', 'options', 'trace', 'query'])
+      if (item[method] !== undefined)
+        this.leaveOut(
+          `${method.toUpperCase()} ${path}`,
+          'only GET, PUT, POST, PATCH and DELETE are generated',
+        );
+    return METHODS.flatMap((method) => {
+      const operation = resolve(this.root, item[method]);
+      if (!isObject(operation)) return [];
+      const name = `${method.toUpperCase()} ${path}`;
+      const route = toRoute(method, path);
+      const other = this.routes.get(route);
+      if (this.service.routes.has(route)) this.leaveOut(name, 'the service already implements it');
+      else if (other !== undefined) this.leaveOut(name, `it is the same route as ${other}`);
+      else {
+        this.routes.set(route, name);
+        const declared = [...items(item['parameters']), ...items(operation['parameters'])]
+          .map((each) => resolve(this.root, each))
+          .filter(isObject);
+        return [this.readOperation(method, path, operation, declared)];
+      }
+      return [];
+    });
+  }
+
+  private readOperation(
+    method: Operation['method'],
+    path: string,
+    operation: Json,
+    declared: readonly Json[],
+  ): Operation {
+    const place = `${method.toUpperCase()} ${path}`;
+    const derived = toCamelCase(`${method} ${path.replaceAll(/\{([^}]*)\}/g, 'by $1')}`);
+    const operationId = text(operation['operationId']) ?? derived;
+    // An operation's own parameter overrides that of its path.
+    const byKey = new Map(
+      declared.map((each) => [`${String(each['in'])} ${String(each['name']).toLowerCase()}`, each]),
+    );
+    const problems: string[] = [];
+    const parameters = this.readParameters(path, [...byKey.values()], place, problems);
+    const ifMatch = byKey.get('header if-match');
+    const body = this.readBody(
+      resolve(this.root, operation['requestBody']),
+      operationId,
+      place,
+      problems,
+    );
+    if (body !== undefined && method === 'get') problems.push('a GET request has no body');
+    const success = this.readSuccess(method, operation, operationId, place);
+    if (success.schema?.binary !== undefined)
+      problems.push(`the response is ${success.schema.binary.join(', ')}`);
+    if (operation['callbacks'] !== undefined) this.notes.add(`${place}: no callbacks are sent.`);
+    if (operation['servers'] !== undefined) this.notes.add(`${place}: its servers are ignored.`);
+    return {
+      method,
+      path,
+      operationId,
+      name: makeUnique(toMemberName(operationId), this.names),
+      tags:
+        items(operation['tags']).length > 0 ? items(operation['tags']).map(String) : [this.module],
+      summary: text(operation['summary']) ?? toSentence(operationId),
+      description: text(operation['description']),
+      deprecated: operation['deprecated'] === true,
+      isPublic: Array.isArray(operation['security']) && operation['security'].length === 0,
+      parameters,
+      body,
+      ifMatch: ifMatch && (ifMatch['required'] === true ? 'required' : 'optional'),
+      success,
+      errors: this.readErrors(operation),
+      unsupported: problems[0],
+    };
+  }
+
+  private readParameters(
+    path: string,
+    declared: readonly Json[],
+    place: string,
+    problems: string[],
+  ): Parameter[] {
+    const parameters: Parameter[] = [];
+    for (const [, name] of path.matchAll(/\{([^}]+)\}/g)) {
+      const parameter = declared.find((each) => each['in'] === 'path' && each['name'] === name);
+      const schema = this.readParameterSchema(parameter ?? {}, `${place} {${name}}`);
+      const { description } = schema;
+      const scalar = SCALARS.has(schema.type) ? schema : ({ type: 'string', description } as const);
+      parameters.push({ ...scalar, name: name!, in: 'path', required: true });
+    }
+    for (const parameter of declared) {
+      const name = String(parameter['name']);
+      const required = parameter['required'] === true;
+      const kind = parameter['in'];
+      if (kind === 'query') {
+        const schema = this.readParameterSchema(parameter, `${place} ?${name}`);
+        const item = schema.type === 'array' ? schema.items : schema;
+        if (!SCALARS.has(item?.type) || parameter['content'] !== undefined)
+          problems.push(
+            `the query parameter ${name} is neither text nor a number nor a list of them`,
+          );
+        else if (schema.type === 'array' && parameter['explode'] === false)
+          problems.push(`the query parameter ${name} is one text with several items`);
+        else parameters.push({ ...schema, name, in: 'query', required });
+      } else if (
+        kind === 'cookie' ||
+        (kind === 'header' && !KNOWN_HEADERS.has(name.toLowerCase()))
+      ) {
+        if (required) problems.push(`the ${kind} ${name} is required`);
+        else this.notes.add(`${place}: the ${kind} ${name} is ignored.`);
+      }
+    }
+    return parameters;
+  }
+
+  private readParameterSchema(parameter: Json, place: string): Schema {
+    const schema = this.schemas.read(parameter['schema'] ?? { type: 'string' }, place);
+    return clean({
+      ...schema,
+      description: text(parameter['description']) ?? schema.description,
+      example: getExample(this.root, parameter) ?? schema.example,
+      deprecated: parameter['deprecated'] === true || schema.deprecated,
+    });
+  }
+
+  private readBody(body: unknown, id: string, place: string, problems: string[]): Body | undefined {
+    const contents = entries(get(body, 'content'));
+    if (!isObject(body) || contents.length === 0) return undefined;
+    const isMergePatch = contents.some(([type]) => type === MERGE_PATCH);
+    const description = text(body['description']);
+    const required = body['required'] === true;
+    const schema = this.readContent(contents, `${toPascalCase(id)}Request`, `the body of ${place}`);
+    if (schema!.binary !== undefined) problems.push(`the body is ${schema!.binary.join(' or ')}`);
+    return { schema: schema!, required, description, isMergePatch };
+  }
+
+  /** Reads the JSON of a body or a response, or the types of its bytes; undefined if it has no content. */
+  private readContent(
+    contents: readonly [string, unknown][],
+    name: string,
+    place: string,
+  ): Schema | undefined {
+    if (contents.length === 0) return undefined;
+    const types = contents.map(([type]) => type);
+    const json =
+      contents.find(([type]) => JSON_TYPE.test(type) && !type.includes('json-patch')) ??
+      contents.find(([type]) => ANY_JSON.test(type));
+    if (json === undefined) return { binary: types };
+    const [used, media] = json;
+    const others = types.filter((type) => type !== used && type !== MERGE_PATCH);
+    if (others.length > 0) this.notes.add(`Bodies are JSON alone, not ${others.join(' or ')}.`);
+    if (!/^application\/(merge-patch\+)?json/.test(used))
+      this.notes.add(`The media type of bodies is application/json, not ${used}.`);
+    const schema = this.schemas.readBody(get(media, 'schema'), name, place);
+    return clean({ ...schema, example: getExample(this.root, media) ?? schema.example });
+  }
+
+  private readSuccess(
+    method: Operation['method'],
+    operation: Json,
+    id: string,
+    place: string,
+  ): Success {
+    const responses = entries(operation['responses']);
+    const [status, value] =
+      responses
+        .filter(([each]) => /^2\d\d$/.test(each))
+        .toSorted(([a], [b]) => Number(a) - Number(b))[0] ??
+      responses.find(([each]) => /^2XX$/i.test(each)) ??
+      (['', undefined] as const);
+    const response = resolve(this.root, value);
+    const headers = entries(get(response, 'headers')).map(([name]) => name);
+    for (const header of headers)
+      if (!SENT_HEADERS.has(header.toLowerCase()))
+        this.notes.add(`${place}: the response header ${header} is not sent.`);
+    const fallback = method === 'post' ? 201 : 200;
+    return {
+      status: /^\d+$/.test(status) ? Number(status) : fallback,
+      description: text(get(response, 'description')) ?? 'Successful.',
+      schema: this.readContent(
+        entries(get(response, 'content')),
+        `${toPascalCase(id)}Response`,
+        `the response of ${place}`,
+      ),
+      headers: headers.map((header) => header.toLowerCase()),
+    };
+  }
+
+  private readErrors(operation: Json): Record<number, string> {
+    const errors: Record<number, string> = {};
+    for (const [status, value] of entries(operation['responses'])) {
+      const response = resolve(this.root, value);
+      if (/^4\d\d$/.test(status))
+        errors[Number(status)] = text(get(response, 'description')) ?? 'The request is invalid.';
+      if (/^([45]..|default)$/i.test(status) && get(response, 'content') !== undefined)
+        this.notes.add(
+          'Errors have the body {code, message, status} as application/json, not that of the contract.',
+        );
+    }
+    return errors;
+  }
+}
+
+/** The example of a parameter or a media type, or the first one of several. */
+function getExample(root: Json, value: unknown): unknown {
+  const [named] = entries(get(value, 'examples'));
+  return get(value, 'example') ?? (named && get(resolve(root, named[1]), 'value'));
+}

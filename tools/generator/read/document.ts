@@ -1,0 +1,101 @@
+/** Reads an OpenAPI document 3.0 or 3.1, in JSON or YAML, with the files that it references. */
+import { relative } from 'node:path';
+import { bundle, createConfig, lint, type NormalizedProblem } from '@redocly/openapi-core';
+
+/** Why a document cannot be used: each line has the file, the JSON pointer and the reason. */
+export class ContractError extends Error {
+  constructor(readonly problems: readonly string[]) {
+    const shown = problems.slice(0, MAX_PROBLEMS).map((problem) => problem.slice(0, 500));
+    const more = problems.length - shown.length;
+    super([...shown, ...(more > 0 ? [`… and ${more} more`] : [])].join('\n'));
+  }
+}
+
+const MAX_PROBLEMS = 10;
+
+/** An object of a document, whose form the reader checks. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** A document whose references are all to its own components. */
+export interface OpenApiDocument {
+  readonly root: Json;
+  /** What is not as OpenAPI requires it, although the document can be used. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * Reads a document.
+ *
+ * @param path relative to the working directory
+ * @throws {ContractError} if it is not OpenAPI 3.0 or 3.1: a broken file, a reference to nothing, an object that is text
+ */
+export async function readDocument(path: string): Promise<OpenApiDocument> {
+  // Redocly's rules of style are off: they are not a reason to refuse a document.
+  const config = await createConfig({ rules: { struct: 'error', 'no-unresolved-refs': 'error' } });
+  try {
+    const problems = await lint({ ref: path, config });
+    const fatal = problems.filter(isFatal);
+    if (fatal.length > 0) throw new ContractError(fatal.map(formatProblem));
+    const { bundle: document } = await bundle({ ref: path, config });
+    const root = document.parsed as Json;
+    if (!/^3\.[01](\.|$)/.test(String(root['openapi'])))
+      throw new ContractError([
+        `${path}#/openapi: must be 3.0 or 3.1, not ${String(root['openapi'])}`,
+      ]);
+    return { root, problems: problems.map(formatProblem) };
+  } catch (error) {
+    if (error instanceof ContractError) throw error;
+    // Redocly throws errors of several classes if it cannot read a file, or does not know its version.
+    const [reason] = (error as Error).message.split('\n');
+    throw new ContractError([`${path}#/: ${reason}`]);
+  }
+}
+
+/** A reference to nothing, or a path or an operation that is no object. What else is wrong affects only its own place. */
+function isFatal({ ruleId, message, location: [location] }: NormalizedProblem): boolean {
+  const isOutline = /^#\/(paths(\/[^/]+){0,2})?$/.test(location?.pointer ?? '#/');
+  return ruleId !== 'struct' || (isOutline && message.startsWith('Expected type'));
+}
+
+function formatProblem({ location: [location], message }: NormalizedProblem): string {
+  const { source, pointer = '#/' } = location!;
+  return `${relative('.', source.absoluteRef)}${pointer}: ${message.replaceAll(/\s+/g, ' ')}`;
+}
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Returns a property of an object, or undefined if the value is not an object. */
+export const get = (value: unknown, key: string): unknown =>
+  isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
+
+/** Returns the entries of an object, without extensions; none if the value is not an object. */
+export const entries = (value: unknown): [string, unknown][] =>
+  isObject(value) ? Object.entries(value).filter(([key]) => !key.startsWith('x-')) : [];
+
+export const items = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+
+export const text = (value: unknown): string | undefined =>
+  typeof value === 'string' && value.trim() !== '' ? value : undefined;
+
+/** Follows references within a document. In OpenAPI 3.1, a keyword beside a reference overrides the referenced one. */
+export function resolve(root: Json, value: unknown): unknown {
+  let current = value;
+  for (let depth = 0; typeof get(current, '$ref') === 'string'; depth++) {
+    if (depth > MAX_REFERENCES) return {};
+    const { $ref, ...siblings } = current as { $ref: string };
+    const target = $ref
+      .slice(2)
+      .split('/')
+      .map((key) => decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~'))
+      .reduce<unknown>(
+        (parent, key) => (Array.isArray(parent) ? parent[Number(key)] : get(parent, key)),
+        root,
+      );
+    current = isObject(target) ? { ...target, ...siblings } : target;
+  }
+  return current;
+}
+
+/** A chain of references that is longer refers to itself. */
+const MAX_REFERENCES = 100;

@@ -1,0 +1,430 @@
+/** Converts the schemas of a document to the form that `@Property` takes, and collects those that become classes. */
+import { isDeepStrictEqual } from 'node:util';
+import type { Discriminator, DtoClass, Property, Schema } from '../model.js';
+import { makeUnique, toClassName } from '../names.js';
+import { entries, get, isObject, items, type Json, resolve, text } from './document.js';
+
+/** The keywords that are copied as they are, with the type that they must have. */
+const KEYWORDS: Readonly<Record<string, 'number' | 'string' | 'boolean'>> = {
+  format: 'string',
+  title: 'string',
+  description: 'string',
+  minLength: 'number',
+  maxLength: 'number',
+  pattern: 'string',
+  minimum: 'number',
+  maximum: 'number',
+  multipleOf: 'number',
+  minItems: 'number',
+  maxItems: 'number',
+  uniqueItems: 'boolean',
+  minProperties: 'number',
+  maxProperties: 'number',
+  deprecated: 'boolean',
+  readOnly: 'boolean',
+  writeOnly: 'boolean',
+};
+
+/** The formats that are validated; any other is published. */
+const FORMATS: ReadonlySet<string> = new Set(
+  'int32 int64 float double decimal date date-time uuid uri email byte binary password'.split(' '),
+);
+
+/** Keywords that are not validated. */
+const IGNORED = [
+  'not',
+  'if',
+  'then',
+  'else',
+  'patternProperties',
+  'propertyNames',
+  'dependentRequired',
+  'dependentSchemas',
+  'prefixItems',
+  'contains',
+  'unevaluatedProperties',
+  'unevaluatedItems',
+];
+
+const TYPES: ReadonlySet<string> = new Set([
+  'string',
+  'integer',
+  'number',
+  'boolean',
+  'array',
+  'object',
+]);
+
+/** Deeper schemas are any JSON value: only one that contains itself is so deep. */
+const MAX_DEPTH = 20;
+
+const COMPONENT = /^#\/components\/schemas\/([^/]+)$/;
+
+/** Reads schemas, and gives names to the classes of objects. */
+export class SchemaReader {
+  private readonly classes = new Map<string, DtoClass>();
+  private readonly classNames = new Set<string>();
+  /** The names of the classes, by those of the components. */
+  private readonly componentClasses = new Map<string, string>();
+
+  /**
+   * @param prefix of classes whose published name the service already has
+   * @param publishedNames the names of the schemas that the service publishes, without those of this module
+   */
+  constructor(
+    private readonly root: Json,
+    private readonly note: (note: string) => void,
+    private readonly prefix: string,
+    private readonly publishedNames: ReadonlySet<string>,
+  ) {}
+
+  /** Returns the class with a name, with its properties. */
+  getClass(name: string): DtoClass {
+    return this.classes.get(name)!;
+  }
+
+  /** The classes in the order in which they were first used. */
+  getClasses(): DtoClass[] {
+    return [...this.classes.values()];
+  }
+
+  /** @param place where the schema is, for the notes */
+  read(value: unknown, place: string, depth = 0): Schema {
+    if (depth > MAX_DEPTH || !isObject(value)) return {};
+    const reference = COMPONENT.exec(String(value['$ref']))?.[1];
+    const merged = this.merge(value, depth);
+    const { type, nullable } = getType(merged);
+    const name = reference === undefined ? this.getAlias(value) : decodeURIComponent(reference);
+    const annotations = this.readAnnotations(merged, nullable);
+    if (merged['oneOf'] !== undefined || merged['anyOf'] !== undefined)
+      return this.readAlternatives(merged, place, depth, nullable, annotations);
+    if (type === undefined) return this.readAny(merged, place, annotations);
+    if (type === 'object' && name !== undefined && entries(merged['properties']).length > 0) {
+      const className = this.addClass(name, merged, depth);
+      // In OpenAPI 3.0 the siblings of a reference are ignored; what the component itself says is on its class.
+      const { description, readOnly, writeOnly, deprecated } = value as Schema;
+      return clean({
+        class: className,
+        nullable: annotations.nullable,
+        description,
+        readOnly,
+        writeOnly,
+        deprecated,
+      });
+    }
+    this.noteIgnored(merged, place);
+    return clean({
+      ...annotations,
+      ...(annotations.enum === undefined || type === 'array' || type === 'object'
+        ? { type }
+        : { type: getEnumType(annotations.enum) ?? type }),
+      ...(type === 'string' && { format: annotations.format }),
+      ...(type === 'array' && { items: this.read(merged['items'], `${place}[]`, depth + 1) }),
+      ...(type === 'object' && this.readObject(merged, place, depth)),
+    });
+  }
+
+  private readObject(merged: Json, place: string, depth: number): Partial<Schema> {
+    const properties = this.readProperties(merged, place, depth);
+    const additional = merged['additionalProperties'];
+    if (properties.length > 0) return { properties };
+    return {
+      additionalProperties:
+        isObject(additional) && Object.keys(additional).length > 0
+          ? this.read(additional, `${place}.*`, depth + 1)
+          : true,
+    };
+  }
+
+  private readProperties(merged: Json, place: string, depth: number): Property[] {
+    const required = new Set(items(merged['required']));
+    const additional = merged['additionalProperties'];
+    const properties = entries2(merged['properties']);
+    if (properties.length > 0 && additional !== undefined && additional !== false)
+      this.note(
+        'Objects have only the properties that the contract names; others are rejected with 400.',
+      );
+    return properties.map(([name, value]) => {
+      const schema = this.read(value, `${place}.${name}`, depth + 1);
+      return Object.assign({ name, required: required.has(name) }, schema);
+    });
+  }
+
+  /** A schema that the contract names, in `components`: it becomes a class at its first use. */
+  private addClass(component: string, merged: Json, depth: number): string {
+    const known = this.componentClasses.get(component);
+    if (known !== undefined) return known;
+    const publishedName = this.toPublishedName(component);
+    const name = makeUnique(toClassName(publishedName), this.classNames);
+    this.componentClasses.set(component, name);
+    const properties: Property[] = [];
+    // Before its properties, which may refer to it.
+    this.classes.set(name, {
+      name,
+      publishedName,
+      description: text(merged['description']),
+      properties,
+    });
+    properties.push(...this.readProperties(merged, component, depth));
+    return name;
+  }
+
+  /**
+   * Reads the schema of a body, whose object becomes a class even if the contract gives it no name.
+   *
+   * @param name of such a class
+   */
+  readBody(value: unknown, name: string, place: string): Schema {
+    const schema = this.read(value, place);
+    if (schema.type === 'array' && schema.items?.properties !== undefined)
+      return { ...schema, items: this.toClass(schema.items, `${name}Item`) };
+    return schema.properties === undefined ? schema : this.toClass(schema, name);
+  }
+
+  private toClass({ properties = [], nullable, description }: Schema, name: string): Schema {
+    const same = this.getClasses().find((each) => isDeepStrictEqual(each.properties, properties));
+    const className = same?.name ?? this.addNamedClass(name, properties, description);
+    return clean({ class: className, nullable, description });
+  }
+
+  /** Adds a class for an object to which the contract gives no name. */
+  private addNamedClass(
+    name: string,
+    properties: readonly Property[],
+    description?: string,
+  ): string {
+    const className = makeUnique(toClassName(this.toPublishedName(name)), this.classNames);
+    const dto = { name: className, publishedName: className, description, properties };
+    this.classes.set(className, dto);
+    return className;
+  }
+
+  private toPublishedName(name: string): string {
+    return this.publishedNames.has(name) ? `${this.prefix}${name}` : name;
+  }
+
+  /** The component that a schema is, if it is nothing but one: `{ allOf: [{ $ref }] }`. */
+  private getAlias(value: Json): string | undefined {
+    const parts = items(value['allOf']);
+    if (parts.length !== 1 || value['properties'] !== undefined || value['required'] !== undefined)
+      return undefined;
+    const match = COMPONENT.exec(String(get(parts[0], '$ref')));
+    return match === null ? undefined : decodeURIComponent(match[1]!);
+  }
+
+  /** Follows references and merges `allOf`. The properties and the required ones add up; another keyword overrides. */
+  private merge(value: Json, depth: number): Json {
+    const resolved = resolve(this.root, value);
+    if (!isObject(resolved) || depth > MAX_DEPTH) return {};
+    const { allOf, ...own } = resolved;
+    if (!Array.isArray(allOf)) return own;
+    const parts = allOf.filter(isObject).map((part) => this.merge(part, depth + 1));
+    const inherited: Json = Object.assign({}, ...parts);
+    // A composition is not described by its parts, unless it is only a name for one.
+    const { description: _description, example: _example, title: _title, ...rest } = inherited;
+    const all = [...parts, own];
+    const properties = Object.fromEntries(all.flatMap((part) => entries2(part['properties'])));
+    const required = [...new Set(all.flatMap((part) => items(part['required'])))];
+    return {
+      ...(parts.length === 1 && own['properties'] === undefined ? inherited : rest),
+      ...own,
+      ...(Object.keys(properties).length > 0 && { properties }),
+      ...(required.length > 0 && { required }),
+    };
+  }
+
+  private readAnnotations(merged: Json, isNullable: boolean): Schema {
+    const copied = Object.entries(KEYWORDS).flatMap(([key, type]) =>
+      typeof merged[key] === type ? [[key, merged[key]]] : [],
+    );
+    const values = items(merged['enum']);
+    const constants = Object.hasOwn(merged, 'const') ? [merged['const']] : values;
+    const scalars = constants.filter((item) =>
+      ['string', 'number', 'boolean'].includes(typeof item),
+    );
+    const examples = items(merged['examples']);
+    return clean({
+      ...Object.fromEntries(copied),
+      ...toLimits(merged),
+      enum: scalars.length > 0 ? (scalars as Schema['enum']) : undefined,
+      nullable: isNullable || constants.includes(null) || undefined,
+      example: merged['example'] ?? examples[0],
+      default: merged['default'] ?? undefined,
+      unique: merged['x-unique'] === true || undefined,
+      references: text(merged['x-references']),
+    });
+  }
+
+  /** `oneOf` and `anyOf`: null beside one alternative makes it nullable. */
+  private readAlternatives(
+    merged: Json,
+    place: string,
+    depth: number,
+    nullable: boolean,
+    annotations: Schema,
+  ): Schema {
+    const all = [...items(merged['oneOf']), ...items(merged['anyOf'])];
+    const alternatives = all.filter((each) => get(each, 'type') !== 'null');
+    const isNullable = nullable || alternatives.length < all.length || undefined;
+    const { oneOf: _oneOf, anyOf: _anyOf, ...rest } = merged;
+    if (alternatives.length === 1) {
+      const single = this.read(
+        isObject(rest['properties']) ? { allOf: [rest, alternatives[0]] } : alternatives[0],
+        place,
+        depth + 1,
+      );
+      return clean({
+        ...single,
+        nullable: single.nullable ?? isNullable,
+        description: annotations.description ?? single.description,
+      });
+    }
+    const oneOf = alternatives.map((each, index) =>
+      this.read(each, `${place}.oneOf[${index}]`, depth + 1),
+    );
+    const discriminator = this.readDiscriminator(merged, oneOf, alternatives);
+    if (discriminator === undefined)
+      this.note(
+        `${place}: the alternatives of oneOf and anyOf are accepted as they are, without a discriminator.`,
+      );
+    const {
+      description,
+      title,
+      example,
+      default: value,
+      readOnly,
+      writeOnly,
+      deprecated,
+    } = annotations;
+    return clean({
+      oneOf,
+      discriminator,
+      nullable: isNullable,
+      description,
+      title,
+      example,
+      default: value,
+      readOnly,
+      writeOnly,
+      deprecated,
+    });
+  }
+
+  private readDiscriminator(
+    merged: Json,
+    oneOf: readonly Schema[],
+    alternatives: readonly unknown[],
+  ): Discriminator | undefined {
+    const property = text(get(merged['discriminator'], 'propertyName'));
+    if (property === undefined) return undefined;
+    const named = Object.entries(get(merged['discriminator'], 'mapping') ?? {}).map(
+      ([value, target]) => [value, String(target).split('/').at(-1)!] as const,
+    );
+    const mapping: Record<string, string> = {};
+    for (const [index, { class: name }] of oneOf.entries()) {
+      if (
+        name === undefined ||
+        !this.classes.get(name)!.properties.some((each) => each.name === property)
+      )
+        return undefined;
+      const source = String(get(alternatives[index], '$ref')).split('/').at(-1)!;
+      const values = named.filter(([, target]) => target === source).map(([value]) => value);
+      for (const value of values.length > 0 ? values : [source]) mapping[value] = name;
+    }
+    return { property, mapping };
+  }
+
+  private readAny(merged: Json, place: string, annotations: Schema): Schema {
+    this.noteIgnored(merged, place);
+    const {
+      enum: values,
+      nullable,
+      description,
+      example,
+      readOnly,
+      writeOnly,
+      deprecated,
+    } = annotations;
+    const type = values && getEnumType(values);
+    return clean({
+      ...(type !== undefined && { type, enum: values }),
+      nullable,
+      description,
+      example,
+      readOnly,
+      writeOnly,
+      deprecated,
+      default: annotations.default,
+    });
+  }
+
+  private noteIgnored(merged: Json, place: string): void {
+    const ignored = IGNORED.filter((keyword) => merged[keyword] !== undefined);
+    if (ignored.length > 0)
+      this.note(`${place}: ${ignored.join(', ')}: published by the contract, not validated.`);
+    const format = text(merged['format']);
+    if (format !== undefined && !FORMATS.has(format))
+      this.note(`The format ${format} is published, and not validated.`);
+    if (typeof merged['pattern'] === 'string' && !isPattern(merged['pattern']))
+      this.note(`${place}: the pattern is not one of JavaScript, and not validated.`);
+  }
+}
+
+/** The entries of an object, with those that start with `x-`, which a property may. */
+const entries2 = (value: unknown): [string, unknown][] =>
+  isObject(value) ? Object.entries(value) : [];
+
+/** Removes what is undefined. */
+export const clean = <Value extends object>(value: Value): Value =>
+  Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Value;
+
+function isPattern(source: string): boolean {
+  try {
+    return new RegExp(source, 'u') instanceof RegExp;
+  } catch {
+    return false;
+  }
+}
+
+/** The type of a schema. Without one, its keywords tell it. */
+function getType(schema: Json): { type: Schema['type'] | undefined; nullable: boolean } {
+  const types = [schema['type'] ?? []].flat().map(String);
+  const others = types.filter((type) => type !== 'null');
+  const nullable = schema['nullable'] === true || others.length < types.length;
+  const [type = guessType(schema)] = others;
+  return {
+    type: others.length > 1 || !TYPES.has(type!) ? undefined : (type as Schema['type']),
+    nullable,
+  };
+}
+
+function guessType(schema: Json): string | undefined {
+  if (schema['properties'] !== undefined || schema['additionalProperties'] !== undefined)
+    return 'object';
+  if (schema['items'] !== undefined) return 'array';
+  return schema['format'] !== undefined ||
+    schema['pattern'] !== undefined ||
+    schema['maxLength'] !== undefined ||
+    schema['minLength'] !== undefined
+    ? 'string'
+    : undefined;
+}
+
+function getEnumType(values: readonly unknown[]): Schema['type'] {
+  if (values.every((value) => typeof value === 'string')) return 'string';
+  if (values.every((value) => typeof value === 'boolean')) return 'boolean';
+  if (values.every((value) => Number.isInteger(value))) return 'integer';
+  return values.every((value) => typeof value === 'number') ? 'number' : undefined;
+}
+
+/** Exclusive limits in the form of 3.1: a number. In 3.0, they are a flag of `minimum` and `maximum`. */
+function toLimits({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Json): Schema {
+  return {
+    ...(exclusiveMinimum === true
+      ? { minimum: undefined, exclusiveMinimum: minimum as number }
+      : typeof exclusiveMinimum === 'number' && { exclusiveMinimum }),
+    ...(exclusiveMaximum === true
+      ? { maximum: undefined, exclusiveMaximum: maximum as number }
+      : typeof exclusiveMaximum === 'number' && { exclusiveMaximum }),
+  };
+}

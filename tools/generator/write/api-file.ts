@@ -1,0 +1,312 @@
+/** Writes `<module>.api.gen.ts`: the contract as code, which every run overwrites. */
+import type {
+  DtoClass,
+  Module,
+  Parameter,
+  PlannedOperation,
+  Resource,
+  ResourceId,
+  Schema,
+} from '../model.js';
+import { toMemberName, toPascalCase } from '../names.js';
+import {
+  comment,
+  firstSentence,
+  getClassNames,
+  literal,
+  object,
+  propertyName,
+  quote,
+  schemaLiteral,
+  SourceFile,
+  sortClasses,
+  toType,
+} from './source.js';
+
+export const getApiPath = (module: string): string => `src/modules/${module}/${module}.api.gen.ts`;
+export const getApiClass = (module: string): string => `${toPascalCase(module)}Api`;
+
+/** A parameter of the method of an operation. */
+export interface Argument {
+  readonly name: string;
+  readonly type: string;
+  readonly isOptional: boolean;
+  /** The code of its decorator. */
+  readonly decorator: string;
+  readonly role: 'path' | 'query' | 'body' | 'key' | 'ifMatch';
+  /** The parameter of the path. */
+  readonly published?: string;
+}
+
+export function writeApi(module: Module): string {
+  const file = new SourceFile(getApiPath(module.name));
+  const queries = module.operations.flatMap((operation) => toQueryClass(operation) ?? []);
+  const classes = sortClasses([...module.classes, ...queries]);
+  const code = [
+    ...classes.map((dto, index) => writeClass(file, dto, classes.slice(index + 1))),
+    writeAbstractClass(file, module),
+    writeController(file, module),
+  ].join('\n\n');
+  const firstLine = `// Generated from ${module.source} by \`npm run generate\`. Do not edit: the next run overwrites it.`;
+  return file.render(code, `${firstLine}\n`);
+}
+
+/** The class of the query parameters of an operation, if it has any. */
+export function toQueryClass(operation: PlannedOperation): DtoClass | undefined {
+  const properties = operation.parameters
+    .filter((each) => each.in === 'query')
+    .map(({ in: _in, ...property }) => property);
+  const name = `${toPascalCase(operation.operationId)}Query`;
+  return properties.length === 0
+    ? undefined
+    : { name, publishedName: name, description: undefined, properties };
+}
+
+function writeClass(file: SourceFile, dto: DtoClass, later: readonly DtoClass[]): string {
+  const laterNames = new Set(later.map(({ name }) => name));
+  const properties = dto.properties.map((property) => {
+    const type = toType(property);
+    // The metadata of a property would refer to a class that does not exist yet.
+    const isLater =
+      getClassNames(property).some((name) => laterNames.has(name)) && property.type !== 'array';
+    return `@${file.use('Property')}(${schemaLiteral({ description: '', ...property })})
+  ${propertyName(property.name)}${property.required || property.default !== undefined ? '!' : '?'}: ${isLater ? `Readonly<${type}>` : type};`;
+  });
+  const schema =
+    dto.publishedName === dto.name && dto.description === undefined
+      ? ''
+      : `@${file.use('ApiSchema')}(${object({
+          name: dto.publishedName === dto.name ? undefined : quote(dto.publishedName),
+          description: dto.description && quote(dto.description),
+        })})\n`;
+  return `${schema}export class ${dto.name} {\n  ${properties.join('\n\n  ')}\n}`;
+}
+
+function writeAbstractClass(file: SourceFile, module: Module): string {
+  const { name, operations } = module;
+  const methods = operations.map((operation) => {
+    const text = operation.summary ?? operation.description ?? operation.operationId;
+    return `${comment(firstSentence(text))}\n  abstract ${operation.name}(${writeSignature(getArguments(file, operation, module.resources))}): ${getReturnType(file, operation)};`;
+  });
+  return `/** What ${toPascalCase(name)}Service implements: a method for each operation. */
+export abstract class ${getApiClass(name)} {
+  ${methods.join('\n\n  ')}
+}`;
+}
+
+export const writeSignature = (args: readonly Argument[]): string =>
+  args.map(({ name, type, isOptional }) => `${name}${isOptional ? '?' : ''}: ${type}`).join(', ');
+
+/** The parameters of the method of an operation; what a request may lack comes last. */
+export function getArguments(
+  file: SourceFile,
+  operation: PlannedOperation,
+  resources: readonly Resource[],
+): Argument[] {
+  const { body, implementation, ifMatch } = operation;
+  const args: Argument[] = operation.parameters
+    .filter((each) => each.in === 'path')
+    .map((parameter) => toPathArgument(file, operation, parameter, resources));
+  const used = new Set(args.map(({ name }) => name));
+  const free = (name: string): string => (used.has(name) ? `${name}_` : name);
+  const query = toQueryClass(operation);
+  if (query !== undefined)
+    args.push({
+      name: free('query'),
+      type: query.name,
+      isOptional: false,
+      decorator: `@${file.use('Query')}()`,
+      role: 'query',
+    });
+  if (ifMatch !== undefined)
+    args.push({
+      name: free('ifMatch'),
+      type: file.use('VersionCriteria'),
+      isOptional: false,
+      decorator: `@${file.use('IfMatch')}(${ifMatch === 'required' ? '{ required: true }' : ''})`,
+      role: 'ifMatch',
+    });
+  if (body !== undefined) {
+    const { class: className } = body.schema;
+    const name = free(className === undefined ? 'body' : toMemberName(className));
+    const isRequired = body.required || implementation.kind !== 'stub';
+    args.push({
+      name,
+      type: toType(body.schema),
+      isOptional: !isRequired,
+      decorator: writeBodyDecorator(file, operation, isRequired),
+      role: 'body',
+    });
+  }
+  if (implementation.kind === 'create')
+    args.push({
+      name: free('key'),
+      type: file.use('IdempotencyKey'),
+      isOptional: true,
+      decorator: `@${file.use('IdempotencyKey')}()`,
+      role: 'key',
+    });
+  return args.toSorted((a, b) => Number(a.isOptional) - Number(b.isOptional));
+}
+
+function writeBodyDecorator(
+  file: SourceFile,
+  { body }: PlannedOperation,
+  isRequired: boolean,
+): string {
+  const { schema, description, isMergePatch } = body!;
+  if (schema.binary !== undefined)
+    return `@${file.use('BinaryBody')}({ limit: 1_000_000, contentTypes: ${literal(schema.binary)} })`;
+  const options = object({
+    description: description && quote(description),
+    required: isRequired ? undefined : 'false',
+    mergePatch: isMergePatch ? 'true' : undefined,
+  });
+  const { example: _example, ...own } = schema;
+  if (own.class !== undefined && own.nullable === undefined && options === '{}')
+    return `@${file.use('Body')}()`;
+  return `@${file.use('JsonBody')}(${schemaLiteral(own)}${options === '{}' ? '' : `, ${options}`})`;
+}
+
+function toPathArgument(
+  file: SourceFile,
+  operation: PlannedOperation,
+  parameter: Parameter,
+  resources: readonly Resource[],
+): Argument {
+  const { name, description, example, in: _in, required: _required, ...schema } = parameter;
+  const kind = getIdKind(operation, parameter, resources);
+  return {
+    name: toMemberName(name),
+    type: kind === 'integer' ? 'number' : 'string',
+    isOptional: false,
+    decorator: `@${file.use('IdParam')}(${quote(name)}, ${object({
+      type: kind === 'integer' ? undefined : quote(kind),
+      description: description && quote(description),
+      schema: schemaLiteral({ ...schema, ...(example !== undefined && { example }) }),
+    })})`,
+    role: 'path',
+    published: name,
+  };
+}
+
+/** What the text of a parameter of the path becomes: the id of a resource, or what its schema says. */
+function getIdKind(
+  { implementation }: PlannedOperation,
+  { name, type }: Parameter,
+  resources: readonly Resource[],
+): ResourceId['kind'] {
+  const find = (resource: string): ResourceId['kind'] =>
+    resources.find((each) => each.name === resource)!.id.kind;
+  if (implementation.kind !== 'stub') {
+    const { parent, resource } = implementation;
+    if (parent?.parameter === name) return find(parent.resource);
+    if (
+      'key' in implementation &&
+      implementation.key.name === name &&
+      implementation.key.property === 'id'
+    )
+      return find(resource);
+  }
+  return type === 'integer' ? 'integer' : 'text';
+}
+
+/** The type of what the method of an operation returns. */
+export function getReturnType(
+  file: SourceFile,
+  { success, implementation }: PlannedOperation,
+  resources: readonly Resource[] = [],
+): string {
+  if (implementation.kind === 'list')
+    return `${file.use('CachedJsonResponse')} | Promise<CachedJsonResponse>`;
+  const { schema } = success;
+  if (schema === undefined) return 'Promise<void>';
+  if (schema.binary !== undefined) return `Promise<${file.use('StreamableFile')}>`;
+  const type = toType(schema);
+  const versioned =
+    implementation.kind !== 'stub' &&
+    resources.some(({ name, versioned: has }) => name === implementation.resource && has);
+  return versioned ? `Promise<${file.use('Versioned')}<${type}>>` : `Promise<${type}>`;
+}
+
+const HTTP_DECORATORS = {
+  get: 'Get',
+  put: 'Put',
+  post: 'Post',
+  patch: 'Patch',
+  delete: 'Delete',
+} as const;
+
+function writeController(file: SourceFile, module: Module): string {
+  const methods = sortRoutes(module.operations).map((operation) => {
+    const args = getArguments(file, operation, module.resources);
+    const parameters = args.map(
+      (each) => `${each.decorator} ${each.name}${each.isOptional ? '?' : ''}: ${each.type}`,
+    );
+    return [
+      `@${file.use(HTTP_DECORATORS[operation.method])}(${quote(toRoute(operation.path))})`,
+      operation.isPublic ? `@${file.use('Public')}()` : '',
+      `@${file.use('Operation')}(${writeDocs(operation)})`,
+      `${operation.name}(${parameters.join(', ')}): ${getReturnType(file, operation)} {
+        return this.api.${operation.name}(${args.map(({ name }) => name).join(', ')});
+      }`,
+    ]
+      .filter((line) => line !== '')
+      .join('\n  ');
+  });
+  return `@${file.use('Controller')}()
+export class ${toPascalCase(module.name)}Controller {
+  constructor(private readonly api: ${getApiClass(module.name)}) {}
+
+  ${methods.join('\n\n  ')}
+}`;
+}
+
+/** The path of a route in Express: `/pets/{petId}` is `pets/:petId`. */
+const toRoute = (path: string): string =>
+  path
+    .slice(1)
+    .replaceAll(/[()[\]?+!*:]/g, '\\$&')
+    .replaceAll(/\{([^}]+)\}/g, (_match, name: string) =>
+      /^\w+$/.test(name) ? `:${name}` : `:${JSON.stringify(name)}`,
+    );
+
+/** Routes in the order in which they are tried: a fixed segment before a parameter. */
+const sortRoutes = (operations: readonly PlannedOperation[]): PlannedOperation[] =>
+  operations.toSorted((a, b) => {
+    const [left, right] = [a.path.split('/'), b.path.split('/')];
+    const index = left.findIndex(
+      (segment, i) => segment.startsWith('{') !== (right[i] ?? segment).startsWith('{'),
+    );
+    return index === -1 ? 0 : left[index]!.startsWith('{') ? 1 : -1;
+  });
+
+function writeDocs(operation: PlannedOperation): string {
+  const { operationId, summary, description, deprecated, success, implementation, errors, tags } =
+    operation;
+  const reason = implementation.kind === 'stub' ? `Not implemented yet: returns 501.` : undefined;
+  const text = [description, reason].filter((each) => each !== undefined).join('\n\n');
+  return object({
+    operationId: quote(operationId),
+    tags: tags.length === 0 ? undefined : literal(tags),
+    summary: summary && quote(summary),
+    description: text === '' ? undefined : quote(text),
+    deprecated: deprecated ? 'true' : undefined,
+    status: success.status === 200 ? undefined : String(success.status),
+    returns: writeReturns(success.schema),
+    contentTypes: success.schema?.binary && literal(success.schema.binary),
+    response: quote(success.description),
+    list:
+      implementation.kind === 'list'
+        ? quote(implementation.paging.by === undefined ? 'whole' : 'pages')
+        : undefined,
+    notImplemented: implementation.kind === 'stub' ? 'true' : undefined,
+    errors: Object.keys(errors).length === 0 ? undefined : literal(errors),
+  });
+}
+
+function writeReturns(schema: Schema | undefined): string | undefined {
+  if (schema === undefined || schema.binary !== undefined) return undefined;
+  const { example: _example, ...own } = schema;
+  return schemaLiteral(own);
+}

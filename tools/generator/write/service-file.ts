@@ -1,0 +1,372 @@
+/** Writes the service and the module of a contract: once, then they belong to the team. */
+import type {
+  Column,
+  DtoClass,
+  Envelope,
+  Implementation,
+  Module,
+  PlannedOperation,
+  Resource,
+} from '../model.js';
+import { toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
+import {
+  type Argument,
+  getApiClass,
+  getArguments,
+  getReturnType,
+  writeSignature,
+} from './api-file.js';
+import { getMigrationClass } from './entity-file.js';
+import { access, comment, literal, object, propertyName, quote, SourceFile } from './source.js';
+import { toKebabCase } from '../names.js';
+
+export const getServicePath = (module: string): string =>
+  `src/modules/${module}/${module}.service.ts`;
+export const getModulePath = (module: string): string =>
+  `src/modules/${module}/${module}.module.ts`;
+
+/** A resource as one class of responses shows it: the service has a property for each. */
+interface View {
+  readonly resource: Resource;
+  readonly dto: DtoClass;
+  /** Of a list that is an object. */
+  readonly envelope: Envelope | undefined;
+  /** The property of the service. */
+  readonly name: string;
+}
+
+export function writeService(module: Module): string {
+  const file = new SourceFile(getServicePath(module.name));
+  const views = getViews(module);
+  const methods = module.operations.map((operation) => writeMethod(file, module, views, operation));
+  const repositories = [...new Set(views.map(({ resource }) => resource))];
+  const parameters = repositories.map(
+    ({ name }) =>
+      `@${file.use('InjectRepository')}(${useEntity(file, module, name)}) ${toRepositoryName(name)}: ${file.use('Repository')}<${name}Entity>`,
+  );
+  const fields = views.map(
+    ({ name, resource, dto }) =>
+      `private readonly ${name}: ${file.use('Resource')}<${resource.name}Entity, ${useApi(file, module, dto.name)}>;`,
+  );
+  const constructor =
+    views.length === 0
+      ? ''
+      : `${fields.join('\n  ')}
+
+  constructor(${[...parameters, `kit: ${file.use('ResourceKit')}`].join(', ')}) {
+    super();
+    ${views.map((view) => writeView(view)).join('\n    ')}
+  }
+
+  `;
+  const code = `/** Implements the operations of ${module.source}. */
+@${file.use('Injectable')}()
+export class ${toPascalCase(module.name)}Service extends ${useApi(file, module, getApiClass(module.name), false)} {
+  ${constructor}${methods.join('\n\n  ')}
+}
+
+${[...new Map(views.map((view) => [`${view.resource.name} ${view.dto.name}`, view])).values()].map((view) => writeConverter(file, module, view)).join('\n\n')}
+${module.operations.some(({ implementation }) => implementation.kind === 'stub') ? writeNotImplemented(file) : ''}`;
+  return file.render(code);
+}
+
+function writeView({ name, resource, dto, envelope }: View): string {
+  const options = object({
+    toBody: `to${dto.name}`,
+    envelope: envelope && writeEnvelope(envelope),
+  });
+  return `this.${name} = kit.resource(${toRepositoryName(resource.name)}, ${options});`;
+}
+
+/** What the properties beside the rows of a list tell, from what the kit knows of a page. */
+const PAGING_VALUES: Readonly<Record<Envelope['paging'][string], string>> = {
+  total: 'paging.total',
+  count: 'items.length',
+  limit: 'paging.limit',
+  offset: 'paging.offset',
+  page: 'paging.page',
+  pages: 'Math.ceil(paging.total / (paging.limit ?? 1))',
+  next: 'paging.next && Object.values(paging.next)[0]',
+  hasMore: 'paging.next !== undefined',
+};
+
+function writeEnvelope({ items, paging }: Envelope): string {
+  const others = Object.entries(paging).map(([name, role]) => [name, PAGING_VALUES[role]]);
+  const parameters = others.some(([, code]) => code!.includes('paging'))
+    ? '(items, paging)'
+    : '(items)';
+  return `${parameters} => (${object({ [items]: 'items', ...(Object.fromEntries(others) as Record<string, string>) })})`;
+}
+
+const toRepositoryName = (resource: string): string =>
+  toMemberName(toCamelCase(toPlural(resource)));
+
+const useApi = (file: SourceFile, { name }: Module, symbol: string, isType = true): string =>
+  file.import(`src/modules/${name}/${name}.api.gen.js`, isType ? `type ${symbol}` : symbol);
+
+const useEntity = (file: SourceFile, { name: module }: Module, name: string): string =>
+  file.import(`src/modules/${module}/${toKebabCase(name)}.entity.js`, `${name}Entity`);
+
+/** One view for each way in which an operation shows a resource: as a class, and in which list. */
+function getViews({ operations, resources, classes }: Module): View[] {
+  return resources.flatMap((resource) => {
+    const base = toRepositoryName(resource.name);
+    const views = new Map<string, View>();
+    for (const { implementation } of operations) {
+      if (implementation.kind === 'stub' || implementation.resource !== resource.name) continue;
+      const name = getViewName(resource, implementation);
+      const dto = classes.find((each) => each.name === (implementation.dto ?? resource.dto))!;
+      const envelope = implementation.kind === 'list' ? implementation.envelope : undefined;
+      views.set(name, { resource, dto, envelope, name });
+    }
+    const dto = classes.find((each) => each.name === resource.dto)!;
+    if (!views.has(base)) views.set(base, { resource, dto, envelope: undefined, name: base });
+    return [...views.values()];
+  });
+}
+
+function getViewName(resource: Resource, implementation: Implementation): string {
+  const base = toRepositoryName(resource.name);
+  const { dto = resource.dto } = implementation;
+  const shown = dto === resource.dto ? base : `${base}As${dto}`;
+  return implementation.kind === 'list' && implementation.envelope !== undefined
+    ? `${shown}List`
+    : shown;
+}
+
+function writeMethod(
+  file: SourceFile,
+  module: Module,
+  views: readonly View[],
+  operation: PlannedOperation,
+): string {
+  const { implementation, name } = operation;
+  const args = getArguments(new SourceFile(file.path), operation, module.resources);
+  const returnType = getReturnType(file, operation, module.resources);
+  useTypes(file, module, returnType);
+  if (implementation.kind === 'stub') {
+    const signature = writeSignature(args.map((each) => ({ ...each, name: `_${each.name}` })));
+    useTypes(file, module, signature);
+    return `/** Not implemented: ${implementation.reason}. */
+  ${name}(${signature}): ${returnType} {
+    throw notImplemented(${quote(operation.operationId)});
+  }`;
+  }
+  const signature = writeSignature(args);
+  useTypes(file, module, signature);
+  const resource = module.resources.find((each) => each.name === implementation.resource)!;
+  const view = views.find((each) => each.name === getViewName(resource, implementation))!;
+  const lines = writeBody(file, module, operation, implementation, view, args, views);
+  const isAsync = lines.some((line) => line.includes('await ') || line.includes('throw '));
+  return `${isAsync ? 'async ' : ''}${name}(${signature}): ${isAsync ? toPromise(returnType) : returnType} {
+    ${lines.join('\n    ')}
+  }`;
+}
+
+/** An asynchronous method returns only the promise of the two that its abstract one allows. */
+const toPromise = (type: string): string =>
+  type.split(' | ').find((each) => each.startsWith('Promise')) ?? type;
+
+/** Imports the classes and types that code names. */
+function useTypes(file: SourceFile, module: Module, code: string): void {
+  for (const [name] of code.matchAll(/(?<![\w'.])[A-Z]\w*/g)) {
+    if (module.classes.some((dto) => dto.name === name) || name.endsWith('Query'))
+      useApi(file, module, name);
+    else if (
+      [
+        'CachedJsonResponse',
+        'IdempotencyKey',
+        'StreamableFile',
+        'VersionCriteria',
+        'Versioned',
+      ].includes(name)
+    )
+      file.use(name);
+  }
+}
+
+function writeBody(
+  file: SourceFile,
+  module: Module,
+  operation: PlannedOperation,
+  implementation: Implementation,
+  { name: view, resource }: View,
+  args: readonly Argument[],
+  views: readonly View[],
+): string[] {
+  const find = (role: Argument['role']): string | undefined =>
+    args.find((each) => each.role === role)?.name;
+  const lines: string[] = [];
+  const { parent } = implementation;
+  const criteria: Record<string, string> = {};
+  if (parent !== undefined) {
+    const parameter = args.find(({ published }) => published === parent.parameter)!.name;
+    criteria[parent.property] = parameter;
+    const owner = views.find((each) => each.resource.name === parent.resource)!;
+    if (implementation.kind === 'list' || implementation.kind === 'create')
+      lines.push(`await this.${owner.name}.require({ id: ${parameter} });`);
+  }
+  if (implementation.kind === 'list') {
+    return [...lines, ...writeList(operation, implementation, view, find('query'), criteria)];
+  }
+  const body = find('body');
+  if (implementation.kind === 'create') {
+    const row = writeRow(file, resource, operation, module, body!, criteria);
+    lines.push(
+      ...row.lines,
+      `${returnsBody(operation) ? 'return' : 'await'} this.${view}.create(${row.code}, ${find('key')});`,
+    );
+    return lines;
+  }
+  const { key, kind } = implementation;
+  if (key.in === 'path')
+    criteria[key.property] = args.find(({ published }) => published === key.name)!.name;
+  else {
+    const value = access(body!, key.name);
+    lines.push(
+      `if (${value} === undefined) throw new ${file.use('ApiError')}('VALIDATION_FAILED', ${quote(`${key.name} is missing.`)});`,
+    );
+    criteria[key.property] = value;
+  }
+  const ifMatch = find('ifMatch');
+  const selected = object({ ...criteria });
+  const where = ifMatch === undefined ? selected : selected.replace(/ \}$/, `, ...${ifMatch} }`);
+  const change =
+    body === undefined ? undefined : writeRow(file, resource, operation, module, body, {}, kind);
+  lines.push(...(change?.lines ?? []));
+  const call = `this.${view}.${kind}(${[where, change?.code].filter((each) => each !== undefined).join(', ')})`;
+  lines.push(`${returnsBody(operation) ? 'return' : 'await'} ${call};`);
+  return lines;
+}
+
+const returnsBody = ({ success }: PlannedOperation): boolean => success.schema !== undefined;
+
+function writeList(
+  operation: PlannedOperation,
+  { filters, paging }: Extract<Implementation, { kind: 'list' }>,
+  view: string,
+  query: string | undefined,
+  criteria: Readonly<Record<string, string>>,
+): string[] {
+  const filter = object({
+    ...criteria,
+    ...Object.fromEntries(
+      filters.map(({ parameter, property }) => [property, access(query!, parameter)]),
+    ),
+  });
+  const filterArgument = filter === '{}' ? [] : [filter];
+  const whole = `return this.${view}.list(${filterArgument.join()});`;
+  if (paging.limit === undefined) return [whole];
+  const limit = access(query!, paging.limit);
+  const page = object({
+    limit,
+    // Without a parameter that selects another page, there is no link to one.
+    ...(paging.by === undefined ? { next: 'false' } : { [paging.by]: access(query!, paging.by) }),
+  });
+  const isOptional = operation.parameters.some(
+    ({ name, required, default: value }) =>
+      name === paging.limit && !required && value === undefined,
+  );
+  return [
+    ...(isOptional ? [`if (${limit} === undefined) ${whole}`] : []),
+    `return this.${view}.page(${[page, ...filterArgument].join(', ')});`,
+  ];
+}
+
+/** Writes the row that a body becomes: without what the resource does not store, with what the service assigns. */
+function writeRow(
+  file: SourceFile,
+  resource: Resource,
+  operation: PlannedOperation,
+  { classes }: Module,
+  body: string,
+  parent: Readonly<Record<string, string>>,
+  kind: 'create' | 'replace' | 'patch' | 'read' | 'delete' = 'create',
+): { readonly lines: readonly string[]; readonly code: string } {
+  const request = classes.find(({ name }) => name === operation.body!.schema.class)!;
+  const has = (name: string): boolean => request.properties.some((each) => each.name === name);
+  const lines: string[] = [];
+  const added: Record<string, string> = { ...parent };
+  const { id } = resource;
+  for (const column of resource.columns) {
+    if (column.hashed === true && has(column.property))
+      added[column.property] = writeHash(file, column, access(body, column.property));
+    if (column.assigned !== undefined && kind === 'create')
+      added[column.property] = writeAssigned(file, column);
+  }
+  if (kind === 'create' && id.by === 'client' && id.property !== 'id' && id.property !== undefined)
+    added['id'] = access(body, id.property);
+  const isSent =
+    id.property !== undefined &&
+    has(id.property) &&
+    !(kind === 'create' && id.by === 'client' && id.property === 'id');
+  if (isSent) lines.push(`const { ${propertyName(id.property)}: _id, ...row } = ${body};`);
+  const source = isSent ? 'row' : body;
+  const more = object(added);
+  return { lines, code: more === '{}' ? source : more.replace(/^\{ /, `{ ...${source}, `) };
+}
+
+const writeHash = (file: SourceFile, { nullable }: Column, value: string): string => {
+  const hash = `await ${file.use('hashPassword')}(${value})`;
+  return nullable ? `${value} && (${hash})` : hash;
+};
+
+function writeAssigned(file: SourceFile, { assigned, schema }: Column): string {
+  if (assigned === 'default') return literal(schema.default);
+  if (assigned === 'now') return 'new Date().toISOString()';
+  if (assigned === 'today') return 'new Date().toISOString().slice(0, 10)';
+  return `${file.use('randomUUID')}()`;
+}
+
+function writeConverter(file: SourceFile, module: Module, { resource, dto }: View): string {
+  const properties = dto.properties.map(({ name, required, nullable }): [string, string] => {
+    if (name === resource.id.property) return [name, 'row.id'];
+    const column = resource.columns.find(({ property }) => property === name);
+    if (column === undefined || column.hashed === true) return [name, 'undefined'];
+    const value = access('row', name);
+    return [
+      name,
+      column.nullable && !required && nullable !== true ? `${value} ?? undefined` : value,
+    ];
+  });
+  useApi(file, module, dto.name);
+  useEntity(file, module, resource.name);
+  return `${comment('Converts a row to what clients see.')}
+function to${dto.name}(row: ${resource.name}Entity): ${file.use('Complete')}<${dto.name}> {
+  return ${object(Object.fromEntries(properties))};
+}`;
+}
+
+const writeNotImplemented = (file: SourceFile): string => `
+function notImplemented(operation: string): ${file.use('ApiError')} {
+  return new ApiError('NOT_IMPLEMENTED', \`\${operation} is not implemented yet.\`);
+}`;
+
+export function writeModule(module: Module, timestamps: ReadonlyMap<string, number>): string {
+  const file = new SourceFile(getModulePath(module.name));
+  const name = toPascalCase(module.name);
+  const entities = module.resources.map((resource) => useEntity(file, module, resource.name));
+  const migrations = module.resources.map((resource) => {
+    const timestamp = timestamps.get(resource.name)!;
+    const className = getMigrationClass(resource, timestamp);
+    return file.import(
+      `src/modules/${module.name}/migrations/${timestamp}-create-${toKebabCase(resource.table)}.js`,
+      className,
+    );
+  });
+  const api = useApi(file, module, getApiClass(module.name), false);
+  const controller = useApi(file, module, `${name}Controller`, false);
+  const service = file.import(
+    `src/modules/${module.name}/${module.name}.service.js`,
+    `${name}Service`,
+  );
+  const tags = module.tags.map(literal);
+  return file.render(`@${file.use('Feature')}(${object({
+    tag: tags.length === 1 ? tags[0] : `[${tags.join(', ')}]`,
+    entities: entities.length === 0 ? undefined : `[${entities.join(', ')}]`,
+    migrations: migrations.length === 0 ? undefined : `[${migrations.join(', ')}]`,
+    controllers: `[${controller}]`,
+    providers: `[{ provide: ${api}, useClass: ${service} }]`,
+  })})
+export class ${name}Module {}`);
+}
