@@ -1,5 +1,6 @@
 import type { Test } from 'supertest';
-import { startApp, type TestApp } from './support/app.js';
+import { startApp } from './support/app.js';
+import { describeResource } from './support/describe-resource.js';
 import type { Category } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 
@@ -7,10 +8,7 @@ expect.extend(matchers);
 
 const PATH = '/v1/categories';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp();
-});
+const app = await startApp();
 afterAll(() => app.stop());
 
 const send = (method: 'get' | 'head' | 'post', path: string, target = app): Test =>
@@ -32,6 +30,12 @@ async function findInList(id: number): Promise<unknown> {
   const { body } = await send('get', PATH);
   return (body as Category[]).find((category) => category.id === id);
 }
+
+await describeResource(app, '/categories', {
+  create: (n) => ({ name: `dog ${n}`, description: 'Dogs of every size' }),
+  other: (n) => ({ name: `cat ${n}`, description: 'Cats of every color' }),
+  invalid: { name: [null, 1, ''], description: [null, 1], id: [1] },
+});
 
 describe('GET /v1/categories', () => {
   it('returns an empty array when there are no categories', async () => {
@@ -96,19 +100,13 @@ describe('GET /v1/categories', () => {
 });
 
 describe('POST /v1/categories', () => {
-  it.each([
-    [{ name: 'dog', description: 'Dogs of every size' }],
-    // Without a description, the response has no such property.
-    [{ name: 'dog' }],
-  ])('returns 201 with the created category and its id: %j', async (body) => {
-    const response = await send('post', `${PATH}?unknown=parameter`).send(body);
-    expect(response.status).toBe(201);
-    expect(response.type).toBe('application/json');
+  it('ignores the query string, and returns 201 with JSON that is not cached', async () => {
+    const response = await send('post', `${PATH}?unknown=parameter`).send({ name: 'dog' });
+    expect([response.status, response.type]).toEqual([201, 'application/json']);
     expect(response.headers['cache-control']).toBe('no-store');
     const { id } = response.body as Category;
     expect(Number.isSafeInteger(id) && id > 0).toBe(true);
-    expect(response.body).toStrictEqual({ id, ...body });
-    expect(await findInList(id)).toStrictEqual(response.body);
+    expect(response.body).toStrictEqual({ id, name: 'dog' });
   });
 
   it('accepts duplicate names and assigns each category its own id', async () => {
@@ -191,7 +189,6 @@ describe('POST /v1/categories with an invalid body', () => {
     [DESCRIPTION_LENGTH, ['d'.repeat(1001), '🐶'.repeat(1001)].map(describeDog)],
     ['description must not contain a NUL character', [describeDog('\0')]],
     ['description must not contain a lone surrogate', ['{"name":"dog","description":"\\ud83d"}']],
-    ['unknown property id', [1, null].map((id) => ({ id, name: 'dog' }))],
   ])('responds with 400: %s (%#)', async (message, bodies) => {
     const before = await send('get', PATH);
     for (const body of bodies)

@@ -1,6 +1,8 @@
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { startApp, type TestApp } from './support/app.js';
+import { startApp } from './support/app.js';
 import { type Cage, CagesModule } from './support/cages.module.js';
+import { describeResource } from './support/describe-resource.js';
+import { insertRow } from './support/fixtures.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
 import { type Toy, ToysModule } from './support/toys.module.js';
@@ -15,12 +17,9 @@ interface ToyList {
   readonly next?: Record<string, number | string>;
 }
 
-let app: TestApp;
+const app = await startApp({ features: [CategoriesModule, CagesModule, ToysModule] });
 /** The path of the toys of a new cage. */
 let path: string;
-beforeAll(async () => {
-  app = await startApp({ features: [CategoriesModule, CagesModule, ToysModule] });
-});
 beforeEach(async () => {
   path = await createCage();
 });
@@ -41,7 +40,7 @@ const send = (
 let count = 0;
 async function createCage(): Promise<string> {
   count++;
-  const body = { label: `label ${count}`, room: 'attic', shelfPosition: count };
+  const body = { label: `cage ${count}`, room: 'kitchen', shelfPosition: count };
   const { id } = (await send('POST', '/cages', body)).json<Cage>();
   return `/cages/${id}/toys`;
 }
@@ -201,7 +200,7 @@ describe('Resource.patch', () => {
 describe('Resource.create', () => {
   it('repeats the response of a request with the same key, with its version and location', async () => {
     const headers = { 'idempotency-key': `key-${++count}` };
-    const cage = { label: `label ${count}`, room: 'attic', shelfPosition: count };
+    const cage = { label: `cage ${count}`, room: 'kitchen', shelfPosition: count };
     for (const [target, body] of [
       ['/cages', cage],
       [path, { name: 'ball' }],
@@ -218,4 +217,45 @@ describe('Resource.create', () => {
       expect(second.json()).toEqual(first.json());
     }
   });
+});
+
+await describeResource(app, '/cages', {
+  create: async (n) => ({
+    label: `label ${n}`,
+    room: 'attic',
+    shelfPosition: n,
+    categoryId: await insertRow(app.dataSource, 'categories'),
+    weight: 1.5,
+    locked: true,
+    builtAt: '2026-11-01T12:00:00.000Z',
+  }),
+  other: async (n) => ({
+    label: `other ${n}`,
+    room: 'cellar',
+    shelfPosition: n,
+    categoryId: await insertRow(app.dataSource, 'categories'),
+    weight: 2.5,
+    locked: false,
+    builtAt: '2026-11-02T12:00:00.000Z',
+  }),
+  invalid: { label: ['', null], categoryId: [Number.MAX_SAFE_INTEGER], builtAt: ['yesterday'] },
+  unique: [['label'], ['room', 'shelfPosition']],
+});
+
+await describeResource(app, '/cages/{cageId}/toys', {
+  create: (n) => ({
+    name: `toy ${n}`,
+    size: { width: 1, height: 2 },
+    madeAt: '2026-11-01T12:00:00.000Z',
+  }),
+  other: (n) => ({
+    name: `other ${n}`,
+    size: { width: 3, height: 4 },
+    madeAt: '2026-11-02T12:00:00.000Z',
+  }),
+  invalid: { name: [''], size: [1], toyId: ['x'] },
+  unique: [['name']],
+  shown: { seenBy: 'the service' },
+  id: 'toyId',
+  parent: async () => ({ cageId: await insertRow(app.dataSource, 'cages') }),
 });

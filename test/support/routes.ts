@@ -9,9 +9,11 @@ export interface Route {
   readonly path: string;
 }
 
+export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
+
 /** An operation of the OpenAPI document; its path has braces for parameters. */
 export interface DocumentedOperation extends Route {
-  readonly operation: NonNullable<OpenAPIObject['paths'][string]['get']>;
+  readonly operation: Operation;
 }
 
 /** The routes of the platform that require no key. None of them belongs to the published API. */
@@ -109,4 +111,27 @@ export function getOperations({ paths }: OpenAPIObject): DocumentedOperation[] {
       // A path item has other keys, too, such as `servers`.
       .filter(({ method }) => METHODS.includes(method)),
   );
+}
+
+/** Returns the status of the successful response of an operation. */
+export const getStatus = ({ responses }: Operation): number =>
+  Number(Object.keys(responses).find((status) => status.startsWith('2')));
+
+/** Whether the successful response of an operation has a header. */
+export const hasHeader = (operation: Operation, name: string): boolean =>
+  name in ((operation.responses[getStatus(operation)] as { headers?: object }).headers ?? {});
+
+export const findParameter = ({ parameters }: Operation, name: string): object | undefined =>
+  parameters?.find((parameter) => 'name' in parameter && parameter.name === name);
+
+interface Schema {
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Record<string, unknown>>>;
+}
+
+/** Returns the schema of the body of a request. */
+export function getBodySchema({ components }: OpenAPIObject, { requestBody }: Operation): Schema {
+  const { content } = requestBody as { content: Record<string, { schema: { $ref?: string } }> };
+  const { schema } = Object.values(content)[0]!;
+  return (components!.schemas![schema.$ref?.split('/').pop() ?? ''] ?? schema) as Schema;
 }

@@ -1,0 +1,233 @@
+import { randomUUID } from 'node:crypto';
+import type { OpenAPIObject } from '@nestjs/swagger';
+import { applyMergePatch } from '../../src/platform/resource/merge-patch.js';
+import type { TestApp } from './app.js';
+import { type HttpResponse, jsonHeaders, sendRequest } from './http-client.js';
+import { matchers } from './matchers.js';
+import { findParameter, getBodySchema, getStatus, hasHeader, type Operation } from './routes.js';
+
+expect.extend(matchers);
+
+type Json = Record<string, unknown>;
+
+/** Examples of a resource. `n` is another number in each call, for values that must be unique. */
+export interface ResourceExamples {
+  /** Returns a valid body with every property. */
+  readonly create: (n: number) => Json | Promise<Json>;
+  /** Returns a valid body in which every value is another. */
+  readonly other: (n: number) => Json | Promise<Json>;
+  /** Values that are rejected with 400, by property. */
+  readonly invalid?: Readonly<Record<string, readonly unknown[]>>;
+  /** The groups of properties that no two resources may share. */
+  readonly unique?: readonly (readonly string[])[];
+  /** What responses have besides the body. */
+  readonly shown?: object;
+  /** The property that the path of a resource ends with. */
+  readonly id?: string;
+  /** Creates what the path is below, and returns the parameters of the path. */
+  readonly parent?: () => Promise<Record<string, number | string>>;
+}
+
+let count = 0;
+
+const keep = (operations: Record<string, Operation | undefined>): [string, Operation][] =>
+  Object.entries(operations).filter(
+    (entry): entry is [string, Operation] => entry[1] !== undefined,
+  );
+
+/**
+ * Declares the tests of the operations that the OpenAPI document of an application has for a resource: list and pages,
+ * create, read, replace, patch and delete. Call it at the top level of a test file, with `await`.
+ *
+ * @param path the path of the list, such as `/pets` or `/owners/{ownerId}/pets`; it must have a create operation
+ */
+export async function describeResource(
+  app: TestApp,
+  path: string,
+  { create, other, invalid = {}, unique = [], shown = {}, id = 'id', parent }: ResourceExamples,
+): Promise<void> {
+  const document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+  const { paths } = document;
+  const itemPath = Object.keys(paths).find((each) => each.replace(path, '').match(/^\/\{\w+\}$/));
+  const { get: list, post } = paths[path] ?? {};
+  const { get, put, patch, delete: remove } = paths[itemPath ?? ''] ?? {};
+  if (post === undefined) {
+    // Jest waits for an application that listens.
+    await app.stop();
+    throw new Error(`The OpenAPI document has no POST ${path}.`);
+  }
+  const [bodySchema, postStatus] = [getBodySchema(document, post), getStatus(post)];
+
+  let url: string;
+  beforeAll(async () => {
+    const values = await parent?.();
+    url = `${app.url}/v1${path.replaceAll(/\{(\w+)\}/g, (_match, name) => String(values![name as string]))}`;
+  });
+  const toUrl = (resource: Json): string => `${url}/${encodeURIComponent(String(resource[id]))}`;
+  const send = (method: string, target: string, body?: Json, headers: Json = { 'if-match': '*' }) =>
+    sendRequest(target, {
+      method,
+      headers: { ...jsonHeaders(app.key), ...(headers as Record<string, string>) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  const toMinimal = (body: Json): Json =>
+    Object.fromEntries((bodySchema.required ?? []).map((name) => [name, body[name]]));
+  /** Returns what a response to a body has: with defaults, and without what is only in requests. */
+  const toShown = (body: Json): Json => {
+    const properties = Object.entries(bodySchema.properties ?? {}).flatMap(([name, schema]) => {
+      const value = body[name] ?? schema['default'];
+      return value === undefined || schema['writeOnly'] === true ? [] : [[name, value]];
+    });
+    return { ...Object.fromEntries(properties), ...shown };
+  };
+  async function createOne(body?: Json): Promise<Json> {
+    const sent = body ?? (await create(++count));
+    const response = await send('POST', url, sent);
+    const expected = { [id]: expect.anything(), ...toShown(sent) };
+    expect([response.status, response.json()]).toEqual([postStatus, expected]);
+    return response.json();
+  }
+  /** Returns the items of all pages, by following the links. */
+  async function listAll(query = ''): Promise<Json[]> {
+    const items: Json[] = [];
+    for (let next: string | undefined = url + query; next !== undefined;) {
+      const response = await send('GET', next);
+      const page = response.json<object>();
+      items.push(...(Object.values({ page, ...page }).find(Array.isArray) as Json[]));
+      const link = /^<(.+)>/.exec((response.headers['link'] as string | undefined) ?? '')?.[1];
+      next = link && new URL(link, next).href;
+    }
+    return items;
+  }
+  /** Expects that a resource is read and listed as it is, or not at all. */
+  async function expectStored(resource: Json, isStored = true): Promise<void> {
+    const expected = isStored ? [resource] : [];
+    if (list !== undefined)
+      expect((await listAll()).filter((each) => each[id] === resource[id])).toEqual(expected);
+    if (get === undefined) return;
+    const response = await send('GET', toUrl(resource));
+    expect(response.status === 404 ? [] : [response.json()]).toEqual(expected);
+  }
+
+  async function change(method: string, resource: Json, properties: Json): Promise<HttpResponse> {
+    const body = method === 'PATCH' ? {} : await other(++count);
+    return send(method, method === 'POST' ? url : toUrl(resource), { ...body, ...properties });
+  }
+
+  for (const [method] of keep({ POST: post, PUT: put, PATCH: patch }))
+    describe(`${method} ${path}`, () => {
+      for (const [name, values] of Object.entries({ ...invalid, unknownProperty: [1] }))
+        it(`rejects an invalid ${name} with 400`, async () => {
+          const resource = await createOne();
+          const message = new RegExp(`\\b${name}\\b`);
+          for (const value of values)
+            expect(await change(method, resource, { [name]: value })).toBeError(
+              'VALIDATION_FAILED',
+              message,
+            );
+          await expectStored(resource);
+        });
+
+      for (const names of unique)
+        it(`rejects the ${names.join(' and ')} of another resource with 409`, async () => {
+          const [existing, resource] = [await createOne(), await createOne()];
+          const same = Object.fromEntries(names.map((name) => [name, existing[name]]));
+          expect(await change(method, resource, same)).toBeError('ALREADY_EXISTS');
+          await expectStored(resource);
+        });
+    });
+
+  describe(path, () => {
+    it('creates a resource with all properties, or with the required ones', async () => {
+      await expectStored(await createOne());
+      await expectStored(await createOne(toMinimal(await create(++count))));
+    });
+
+    it('creates one resource for each Idempotency-Key, and returns its location', async () => {
+      const body = await create(++count);
+      const headers = { 'idempotency-key': randomUUID() };
+      const first = await send('POST', url, body, headers);
+      const hasKey = findParameter(post, 'Idempotency-Key') !== undefined;
+      const second = hasKey ? await send('POST', url, body, headers) : first;
+      expect([second.status, second.text]).toEqual([first.status, first.text]);
+      const location = hasHeader(post, 'Location') ? first.headers.location! : toUrl(first.json());
+      expect(new URL(location, url).href).toBe(toUrl(first.json()));
+      await expectStored(first.json());
+    });
+
+    if (list !== undefined)
+      it('lists the resources in the order of their ids, also page by page, or filtered', async () => {
+        const created = [await createOne(), await createOne(), await createOne()];
+        const key = 'id' in created[0]! ? 'id' : id;
+        const ascending = created.toSorted((a, b) => (a[key]! < b[key]! ? -1 : 1));
+        const ids = new Set(ascending.map((resource) => resource[id]));
+        for (const query of findParameter(list, 'limit') === undefined ? [''] : ['', '?limit=2'])
+          expect((await listAll(query)).filter((each) => ids.has(each[id]))).toEqual(ascending);
+        const body = await other(++count);
+        for (const name of Object.keys(body).filter((each) => findParameter(list, each)))
+          for (const value of [created[0]![name], body[name]]) {
+            const items = await listAll(`?${name}=${encodeURIComponent(String(value))}`);
+            const isIncluded = items.some((each) => each[id] === created[0]![id]);
+            expect([name, isIncluded]).toEqual([name, value === created[0]![name]]);
+          }
+      });
+
+    if (put !== undefined)
+      it('replaces every property, and removes or resets those that are omitted', async () => {
+        const resource = await createOne();
+        const { [id]: _id, ...body } = await other(++count);
+        for (const replacement of [body, toMinimal(body)]) {
+          const { status } = await send('PUT', toUrl(resource), replacement);
+          expect(status).toBe(getStatus(put));
+          await expectStored({ [id]: resource[id], ...toShown(replacement) });
+        }
+      });
+
+    if (patch !== undefined)
+      it('patches one property at a time, removes it if it is null, and keeps the others', async () => {
+        let resource = await createOne();
+        const body = await other(++count);
+        for (const [name, { nullable, writeOnly }] of Object.entries(
+          getBodySchema(document, patch).properties!,
+        ))
+          for (const value of nullable === true ? [body[name], null] : [body[name]]) {
+            const { status } = await send('PATCH', toUrl(resource), { [name]: value });
+            expect([name, status]).toEqual([name, getStatus(patch)]);
+            if (writeOnly !== true) resource = applyMergePatch(resource, { [name]: value }) as Json;
+            await expectStored(resource);
+          }
+      });
+
+    if (remove !== undefined)
+      it('deletes only the resource', async () => {
+        const [resource, kept] = [await createOne(), await createOne()];
+        expect((await send('DELETE', toUrl(resource))).status).toBe(getStatus(remove));
+        await expectStored(resource, false);
+        await expectStored(kept);
+      });
+
+    for (const [method, operation] of keep({ GET: get, PUT: put, PATCH: patch, DELETE: remove }))
+      it(`returns 404 for ${method} of an unknown resource, and 412 for one with another ETag`, async () => {
+        const body = method === 'PUT' ? await other(++count) : method === 'PATCH' ? {} : undefined;
+        for (const key of [Number.MAX_SAFE_INTEGER, randomUUID(), 'missing'])
+          expect(await send(method, toUrl({ [id]: key }), body)).toBeError('NOT_FOUND');
+        if (findParameter(operation, 'If-Match') === undefined) return;
+        const resource = await createOne();
+        const response = await send(method, toUrl(resource), body, { 'if-match': '"999"' });
+        expect(response).toBeError('PRECONDITION_FAILED');
+        await expectStored(resource);
+      });
+
+    it('returns 304 if a representation with an ETag is unchanged, and 401 without a key', async () => {
+      const target = toUrl(await createOne());
+      expect(await sendRequest(url, { method: 'POST' })).toBeError('UNAUTHORIZED');
+      for (const [name, operation] of keep({ list, get })) {
+        const read = name === 'list' ? url : target;
+        expect(await sendRequest(read)).toBeError('UNAUTHORIZED');
+        const { etag } = (await send('GET', read)).headers;
+        const { status } = await send('GET', read, undefined, { 'if-none-match': etag ?? '"1"' });
+        expect(status).toBe(hasHeader(operation, 'ETag') ? 304 : 200);
+      }
+    });
+  });
+}
