@@ -3,7 +3,7 @@ import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Exclude, Expose, Transform } from 'class-transformer';
 import { ValidateBy, type ValidationArguments } from 'class-validator';
 import { ANY_TYPE } from '../openapi/schema-references.js';
-import { FORMATS, toIntegerRange, toRegExp } from './scalar-violations.js';
+import { FORMATS, getIntegerFormat, toLimits, toRegExp } from './scalar-violations.js';
 import { isOptional, type Schema } from './schema.js';
 import { checkField, convert, VALID } from './schema-rules.js';
 
@@ -55,6 +55,10 @@ function Validate(schema: Schema): PropertyDecorator {
 /** By default, in the OpenAPI document. */
 const EXAMPLES: Readonly<Record<string, unknown>> = { number: 1.5, boolean: true };
 
+/** Whether a keyword has a value, which a limit of infinity has not. */
+const isGiven = (value: unknown): boolean =>
+  value !== undefined && value !== Infinity && value !== -Infinity;
+
 /** What OpenAPI 3.0 can express of `notBlank`: its patterns have no Unicode properties, with which many clients fail. */
 const NOT_WHITE_SPACE = String.raw`[^\s\u0085]`;
 
@@ -66,14 +70,14 @@ const NOT_WHITE_SPACE = String.raw`[^\s\u0085]`;
 export function toDocument(schema: Schema): Record<string, unknown> {
   const { optional: _optional, notBlank, const: constant, pattern, ...keywords } = schema;
   const { type, nullable, items, properties = {}, additionalProperties } = keywords;
-  const { minimum, exclusiveMinimum = -Infinity, maximum, exclusiveMaximum = Infinity } = keywords;
   const isPlain = pattern === undefined || /^u?$/.test(toRegExp(pattern).flags);
   if (!isPlain || (notBlank === true && pattern !== undefined))
     throw new TypeError('A pattern cannot have flags other than u, or be combined with notBlank.');
   const { check: _check, ...format } = FORMATS[keywords.format ?? ''] ?? {};
   const values = constant === undefined ? keywords.enum : [constant];
-  const isAbove = exclusiveMinimum >= (minimum ?? -Number.MAX_VALUE);
-  const isBelow = exclusiveMaximum <= (maximum ?? Number.MAX_VALUE);
+  const limits = toLimits(schema);
+  const isAbove = limits.exclusiveMinimum >= Math.max(limits.minimum, -Number.MAX_VALUE);
+  const isBelow = limits.exclusiveMaximum <= Math.min(limits.maximum, Number.MAX_VALUE);
   const names = Object.keys(properties);
   const required = names.filter((name) => !isOptional(properties[name]!));
   const toBranch = (branch: Schema | (() => Class<object>)) =>
@@ -87,11 +91,11 @@ export function toDocument(schema: Schema): Record<string, unknown> {
     nullable: nullable === true ? true : undefined,
     // With null (OpenAPI 3.0.3, proposal 2019-10-31).
     enum: values && nullable === true ? [...new Set([...values, null])] : values,
-    minimum: isAbove ? exclusiveMinimum : minimum,
-    exclusiveMinimum: isAbove && type !== 'integer' ? true : undefined,
-    maximum: isBelow ? exclusiveMaximum : maximum,
-    exclusiveMaximum: isBelow && type !== 'integer' ? true : undefined,
-    ...(type === 'integer' && toIntegerRange(schema)),
+    ...(type === 'integer' && { format: keywords.format ?? getIntegerFormat(limits) }),
+    minimum: isAbove ? limits.exclusiveMinimum : limits.minimum,
+    exclusiveMinimum: isAbove ? true : undefined,
+    maximum: isBelow ? limits.exclusiveMaximum : limits.maximum,
+    exclusiveMaximum: isBelow ? true : undefined,
     ...(notBlank === true && { pattern: NOT_WHITE_SPACE }),
     ...(pattern !== undefined && { pattern: toRegExp(pattern).source }),
     items: items && toDocument(items),
@@ -105,5 +109,5 @@ export function toDocument(schema: Schema): Record<string, unknown> {
     oneOf: keywords.oneOf?.map(toBranch),
     anyOf: keywords.anyOf?.map(toBranch),
   };
-  return Object.fromEntries(Object.entries(document).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(Object.entries(document).filter(([, value]) => isGiven(value)));
 }

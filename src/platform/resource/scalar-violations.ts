@@ -142,51 +142,57 @@ export function findSizeViolation(
 const LIMITS: Readonly<Record<string, readonly [number, number]>> = {
   int32: [-(2 ** 31), 2 ** 31 - 1],
   int64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
-  float: [-(2 - 2 ** -23) * 2 ** 127, (2 - 2 ** -23) * 2 ** 127],
 };
 
-/**
- * Returns the format of an integer, by default int32 if both limits fit and otherwise int64, and its limits, which do not
- * exceed those of the format.
- */
-export function toIntegerRange(schema: Schema) {
-  const { minimum = -Infinity, maximum = Infinity } = schema;
+/** Returns the limits of a number, which do not exceed those of its format; those of an integer are inclusive. */
+export function toLimits(schema: Schema) {
+  const isInteger = schema.type === 'integer';
+  const format = LIMITS[schema.format ?? ''] ?? (isInteger ? LIMITS.int64! : [-Infinity, Infinity]);
+  const minimum = Math.max(format[0], schema.minimum ?? -Infinity);
+  const maximum = Math.min(format[1], schema.maximum ?? Infinity);
   const { exclusiveMinimum = -Infinity, exclusiveMaximum = Infinity } = schema;
-  const [lowest, highest] = LIMITS[schema.format ?? ''] ?? LIMITS.int64!;
-  const low = Math.max(lowest, Math.ceil(minimum), Math.floor(exclusiveMinimum) + 1);
-  const high = Math.min(highest, Math.floor(maximum), Math.ceil(exclusiveMaximum) - 1);
-  const fits32Bits = low >= LIMITS.int32![0] && high <= LIMITS.int32![1];
-  const format = schema.format ?? (fits32Bits ? 'int32' : 'int64');
-  return { format, minimum: low, maximum: high };
+  if (!isInteger) return { minimum, maximum, exclusiveMinimum, exclusiveMaximum };
+  return {
+    minimum: Math.max(Math.ceil(minimum), Math.floor(exclusiveMinimum) + 1),
+    maximum: Math.min(Math.floor(maximum), Math.ceil(exclusiveMaximum) - 1),
+    exclusiveMinimum: -Infinity,
+    exclusiveMaximum: Infinity,
+  };
 }
 
 /** Infinity is not a valid number: JSON allows 1e999, which cannot be returned as it was sent. */
 export function findNumberViolation(schema: Schema, value: unknown): Violation {
-  const number = Number.isFinite(value) ? Number(value) : NaN;
-  if (schema.type === 'integer') {
-    const { minimum, maximum } = toIntegerRange(schema);
-    if (!Number.isInteger(number) || number < minimum || number > maximum)
-      return ` must be an integer from ${minimum} to ${maximum}`;
-  } else {
-    const [lowest, highest] = LIMITS[schema.format ?? ''] ?? [];
-    const { minimum = lowest, maximum = highest, exclusiveMinimum, exclusiveMaximum } = schema;
-    const isInRange =
-      number >= (minimum ?? -Infinity) &&
-      number <= (maximum ?? Infinity) &&
-      number > (exclusiveMinimum ?? -Infinity) &&
-      number < (exclusiveMaximum ?? Infinity);
-    const limits = Object.entries({
-      'at least': minimum,
-      'greater than': exclusiveMinimum,
-      'at most': maximum,
-      'less than': exclusiveMaximum,
-    }).filter(([, limit]) => limit !== undefined);
-    const words = limits.map(([comparison, limit]) => `${comparison} ${limit}`).join(' and ');
-    if (!isInRange) return ` must be a number${words === '' ? '' : `, ${words}`}`;
+  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = toLimits(schema);
+  const isInteger = schema.type === 'integer';
+  const number = typeof value === 'number' ? value : NaN;
+  const isNumber = isInteger ? Number.isInteger : Number.isFinite;
+  const isRepresentable = isNumber(schema.format === 'float' ? Math.fround(number) : number);
+  if (
+    isRepresentable &&
+    number >= minimum &&
+    number <= maximum &&
+    number > exclusiveMinimum &&
+    number < exclusiveMaximum
+  ) {
+    const { multipleOf } = schema;
+    const isMultiple = multipleOf === undefined || isMultipleOf(number, multipleOf);
+    return isMultiple ? undefined : ` must be a multiple of ${multipleOf}`;
   }
-  const { multipleOf } = schema;
-  const isMultiple = multipleOf === undefined || isMultipleOf(number, multipleOf);
-  return isMultiple ? undefined : ` must be a multiple of ${multipleOf}`;
+  if (isInteger) return ` must be an integer from ${minimum} to ${maximum}`;
+  const limits = Object.entries({
+    'at least': minimum,
+    'greater than': exclusiveMinimum,
+    'at most': maximum,
+    'less than': exclusiveMaximum,
+  }).filter(([, limit]) => Number.isFinite(limit));
+  const words = limits.map(([comparison, limit]) => `${comparison} ${limit}`).join(' and ');
+  return ` must be a number${words === '' ? '' : `, ${words}`}`;
+}
+
+/** By default, an integer is an int32 if both limits fit, and otherwise an int64. */
+export function getIntegerFormat({ minimum, maximum }: ReturnType<typeof toLimits>): string {
+  const [lowest, highest] = LIMITS.int32!;
+  return minimum >= lowest && maximum <= highest ? 'int32' : 'int64';
 }
 
 /** Divides decimal digits: floating-point numbers have no exact remainder, such as 0.3 and 0.1. */
