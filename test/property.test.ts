@@ -608,7 +608,7 @@ it('Schemas accept the same values as with Ajv', async () => {
         expect([problem === undefined, problem]).toEqual([isValid, problem]);
       },
     ),
-    { numRuns: 3000 },
+    { numRuns: 1000 },
   );
-  expect(Math.min(counts.valid, counts.invalid)).toBeGreaterThan(500);
+  expect(Math.min(counts.valid, counts.invalid)).toBeGreaterThan(150);
 });
