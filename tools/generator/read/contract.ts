@@ -267,7 +267,7 @@ class ContractReader {
       responses.find(([each]) => /^2XX$/i.test(each)) ??
       (['', undefined] as const);
     const response = resolve(this.root, value);
-    const headers = entries(get(response, 'headers')).map(([name]) => name);
+    const headers = Object.keys(get(response, 'headers') ?? {});
     for (const header of headers)
       if (!SENT_HEADERS.has(header.toLowerCase()))
         this.notes.add(`${place}: the response header ${header} is not sent.`);

@@ -1,0 +1,122 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { readDocument } from '../read/document.js';
+
+let directory: string;
+beforeAll(async () => (directory = await mkdtemp(join(tmpdir(), 'petstore-contract-'))));
+afterAll(() => rm(directory, { recursive: true }));
+
+const write = async (name: string, text: string): Promise<string> => {
+  const path = join(directory, name);
+  await writeFile(path, text);
+  return path;
+};
+const toYaml = (paths: string, version = '3.1.0'): string =>
+  `{ openapi: ${version}, info: { title: A, version: '1' }, paths: ${paths} }`;
+const OPERATION = '{ get: { responses: { 200: { description: OK } } } }';
+
+describe('a document', () => {
+  it.each([
+    ['of OpenAPI 3.0 in YAML', 'a.yaml', toYaml('{}', '3.0.0')],
+    ['of OpenAPI 3.1 in YAML', 'b.yml', toYaml('{}')],
+    [
+      'in JSON',
+      'c.json',
+      '{ "openapi": "3.0.3", "info": { "title": "A", "version": "1" }, "paths": {} }',
+    ],
+    [
+      'with a byte order mark',
+      'd.json',
+      '\uFEFF{ "openapi": "3.0.3", "info": { "title": "A", "version": "1" }, "paths": {} }',
+    ],
+  ])('%s is read', async (_name, name, text) => {
+    const { root, problems } = await readDocument(await write(name, text));
+    expect(root).toMatchObject({ info: { title: 'A' } });
+    expect(problems).toEqual([]);
+  });
+
+  it('is read with the files beside it', async () => {
+    await write(
+      'pets.yaml',
+      `{ Pet: { type: object, properties: { owner: { $ref: '#/Owner' } } }, Owner: { type: string } }`,
+    );
+    await write('item.yaml', OPERATION);
+    const schema = `{ $ref: 'pets.yaml#/Pet' }`;
+    const responses = `{ 200: { description: OK, content: { application/json: { schema: ${schema} } } } }`;
+    const path = await write(
+      'main.yaml',
+      toYaml(`{ /a: { get: { responses: ${responses} } }, /b: { $ref: item.yaml } }`),
+    );
+    const { root } = await readDocument(path);
+    expect(JSON.stringify(root)).not.toContain('.yaml');
+    expect(root).toMatchObject({
+      paths: { '/b': { get: {} } },
+      components: { schemas: { Pet: { type: 'object' } } },
+    });
+  });
+
+  it('is read although details are not as OpenAPI requires, which it names', async () => {
+    const path = await write('odd.yaml', toYaml('{ /a: { get: { summary: 1, responses: {} } } }'));
+    const { problems } = await readDocument(path);
+    expect(problems).toEqual([
+      expect.stringMatching(/odd\.yaml#\/paths\/~1a\/get\/summary: .*string/),
+    ]);
+  });
+
+  it.each([
+    ['a missing file', undefined, '#/', 'missing.yaml'],
+    ['broken YAML', 'openapi: [', '#/', ''],
+    ['broken JSON', '{ "openapi": ', '#/', ''],
+    ['text', 'hello', '#/', ''],
+    ['an empty file', '', '#/', ''],
+    ['another document', '{ name: petstore, version: 1 }', '#/', ''],
+    [
+      'Swagger 2.0',
+      `{ swagger: '2.0', info: { title: A, version: '1' }, paths: {} }`,
+      '#/openapi',
+      '3.0 or 3.1',
+    ],
+    ['OpenAPI 4', toYaml('{}', '4.0.0'), '#/', ''],
+    ['a path that is a list', toYaml('{ /a: [] }'), '#/paths/~1a', 'Expected type'],
+    [
+      'an operation that is text',
+      toYaml('{ /a: { get: hello } }'),
+      '#/paths/~1a/get',
+      'Expected type',
+    ],
+    [
+      'a reference to nothing',
+      toYaml(`{ /a: { $ref: '#/components/pathItems/b' } }`),
+      '#/paths/~1a',
+      `Can't resolve $ref`,
+    ],
+    [
+      'a reference to a missing file',
+      toYaml(`{ /a: { $ref: './nothing.yaml' } }`),
+      '#/paths/~1a',
+      `Can't resolve $ref`,
+    ],
+  ])(
+    'is refused with file, pointer and reason if it is %s',
+    async (_name, text, pointer, reason) => {
+      const name = text === undefined ? 'missing.yaml' : 'refused.yaml';
+      const path = join(directory, name);
+      if (text !== undefined) await write(name, text);
+      const error = (await readDocument(path).catch((thrown: unknown) => thrown)) as Error;
+      expect(error).toMatchObject({ name: 'Error', problems: expect.any(Array) });
+      expect([path, relative('.', path)].map((file) => `${file}${pointer}: `)).toContain(
+        /^(.*?#\S*: )/.exec(error.message)?.[1],
+      );
+      expect(error.message).toContain(reason);
+    },
+  );
+
+  it('is refused with a message of bounded size', async () => {
+    const paths = Array.from({ length: 500 }, (_, index) => `/${'a'.repeat(2_000)}${index}: hello`);
+    const path = await write('long.yaml', toYaml(`{ ${paths.join(', ')} }`));
+    const error = (await readDocument(path).catch((thrown: unknown) => thrown)) as Error;
+    expect(error.message.length).toBeLessThan(6_000);
+    expect(error.message).toMatch(/… and \d+ more$/);
+  });
+});

@@ -1,0 +1,135 @@
+import { toDocument, type ResourceOptions } from '../fields.js';
+import { toModule } from './excerpts.js';
+import type { Module } from '../model.js';
+
+const toResource = (fields: string, options: Partial<ResourceOptions> = {}): Module =>
+  toModule(toDocument({ name: 'toys', fields, ...options }));
+const getMessage = (fields: string, options?: Partial<ResourceOptions>): string => {
+  try {
+    toResource(fields, options);
+    return 'no error';
+  } catch (error) {
+    return (error as Error).message;
+  }
+};
+
+describe('a field', () => {
+  it.each([
+    ['string', { type: 'string', minLength: 1, maxLength: 100 }],
+    ['string(2..5)', { type: 'string', minLength: 2, maxLength: 5 }],
+    ['text', { type: 'string', maxLength: 10_000 }],
+    ['integer', { type: 'integer', format: 'int64' }],
+    ['integer(0..100)', { type: 'integer', format: 'int32', minimum: 0, maximum: 100 }],
+    ['number(0..100)', { type: 'number', format: 'double', minimum: 0, maximum: 100 }],
+    ['number(-0.5..)', { type: 'number', minimum: -0.5 }],
+    [
+      'decimal(4,2)',
+      { type: 'string', format: 'decimal', pattern: String.raw`^-?(0|[1-9]\d{0,1})(\.\d{1,2})?$` },
+    ],
+    ['boolean', { type: 'boolean' }],
+    ['enum(a,b)', { type: 'string', enum: ['a', 'b'] }],
+    ['date', { type: 'string', format: 'date' }],
+    ['date-time', { type: 'string', format: 'date-time' }],
+    ['uuid', { type: 'string', format: 'uuid' }],
+    ['uri', { type: 'string', format: 'uri', maxLength: 2048 }],
+    ['email', { type: 'string', format: 'email', maxLength: 254 }],
+    ['json', { type: 'object', additionalProperties: true }],
+    ['map(integer)', { type: 'object', additionalProperties: { type: 'integer' } }],
+    ['text[1..5]', { type: 'array', minItems: 1, maxItems: 5, items: { type: 'string' } }],
+    ['integer[][]', { type: 'array', items: { type: 'array', items: { type: 'integer' } } }],
+    [
+      '{street:text city:text?}',
+      {
+        type: 'object',
+        properties: [
+          { name: 'street', required: true },
+          { name: 'city', required: false },
+        ],
+      },
+    ],
+    ['ref(categories)', { type: 'integer', references: 'categories' }],
+    ['string=red', { default: 'red' }],
+    ['boolean?', { required: false }],
+    ['string:unique', { unique: true }],
+    ['string:write-only', { writeOnly: true }],
+  ])('%s is a schema', (type, schema) => {
+    const { classes } = toResource(`value:${type} other:string`);
+    const request = classes.find(({ name }) => name === 'NewToy');
+    expect(request!.properties[0]).toMatchObject({ name: 'value', ...schema });
+  });
+
+  it.each([
+    ['name', 'name must be name:type, such as name:string(1..100).'],
+    ['', 'At least one field is required'],
+    ['a-b:text', 'a-b must be a name in camelCase.'],
+    ['name:strng', 'name: the type strng is unknown; did you mean string.'],
+    ['at:datetime', 'did you mean date-time'],
+    ['at:xyzzy', 'it must be one of string, text, integer'],
+    ['name:string:uniqe', 'the mark :uniqe is unknown; did you mean unique.'],
+    ['name:string(5..1)', 'The range 5..1 must be minimum..maximum'],
+    ['name:string(5)', 'The range 5 must be minimum..maximum'],
+    ['name:string(1..5', 'A bracket is not closed: name:string(1..5'],
+    ['price:decimal(2,4)', 'decimal(2,4) must be decimal(precision,scale)'],
+    ['color:enum(red,blue)=green', 'color: the default green is none of red, blue.'],
+    ['size:integer=big', 'size: the default big is not a value of the type.'],
+    ['id:integer', 'The field id exists already'],
+    ['name:text name:text', 'The field name exists already'],
+    ['name:text:filter', 'Filters need --pages.'],
+    ['tag:ref(Tags)', 'A reference names a table, such as ref(categories).'],
+    [`a:${'b'.repeat(10_000)}`, 'is unknown'],
+  ])('%.40s is refused with a sentence', (fields, message) => {
+    expect(getMessage(fields)).toContain(message);
+    expect(getMessage(fields).length).toBeLessThan(500);
+  });
+});
+
+describe('a resource of fields', () => {
+  it.each([
+    ['Pets', 'The name Pets must be lower case'],
+    ['../pets', 'must be lower case'],
+    ['api-keys', 'The platform has a table api_keys: choose another name.'],
+    ['migrations', 'The platform has a table migrations'],
+    ['sqlite-master', 'choose another name'],
+  ])('is refused with the name %s', (name, message) =>
+    expect(getMessage('name:text', { name })).toContain(message),
+  );
+
+  it.each([
+    ['list,creat', 'The operation creat is unknown; did you mean create.'],
+    ['list,read', 'Without the operation create'],
+  ])('is refused with the operations %s', (operations, message) =>
+    expect(getMessage('name:text', { operations })).toContain(message),
+  );
+
+  it('goes the way of a contract, with every operation implemented', () => {
+    const { operations, notes, resources } = toResource(
+      'name:string:filter chip:uuid?:unique madeAt:date-time=now categoryId:ref(categories)?',
+      {
+        operations: 'list,create,read,replace,update,delete',
+        pages: true,
+        ifMatch: true,
+        uuid: true,
+      },
+    );
+    expect(
+      operations.map(({ implementation: { kind }, operationId }) => `${operationId} ${kind}`),
+    ).toEqual([
+      'listToys list',
+      'createToy create',
+      'getToy read',
+      'replaceToy replace',
+      'updateToy patch',
+      'deleteToy delete',
+    ]);
+    expect(notes).toEqual([]);
+    expect(resources).toMatchObject([
+      { table: 'toys', versioned: true, id: { kind: 'uuid', by: 'service' } },
+    ]);
+    expect(resources[0]!.columns).toMatchObject([
+      { property: 'name', indexed: true },
+      { property: 'chip', unique: true, nullable: true },
+      { property: 'categoryId', references: 'categories' },
+      { property: 'madeAt', assigned: 'now' },
+    ]);
+  });
+});
