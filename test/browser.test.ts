@@ -94,6 +94,25 @@ describeIfChromium('Swagger UI in Chromium', () => {
     },
   );
 
+  it('shows each error in one line, with its example on demand, so that all operations fit on 7,000 pixels', async () => {
+    await open({ viewport: { width: 1280, height: 720 } });
+    const operations = await page.locator('.opblock-summary-control').all();
+    expect(operations.length).toBeGreaterThan(3);
+    for (const operation of operations) await operation.click();
+    const errors = page.locator('#operations-categories-createCategory details');
+    await errors.last().waitFor();
+    expect(await errors.allInnerTexts()).toContainEqual(
+      expect.stringMatching(/^401\s+The API key is missing or invalid\.$/),
+    );
+    const height = await page.evaluate('document.documentElement.scrollHeight');
+    expect(height).toBeLessThan(7_000);
+    const error = errors.filter({ hasText: '401' });
+    expect(await error.locator('code').first().isVisible()).toBe(false);
+    await error.locator('summary').click();
+    expect(await error.innerText()).toContain('"code": "UNAUTHORIZED"');
+    expect(problems).toEqual([]);
+  });
+
   it('creates and lists categories with a key, and keeps the key across reloads', async () => {
     await open();
     await authorize(app.key);

@@ -4,6 +4,52 @@ declare const document: {
   readonly head: { insertAdjacentHTML(position: 'beforeend', html: string): void };
 };
 
+/** The parts of Swagger UI and React that a plugin uses. */
+interface SwaggerUi {
+  readonly React: {
+    createElement(type: unknown, props: object | null, ...children: unknown[]): unknown;
+  };
+  getComponent(name: string, isContainer: true): unknown;
+}
+interface ResponseProps {
+  readonly code: string;
+  readonly response: { get(name: 'description'): string };
+}
+
+/** Shows each error response of an operation as one line, which opens: most of them are the same for all operations. */
+const foldErrors = () => ({
+  wrapComponents: {
+    response:
+      (Response: unknown, { React, getComponent }: SwaggerUi) =>
+      (props: ResponseProps): unknown => {
+        const { createElement } = React;
+        const row = createElement(Response, props);
+        if (/^[23]/.test(props.code)) return row;
+        const Markdown = getComponent('Markdown', true);
+        const source = props.response.get('description');
+        return createElement(
+          'tr',
+          { className: 'response error-response' },
+          createElement(
+            'td',
+            { colSpan: 3 },
+            createElement(
+              'details',
+              null,
+              createElement(
+                'summary',
+                null,
+                createElement('b', null, props.code),
+                createElement(Markdown, { source }),
+              ),
+              createElement('table', null, createElement('tbody', null, row)),
+            ),
+          ),
+        );
+      },
+  },
+});
+
 /** Keeps the operations on the first screen, and wide contents inside that of a phone. */
 const CSS = `
 .swagger-ui .topbar .topbar-wrapper { flex-flow: row nowrap; justify-content: space-between; }
@@ -11,11 +57,18 @@ const CSS = `
 .swagger-ui .info .title { font-size: 28px; }
 .swagger-ui .info table { display: block; overflow-x: auto; }
 .swagger-ui .scheme-container { padding: 12px 0; }
+.swagger-ui .error-response summary { padding-left: 70px; text-indent: -70px; cursor: pointer; }
+.swagger-ui .error-response summary b { display: inline-block; min-width: 56px; text-indent: 0; }
+.swagger-ui .error-response summary :not(b, code) { display: inline; margin: 0; }
+.swagger-ui .error-response :is(.response-col_status, .response-col_links, .response-col_description__inner) { display: none; }
+.swagger-ui .error-response .response-col_description { padding-left: 70px; }
 @media (max-width: 640px) {
   .swagger-ui .opblock-tag-section { overflow-x: auto; }
   .swagger-ui .responses-table { table-layout: fixed; }
   .swagger-ui .response-col_status { width: 64px; }
-  .swagger-ui .response-col_links { display: none; }
+  .swagger-ui .response-col_links, .swagger-ui .headers thead { display: none; }
+  .swagger-ui .headers td { display: block; max-width: none; padding: 0; }
+  .swagger-ui .headers td:first-child { padding-top: 12px; }
 }
 `;
 
@@ -28,6 +81,7 @@ export const swaggerUiOptions: SwaggerCustomOptions = {
     persistAuthorization: true,
     // Swagger UI would send the document to a validator of its vendor.
     validatorUrl: null,
+    plugins: [foldErrors],
     // `@nestjs/swagger` writes the source of this function into the page, which has no viewport: a phone
     // would show it as wide as a desktop.
     onComplete: () =>
