@@ -1,7 +1,6 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core';
 import { collectSchema } from './data-source.js';
-import { ApiKeyRateLimitGuard } from './platform/auth/api-key-rate-limit.guard.js';
 import { ApiKeyGuard } from './platform/auth/api-key.guard.js';
 import { AuthModule } from './platform/auth/auth.module.js';
 import { CONFIG, type Config } from './platform/config/config.js';
@@ -37,7 +36,6 @@ export class AppModule {
         ResourceKit,
         // The guards run in this order: no byte of a body is read before the key is checked.
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
-        { provide: APP_GUARD, useClass: ApiKeyRateLimitGuard },
         { provide: APP_GUARD, useClass: LifecycleGuard },
         { provide: APP_GUARD, useClass: BodyParserGuard },
         { provide: APP_PIPE, useClass: StrictValidationPipe },

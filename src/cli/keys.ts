@@ -93,7 +93,7 @@ async function listKeys({ json = false }: { json?: boolean }): Promise<void> {
 
 async function showKey(id: number, { json = false }: { json?: boolean }): Promise<void> {
   await withKeys('require-current-schema', async (keys) => {
-    const record = await keys.find(id);
+    const record = (await keys.list()).find((key) => key.id === id);
     if (record === undefined) throw new Error(`API key ${id} not found.`);
     if (json) printJson(describeKey(record));
     else

@@ -1,32 +1,37 @@
-import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
-import type { Request } from 'express';
+import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import type { Request, Response } from 'express';
+import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { withDeadline } from '../database/connection/deadline.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
-import type { ApiKey } from './keys/api-key.entity.js';
+import type { ApiKey, Scope } from './keys/api-key.entity.js';
 import { ApiKeysService } from './keys/api-keys.service.js';
 import { AuthFailureLimiter } from './auth-failure-limiter.js';
 import { isMistyped } from './keys/key-format.js';
 import { isPublic } from './public.decorator.js';
+import { RateLimiter } from './rate-limiter.js';
 import { getRequiredScope } from './scope.decorator.js';
 
 /** RFC 6750, section 2.1, with a case-insensitive scheme (RFC 9110, section 11.1) and a maximum length. */
 const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;
 
 /**
- * Requires a valid API key, except for `@Public()` routes.
+ * Requires a valid API key, except for `@Public()` routes, and limits its requests per minute.
  *
  * @throws {ApiError} UNAUTHORIZED if the key is missing or invalid; FORBIDDEN if it lacks the scope of the
- *   operation; TOO_MANY_REQUESTS after too many failed attempts of the client; SERVICE_UNAVAILABLE if the
- *   key cannot be checked
+ *   operation; TOO_MANY_REQUESTS after too many requests with the key, or failed attempts of the client;
+ *   SERVICE_UNAVAILABLE if the key cannot be checked
  */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
   /** The look-ups in progress, by client and key. */
   private readonly pending = new Map<string, Promise<ApiKey | undefined>>();
 
+  private readonly limiter = new RateLimiter('api-key');
+
   constructor(
+    @Inject(CONFIG) private readonly config: Config,
     private readonly keys: ApiKeysService,
     private readonly database: DatabaseConnection,
     private readonly failures: AuthFailureLimiter,
@@ -36,14 +41,16 @@ export class ApiKeyGuard implements CanActivate {
     const handler = context.getHandler();
     if (isPublic(handler)) return true;
     const request = context.switchToHttp().getRequest<Request>();
-    request.apiKey = await this.authenticate(request);
-    const scope = getRequiredScope(handler, request.method);
-    if (request.apiKey.scopes.split(' ').includes(scope)) return true;
-    // RFC 6750, section 3.1.
-    const challenge = `Bearer realm="petstore", error="insufficient_scope", scope="${scope}"`;
-    throw new ApiError('FORBIDDEN', `The API key lacks the scope ${scope}.`, {
-      headers: { 'WWW-Authenticate': challenge },
-    });
+    const key = await this.authenticate(request);
+    request.apiKey = key;
+    requireScope(key, getRequiredScope(handler, request.method));
+    const limit = key.requestsPerMinute ?? this.config.keyRequestsPerMinute;
+    if (limit === 0) return true;
+    const message = `Rate limit exceeded (${limit} requests per minute).`;
+    const headers = this.limiter.consume(String(key.id), limit, message);
+    const response = context.switchToHttp().getResponse<Response>();
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    return true;
   }
 
   private async authenticate({ headers: { authorization }, ip }: Request): Promise<ApiKey> {
@@ -87,6 +94,15 @@ export class ApiKeyGuard implements CanActivate {
       if (!isInvalid) this.failures.refund(clientIp);
     }
   }
+}
+
+function requireScope({ scopes }: ApiKey, scope: Scope): void {
+  if (scopes.split(' ').includes(scope)) return;
+  // RFC 6750, section 3.1.
+  const challenge = `Bearer realm="petstore", error="insufficient_scope", scope="${scope}"`;
+  throw new ApiError('FORBIDDEN', `The API key lacks the scope ${scope}.`, {
+    headers: { 'WWW-Authenticate': challenge },
+  });
 }
 
 /** RFC 6750, section 3: `error` only if a key was sent. */

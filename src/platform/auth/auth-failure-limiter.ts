@@ -13,23 +13,20 @@ const MESSAGE = 'Too many failed authentication attempts.';
 export class AuthFailureLimiter {
   private readonly perClient = new RateLimiter('auth-failures');
   private readonly global = new RateLimiter('auth-failures-global');
-  private readonly limit: number;
 
-  constructor(@Inject(CONFIG) config: Pick<Config, 'authFailuresPerMinute'>) {
-    this.limit = config.authFailuresPerMinute;
-  }
+  constructor(@Inject(CONFIG) private readonly config: Pick<Config, 'authFailuresPerMinute'>) {}
 
   /**
-   * Counts a failure before the attempt, so that concurrent attempts count too. Refund it if the attempt
-   * did not fail.
+   * Counts a failure before the attempt, so that concurrent attempts count, too.
    *
    * @throws {ApiError} TOO_MANY_REQUESTS
    */
   consume(clientIp: string | undefined): void {
-    if (this.limit === 0) return;
-    this.global.consume(ALL_CLIENTS, this.limit * GLOBAL_LIMIT_FACTOR, MESSAGE);
+    const limit = this.config.authFailuresPerMinute;
+    if (limit === 0) return;
+    this.global.consume(ALL_CLIENTS, limit * GLOBAL_LIMIT_FACTOR, MESSAGE);
     try {
-      this.perClient.consume(toClient(clientIp), this.limit, MESSAGE);
+      this.perClient.consume(toClient(clientIp), limit, MESSAGE);
     } catch (error) {
       // One client must not exhaust the global limit.
       this.global.refund(ALL_CLIENTS);

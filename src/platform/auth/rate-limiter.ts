@@ -52,19 +52,12 @@ export class RateLimiter {
   }
 
   private getWindow(client: string, now: number): Window {
-    const current = this.windows.get(client);
-    if (current !== undefined && !hasEnded(current, now)) return current;
-    this.windows.delete(client);
-    for (const [each, window] of this.windows) {
-      if (!hasEnded(window, now)) break;
+    for (const [each, { startedAt }] of this.windows) {
+      if (now - startedAt < WINDOW_S * 1000) break;
       this.windows.delete(each);
     }
-    const window = { startedAt: now, count: 0 };
+    const window = this.windows.get(client) ?? { startedAt: now, count: 0 };
     this.windows.set(client, window);
     return window;
   }
-}
-
-function hasEnded({ startedAt }: Window, now: number): boolean {
-  return now - startedAt >= WINDOW_S * 1000;
 }

@@ -27,10 +27,7 @@ export interface KeyOptions {
 @Injectable()
 export class ApiKeysService implements OnApplicationShutdown {
   private readonly logger = new Logger(ApiKeysService.name);
-  /**
-   * Recently used valid keys, by the key itself: a request with one needs neither a hash (3 µs) nor a
-   * query. The oldest entry is evicted first.
-   */
+  /** Recently used valid keys, by the key itself: a request with one needs neither a hash (3 µs) nor a query. */
   private readonly keyCache = new Map<string, { key: ApiKey; checkedAt: number }>();
   /** Resolves when the last-used times of all keys are written. */
   private lastUsedWrites = Promise.resolve();
@@ -39,12 +36,7 @@ export class ApiKeysService implements OnApplicationShutdown {
 
   constructor(@InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>) {}
 
-  /**
-   * Returns the record of a valid key without a query.
-   *
-   * @returns undefined if it must be looked up. A revoked key is returned for `KEY_CACHE_TTL_MS` at most,
-   *   an expired one never.
-   */
+  /** Returns the record of a valid key without a query; undefined if it must be looked up. */
   getCached(key: string): ApiKey | undefined {
     const cached = this.keyCache.get(key);
     if (cached === undefined || performance.now() - cached.checkedAt >= KEY_CACHE_TTL_MS)
@@ -75,11 +67,7 @@ export class ApiKeysService implements OnApplicationShutdown {
     return record;
   }
 
-  /**
-   * Creates a key.
-   *
-   * @returns the key, which is not stored and cannot be retrieved later, and its record
-   */
+  /** Creates a key, which is not stored and cannot be retrieved later. */
   async create(name: string, options: KeyOptions = {}): Promise<{ key: string; record: ApiKey }> {
     const key = generateKey();
     const record = await this.insert(this.keys, key, name, options);
@@ -88,10 +76,9 @@ export class ApiKeysService implements OnApplicationShutdown {
   }
 
   /**
-   * Creates a key that replaces another one, with its name, scopes, limit and lifetime. The old key
-   * expires after the overlap.
+   * Creates a key that replaces another one, with its name, scopes, limit and lifetime.
    *
-   * @param overlap milliseconds
+   * @param overlap milliseconds until the old key expires
    * @returns undefined if the old key does not exist or is not valid any more
    */
   async rotate(
@@ -143,36 +130,19 @@ export class ApiKeysService implements OnApplicationShutdown {
     return this.keys.find({ order: { id: 'ASC' } });
   }
 
-  /** Returns a key; undefined if it does not exist. */
-  async find(id: number): Promise<ApiKey | undefined> {
-    return (await this.keys.findOneBy({ id })) ?? undefined;
-  }
-
   /** Returns the number of keys in recent use that expire within a week. */
   countExpiring(): number {
     const now = Date.now();
-    const records = [...this.keyCache.values()].map(({ key }) => key);
-    const expiring = records.filter(
-      (key) => !expiresBefore(key, now) && expiresBefore(key, now + EXPIRY_WARNING_MS),
-    );
-    return new Set(expiring.map(({ id }) => id)).size;
+    const ids = [...this.keyCache.values()]
+      .filter(({ key }) => !expiresBefore(key, now) && expiresBefore(key, now + EXPIRY_WARNING_MS))
+      .map(({ key }) => key.id);
+    return new Set(ids).size;
   }
 
-  /** Whether there are no keys, not even revoked ones. */
-  async isEmpty(): Promise<boolean> {
-    return !(await this.keys.exists());
-  }
-
-  /**
-   * Revokes a key.
-   *
-   * @returns false if the key does not exist or was revoked before
-   */
+  /** Revokes a key; false if it does not exist or was revoked before. */
   async revoke(id: number): Promise<boolean> {
-    const { affected } = await this.keys.update(
-      { id, revokedAt: IsNull() },
-      { revokedAt: new Date() },
-    );
+    const valid = { id, revokedAt: IsNull() };
+    const { affected } = await this.keys.update(valid, { revokedAt: new Date() });
     if (affected === 1) this.logger.log(`Revoked API key ${id}`);
     return affected === 1;
   }
@@ -188,14 +158,8 @@ export class ApiKeysService implements OnApplicationShutdown {
     name: string,
     { expiresAt = null, scopes = SCOPES, requestsPerMinute = null }: KeyOptions = {},
   ): Promise<ApiKey> {
-    return keys.save({
-      name,
-      hash: hashKey(key),
-      createdAt: new Date(),
-      expiresAt,
-      scopes: scopes.join(' '),
-      requestsPerMinute,
-    });
+    const row = { name, scopes: scopes.join(' '), requestsPerMinute, expiresAt };
+    return keys.save({ ...row, hash: hashKey(key), createdAt: new Date() });
   }
 
   private readonly logCreation = ({ id, name }: ApiKey): void =>
