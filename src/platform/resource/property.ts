@@ -5,7 +5,7 @@ import { ValidateBy, type ValidationArguments } from 'class-validator';
 import { ANY_TYPE } from '../openapi/schema-references.js';
 import { FORMATS, getIntegerFormat, toLimits, toRegExp } from './scalar-violations.js';
 import { isOptional, type Schema } from './schema.js';
-import { checkField, convert, VALID } from './schema-rules.js';
+import { check, convert, VALID } from './schema-rules.js';
 
 /**
  * Declares a property of a DTO once, for the validation and for the OpenAPI document. Strings and names of properties
@@ -39,7 +39,8 @@ const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'b
 function Validate(schema: Schema): PropertyDecorator {
   const findProblems = ({ property, value }: ValidationArguments): string[] => {
     const problems: string[] = [];
-    checkField(schema, value, property, problems);
+    if (schema.readOnly !== true) check(schema, value, property, problems);
+    else if (value !== undefined) problems.push(`${property} is read-only`);
     return problems;
   };
   return ValidateBy({

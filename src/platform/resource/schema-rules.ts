@@ -13,18 +13,16 @@ import { isObject, isOptional, type Schema } from './schema.js';
 export const MAX_PROBLEMS = 10;
 
 /** The properties of an object by their names. */
-export interface Fields {
+interface Fields {
   readonly declared: ReadonlyMap<string, Schema>;
   /** Those that have other decorators of class-validator instead. */
   readonly foreign?: ReadonlySet<string>;
 }
 
-/**
- * Adds what is wrong with a JSON value to the problems, each with its path, until there are `MAX_PROBLEMS`. An instance of
- * a DTO is skipped: it is validated on its own.
- */
+/** Adds what is wrong with a value to the problems, each with its path, until there are `MAX_PROBLEMS`. */
 export function check(schema: Schema, value: unknown, path: string, problems: string[]): void {
-  if (value === null && schema.nullable === true) return;
+  if (value === undefined && !isOptional(schema)) report(problems, path, ' is missing');
+  if (value === undefined || (value === null && schema.nullable === true)) return;
   const violation = findViolation(schema, value);
   if (violation !== undefined) report(problems, path, violation);
   else if (Array.isArray(value)) checkItems(schema, value, path, problems);
@@ -33,7 +31,7 @@ export function check(schema: Schema, value: unknown, path: string, problems: st
     const { additionalProperties: others = schema.properties === undefined } = schema;
     const dto = getDto(schema, value);
     if (dto !== undefined) {
-      if (!(value instanceof dto)) checkFields(getFields(dto), false, value, path, problems);
+      checkFields(getFields(dto), false, value, path, problems);
     } else if (discriminator !== undefined) {
       const names = Object.keys(discriminator.mapping).join(', ');
       report(problems, joinName(path, discriminator.propertyName), ` must be one of ${names}`);
@@ -89,12 +87,14 @@ function findViolation(schema: Schema, value: unknown): string | undefined {
 
 function checkItems(schema: Schema, values: unknown[], path: string, problems: string[]): void {
   const found = problems.length;
+  const { items = {}, uniqueItems = false } = schema;
   for (const [index, item] of values.entries()) {
     if (problems.length >= MAX_PROBLEMS) return;
-    check(schema.items ?? {}, item, `${path}[${index}]`, problems);
+    check(items, item, `${path}[${index}]`, problems);
   }
-  if (schema.uniqueItems !== true || problems.length > found) return;
-  const texts = new Set(values.map((item) => JSON.stringify(item, sortNames)));
+  if (!uniqueItems || problems.length > found) return;
+  // With their defaults.
+  const texts = new Set(values.map((item) => JSON.stringify(convert(items, item), sortNames)));
   if (texts.size < values.length) report(problems, path, ' must not contain equal items');
 }
 
@@ -121,7 +121,7 @@ function checkFields(
     const isUnknown = schema === undefined ? rest === false : schema.readOnly === true;
     if (isInherited || (isUnknown && inner !== undefined))
       problems.push(`unknown property ${shorten(joinName(path, name))}`);
-    else if (schema === undefined) {
+    else if (schema === undefined && inner !== undefined) {
       const violation = findStringViolation({}, name);
       if (violation !== undefined) report(problems, path, `: a key${violation}`);
       else check(rest === true ? {} : (rest as Schema), inner, joinName(path, name), problems);
@@ -130,16 +130,8 @@ function checkFields(
   for (const [name, schema] of declared) {
     if (problems.length >= MAX_PROBLEMS) return;
     const inner = (value as Record<string, unknown>)[name];
-    if (schema.readOnly !== true) checkField(schema, inner, joinName(path, name), problems);
+    if (schema.readOnly !== true) check(schema, inner, joinName(path, name), problems);
   }
-}
-
-/** Checks the value of a property of an object. */
-export function checkField(schema: Schema, value: unknown, path: string, problems: string[]): void {
-  if (value === undefined) {
-    if (!isOptional(schema) && schema.readOnly !== true) report(problems, path, ' is missing');
-  } else if (schema.readOnly === true) report(problems, path, ' is read-only');
-  else check(schema, value, path, problems);
 }
 
 const NUMBERS: Readonly<Record<string, RegExp>> = {
@@ -176,27 +168,32 @@ export function convert(schema: Schema, value: unknown = structuredClone(schema.
 /** The name of the constraint of every declared property. */
 export const VALID = 'valid';
 
-const fieldsOfClasses = new WeakMap<Class, Required<Fields>>();
+interface DtoFields extends Required<Fields> {
+  /** Whether the class has other decorators of class-validator. */
+  readonly isDecorated: boolean;
+}
+
+const fieldsOfClasses = new WeakMap<Class, DtoFields>();
 
 /** Returns the properties of a DTO, with the inherited ones. */
-export function getFields(dto: Class): Required<Fields> {
+export function getFields(dto: Class): DtoFields {
   const known = fieldsOfClasses.get(dto);
   if (known !== undefined) return known;
   // Nest's OmitType, PickType and PartialType copy the metadata of class-validator.
   const metadata = getMetadataStorage().getTargetValidationMetadatas(dto, dto.name, false, false);
   const declared = new Map<string, Schema>();
-  for (const { name, propertyName, constraints } of metadata) {
-    if (name !== VALID) continue;
-    const schema = constraints[0] as Schema;
+  for (const { name, propertyName, constraints } of metadata)
+    if (name === VALID) declared.set(propertyName, constraints[0] as Schema);
+  const others = metadata.filter(({ name }) => name !== VALID);
+  for (const { type, propertyName } of others) {
+    const schema = declared.get(propertyName);
     // Such as that of Nest's PartialType; class-validator evaluates it.
-    const hasCondition = metadata.some(
-      ({ type, propertyName: other }) =>
-        type === ValidationTypes.CONDITIONAL_VALIDATION && other === propertyName,
-    );
-    declared.set(propertyName, hasCondition ? { ...schema, optional: true } : schema);
+    if (type === ValidationTypes.CONDITIONAL_VALIDATION && schema !== undefined)
+      declared.set(propertyName, { ...schema, optional: true });
   }
-  const names = metadata.map(({ propertyName }) => propertyName);
-  const fields = { declared, foreign: new Set(names.filter((name) => !declared.has(name))) };
+  const names = others.map(({ propertyName }) => propertyName);
+  const foreign = new Set(names.filter((name) => !declared.has(name)));
+  const fields = { declared, foreign, isDecorated: others.length > 0 };
   fieldsOfClasses.set(dto, fields);
   return fields;
 }

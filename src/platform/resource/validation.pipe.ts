@@ -22,20 +22,14 @@ const VALIDATOR_OPTIONS: ValidatorOptions = {
 @Injectable()
 export class StrictValidationPipe extends ValidationPipe {
   constructor() {
-    super({
-      ...VALIDATOR_OPTIONS,
-      transform: true,
-      exceptionFactory: (errors) => toApiError(errors),
-    });
+    super({ transform: true });
   }
 
   override transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
-    const { type, metatype, data } = metadata;
-    const dto = this.toValidate(metadata) ? metatype : undefined;
-    if (type === 'body') return validateBody(dto, value);
-    if ((type === 'query' || type === 'param') && dto !== undefined && data === undefined)
-      return validateBody(dto, parseParameters(dto, value as Record<string, unknown>));
-    return super.transform(value, metadata);
+    const dto = this.toValidate(metadata) ? metadata.metatype : undefined;
+    if (metadata.type === 'body') return validateBody(dto, value);
+    if (dto === undefined) return super.transform(value, metadata);
+    return validateBody(dto, isObject(value) ? parseParameters(dto, value) : value);
   }
 }
 
@@ -56,9 +50,9 @@ export async function validateBody<Dto extends object>(
 
 /**
  * Validates a JSON value by its schema, and converts it. Neither class-transformer nor class-validator can end before the
- * value does: they get only what the schema allows.
+ * value does: they get only what the schema allows. class-validator is called only for its own decorators.
  *
- * @throws {ApiError} VALIDATION_FAILED with at most ten problems, each with the path of its property
+ * @throws {ApiError} VALIDATION_FAILED, as for a body
  */
 export async function validateJson(schema: Schema, value: unknown): Promise<unknown> {
   if (value === undefined) throw validationFailed(['request body is required']);
@@ -66,27 +60,30 @@ export async function validateJson(schema: Schema, value: unknown): Promise<unkn
   check(schema, value, '', problems);
   if (problems.length > 0) throw validationFailed(problems);
   const converted = convert(schema, value);
-  for (const [path, dto] of findDtos(converted, '')) {
+  const dtos = [...findDtos(converted, '')];
+  if (!dtos.some(([, dto]) => getFields(dto.constructor as Type).isDecorated)) return converted;
+  for (const [path, dto] of dtos) {
     const errors = await validate(dto, VALIDATOR_OPTIONS);
-    if (errors.length > 0) throw toApiError(errors, dto, path);
+    const messages = errors.flatMap((error) => flattenErrors(error, dto, path));
+    if (messages.length > 0) throw validationFailed(messages.slice(0, MAX_PROBLEMS));
   }
   return converted;
 }
 
 /** Converts the parameters that a DTO declares from text. */
-function parseParameters(dto: Type, texts: Record<string, unknown>): Record<string, unknown> {
-  const parameters: Record<string, unknown> = {};
-  for (const [name, schema] of getFields(dto).declared) {
-    if (Object.hasOwn(texts, name)) parameters[name] = parseParameter(schema, texts[name]);
-  }
-  return parameters;
+function parseParameters(dto: Type, texts: object): object {
+  const { declared } = getFields(dto);
+  const given = Object.entries(texts).filter(([name]) => declared.has(name));
+  return Object.fromEntries(
+    given.map(([name, text]) => [name, parseParameter(declared.get(name)!, text)]),
+  );
 }
 
 /** Finds the instances of DTOs in a value, with their paths. */
 function* findDtos(value: unknown, path: string): Generator<[path: string, dto: object]> {
   if (typeof value !== 'object' || value === null) return;
-  const { declared, foreign } = getFields(value.constructor as Type);
-  if (declared.size + foreign.size > 0) yield [path, value];
+  const { declared, isDecorated } = getFields(value.constructor as Type);
+  if (declared.size > 0 || isDecorated) yield [path, value];
   for (const [name, inner] of Object.entries(value))
     yield* findDtos(inner, joinPath(value, path, name));
 }
@@ -94,11 +91,6 @@ function* findDtos(value: unknown, path: string): Generator<[path: string, dto: 
 /** Returns the path of a property of an object, or of an item of an array. */
 const joinPath = (parent: unknown, path: string, name: string): string =>
   Array.isArray(parent) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`;
-
-const toApiError = (errors: ValidationError[], dto?: object, path = ''): ApiError =>
-  validationFailed(
-    errors.flatMap((error) => flattenErrors(error, dto, path)).slice(0, MAX_PROBLEMS),
-  );
 
 /**
  * The messages of an error and of the errors nested in it.
