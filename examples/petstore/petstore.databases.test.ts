@@ -4,7 +4,9 @@ import { StoreModule } from './store/store.module.js';
 import { UserEntity } from './users/user.entity.js';
 import { UsersModule } from './users/users.module.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
-import { startApp, type TestApp } from '../../test/support/app.js';
+import { startApp } from '../../test/support/app.js';
+import { describeResource } from '../../test/support/describe-resource.js';
+import { insertRow } from '../../test/support/fixtures.js';
 import type { HttpResponse } from '../../test/support/http-client.js';
 import { matchers } from '../../test/support/matchers.js';
 import { onEachConnection, RetryingClient } from '../../test/support/retrying-client.js';
@@ -21,12 +23,10 @@ interface Pet {
   readonly tags: readonly { readonly id: number; readonly name: string }[];
 }
 
-let app: TestApp;
-let client: RetryingClient;
+const app = await startApp({ features: FEATURES });
+const client = new RetryingClient(app.url, app.key);
 let categories: { readonly id: number; readonly name: string }[];
 beforeAll(async () => {
-  app = await startApp({ features: FEATURES });
-  client = new RetryingClient(app.url, app.key);
   categories = await Promise.all(
     ['dog', 'cat'].map((name) =>
       request<{ id: number; name: string }>(201, 'POST', '/categories', { name }),
@@ -236,4 +236,47 @@ describe('examples/petstore', () => {
     expect(await dumpSchema(example.dataSource)).toEqual(before);
     await example.stop();
   });
+});
+
+await describeResource(app, '/store/orders', {
+  create: async () => ({
+    petId: await insertRow(app.dataSource, 'pets'),
+    quantity: 2,
+    shipDate: '2026-11-01T12:00:00.000Z',
+    status: 'approved',
+    complete: true,
+  }),
+  other: async () => ({
+    petId: await insertRow(app.dataSource, 'pets'),
+    quantity: 3,
+    shipDate: '2026-11-02T12:00:00.000Z',
+    status: 'delivered',
+    complete: false,
+  }),
+  invalid: { petId: [Number.MAX_SAFE_INTEGER, null], quantity: [0, 1001], status: ['lost'] },
+});
+
+await describeResource(app, '/users', {
+  create: (n) => ({
+    username: `ann-${n}`,
+    firstName: 'Ann',
+    lastName: 'Lee',
+    email: 'ann@example.com',
+    password: 'correct horse',
+    phone: '+43 1 234',
+    userStatus: 1,
+  }),
+  other: (n) => ({
+    username: `bob-${n}`,
+    firstName: 'Bob',
+    lastName: 'Ray',
+    email: 'bob@example.com',
+    password: 'battery staple',
+    phone: '+1 212 5550100',
+    userStatus: 2,
+  }),
+  invalid: { username: ['a b', 1], password: ['short'], email: ['nobody'], userStatus: [2 ** 31] },
+  unique: [['username']],
+  id: 'username',
+  shown: { id: expect.any(Number) },
 });
