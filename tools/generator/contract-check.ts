@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { DtoClass, Operation, Property, Schema } from './model.js';
+import { toPascalCase } from './names.js';
 import { readContract, toRoute } from './read/contract.js';
 import type { Json } from './read/document.js';
 import { planModule } from './resources.js';
@@ -39,7 +40,11 @@ export function compareWithContract(contract: Json, document: Json): string[] {
     const place = `${expected.method.toUpperCase()} ${expected.path}`;
     if (operation === undefined) comparison.report(place, 'is missing');
     // Another operation id: the service had the operation before, and the generator left it out.
-    else if (operation.operationId === expected.operationId)
+    else if (
+      operation.operationId === expected.operationId ||
+      // Another module of the service has its id.
+      operation.operationId.endsWith(toPascalCase(expected.operationId))
+    )
       comparison.compareOperations(place, expected, operation);
   }
   return comparison.differences;

@@ -70,15 +70,12 @@ export async function readProject(module: string): Promise<Project> {
   const timestamps = (await readSources('src')).flatMap(
     ({ path }) => /\/migrations\/(\d+)-/.exec(path)?.[1] ?? [],
   );
+  const foreign = operations.filter(({ id }) => own?.includes(`operationId: '${id}'`) !== true);
   return {
     routes: new Set(
-      operations
-        .filter(
-          ({ id, isPlaceholder }) =>
-            !isPlaceholder && own?.includes(`operationId: '${id}'`) !== true,
-        )
-        .map(({ route }) => route),
+      foreign.filter(({ isPlaceholder }) => !isPlaceholder).map(({ route }) => route),
     ),
+    operationIds: new Map(foreign.map(({ id, route }) => [id, route])),
     schemas: new Set(schemas.filter((name) => !isOwn(name))),
     tables: new Set(
       others.flatMap(({ text }) =>

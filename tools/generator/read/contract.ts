@@ -28,9 +28,11 @@ export interface Service {
   readonly routes: ReadonlySet<string>;
   /** The names of the schemas that other modules publish. */
   readonly schemas: ReadonlySet<string>;
+  /** The routes of other modules, by their operation ids. */
+  readonly operationIds: ReadonlyMap<string, string>;
 }
 
-const NO_SERVICE: Service = { routes: new Set(), schemas: new Set() };
+const NO_SERVICE: Service = { routes: new Set(), schemas: new Set(), operationIds: new Map() };
 
 /** A method and a path without the names of its parameters, by which two routes are the same. */
 export const toRoute = (method: string, path: string): string =>
@@ -50,6 +52,7 @@ class ContractReader {
   private readonly leftOut: LeftOut[] = [];
   private readonly schemas: SchemaReader;
   private readonly names = new Set<string>();
+  private readonly operationIds = new Set<string>();
   private readonly routes = new Map<string, string>();
 
   constructor(
@@ -132,7 +135,11 @@ class ContractReader {
   ): Operation {
     const place = `${method.toUpperCase()} ${path}`;
     const derived = toCamelCase(`${method} ${path.replaceAll(/\{([^}]*)\}/g, 'by $1')}`);
-    const operationId = text(operation['operationId']) ?? derived;
+    const operationId = this.toOperationId(
+      text(operation['operationId']) ?? derived,
+      toRoute(method, path),
+      place,
+    );
     // An operation's own parameter overrides that of its path.
     const byKey = new Map(
       declared.map((each) => [`${String(each['in'])} ${String(each['name']).toLowerCase()}`, each]),
@@ -170,6 +177,21 @@ class ContractReader {
       errors: this.readErrors(operation),
       unsupported: problems[0],
     };
+  }
+
+  /** Returns the operation id of the contract, or, if another operation has it, one that starts with the module. */
+  private toOperationId(id: string, route: string, place: string): string {
+    const isUsed = (each: string): boolean =>
+      this.operationIds.has(each) || (this.service.operationIds.get(each) ?? route) !== route;
+    let unique = id;
+    for (let number = 1; isUsed(unique); number++)
+      unique = `${toCamelCase(`${this.module} ${id}`)}${number === 1 ? '' : number}`;
+    if (unique !== id)
+      this.notes.add(
+        `${place}: the operation id is ${unique}, because another operation has ${id}.`,
+      );
+    this.operationIds.add(unique);
+    return unique;
   }
 
   private readParameters(

@@ -465,12 +465,20 @@ describe('an operation that the generator cannot implement', () => {
   );
 
   it('is left out if the service implements it already', () => {
-    const service = { routes: new Set(['get /pets/{}']), schemas: new Set(['Pet']) };
+    const service = {
+      routes: new Set(['get /pets/{}']),
+      schemas: new Set(['Pet']),
+      operationIds: new Map([['createPet', 'post /cages']]),
+    };
     const module = toModule(pets(), service);
     expect(getResults(module)['GET /pets/{petId}']).toBe(
       'left out: the service already implements it',
     );
-    // The service publishes another schema of this name.
+    // The service publishes another schema and another operation of these names.
+    expect(module.operations[1]).toMatchObject({ operationId: 'zooCreatePet' });
+    expect(module.notes).toContain(
+      'POST /pets: the operation id is zooCreatePet, because another operation has createPet.',
+    );
     expect(module.classes).toMatchObject([{ name: 'ZooPet', publishedName: 'ZooPet' }]);
   });
 });
