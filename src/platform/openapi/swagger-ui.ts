@@ -7,9 +7,13 @@ declare const document: {
 /** The parts of Swagger UI and React that a plugin uses. */
 interface SwaggerUi {
   readonly React: {
-    createElement(type: unknown, props: object | null, ...children: unknown[]): unknown;
+    readonly createElement: (
+      type: unknown,
+      props: object | null,
+      ...children: unknown[]
+    ) => unknown;
   };
-  getComponent(name: string, isContainer: true): unknown;
+  readonly getComponent: (name: string, isContainer: true) => unknown;
 }
 interface ResponseProps {
   readonly code: string;
@@ -22,30 +26,15 @@ const foldErrors = () => ({
     response:
       (Response: unknown, { React, getComponent }: SwaggerUi) =>
       (props: ResponseProps): unknown => {
-        const { createElement } = React;
-        const row = createElement(Response, props);
+        const { createElement: create } = React;
+        const row = create(Response, props);
         if (/^[23]/.test(props.code)) return row;
-        const Markdown = getComponent('Markdown', true);
-        const source = props.response.get('description');
-        return createElement(
-          'tr',
-          { className: 'response error-response' },
-          createElement(
-            'td',
-            { colSpan: 3 },
-            createElement(
-              'details',
-              null,
-              createElement(
-                'summary',
-                null,
-                createElement('b', null, props.code),
-                createElement(Markdown, { source }),
-              ),
-              createElement('table', null, createElement('tbody', null, row)),
-            ),
-          ),
-        );
+        const markdown = { source: props.response.get('description') };
+        const meaning = create(getComponent('Markdown', true), markdown);
+        const summary = create('summary', null, create('b', null, props.code), meaning);
+        const table = create('table', null, create('tbody', null, row));
+        const cell = create('td', { colSpan: 3 }, create('details', null, summary, table));
+        return create('tr', { className: 'response error-response' }, cell);
       },
   },
 });
