@@ -138,7 +138,6 @@ describe('an error of a driver', () => {
     { message: 'terminating connection due to administrator command', code: '57P01' },
     { message: 'read ECONNRESET', code: 'ECONNRESET' },
     { message: 'Connection terminated unexpectedly' },
-    { message: 'Query read timeout' },
     { message: 'Client has encountered a connection error and is not queryable' },
     { message: 'database or disk is full', code: 'SQLITE_FULL' },
   ])('that says that the database is lost or unable makes it unavailable: %j', (properties) => {

@@ -1,12 +1,6 @@
 import type { DataSourceOptions } from 'typeorm';
 import type { DatabaseConfig } from '../../config/config.js';
-import { PetstorePgClient } from './pg-client.js';
-import {
-  CANCEL_TIMEOUT_MS,
-  CONNECT_TIMEOUT_MS,
-  QUERY_TIMEOUT_MS,
-  SQLITE_BUSY_TIMEOUT_MS,
-} from './timeouts.js';
+import { CONNECT_TIMEOUT_MS, SQLITE_BUSY_TIMEOUT_MS } from './timeouts.js';
 
 /**
  * How long a connection to PostgreSQL is used, in seconds. Without a limit, it would stay at a server
@@ -52,14 +46,7 @@ export function databaseOptions(
     connectTimeoutMS: CONNECT_TIMEOUT_MS,
     // The pool replaces an idle connection that breaks; there is nothing to report.
     poolErrorHandler: () => undefined,
-    extra: {
-      keepAlive: true,
-      maxLifetimeSeconds: MAX_CONNECTION_LIFETIME_S,
-      ...(servesRequests && {
-        Client: PetstorePgClient,
-        // Not statement_timeout, which PgBouncer rejects: it would be a property of the session.
-        query_timeout: QUERY_TIMEOUT_MS + CANCEL_TIMEOUT_MS,
-      }),
-    },
+    // Not statement_timeout, which PgBouncer rejects: it would be a property of the session.
+    extra: { keepAlive: true, maxLifetimeSeconds: MAX_CONNECTION_LIFETIME_S },
   };
 }

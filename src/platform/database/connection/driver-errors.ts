@@ -64,7 +64,7 @@ const MISCONFIGURED = /^(28...|3D000|42501)$/;
 
 /** The messages of pg and TypeORM, which have no code, for a connection that is lost, closed or silent. */
 const NO_CONNECTION =
-  /^(timeout exceeded when trying to connect|Connection terminated|Query read timeout|Client (has encountered a connection error|was closed) and is not queryable|Driver not Connected)/;
+  /^(timeout exceeded when trying to connect|Connection terminated|Client (has encountered a connection error|was closed) and is not queryable|Driver not Connected)/;
 
 /**
  * Translates an error that the driver threw. Call it only where the driver is called: a code such as

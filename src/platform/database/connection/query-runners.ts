@@ -11,13 +11,15 @@ import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSq
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
+import { cancelQuery, type PgClient } from './cancel-query.js';
 import {
   DatabaseUnavailableError,
+  getDriverErrorCode,
   hasUnknownOutcome,
   isBusyError,
+  READ_ONLY_TRANSACTION,
   TransactionConflictError,
 } from './driver-errors.js';
-import type { PetstorePgClient } from './pg-client.js';
 import { CONNECT_TIMEOUT_MS, SQLITE_BUSY_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
 
 /** The longest delay between two attempts to get the write lock of SQLite, in milliseconds. */
@@ -175,12 +177,16 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   }
 }
 
-/** Runs statements on one connection of the PostgreSQL pool. */
+/**
+ * Runs statements on one connection of the PostgreSQL pool. A statement or a transaction that takes too long is
+ * cancelled and its connection closed, which rolls it back.
+ */
 export class PgQueryRunner extends PostgresQueryRunner {
   /** Whether the runner was released by its user. */
   private hasEnded = false;
   private timer: NodeJS.Timeout | undefined;
-  private timeoutError: DatabaseUnavailableError | undefined;
+  /** Set once the time is up; resolves when the connection is closed. */
+  private abortion: Promise<void> | undefined;
 
   constructor(
     driver: PostgresDriver,
@@ -198,40 +204,51 @@ export class PgQueryRunner extends PostgresQueryRunner {
   override query(query: string, parameters?: any[], useStructuredResult?: boolean): Promise<any> {
     const run = async (): Promise<any> => {
       try {
-        if (this.timeoutError !== undefined) throw this.timeoutError;
+        if (this.abortion !== undefined) throw createTimeoutError();
         return await super.query(query, parameters, useStructuredResult);
       } catch (error) {
+        // It would stay read-only.
+        if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION) void this.client.end();
         // TypeORM releases a runner whose connection is lost between two statements.
         const isConnectionLost = this.isReleased && !this.hasEnded;
-        throw this.context.translateError(this.timeoutError ?? error, {
+        throw this.context.translateError(error, {
           isConnecting: isConnectionLost,
           isOutcomeUnknown: isCommit(query, this) && hasUnknownOutcome(error),
         });
       }
     };
+    if (this.isTransactionActive) return run();
     // Outside of a transaction, a statement is one.
-    return this.isTransactionActive ? run() : repeatOnConflict(run);
+    return repeatOnConflict(async () => {
+      await this.startTimer();
+      return run().finally(() => clearTimeout(this.timer));
+    });
   }
 
-  /** Limits the transaction in time: its connection is closed, which rolls it back. */
   override async startTransaction(isolationLevel?: IsolationLevel): Promise<void> {
+    if (this.transactionDepth === 0) await this.startTimer();
     await super.startTransaction(isolationLevel);
-    if (this.transactionDepth > 1 || !this.context.servesRequests) return;
-    this.timer = setTimeout(() => {
-      this.timeoutError = createTimeoutError();
-      void (this.databaseConnection as PetstorePgClient).abort();
-    }, TRANSACTION_TIMEOUT_MS);
   }
 
-  override async commitTransaction(): Promise<void> {
-    await super.commitTransaction();
-    if (!this.isTransactionActive) clearTimeout(this.timer);
-  }
-
-  override release(): Promise<void> {
+  override async release(): Promise<void> {
     this.hasEnded = true;
     clearTimeout(this.timer);
-    return super.release();
+    // Otherwise it would cancel the next query of the connection.
+    await this.abortion;
+    await super.release();
+  }
+
+  private get client(): PgClient {
+    return this.databaseConnection as PgClient;
+  }
+
+  private async startTimer(): Promise<void> {
+    await this.connect();
+    clearTimeout(this.timer);
+    if (!this.context.servesRequests) return;
+    this.timer = setTimeout(() => {
+      this.abortion = cancelQuery(this.client).then(() => this.client.end());
+    }, TRANSACTION_TIMEOUT_MS);
   }
 }
 

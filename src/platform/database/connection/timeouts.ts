@@ -6,13 +6,10 @@
 /** How long a request waits for a free connection of the pool, or for a new one. */
 export const CONNECT_TIMEOUT_MS = 2_000;
 
-/** How long a query of the service may take on PostgreSQL before it is cancelled. */
-export const QUERY_TIMEOUT_MS = 2_000;
-
-/** How long the request to cancel a query may take. */
+/** How long the request to cancel a query of PostgreSQL may take. */
 export const CANCEL_TIMEOUT_MS = 200;
 
-/** How long a transaction of the service may take before it is rolled back. */
+/** How long a transaction, or on PostgreSQL a statement, may take before it is rolled back. */
 export const TRANSACTION_TIMEOUT_MS = 2_000;
 
 /** How long a statement waits for the write lock of another process on SQLite. */
