@@ -96,7 +96,17 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
 
   /** Runs the pending migrations, and returns them. If several processes do so at once, the others wait for one. */
   async migrate(): Promise<Migration[]> {
-    return isPostgres(this) ? this.migratePostgres() : this.migrateSqlite();
+    // As TypeORM does around a migration; within a transaction it would have no effect.
+    if (!isPostgres(this)) await this.query('PRAGMA foreign_keys = OFF');
+    try {
+      // Only READ COMMITTED sees what another process has committed while this one waited.
+      return await this.transaction('READ COMMITTED', async (manager) => {
+        if (isPostgres(this)) await this.lockMigrations(manager);
+        return new MigrationExecutor(this, manager.queryRunner).executePendingMigrations();
+      });
+    } finally {
+      if (!isPostgres(this)) await this.query('PRAGMA foreign_keys = ON');
+    }
   }
 
   /** @throws {SchemaOutdatedError} if a migration is pending */
@@ -145,40 +155,19 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
     return translated;
   };
 
-  /** Takes the write lock before it checks which migrations are pending. */
-  private async migrateSqlite(): Promise<Migration[]> {
-    // As TypeORM does around a migration; within a transaction it would have no effect.
-    await this.query('PRAGMA foreign_keys = OFF');
-    await this.query('BEGIN IMMEDIATE');
-    try {
-      const migrations = await this.runMigrations({ transaction: 'none' });
-      await this.query('COMMIT');
-      return migrations;
-    } catch (error) {
-      // SQLite has already rolled back after some errors, such as a full disk.
-      await this.query('ROLLBACK').catch(() => undefined);
-      throw error;
-    } finally {
-      await this.query('PRAGMA foreign_keys = ON');
-    }
-  }
-
-  private async migratePostgres(): Promise<Migration[]> {
-    // Only READ COMMITTED sees what another process has committed while this one waited.
-    return this.transaction('READ COMMITTED', async (manager) => {
-      // A timeout of the role applies to requests, not to migrations.
-      await manager.query(
-        `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`,
-      );
-      // Not a lock of the session: PgBouncer may give the next transaction another one.
-      await manager
-        .query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
-        .catch((error: unknown) => {
-          if (getDriverErrorCode(error) !== LOCK_NOT_AVAILABLE) throw error;
-          throw new SchemaOutdatedError('Another process is migrating the database.');
-        });
-      await manager.query('SET LOCAL lock_timeout TO DEFAULT');
-      return new MigrationExecutor(this, manager.queryRunner).executePendingMigrations();
-    });
+  /** Waits for the lock of the migrations, which the transaction keeps. */
+  private async lockMigrations(manager: EntityManager): Promise<void> {
+    // A timeout of the role applies to requests, not to migrations.
+    await manager.query(
+      `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`,
+    );
+    // Not a lock of the session: PgBouncer may give the next transaction another one.
+    await manager
+      .query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+      .catch((error: unknown) => {
+        if (getDriverErrorCode(error) !== LOCK_NOT_AVAILABLE) throw error;
+        throw new SchemaOutdatedError('Another process is migrating the database.');
+      });
+    await manager.query('SET LOCAL lock_timeout TO DEFAULT');
   }
 }
