@@ -60,16 +60,13 @@ export class BatchInserter<Entity extends ObjectLiteral> {
 
   private async insertPending(): Promise<void> {
     const deadline = new Deadline();
-    let error: unknown;
-    // Rows gather in the meantime: on SQLite they could not be inserted anyway.
+    // Rows gather in the meantime: on SQLite they could not be inserted anyway. The batch reports a passed deadline.
     if (this.division !== undefined)
-      await withDeadline(this.division, deadline).catch((reason: unknown) => (error = reason));
+      await withDeadline(this.division, deadline).catch(() => undefined);
     const { pending } = this;
     this.pending = [];
-    if (error !== undefined) for (const { reject } of pending) reject(error);
-    else
-      for (let start = 0; start < pending.length; start += MAX_BATCH_SIZE)
-        void this.insertBatch(pending.slice(start, start + MAX_BATCH_SIZE), deadline);
+    for (let start = 0; start < pending.length; start += MAX_BATCH_SIZE)
+      void this.insertBatch(pending.slice(start, start + MAX_BATCH_SIZE), deadline);
   }
 
   private async insertBatch(items: readonly Item<Entity>[], deadline: Deadline): Promise<void> {
@@ -98,55 +95,52 @@ export class BatchInserter<Entity extends ObjectLiteral> {
         return results;
       });
     try {
-      if (items.some(({ toCompanion }) => toCompanion !== undefined))
-        return isPostgres(manager.dataSource)
-          ? await this.insertWithReservedIds(manager, items, deadline)
-          : await inTransaction((own) => this.insertRows(own, items));
-      // One statement is one transaction.
-      deadline.beforeCommit();
-      return await this.insertRows(manager, items);
+      if (items.every(({ toCompanion }) => toCompanion === undefined)) {
+        // One statement is one transaction.
+        deadline.beforeCommit();
+        return await this.insertRows(manager, items);
+      }
+      return isPostgres(manager.dataSource)
+        ? await this.insertWithReservedIds(manager, items, deadline)
+        : await inTransaction((own) => this.insertRows(own, items));
     } catch (error) {
       // After any other error, the rows may have been stored.
       if (!isDataOrConstraintError(error) || items.length === 1) throw error;
-      const division = inTransaction((own) => this.insertHalves(own, items, deadline));
+      const division = inTransaction((own) => this.insertAccepted(own, items, deadline, true));
       this.division = division.catch(() => undefined).finally(() => (this.division = undefined));
       return division;
     }
   }
 
   /**
-   * Inserts the items that the database accepts, among some that it has rejected together, and returns the errors of
-   * the others. Each of these costs at most 2·log₂(n) inserts.
+   * Inserts the items that the database accepts, and returns the errors of the others. Each of these costs at most
+   * 2·log₂(n) inserts.
+   *
+   * @param isRejected whether the database has rejected some of the items
    */
-  private async insertHalves(
-    manager: EntityManager,
-    items: readonly Item<Entity>[],
-    deadline: Deadline,
-  ): Promise<(Entity | Error)[]> {
-    const middle = Math.floor(items.length / 2);
-    const first = await this.insertAccepted(manager, items.slice(0, middle), deadline);
-    const second = items.slice(middle);
-    const isSecondRejected = second.length > 1 && !first.some((result) => result instanceof Error);
-    return isSecondRejected
-      ? [...first, ...(await this.insertHalves(manager, second, deadline))]
-      : [...first, ...(await this.insertAccepted(manager, second, deadline))];
-  }
-
   private async insertAccepted(
     manager: EntityManager,
     items: readonly Item<Entity>[],
     deadline: Deadline,
+    isRejected: boolean,
   ): Promise<(Entity | Error)[]> {
-    // SQLite blocks the event loop during a statement.
-    await turn();
-    deadline.beforeStatement();
-    try {
-      // A savepoint.
-      return await manager.transaction((own) => this.insertRows(own, items));
-    } catch (error) {
-      if (!isDataOrConstraintError(error)) throw error;
-      return items.length === 1 ? [error as Error] : this.insertHalves(manager, items, deadline);
+    if (!isRejected || items.length === 1) {
+      // SQLite blocks the event loop during a statement.
+      await turn();
+      deadline.beforeStatement();
+      try {
+        // A savepoint.
+        return await manager.transaction((own) => this.insertRows(own, items));
+      } catch (error) {
+        if (!isDataOrConstraintError(error)) throw error;
+        if (items.length === 1) return [error as Error];
+      }
     }
+    const middle = Math.floor(items.length / 2);
+    const first = await this.insertAccepted(manager, items.slice(0, middle), deadline, false);
+    const isSecondRejected = !first.some((result) => result instanceof Error);
+    const second = items.slice(middle);
+    return [...first, ...(await this.insertAccepted(manager, second, deadline, isSecondRejected))];
   }
 
   /** Inserts rows, and then their companions. */
