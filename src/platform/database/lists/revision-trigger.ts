@@ -4,13 +4,22 @@ import { isPostgres } from '../connection/is-postgres.js';
 /** An expression of PostgreSQL for a new revision: JavaScript represents it exactly. */
 export const RANDOM_REVISION = 'floor(random() * 9007199254740992)';
 
+/** Defines the function of the triggers, which replaces the revision of the changed table. */
+export async function defineRaiseRevision(queryRunner: QueryRunner, value: string): Promise<void> {
+  await queryRunner.query(
+    `CREATE OR REPLACE FUNCTION raise_revision() RETURNS trigger LANGUAGE plpgsql AS $$
+     BEGIN
+       UPDATE "revisions" SET "value" = ${value} WHERE "name" = TG_TABLE_NAME;
+       RETURN NULL;
+     END $$`,
+  );
+}
+
 /**
- * Makes PostgreSQL replace the revision of a table with every statement that changes it, in the same
- * transaction. The row lock serializes the transactions that change the table, so a revision implies
- * every change up to it; ids alone do not, because transactions may commit in a different order from
- * their ids. It is random, because a counter would repeat its values for other rows after a failover to a
- * server that lacks the last transactions, and after a restore. Call it in the migration of a table that has a
- * `CachedList`. SQLite needs no trigger (see `TableRevisionTracker`).
+ * Makes PostgreSQL replace the revision of a table with every statement that changes it, in the same transaction. Call it
+ * in the migration of a table that has a `CachedList`. The row lock serializes the transactions that change the table, so
+ * a revision implies every change up to it; ids do not. It is random, because a counter would repeat its values for
+ * other rows after a failover or a restore.
  */
 export async function addRevisionTrigger(queryRunner: QueryRunner, table: string): Promise<void> {
   if (!isPostgres(queryRunner.dataSource)) return;

@@ -1,26 +1,19 @@
-import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 export class CreateIdempotencyRecords1763600000004 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    const primaryKeyConstraintName = 'pk_idempotency_records';
-    await queryRunner.createTable(
-      new Table({
-        name: 'idempotency_records',
-        columns: [
-          { name: 'api_key_id', type: 'bigint', isPrimary: true, primaryKeyConstraintName },
-          {
-            name: 'key',
-            type: 'varchar',
-            length: '255',
-            isPrimary: true,
-            primaryKeyConstraintName,
-          },
-          { name: 'fingerprint', type: 'varchar', length: '64' },
-          { name: 'response', type: 'text' },
-          { name: 'created_at', type: 'bigint' },
-        ],
-        indices: [{ name: 'ix_idempotency_records_created_at', columnNames: ['created_at'] }],
-      }),
+    await queryRunner.query(
+      `CREATE TABLE "idempotency_records" (
+         "api_key_id" bigint NOT NULL,
+         "key" varchar(255) NOT NULL,
+         "fingerprint" varchar(64) NOT NULL,
+         "response" text NOT NULL,
+         "created_at" bigint NOT NULL,
+         CONSTRAINT "pk_idempotency_records" PRIMARY KEY ("api_key_id", "key")
+       )`,
+    );
+    await queryRunner.query(
+      'CREATE INDEX "ix_idempotency_records_created_at" ON "idempotency_records" ("created_at")',
     );
   }
 

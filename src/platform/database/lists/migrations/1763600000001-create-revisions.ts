@@ -1,32 +1,18 @@
-import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
+import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { isPostgres } from '../../connection/is-postgres.js';
+import { defineRaiseRevision } from '../revision-trigger.js';
 
 /** Counts the changes of each tracked table. PostgreSQL only: SQLite counts its commits itself. */
 export class CreateRevisions1763600000001 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     if (!isPostgres(queryRunner.dataSource)) return;
-    await queryRunner.createTable(
-      new Table({
-        name: 'revisions',
-        columns: [
-          {
-            name: 'name',
-            type: 'varchar',
-            length: '63',
-            isPrimary: true,
-            primaryKeyConstraintName: 'pk_revisions',
-          },
-          { name: 'value', type: 'bigint' },
-        ],
-      }),
-    );
     await queryRunner.query(
-      `CREATE FUNCTION raise_revision() RETURNS trigger LANGUAGE plpgsql AS $$
-       BEGIN
-         UPDATE "revisions" SET "value" = "value" + 1 WHERE "name" = TG_TABLE_NAME;
-         RETURN NULL;
-       END $$`,
+      `CREATE TABLE "revisions" (
+         "name" varchar(63) CONSTRAINT "pk_revisions" PRIMARY KEY,
+         "value" bigint NOT NULL
+       )`,
     );
+    await defineRaiseRevision(queryRunner, '"value" + 1');
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
