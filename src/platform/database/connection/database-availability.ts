@@ -12,6 +12,10 @@ const CHECK_INTERVAL_MS = 1_000;
 /** How long no check and no statement fails until an outage is over, in milliseconds. */
 const STABLE_MS = 5_000;
 
+const FILE_MOVED = new Error(
+  'A file of the open database was moved or deleted: stop the service with SIGTERM, which saves the rows of a deleted WAL',
+);
+
 /** A period in which checks or statements fail. */
 interface Outage {
   readonly startedAt: number;
@@ -22,10 +26,9 @@ interface Outage {
 }
 
 /**
- * Checks whether the database can be written, for `/readyz` and for the log: at most one check at a time, and one
- * per second. A statement that fails because the database is unavailable causes a check, too. Until nothing has failed
- * for five seconds, it is checked every second. That period is logged in two lines, also if the database comes and goes,
- * or the check succeeds while other statements fail; if it was shorter than a second, in one.
+ * Checks whether the database can be written, for `/readyz` and after a failed statement, at most once per second. It is
+ * checked every second until nothing has failed for five. That outage is logged in two lines, also if only some
+ * statements fail; if it was shorter than a second, in one.
  */
 @Injectable()
 export class DatabaseAvailability implements OnApplicationShutdown {
@@ -73,11 +76,7 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     const isFailing = this.outage !== undefined && this.outage.recoveredAt === undefined;
     try {
       if (getInodes(this.dataSource) !== this.inodes)
-        throw new DatabaseUnavailableError(
-          new Error(
-            'A file of the open database was moved or deleted: stop the service with SIGTERM, which saves the rows of a deleted WAL',
-          ),
-        );
+        throw new DatabaseUnavailableError(FILE_MOVED);
       if (this.isSchemaOutdated) await this.dataSource.reportOutdatedSchema();
       this.isSchemaOutdated = false;
       await withDeadline(requireWritable(this.dataSource, isFailing));
@@ -137,12 +136,9 @@ export async function requireWritable(
   dataSource: PetstoreDataSource,
   isThorough = false,
 ): Promise<void> {
-  if (isPostgres(dataSource)) {
-    await dataSource.query('UPDATE "revisions" SET "name" = "name" WHERE FALSE');
-    return;
-  }
-  const rows = isThorough ? '"id" = 1' : 'FALSE';
-  await dataSource.query(`UPDATE "migrations" SET "name" = "name" WHERE ${rows}`);
+  const table = isPostgres(dataSource) ? 'revisions' : 'migrations';
+  await dataSource.query(`UPDATE "${table}" SET "name" = "name" WHERE FALSE`);
   // A number for applications. SQLite does not write a row that stays the same.
-  if (isThorough) await dataSource.query(`PRAGMA user_version = ${Math.floor(performance.now())}`);
+  if (isThorough && !isPostgres(dataSource))
+    await dataSource.query(`PRAGMA user_version = ${Math.floor(performance.now())}`);
 }

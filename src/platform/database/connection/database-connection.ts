@@ -33,10 +33,7 @@ import { PetstoreDataSource, SchemaOutdatedError } from './petstore-data-source.
 const INITIAL_RETRY_DELAY_MS = 500;
 const MAX_RETRY_DELAY_MS = 15_000;
 
-/**
- * Connects to the database at startup. While a PostgreSQL server is unavailable, a SQLite file is locked
- * or, with `MIGRATIONS=off`, the schema is outdated, the application runs and responds 503.
- */
+/** Migrates and opens the database at startup. While that fails, but may succeed later, the application responds 503. */
 @Injectable()
 export class DatabaseConnection implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Whether the schema is up to date and queries may be sent. */
@@ -145,12 +142,11 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
 
   /** Only a lock or an outdated schema is worth waiting for on SQLite. */
   private isRetryable(error: unknown): boolean {
-    const isUnavailable =
-      this.config.database.type === 'sqlite'
-        ? isBusyError(error)
-        : error instanceof TransactionConflictError ||
-          (error instanceof DatabaseUnavailableError && !isMisconfiguration(error));
-    return isUnavailable || error instanceof SchemaOutdatedError;
+    if (error instanceof SchemaOutdatedError || error instanceof TransactionConflictError)
+      return true;
+    return this.config.database.type === 'sqlite'
+      ? isBusyError(error)
+      : error instanceof DatabaseUnavailableError && !isMisconfiguration(error);
   }
 
   /** The message does not contain the URL of a server, which contains a password. */
@@ -159,9 +155,8 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     if (getDriverErrorCode(error) === '') return error;
     const { database } = this.config;
     const name = database.type === 'sqlite' ? ` ${resolve(database.file)}` : '';
-    return new StartupError(`Failed to open database${name}: ${describeDriverError(error)}`, {
-      cause: error,
-    });
+    const message = `Failed to open database${name}: ${describeDriverError(error)}`;
+    return new StartupError(message, { cause: error });
   }
 
   /** Counts errors, but those that the data of a request caused. */

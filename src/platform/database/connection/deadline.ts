@@ -13,8 +13,8 @@ export class Deadline {
    * @throws {DatabaseUnavailableError} if the deadline has passed
    */
   beforeStatement(): void {
-    if (this.hasPassed || this.remaining <= 0) throw createDeadlineError();
     this.isCommitting = false;
+    if (this.hasPassed || this.remaining <= 0) throw this.pass();
   }
 
   /**
@@ -35,19 +35,14 @@ export class Deadline {
   /** @returns the error for the client */
   pass(): DatabaseUnavailableError {
     this.hasPassed = true;
-    return createDeadlineError(this.isCommitting);
+    const cause = new Error(`No response from the database within ${REQUEST_DEADLINE_MS} ms`);
+    return new DatabaseUnavailableError(cause, this.isCommitting);
   }
 }
 
-function createDeadlineError(isOutcomeUnknown = false): DatabaseUnavailableError {
-  const cause = new Error(`No response from the database within ${REQUEST_DEADLINE_MS} ms`);
-  return new DatabaseUnavailableError(cause, isOutcomeUnknown);
-}
-
 /**
- * Waits for work in the database until the deadline of a request.
+ * Waits for work in the database until the deadline of a request, which work that changes something asks, too.
  *
- * @param deadline work that changes something, or consists of several parts, asks it before each statement
  * @throws {DatabaseUnavailableError} if the deadline passes
  */
 export async function withDeadline<T>(work: Promise<T>, deadline = new Deadline()): Promise<T> {

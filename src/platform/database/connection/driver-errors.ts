@@ -25,10 +25,7 @@ export class DatabaseUnavailableError extends ApiError {
   }
 }
 
-/**
- * PostgreSQL has rolled a transaction back, because concurrent ones changed the same rows or waited for each other.
- * Nothing was stored.
- */
+/** PostgreSQL has rolled a transaction back because of concurrent ones. Nothing was stored. */
 export class TransactionConflictError extends ApiError {
   override readonly name = 'TransactionConflictError';
 
@@ -67,11 +64,8 @@ const NO_CONNECTION =
   /^(timeout exceeded when trying to connect|Connection terminated|Client (has encountered a connection error|was closed) and is not queryable|Driver not Connected)/;
 
 /**
- * Translates an error that the driver threw. Call it only where the driver is called: a code such as
- * ECONNREFUSED means a database only there.
- *
- * @returns a DatabaseUnavailableError if the database is unavailable, a TransactionConflictError if it rolled the
- *   transaction back, otherwise the error itself, such as that of a wrong statement
+ * Translates an error that the driver threw to a DatabaseUnavailableError or a TransactionConflictError, or returns it,
+ * such as that of a wrong statement. Call it only where the driver is called: ECONNREFUSED means a database only there.
  */
 export function translateDriverError(error: unknown): unknown {
   if (CONFLICT.test(getDriverErrorCode(error))) return new TransactionConflictError(error);
@@ -122,9 +116,8 @@ export function describeDriverError(error: unknown): string {
 }
 
 /**
- * Whether the database rejected the data of a statement, for example for a violated constraint: nothing
- * was stored, and retrying would not help. Classes 22 and 23 of PostgreSQL are data exceptions and
- * violated constraints (https://www.postgresql.org/docs/18/errcodes-appendix.html).
+ * Whether the database rejected the data of a statement, for example for a violated constraint: nothing was stored
+ * (classes 22 and 23 of https://www.postgresql.org/docs/18/errcodes-appendix.html).
  */
 export function isDataOrConstraintError(error: unknown): boolean {
   return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT|2[23]...$)/);

@@ -19,7 +19,6 @@ import {
 import {
   PgQueryRunner,
   repeatOnConflict,
-  type RunnerContext,
   SqliteQueryRunner,
   SqliteSession,
 } from './query-runners.js';
@@ -55,11 +54,10 @@ class PetstoreEntityManager extends EntityManager {
 }
 
 /**
- * A TypeORM DataSource that throws a `DatabaseUnavailableError` when the database is unavailable, migrates
- * safely when several processes start at once, and whose transactions are isolated on SQLite, too: TypeORM
- * runs every statement on the only connection, within whatever transaction is active.
+ * A TypeORM DataSource with the errors and limits of `query-runners.ts`, transactions that are isolated on SQLite, too,
+ * and migrations by several processes at once.
  */
-export class PetstoreDataSource extends DataSource implements RunnerContext {
+export class PetstoreDataSource extends DataSource {
   private readonly errorListeners: ((error: unknown) => void)[] = [];
   private readonly sqliteSession = new SqliteSession();
 
@@ -122,11 +120,7 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
     if (!hasTable || (await this.showMigrations())) throw new SchemaOutdatedError();
   }
 
-  /**
-   * Reports an outage if the schema is outdated. Call it if something is missing that a migration creates.
-   *
-   * @throws {DatabaseUnavailableError} if it is, or cannot be read
-   */
+  /** @throws {DatabaseUnavailableError} if a migration is pending, which is reported as an outage */
   async reportOutdatedSchema(): Promise<void> {
     await withDeadline(this.requireCurrentSchema()).catch((error: unknown) => {
       throw this.translateError(error, { isConnecting: true });
@@ -140,10 +134,7 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
    *   certificate, makes the database unavailable
    * @param options.isOutcomeUnknown whether what the statement does may have been stored
    */
-  readonly translateError: RunnerContext['translateError'] = (
-    error,
-    { isConnecting = false, isOutcomeUnknown = false } = {},
-  ) => {
+  translateError(error: unknown, { isConnecting = false, isOutcomeUnknown = false } = {}): unknown {
     // Reported when the connection failed.
     if (error instanceof DatabaseUnavailableError)
       return isOutcomeUnknown ? new DatabaseUnavailableError(error.cause, true) : error;
@@ -153,7 +144,7 @@ export class PetstoreDataSource extends DataSource implements RunnerContext {
         : translateDriverError(error);
     for (const listener of this.errorListeners) listener(translated);
     return translated;
-  };
+  }
 
   /** Waits for the lock of the migrations, which the transaction keeps. */
   private async lockMigrations(manager: EntityManager): Promise<void> {

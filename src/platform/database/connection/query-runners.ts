@@ -1,7 +1,6 @@
 /**
- * TypeORM's query runners, which every statement goes through, with the errors of the driver translated
- * at this boundary, and transactions that are limited in time. TypeORM has no hook for either: its
- * subscribers and loggers cannot replace an error.
+ * TypeORM's query runners, which every statement goes through, with translated errors and limits of time. TypeORM has
+ * no hook for either.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
@@ -20,25 +19,12 @@ import {
   READ_ONLY_TRANSACTION,
   TransactionConflictError,
 } from './driver-errors.js';
-import { CONNECT_TIMEOUT_MS, SQLITE_BUSY_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
+import type { PetstoreDataSource } from './petstore-data-source.js';
+import { CONNECT_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
 
-/** The longest delay between two attempts to get the write lock of SQLite, in milliseconds. */
-const MAX_RETRY_DELAY_MS = 50;
-
-/** How often a transaction that conflicts with others is repeated, after a delay of up to so many milliseconds. */
-const MAX_REPETITIONS = 2;
-const MAX_REPETITION_DELAY_MS = 20;
-
-/** What the query runners of a DataSource share. */
-export interface RunnerContext {
-  /** Whether the timeouts of requests apply. */
-  readonly servesRequests: boolean;
-  /** Reports an error of the driver, possibly before there is a connection, and returns the error to throw. */
-  readonly translateError: (
-    error: unknown,
-    options?: { isConnecting?: boolean; isOutcomeUnknown?: boolean },
-  ) => unknown;
-}
+/** The longest delays before a statement or a transaction is repeated, in milliseconds. */
+const MAX_BUSY_DELAY_MS = 50;
+const MAX_CONFLICT_DELAY_MS = 20;
 
 /** The only connection to a SQLite database, used by a statement, or a transaction, at a time. */
 export class SqliteSession {
@@ -55,19 +41,12 @@ export class SqliteSession {
   }
 }
 
-/** A transaction was rolled back because it took too long. */
 function createTimeoutError(): DatabaseUnavailableError {
-  return new DatabaseUnavailableError(
-    new Error(
-      `The transaction took longer than ${TRANSACTION_TIMEOUT_MS} ms. Within it, use only its manager, and wait for nothing but the database`,
-    ),
-  );
+  const message = `The transaction took longer than ${TRANSACTION_TIMEOUT_MS} ms. Within it, use only its manager, and wait for nothing but the database`;
+  return new DatabaseUnavailableError(new Error(message));
 }
 
-/**
- * Runs statements on the only connection to a SQLite database. A statement outside of a transaction waits
- * until the transactions that began before it have ended.
- */
+/** Runs statements on the only connection to a SQLite database, those outside of a transaction after it has ended. */
 export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   /** Ends the exclusive use of the connection; set while a transaction is active. */
   private releaseLock: (() => void) | undefined;
@@ -77,7 +56,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
 
   constructor(
     driver: BetterSqlite3Driver,
-    private readonly context: RunnerContext,
+    private readonly context: PetstoreDataSource,
     private readonly session: SqliteSession,
   ) {
     super(driver);
@@ -159,9 +138,8 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     const waited = performance.now() - requestedAt;
     if (!this.context.servesRequests || waited <= CONNECT_TIMEOUT_MS) return release;
     release();
-    throw new DatabaseUnavailableError(
-      new Error(`Other transactions took longer than ${CONNECT_TIMEOUT_MS} ms`),
-    );
+    const cause = new Error(`Other transactions took longer than ${CONNECT_TIMEOUT_MS} ms`);
+    throw new DatabaseUnavailableError(cause);
   }
 
   private async timeOut(): Promise<void> {
@@ -190,7 +168,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
 
   constructor(
     driver: PostgresDriver,
-    private readonly context: RunnerContext,
+    private readonly context: PetstoreDataSource,
   ) {
     super(driver, 'master');
   }
@@ -258,36 +236,38 @@ function isCommit(query: string, { isTransactionActive }: QueryRunner): boolean 
 }
 
 /**
- * Runs a statement, and retries it while another process holds the write lock of the SQLite file. Unlike
- * SQLite's own `busy_timeout`, it does not block the event loop.
+ * Runs a statement, and retries it while another process holds the write lock of the SQLite file. Unlike SQLite's own
+ * `busy_timeout`, it does not block the event loop.
  */
-async function retryOnBusy<T>(run: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + SQLITE_BUSY_TIMEOUT_MS;
-  for (let retryDelay = 1; ; retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS)) {
-    try {
-      return await run();
-    } catch (error) {
-      if (!isBusyError(error) || performance.now() > deadline) throw error;
-    }
-    await delay(retryDelay);
-  }
-}
+const retryOnBusy = <T>(run: () => Promise<T>): Promise<T> =>
+  repeat(run, isBusyError, (repetitions) => Math.min(2 ** repetitions, MAX_BUSY_DELAY_MS));
 
 /**
- * Runs a transaction, and repeats it if it conflicts with another, as long as it could take itself.
+ * Runs a transaction, and repeats it if it conflicts with another.
  *
  * @throws {TransactionConflictError} if it still conflicts after two repetitions
  */
-export async function repeatOnConflict<T>(run: () => Promise<T>): Promise<T> {
+export const repeatOnConflict = <T>(run: () => Promise<T>): Promise<T> =>
+  repeat(
+    run,
+    (error, repetitions) => error instanceof TransactionConflictError && repetitions < 2,
+    // At random, so that transactions that have met do not meet again.
+    () => Math.random() * MAX_CONFLICT_DELAY_MS,
+  );
+
+/** Repeats work that fails, after a delay, as long as a transaction may take itself. */
+async function repeat<T>(
+  run: () => Promise<T>,
+  isWorthIt: (error: unknown, repetitions: number) => boolean,
+  getDelay: (repetitions: number) => number,
+): Promise<T> {
   const deadline = performance.now() + TRANSACTION_TIMEOUT_MS;
   for (let repetitions = 0; ; repetitions++) {
     try {
       return await run();
     } catch (error) {
-      const isFinal = repetitions === MAX_REPETITIONS || performance.now() > deadline;
-      if (!(error instanceof TransactionConflictError) || isFinal) throw error;
+      if (!isWorthIt(error, repetitions) || performance.now() > deadline) throw error;
     }
-    // At random, so that transactions that have met do not meet again.
-    await delay(Math.random() * MAX_REPETITION_DELAY_MS);
+    await delay(getDelay(repetitions));
   }
 }

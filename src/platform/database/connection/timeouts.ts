@@ -12,7 +12,7 @@ export const CANCEL_TIMEOUT_MS = 200;
 /** How long a transaction, or on PostgreSQL a statement, may take before it is rolled back. */
 export const TRANSACTION_TIMEOUT_MS = 2_000;
 
-/** How long a statement waits for the write lock of another process on SQLite. */
+/** How long a command waits for the write lock of another process on SQLite; a request, as long as a transaction. */
 export const SQLITE_BUSY_TIMEOUT_MS = 2_000;
 
 /** How long a request waits for work in the database: the other timeouts can add up. */
