@@ -2,7 +2,6 @@ import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
-import { observeExpiringKeys } from '../metrics/key-metrics.js';
 import { MetricsRegistry } from '../metrics/prometheus-registry.js';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { ApiKey } from './keys/api-key.entity.js';
@@ -23,7 +22,8 @@ export class AuthModule implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    observeExpiringKeys(this.metrics, () => this.keys.countExpiring());
+    const help = 'API keys in recent use that expire within 7 days.';
+    this.metrics.addGauge('petstore_api_keys_expiring', help, () => this.keys.countExpiring());
     const { bootstrapApiKey } = this.config;
     if (bootstrapApiKey === undefined) return;
     this.database.onReady(() => this.keys.ensureKey(bootstrapApiKey, 'bootstrap'));

@@ -4,8 +4,7 @@ import { ApiError } from '../errors/api-error.js';
 import { getDeprecation } from './lifecycle.decorators.js';
 
 /**
- * Sends the `Deprecation` and `Sunset` headers of a deprecated operation, also on errors, and rejects
- * requests after its sunset. It runs after authentication and before the body is read.
+ * Sends the `Deprecation` (RFC 9745) and `Sunset` (RFC 8594) headers of a deprecated operation, also on errors.
  *
  * @throws {ApiError} GONE from the sunset on
  */
@@ -15,9 +14,12 @@ export class LifecycleGuard implements CanActivate {
     const deprecation = getDeprecation(context.getHandler());
     if (deprecation === undefined) return true;
     const response = context.switchToHttp().getResponse<Response>();
-    response.setHeader('Deprecation', deprecation.deprecation);
-    if (deprecation.sunset !== undefined) response.setHeader('Sunset', deprecation.sunset);
-    if (Date.now() < deprecation.sunsetAt) return true;
-    throw new ApiError('GONE', `This operation was removed on ${deprecation.sunset}.`);
+    const { deprecatedAt, sunsetAt } = deprecation;
+    response.setHeader('Deprecation', `@${deprecatedAt / 1000}`);
+    if (sunsetAt === undefined) return true;
+    const sunset = new Date(sunsetAt).toUTCString();
+    response.setHeader('Sunset', sunset);
+    if (Date.now() < sunsetAt) return true;
+    throw new ApiError('GONE', `This operation was removed on ${sunset}.`);
   }
 }
