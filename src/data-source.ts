@@ -42,3 +42,16 @@ function getTimestamp({ name }: { readonly name: string }): number {
 export function createDataSource(database: DatabaseConfig): PetstoreDataSource {
   return new PetstoreDataSource(databaseOptions(database, collectSchema(FEATURES)));
 }
+
+/** Runs an action of a command on a database, and closes the connection. */
+export async function withDataSource(
+  database: DatabaseConfig,
+  action: (dataSource: PetstoreDataSource) => Promise<void>,
+): Promise<void> {
+  const dataSource = await createDataSource(database).initialize();
+  try {
+    await action(dataSource);
+  } finally {
+    await dataSource.destroy();
+  }
+}

@@ -4,10 +4,10 @@ import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Command } from 'commander';
 import type { EntityManager, EntityMetadata } from 'typeorm';
+import { withDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import type { PetstoreDataSource } from '../platform/database/connection/petstore-data-source.js';
 import { isMain, runCommand } from './command.js';
-import { withDataSource } from './with-data-source.js';
 
 /** The parameters of an INSERT; PostgreSQL accepts 65,535. */
 const MAX_PARAMETERS = 10_000;

@@ -5,10 +5,10 @@ import { Logger } from '@nestjs/common';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { ApiKey, type Scope, SCOPES } from '../platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../platform/auth/keys/api-keys.service.js';
+import { withDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { MAX_ID } from '../platform/config/max-id.js';
 import { isMain, runCommand } from './command.js';
-import { withDataSource } from './with-data-source.js';
 
 /** The units of a duration, in milliseconds. */
 const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };

@@ -2,9 +2,9 @@
 import '../check-node-version.js';
 import { Command } from 'commander';
 import { MigrationExecutor } from 'typeorm';
+import { withDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { isMain, runCommand } from './command.js';
-import { withDataSource } from './with-data-source.js';
 
 /** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {

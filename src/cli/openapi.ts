@@ -13,16 +13,12 @@ export async function renderDocument(): Promise<string> {
   const config = loadConfig({});
   const app = await createApp(config, { logger: false });
   const document = createDocument(app, config, getTags(FEATURES));
-  return `${JSON.stringify(sortKeys(document), null, 2)}\n`;
+  return `${JSON.stringify(document, sortKeys, 2)}\n`;
 }
 
-function sortKeys(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(sortKeys);
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(entries.map(([key, item]) => [key, sortKeys(item)]));
+function sortKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-if (isMain(import.meta)) {
-  await writeFile('openapi.json', await renderDocument());
-}
+if (isMain(import.meta)) await writeFile('openapi.json', await renderDocument());

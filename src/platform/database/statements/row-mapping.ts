@@ -5,21 +5,14 @@ import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 /** The column types whose values the drivers return as they are. */
 const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double precision']);
 
-/**
- * The values of a new row: every property but the version. A property that may be null may be omitted; the id is ignored
- * unless clients assign it.
- */
-export type InsertRow<Entity> = {
-  [
-    Name in keyof Entity as Name extends 'id' | 'version'
-      ? never
-      : null extends Entity[Name]
-        ? never
-        : Name
-  ]: Entity[Name];
-} & { [Name in keyof Entity as null extends Entity[Name] ? Name : never]?: Entity[Name] } & {
-  [Name in keyof Entity as Name extends 'id' ? Name : never]?: Entity[Name];
+/** The id, which is ignored unless clients assign it, and the properties that may be null. */
+type OptionalName<Entity> = keyof {
+  [Name in keyof Entity as Name extends 'id' ? Name : null extends Entity[Name] ? Name : never]: 0;
 };
+
+/** The values of a new row. */
+export type InsertRow<Entity> = Omit<Entity, OptionalName<Entity> | 'version'> &
+  Partial<Pick<Entity, OptionalName<Entity>>>;
 
 /** Returns all columns of a table, named after the properties, for SELECT or RETURNING. */
 export function selectColumns({ columns }: EntityMetadata): string {
