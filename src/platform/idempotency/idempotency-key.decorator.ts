@@ -35,10 +35,6 @@ function parseIdempotencyKey(header: string): string | undefined {
   return key === undefined || key.length > MAX_LENGTH ? undefined : key;
 }
 
-function fingerprint({ method, originalUrl, body }: Request): string {
-  return crypto.hash('sha256', `${method} ${originalUrl}\n${JSON.stringify(body)}`);
-}
-
 function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
   // Node joins repeated headers with commas, as one value (RFC 9110, section 5.3).
   const header = request.get('Idempotency-Key');
@@ -49,19 +45,18 @@ function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
       'VALIDATION_FAILED',
       `Idempotency-Key must be one string of 1 to ${MAX_LENGTH} printable ASCII characters; with a space, comma, quote or backslash, it must be quoted.`,
     );
+  const { method, originalUrl, body } = request;
   return {
     apiKeyId: request.apiKey.id,
     value,
-    fingerprint: fingerprint(request),
+    fingerprint: crypto.hash('sha256', `${method} ${originalUrl}\n${JSON.stringify(body)}`),
     onReplay: () => request.res!.setHeader('Idempotency-Replayed', 'true'),
   };
 }
 
 /**
- * Passes the Idempotency-Key of a request to a handler, and declares the header, its errors and
- * `Idempotency-Replayed` in the OpenAPI document. Pass it on to `BatchInserter.insert` or
- * `transactionOnce`, which repeat the response of an earlier request with the same key. It is
- * undefined for a `@Public()` operation, whose clients the service cannot tell apart.
+ * Passes the Idempotency-Key of a request to a handler, for `Resource.create` or `transactionOnce`, and declares it in
+ * the OpenAPI document. It is undefined for a `@Public()` operation, whose clients the service cannot tell apart.
  *
  * @throws {ApiError} VALIDATION_FAILED
  */

@@ -1,7 +1,4 @@
-/**
- * Requests that clients can repeat without repeating their effect. The response is recorded in the
- * transaction that stores what the request creates, so that either both exist or neither.
- */
+/** Requests that take effect once: the response is recorded in the transaction of what the request changes. */
 import type { DataSource, EntityManager } from 'typeorm';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import { isDataOrConstraintError } from '../database/connection/driver-errors.js';
@@ -10,8 +7,8 @@ import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 
 /**
- * Runs a transaction once for an Idempotency-Key: if an earlier request with the key has been committed,
- * its result is returned instead. The request waits until its deadline at most.
+ * Runs a transaction once for an Idempotency-Key: if an earlier request with the key has been committed, its result is
+ * returned instead.
  *
  * @param key without one, this is an ordinary transaction
  * @param work returns what the client gets, which is recorded as JSON

@@ -16,7 +16,7 @@ import type { TableRevisionTracker } from './table-revision-tracker.js';
 /** How many rows are read with one statement and converted in one turn of the event loop, in about 8 ms. */
 const CHUNK_SIZE = 2_000;
 
-/** The number of lists and first pages, one per combination of filters and limit, that are cached. */
+/** The number of lists and first pages that are cached, by filters and limit. */
 const MAX_CACHED_QUERIES = 50;
 
 /** The name of the number of rows, which no property has. */
@@ -51,16 +51,14 @@ export interface Paging extends Partial<Omit<PageRequest, 'next'>> {
 
 /**
  * The rows of a table in id order, all or a page, optionally filtered. What is built from them, such as a response,
- * is cached for the most recently used combinations of filters and limit, and includes every change that was
- * acknowledged before the call, by this process or another. Pages but the first are not cached. A filter needs an index
- * that starts with its columns; on PostgreSQL the migration of the table must call `addRevisionTrigger`.
+ * includes every change that was acknowledged before the call, by this process or another. Whole lists and first pages
+ * are cached. A filter needs an index; on PostgreSQL the migration of the table must call `addRevisionTrigger`.
  *
  * The rows and the total of a page are of one moment. Pages that follow an id contain every row that exists throughout
- * exactly once. With offsets or numbers, a row may be repeated or missing if others are created or deleted in between.
+ * exactly once; with offsets or numbers, a row may be repeated or missing if others are created or deleted in between.
  *
- * All rows are read in chunks, so that a long list does not block the event loop. If the table changes meanwhile, they
- * are read again, at most twice; then the value is not cached. Each change costs several milliseconds of CPU time per
- * 1,000 rows: use pages for a list that may have more than 10,000.
+ * A long list is read in chunks, and again, at most twice, if the table changes meanwhile. That costs several
+ * milliseconds of CPU time per 1,000 rows: use pages for a list that may have more than 10,000.
  */
 export class CachedList<Entity extends ObjectLiteral, Value> {
   /** Lists and first pages, by filters and limit; the least recently used first. */
@@ -217,9 +215,7 @@ class CachedQuery<Value> {
   }
 
   private async rebuild(): Promise<Value> {
-    // The newest revision that was read before the rows. If the table changes between the two reads, the
-    // value is stored under the older revision, which costs one needless rebuild. In the other order
-    // the change would be missed.
+    // Read before the rows: in the other order, a change between the two would be missed.
     let revision = this.pendingRevision!;
     if (this.cached?.revision === revision) return this.cached.value;
     this.metrics.listCacheMisses.inc({ table: this.table });

@@ -1,9 +1,6 @@
 /**
- * Lets concurrent callers share one run of a task. Calls made while it runs share the next run, never
- * the one in progress, so each caller gets a result that started after its call. At most one run is in
- * progress.
- *
- * @param task its error is thrown to all callers that share the run
+ * Lets concurrent callers share one run of a task: the next one, never the one in progress, so each caller gets a result
+ * that started after its call. At most one run is in progress.
  */
 export function singleFlight<T>(task: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve();

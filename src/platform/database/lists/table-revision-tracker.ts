@@ -5,10 +5,7 @@ import { singleFlight } from './single-flight.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { PetstoreDataSource } from '../connection/petstore-data-source.js';
 
-/**
- * Detects changes of a table. While its revision stays the same, data read after that revision was first
- * observed is still current. Every commit counts, of this process and of any other.
- */
+/** Detects changes of a table, by this process or any other: while its revision stays the same, so do its rows. */
 @Injectable()
 export class TableRevisionTracker implements OnApplicationShutdown {
   private dataVersionStatement: Database.Statement<[], number> | undefined;
@@ -51,9 +48,8 @@ export class TableRevisionTracker implements OnApplicationShutdown {
   }
 
   /**
-   * SQLite's `data_version` changes with every commit of *another* connection, to any table. A
-   * connection that writes nothing therefore sees the commits of this process, of other processes and
-   * of the `sqlite3` shell alike (https://sqlite.org/pragma.html#pragma_data_version; measured: 2 µs).
+   * SQLite's `data_version` changes with every commit of *another* connection, to any table: this one writes nothing
+   * (https://sqlite.org/pragma.html#pragma_data_version; measured: 2 µs).
    */
   private openWatcher(): Database.Statement<[], number> {
     const watcher = new Database(this.dataSource.options.database as string, { readonly: true });

@@ -7,9 +7,8 @@ import {
 } from '../connection/driver-errors.js';
 
 /**
- * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint to one
- * that names the properties. After an error in a transaction, call it after the rollback: it may read the
- * referenced tables, and PostgreSQL accepts no other statement before.
+ * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint to one that names the
+ * properties. Call it after the rollback of a transaction: it may read the referenced tables.
  *
  * @param row the properties of the entity that were to be stored
  * @param paths where the body has the value of a property, if not in a property of the same name: such as
@@ -27,9 +26,9 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
   return isUniqueViolation(error) ? toUniqueError(error, repository, paths) : error;
 }
 
-async function toForeignKeyError<Entity extends ObjectLiteral>(
+async function toForeignKeyError(
   error: unknown,
-  repository: Repository<Entity>,
+  repository: Repository<ObjectLiteral>,
   row: object,
   paths: Readonly<Record<string, string>>,
 ): Promise<unknown> {
@@ -57,9 +56,9 @@ async function toForeignKeyError<Entity extends ObjectLiteral>(
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, { cause: error });
 }
 
-function toUniqueError<Entity extends ObjectLiteral>(
+function toUniqueError(
   error: unknown,
-  { metadata }: Repository<Entity>,
+  { metadata }: Repository<ObjectLiteral>,
   paths: Readonly<Record<string, string>>,
 ): unknown {
   const columns = getUniqueColumns(getDriverError(error)).flatMap(
