@@ -10,6 +10,7 @@ import { connect } from '../examples/client.js';
 import { FEATURES } from '../src/features.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
+import { sendError } from '../src/platform/http/responses/error.filter.js';
 import { startApp, type TestApp } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
 import { ChaosProxy } from './support/chaos-proxy.js';
@@ -44,8 +45,8 @@ function run(
 const failWith =
   (code: ErrorCode, retryAfter: string) =>
   (response: ServerResponse): void => {
-    const { body } = new ApiError(code, 'Try again later.');
-    response.writeHead(body.status, { 'Retry-After': retryAfter }).end(JSON.stringify(body));
+    const headers = { 'Retry-After': retryAfter };
+    sendError(response, new ApiError(code, 'Try again later.', { headers }));
   };
 
 /** Starts a response, and closes the connection. */

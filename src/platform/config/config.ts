@@ -23,10 +23,7 @@ export class ConfigError extends Error {
   }
 }
 
-/**
- * Adds the variables of a `.env` file in the working directory, if there is one, to the environment.
- * Variables that are already set keep their value. Call it once, before {@link loadConfig}.
- */
+/** Adds the variables of a `.env` file in the working directory, if there is one, that are not set yet. */
 export function loadEnvFile(): void {
   if (existsSync('.env')) process.loadEnvFile('.env');
 }

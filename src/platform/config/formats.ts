@@ -10,22 +10,18 @@ export interface Format<T> {
   readonly parse: (text: string) => T | undefined;
 }
 
-export function integer(min: number, max: number): Format<number> {
-  return {
-    expected: `an integer from ${min} to ${max}`,
-    parse: (text) =>
-      /^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max
-        ? Number(text)
-        : undefined,
-  };
-}
+export const integer = (min: number, max: number): Format<number> => ({
+  expected: `an integer from ${min} to ${max}`,
+  parse(text) {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : NaN;
+    return value >= min && value <= max ? value : undefined;
+  },
+});
 
-export function oneOf<T extends string>(...values: readonly T[]): Format<T> {
-  return {
-    expected: `${values.slice(0, -1).join(', ')} or ${values.at(-1)}`,
-    parse: (text) => values.find((value) => value === text),
-  };
-}
+export const oneOf = <T extends string>(...values: readonly T[]): Format<T> => ({
+  expected: `${values.slice(0, -1).join(', ')} or ${values.at(-1)}`,
+  parse: (text) => values.find((value) => value === text),
+});
 
 /** Whether the environment is production. Express, Nest and libraries know these three names. */
 export const NODE_ENV: Format<boolean> = {
@@ -36,20 +32,17 @@ export const NODE_ENV: Format<boolean> = {
 };
 
 /** Text that passes a check, and is used as it is. */
-function checked(expected: string, isValid: (text: string) => boolean): Format<string> {
-  return { expected, parse: (value) => (isValid(value) ? value : undefined) };
-}
+const checked = (expected: string, isValid: (text: string) => boolean): Format<string> => ({
+  expected,
+  parse: (text) => (isValid(text) ? text : undefined),
+});
 
 export const HOST = checked('an address or a host name', (host) => /^\S+$/.test(host));
 
 /** A bearer token (RFC 6750, section 2.1) that `ApiKeyGuard` can accept. */
 export const API_KEY = checked(
   '32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only; pet_ and 49 letters or digits must end in the checksum of a generated key',
-  (key) =>
-    key.length >= 32 &&
-    key.length <= 256 &&
-    /^[A-Za-z0-9\-._~+/]+=*$/.test(key) &&
-    !isMistyped(key),
+  (key) => /^(?=.{32,256}$)[A-Za-z0-9\-._~+/]+=*$/.test(key) && !isMistyped(key),
 );
 
 /** A URL that may be published: it ends in the version and contains no credentials. */
@@ -77,11 +70,9 @@ export const ORIGINS: Format<readonly string[]> = {
   expected: 'origins like https://app.example, without patterns, separated by commas',
   parse(list) {
     const origins = splitList(list);
-    return origins.every(
-      (origin) => isHttpUrl(origin) && new URL(origin).origin === origin && !origin.includes('*'),
-    )
-      ? origins
-      : undefined;
+    const isOrigin = (text: string) =>
+      isHttpUrl(text) && new URL(text).origin === text && !text.includes('*');
+    return origins.every(isOrigin) ? origins : undefined;
   },
 };
 
@@ -125,8 +116,6 @@ function isProxy(proxy: string): boolean {
 
 /** Splits a comma-separated list, ignoring white space and empty items. */
 function splitList(list: string): string[] {
-  return list
-    .split(',')
-    .map((item) => item.trim())
-    .filter(Boolean);
+  const items = list.split(',').map((item) => item.trim());
+  return items.filter((item) => item !== '');
 }

@@ -1,7 +1,6 @@
 import { ERROR_CODES, type ErrorCode } from './error-codes.js';
 
-/** What an error may have besides its code and its message. */
-export interface ApiErrorOptions {
+interface ApiErrorOptions {
   /** Response headers that belong to the error, such as `Allow`. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The underlying error, for the log. */
@@ -16,10 +15,6 @@ export class ApiError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   readonly skipLog: boolean;
 
-  /**
-   * @param code a row of `ERROR_CODES`
-   * @param message what is wrong, for a human reader
-   */
   constructor(
     readonly code: ErrorCode,
     message: string,
@@ -33,10 +28,5 @@ export class ApiError extends Error {
   /** The HTTP status of the response. */
   get status(): number {
     return ERROR_CODES[this.code].status;
-  }
-
-  /** The body of the response. */
-  get body(): { code: string; message: string; status: number } {
-    return { code: this.code, message: this.message, status: this.status };
   }
 }

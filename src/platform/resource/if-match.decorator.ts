@@ -9,18 +9,15 @@ export interface VersionCriteria {
   readonly version?: readonly number[];
 }
 
-/** An ETag (RFC 9110, section 8.8.3), and the content of that of a version. */
-const ETAG = /(W\/)?"([^"]*)"/g;
-const VERSION = /^[1-9]\d{0,9}$/;
-
 /** Parses If-Match (RFC 9110, section 13.1.1). ETags are compared strongly, so a weak one matches no version. */
 function parseIfMatch(ifMatch = '*'): VersionCriteria {
   if (ifMatch.trim() === '*') return {};
-  const versions = [...ifMatch.matchAll(ETAG)]
-    .filter(([, weak, content]) => weak === undefined && VERSION.test(content!))
-    .map(([, , content]) => Number(content))
-    .filter((version) => version <= MAX_VERSION);
-  return { version: [...new Set(versions)] };
+  // RFC 9110, section 8.8.3.
+  const etags = ifMatch.match(/(W\/)?"[^"]*"/g) ?? [];
+  const versions = etags
+    .filter((etag) => /^"[1-9]\d{0,9}"$/.test(etag))
+    .map((etag) => Number(etag.slice(1, -1)));
+  return { version: [...new Set(versions.filter((version) => version <= MAX_VERSION))] };
 }
 
 /**
@@ -50,14 +47,8 @@ export function IfMatch({ required = false } = {}): ParameterDecorator {
   );
 }
 
-/**
- * Returns the error for a row that exists but has none of the versions in If-Match.
- *
- * @param version the current version of the row
- */
+/** Returns the error for a row that has another version than those in If-Match. */
 export function preconditionFailed(version: number): ApiError {
-  return new ApiError(
-    'PRECONDITION_FAILED',
-    `The resource has changed: its ETag is now ${toVersionEtag(version)}.`,
-  );
+  const message = `The resource has changed: its ETag is now ${toVersionEtag(version)}.`;
+  return new ApiError('PRECONDITION_FAILED', message);
 }

@@ -2,14 +2,9 @@
 import crypto from 'node:crypto';
 import zlib from 'node:zlib';
 
-const PREFIX = 'pet_';
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-/** 256 random bits in base62. */
-const RANDOM_LENGTH = 43;
-/** 32 bits in base62. */
-const CHECKSUM_LENGTH = 6;
 /** `SECURITY.md` publishes this expression for secret scanners. */
-const KEY = /^pet_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
+const KEY = /^(pet_[0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
 /**
  * Generates an API key that secret scanners recognise: `pet_`, 256 random bits in base62, and the CRC-32 of
@@ -18,7 +13,7 @@ const KEY = /^pet_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
  */
 export function generateKey(): string {
   const random = BigInt(`0x${crypto.randomBytes(32).toString('hex')}`);
-  const text = PREFIX + toBase62(random, RANDOM_LENGTH);
+  const text = `pet_${toBase62(random, 43)}`;
   return text + getChecksum(text);
 }
 
@@ -27,8 +22,8 @@ export function generateKey(): string {
  * Keys in other formats, such as those of earlier versions, cannot be recognised.
  */
 export function isMistyped(key: string): boolean {
-  const [, random, checksum] = KEY.exec(key) ?? [];
-  return random !== undefined && getChecksum(PREFIX + random) !== checksum;
+  const [, text, checksum] = KEY.exec(key) ?? [];
+  return text !== undefined && getChecksum(text) !== checksum;
 }
 
 /** Returns the SHA-256 of a key, in lower-case hex. */
@@ -37,7 +32,7 @@ export function hashKey(key: string): string {
 }
 
 function getChecksum(text: string): string {
-  return toBase62(BigInt(zlib.crc32(text)), CHECKSUM_LENGTH);
+  return toBase62(BigInt(zlib.crc32(text)), 6);
 }
 
 function toBase62(value: bigint, length: number): string {

@@ -6,6 +6,7 @@ import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
+import type { ErrorCode } from '../../errors/error-codes.js';
 import { AcceptBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
 
 const CONTENT_TYPES = ['application/json'];
@@ -69,11 +70,7 @@ export class BodyParserGuard implements CanActivate {
  * @param limit the maximum size in bytes, after decompression
  * @param invalid the error code if the body cannot be decompressed
  */
-function readBody(
-  request: Request,
-  limit: number,
-  invalid: 'BAD_REQUEST' | 'MALFORMED_JSON',
-): Promise<Buffer> {
+function readBody(request: Request, limit: number, invalid: ErrorCode): Promise<Buffer> {
   const { 'content-encoding': encoding = 'identity' } = request.headers;
   const decoder = DECODERS.get(encoding.toLowerCase())?.();
   return new Promise((resolve, reject) => {
@@ -104,20 +101,19 @@ function hasBody({ headers }: Request): boolean {
 
 function requireSupported(request: Request, contentTypes: readonly string[]): void {
   if (!request.is([...contentTypes])) {
+    const message = `The Content-Type of the body must be ${contentTypes.join(' or ')}.`;
+    // RFC 5789, section 2.2.
+    const accepted = { headers: { 'Accept-Patch': contentTypes.join(', ') } };
     throw new ApiError(
       'UNSUPPORTED_MEDIA_TYPE',
-      `The Content-Type of the body must be ${contentTypes.join(' or ')}.`,
-      // RFC 5789, section 2.2.
-      request.method === 'PATCH' ? { headers: { 'Accept-Patch': contentTypes.join(', ') } } : {},
+      message,
+      request.method === 'PATCH' ? accepted : {},
     );
   }
-  const { 'content-encoding': encoding = 'identity' } = request.headers;
-  if (encoding.toLowerCase() !== 'identity' && !DECODERS.has(encoding.toLowerCase())) {
-    throw new ApiError(
-      'UNSUPPORTED_MEDIA_TYPE',
-      'The Content-Encoding of the body must be gzip, deflate, br or none.',
-    );
-  }
+  const encoding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
+  const message = 'The Content-Encoding of the body must be gzip, deflate, br or none.';
+  if (encoding !== 'identity' && !DECODERS.has(encoding))
+    throw new ApiError('UNSUPPORTED_MEDIA_TYPE', message);
 }
 
 /** JSON is exchanged in UTF-8 (RFC 8259, section 8.1). */

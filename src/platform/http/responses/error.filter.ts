@@ -47,12 +47,15 @@ export function sendError(response: ServerResponse, error: unknown): void {
 }
 
 /**
- * Converts anything that was thrown into the body of an error response. The message of a 5xx is shown
- * only if it was written for the client, in an {@link ApiError}.
+ * Converts anything that was thrown into the body of an error response. The message of a 5xx is shown only if it was
+ * written for the client, in an {@link ApiError}. Nest converts the errors of Express and its parsers to its exceptions;
+ * other errors with a status, such as those of an HTTP client, describe another response than that of the service.
  */
 function toErrorBody(error: unknown): ErrorBody {
-  if (error instanceof ApiError) return { ...error.body, message: limitSize(error.message) };
-  const status = getStatus(error);
+  if (error instanceof ApiError)
+    return { code: error.code, message: limitSize(error.message), status: error.status };
+  const given = error instanceof HttpException ? error.getStatus() : 500;
+  const status = given >= 400 && given <= 599 ? given : 500;
   const message = status < 500 ? limitSize((error as Error).message) : INTERNAL_ERROR_MESSAGE;
   return { code: getErrorCode(status), message, status };
 }
@@ -61,15 +64,6 @@ function toErrorBody(error: unknown): ErrorBody {
 const limitSize = (message: string): string =>
   // A UTF-16 code unit takes at most six bytes.
   Buffer.byteLength(JSON.stringify(message)) > 3900 ? shorten(message, 640) : message;
-
-/**
- * Nest's exceptions have a status, and Nest converts the errors of Express and its parsers to them. Other errors with a
- * status, such as those of an HTTP client, describe another response than that of the service.
- */
-function getStatus(error: unknown): number {
-  const status = error instanceof HttpException ? error.getStatus() : 500;
-  return status >= 400 && status <= 599 ? status : 500;
-}
 
 /** The first code of the table with a status; a status that is not in the table gets its reason phrase. */
 export function getErrorCode(status: number): string {

@@ -2,12 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
-/**
- * Writes a complete response. Headers that were set before, such as those of a deprecation, and default
- * headers are kept, unless these replace them.
- *
- * @param encoding of a text
- */
+/** Writes a complete response. Default headers, and those that were set before, are kept unless these replace them. */
 export function writeResponse(
   response: ServerResponse,
   status: number,

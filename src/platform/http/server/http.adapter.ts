@@ -43,16 +43,12 @@ export class HttpAdapter extends ExpressAdapter {
       // The whole service, which is not a path (RFC 9110, section 9.3.7).
       if (request.url === '*' && request.method === 'OPTIONS')
         return writeResponse(response, 204, { Allow: this.allow });
-      return requestContext.run(request, () =>
-        app(request as Request, response as Response, (error: unknown) =>
-          // Express tried no route, or failed. By default it would respond in HTML.
-          respondWithError(
-            error ?? new ApiError('BAD_REQUEST', 'Invalid request target.'),
-            request,
-            response,
-          ),
-        ),
-      );
+      // Express tried no route, or failed. By default it would respond in HTML.
+      const fail = (error: unknown) => {
+        const reason = error ?? new ApiError('BAD_REQUEST', 'Invalid request target.');
+        respondWithError(reason, request, response);
+      };
+      return requestContext.run(request, () => app(request as Request, response as Response, fail));
     };
     this.http = new HttpServer(config, handle, { app, timeouts: this.timeouts });
   }

@@ -54,17 +54,9 @@ function countLines({ rawHeaders }: IncomingMessage, header: string): number {
   return count;
 }
 
-/**
- * Returns the client's `X-Request-Id` if it is valid, otherwise a new UUID.
- *
- * @param secret the bootstrap key, which a request id must not contain either
- */
-export function getRequestId({ headers }: IncomingMessage, secret: string | undefined): string {
+/** Returns the client's `X-Request-Id` if it is valid and contains no key, otherwise a new UUID. */
+export function getRequestId({ headers }: IncomingMessage, bootstrapKey = '\0'): string {
   const id = headers['x-request-id'];
-  const isValid =
-    typeof id === 'string' &&
-    REQUEST_ID.test(id) &&
-    !API_KEY.test(id) &&
-    (secret === undefined || !id.includes(secret));
-  return isValid ? id : randomUUID();
+  const isValid = typeof id === 'string' && REQUEST_ID.test(id);
+  return isValid && !API_KEY.test(id) && !id.includes(bootstrapKey) ? id : randomUUID();
 }

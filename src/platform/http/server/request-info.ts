@@ -18,10 +18,8 @@ declare module 'node:http' {
 }
 
 /**
- * Called when a response has been sent, or its client has disconnected. The request has no method if its
- * head was not valid HTTP.
- *
- * @param milliseconds since the headers of the request were parsed
+ * Called when a response has been sent, or its client has disconnected, with the time since the headers of the request
+ * were parsed. The request has no method if its head was not valid HTTP.
  */
 export type ResponseListener = (
   request: IncomingMessage,
@@ -30,12 +28,9 @@ export type ResponseListener = (
 ) => void;
 
 /**
- * Returns the pattern of the route of a request, such as `/v1/categories`, for logs and metrics: a
- * bounded set of values without client input.
- *
- * @param status the status of the response, if it is known
- * @returns `not_found` if no route matched; `unknown` if none was tried, as for the files of Swagger UI,
- *   CORS preflights and what is not valid HTTP
+ * Returns the pattern of the route of a request, such as `/v1/categories`, for logs and metrics: a bounded set of values
+ * without client input. It is `not_found` if no route matched, and `unknown` if none was tried, as for the files of
+ * Swagger UI, CORS preflights and what is not valid HTTP.
  */
 export function getRouteLabel({ route }: IncomingMessage, status?: number): string {
   return route?.path ?? (status === 404 ? 'not_found' : 'unknown');

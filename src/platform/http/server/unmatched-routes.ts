@@ -3,9 +3,9 @@ import { isDecodable } from '../../config/uri.js';
 import { ApiError } from '../../errors/api-error.js';
 
 /**
- * Registers fallback handlers for requests that match no operation: 405 with `Allow` if the path supports
- * other methods, otherwise 404, or 400 if the path cannot be decoded. None requires a key, because the
- * OpenAPI document lists the operations and is public. Call it after all routes are registered.
+ * Responds to requests that match none of the routes that are registered: 405 with `Allow` if the path supports
+ * other methods, otherwise 404, or 400 if the path cannot be decoded. None requires a key, because the OpenAPI
+ * document, which is public, lists the operations.
  *
  * @returns the `Allow` of the whole service
  */
@@ -38,22 +38,14 @@ function getRoutes({ router }: Express): Map<string, Set<string>> {
   return routes;
 }
 
-/**
- * Adds methods to those that are allowed if no handler responds. Several paths may match a request, such
- * as `/pets/photos` and `/pets/:petId`.
- */
-export function allowMethods(
-  { locals }: Response<unknown, Allowed>,
-  methods: Iterable<string>,
-): void {
+type RouteResponse = Response<unknown, { allowed?: readonly string[] }>;
+
+/** Adds methods that are allowed. Several paths may match a request, such as `/pets/photos` and `/pets/:petId`. */
+export function allowMethods({ locals }: RouteResponse, methods: Iterable<string>): void {
   locals.allowed = [...(locals.allowed ?? []), ...methods];
 }
 
-interface Allowed extends Record<string, unknown> {
-  allowed?: readonly string[];
-}
-
-function rejectUnmatched({ method, path }: Request, { locals }: Response<unknown, Allowed>): never {
+function rejectUnmatched({ method, path }: Request, { locals }: RouteResponse): never {
   if (locals.allowed !== undefined) {
     const message = `Method ${method} is not allowed for ${path}.`;
     const headers = { Allow: formatAllow(locals.allowed) };
