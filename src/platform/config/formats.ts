@@ -70,8 +70,6 @@ export const ORIGINS: Format<readonly string[]> = {
   expected: 'origins like https://app.example, without patterns, separated by commas',
   parse(list) {
     const origins = splitList(list);
-    const isOrigin = (text: string) =>
-      isHttpUrl(text) && new URL(text).origin === text && !text.includes('*');
     return origins.every(isOrigin) ? origins : undefined;
   },
 };
@@ -96,6 +94,9 @@ export const SIZE: Format<number> = {
     return bytes <= 100 * 1024 ** 2 ? bytes : undefined;
   },
 };
+
+const isOrigin = (url: string): boolean =>
+  isHttpUrl(url) && new URL(url).origin === url && !url.includes('*');
 
 function isHttpUrl(url: string): boolean {
   return URL.canParse(url) && ['http:', 'https:'].includes(new URL(url).protocol);
