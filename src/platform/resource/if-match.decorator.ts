@@ -22,8 +22,7 @@ function parseIfMatch(ifMatch = '*'): VersionCriteria {
 
 /**
  * Passes the versions in If-Match to a handler, and declares the header and its errors in the OpenAPI
- * document. Add them to the criteria of `updateReturning` or `deleteReturning`, which evaluate them in
- * the statement; if no row meets the criteria, throw {@link preconditionFailed}.
+ * document. Add them to the criteria of a `Resource`, such as `{ id, ...ifMatch }`.
  *
  * @param options.required rejects requests without If-Match (RFC 6585, section 3)
  * @throws {ApiError} PRECONDITION_REQUIRED
@@ -45,10 +44,4 @@ export function IfMatch({ required = false } = {}): ParameterDecorator {
     ApiResponse({ status: 412 }),
     ...(required ? [ApiResponse({ status: 428 })] : []),
   );
-}
-
-/** Returns the error for a row that has another version than those in If-Match. */
-export function preconditionFailed(version: number): ApiError {
-  const message = `The resource has changed: its ETag is now ${toVersionEtag(version)}.`;
-  return new ApiError('PRECONDITION_FAILED', message);
 }

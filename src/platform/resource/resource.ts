@@ -11,9 +11,9 @@ import {
 } from '../database/statements/row-mapping.js';
 import { ApiError } from '../errors/api-error.js';
 import { CachedJsonResponse } from '../http/responses/cached-json-response.js';
+import { toVersionEtag } from '../http/responses/etag.js';
 import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js';
 import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
-import { preconditionFailed } from './if-match.decorator.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
 import { isObject } from './schema.js';
 import { getFields } from './schema-rules.js';
@@ -31,7 +31,7 @@ import { Versioned } from './versioned.js';
 /** A DTO in which also the optional properties must be mentioned: a converter cannot forget one that is added later. */
 export type Complete<Body> = { [Name in keyof Required<Body>]: Body[Name] };
 
-/** What the operations on a resource return: with its version, if the entity has a `VersionColumn`. */
+/** What the operations on a resource return: with its version, if the entity has a `VersionColumn` named `version`. */
 export type Result<Entity, Body> = Entity extends { version: number } ? Versioned<Body> : Body;
 
 /** The result of a JSON merge patch (RFC 7396): null removes an optional property, and undefined leaves one unchanged. */
@@ -102,12 +102,12 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    *
    * @throws {ApiError} VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
    */
-  async create(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
-    const result = await this.convertErrors(row, this.inserter.insert(row, key));
+  create(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
+    const created = this.convertErrors(row, this.inserter.insert(row, key));
+    if (key === undefined || this.repository.metadata.versionColumn === undefined) return created;
     // The response of an earlier request was read from JSON.
-    if (key === undefined || !this.isVersioned) return result;
-    const { version, body } = result as Versioned<Body>;
-    return new Versioned(version, body) as Result<Entity, Body>;
+    const toVersioned = ({ version, body }: Versioned<Body>) => new Versioned(version, body);
+    return (created as Promise<Versioned<Body>>).then(toVersioned) as Promise<Result<Entity, Body>>;
   }
 
   /** @throws {ApiError} NOT_FOUND */
@@ -175,14 +175,10 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     }
   }
 
-  private get isVersioned(): boolean {
-    return this.repository.metadata.versionColumn !== undefined;
-  }
-
   private toResult(row: Entity): Result<Entity, Body> {
+    const version = row['version'] as number | undefined;
     const body: Body = this.options.toBody(row);
-    const result = this.isVersioned ? new Versioned(row['version'] as number, body) : body;
-    return result as Result<Entity, Body>;
+    return (version === undefined ? body : new Versioned(version, body)) as Result<Entity, Body>;
   }
 
   private getJsonProperties(): string[] {
@@ -216,12 +212,10 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   }
 
   /** Converts the error of a statement that violates a constraint. */
-  private async convertErrors<T>(row: object, statement: Promise<T>): Promise<T> {
-    try {
-      return await statement;
-    } catch (error) {
+  private convertErrors<T>(row: object, statement: Promise<T>): Promise<T> {
+    return statement.catch(async (error: unknown) => {
       throw await toConstraintError(error, this.repository, row, this.options.paths);
-    }
+    });
   }
 
   /** @throws {ApiError} PRECONDITION_FAILED if a row meets the criteria but for its version, otherwise NOT_FOUND */
@@ -229,7 +223,11 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     const { version, ...others } = criteria as Criteria<ObjectLiteral>;
     if (version !== undefined) {
       const row: ObjectLiteral = await this.require(others as Criteria<Entity>);
-      throw preconditionFailed(row['version'] as number);
+      const etag = toVersionEtag(row['version'] as number);
+      throw new ApiError(
+        'PRECONDITION_FAILED',
+        `The resource has changed: its ETag is now ${etag}.`,
+      );
     }
     throw new ApiError('NOT_FOUND', 'Resource not found.');
   }

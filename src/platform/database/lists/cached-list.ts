@@ -83,10 +83,10 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
 
   /** @throws {DatabaseUnavailableError} */
   getPage(request: PageRequest, filters: Criteria<Entity> = {}): Value | Promise<Value> {
-    const { limit, after, offset, page } = request;
+    const { limit, after, offset, page, next } = request;
     if (after !== undefined || (offset ?? 0) > 0 || (page ?? 1) > 1)
       return withDeadline(this.loadPage(request, filters));
-    return this.getCached(JSON.stringify([limit, offset, page, filters]), async () => ({
+    return this.getCached(JSON.stringify([limit, offset, page, next, filters]), async () => ({
       value: await this.loadPage(request, filters),
       isOfOneMoment: true,
     }));
