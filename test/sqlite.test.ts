@@ -2,7 +2,9 @@ import { mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { Table, TableColumn } from 'typeorm';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
+import { idColumn } from '../src/platform/database/statements/columns.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
 import { INSERT_QUERY, recordQueries } from './support/queries.js';
 import { waitFor } from './support/wait.js';
@@ -43,6 +45,25 @@ describe('SQLite database', () => {
     expect(tables.map(({ name }) => name)).toEqual(['api_keys', 'categories']);
     for (const { sql } of tables) expect(sql).toMatch(/"id" integer PRIMARY KEY AUTOINCREMENT/i);
   });
+
+  it.each([0, 1])(
+    'does not assign the ids of deleted rows again after a migration recreated a table of %d rows',
+    async (count) => {
+      const queryRunner = app.dataSource.createQueryRunner();
+      const columns = [idColumn(queryRunner, 'pk_cats'), { name: 'name', type: 'text' }];
+      await queryRunner.createTable(new Table({ name: 'cats', columns }));
+      await queryRunner.query(`INSERT INTO "cats" ("name") VALUES ('a'), ('b'), ('c')`);
+      await queryRunner.query(`DELETE FROM "cats" WHERE "id" > ?`, [count]);
+      await queryRunner.addColumn(
+        'cats',
+        new TableColumn({ name: 'color', type: 'text', isNullable: true }),
+      );
+      await queryRunner.query(`INSERT INTO "cats" ("name", "color") VALUES ('d', 'black')`);
+      const rows: { id: number }[] = await queryRunner.query('SELECT "id" FROM "cats"');
+      expect(rows.map(({ id }) => id)).toEqual(count === 0 ? [4] : [1, 4]);
+      await queryRunner.dropTable('cats');
+    },
+  );
 });
 
 const getReadiness = async (): Promise<number> => (await app.send('GET', '/readyz')).status;

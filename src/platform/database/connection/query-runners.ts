@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
-import type { QueryRunner } from 'typeorm';
+import type { QueryRunner, Table } from 'typeorm';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
@@ -126,6 +126,18 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     } finally {
       if (isOutermost) this.end();
     }
+  }
+
+  /** TypeORM recreates a table to change it. The ids of its deleted rows must not be assigned again. */
+  protected override async recreateTable(newTable: Table, oldTable: Table): Promise<void> {
+    const { name } = oldTable;
+    const selected = 'FROM "sqlite_sequence" WHERE "name" = ?';
+    const sequences: { seq: number }[] = await this.query(`SELECT "seq" ${selected}`, [name]);
+    await super.recreateTable(newTable, oldTable);
+    // An empty table has none, and a table with ids of another type, too.
+    await this.query(`DELETE ${selected}`, [name]);
+    for (const { seq } of sequences)
+      await this.query('INSERT INTO "sqlite_sequence" VALUES (?, ?)', [name, seq]);
   }
 
   private retry(run: () => Promise<any>): Promise<any> {
