@@ -162,8 +162,9 @@ function expand(
       ].includes(keyword) &&
       value !== undefined &&
       value !== false &&
-      // What the platform publishes for a number without a format.
-      !(keyword === 'format' && (value === 'int64' || value === 'double')) &&
+      // What the platform publishes for a number without a format, and for a URI.
+      !(keyword === 'format' && ['int32', 'int64', 'double'].includes(String(value))) &&
+      !(keyword === 'pattern' && schema.format === 'uri') &&
       limits[keyword as keyof Schema] !== value,
   );
   return {

@@ -3,7 +3,8 @@
  * the same way as a contract.
  */
 import type { Json } from './read/document.js';
-import { toCamelCase, toPascalCase, toSingular } from './names.js';
+import type { ResourceId } from './model.js';
+import { toCamelCase, toPascalCase, toSentence, toSingular } from './names.js';
 
 /** What is wrong with the fields, in one sentence. */
 export class FieldsError extends Error {}
@@ -26,23 +27,7 @@ const TYPES: Readonly<Record<string, (argument: string | undefined) => Json>> = 
   uri: () => ({ type: 'string', format: 'uri', maxLength: 2048 }),
   email: () => ({ type: 'string', format: 'email', maxLength: 254 }),
   json: () => ({ type: 'object', additionalProperties: true }),
-  map: (type) => ({
-    type: 'object',
-    additionalProperties: parseType(type ?? 'text', 'map'),
-    maxProperties: 100,
-  }),
-  ref: (table) => ({
-    type: 'integer',
-    format: 'int64',
-    minimum: 1,
-    'x-references': toTable(table),
-  }),
 };
-
-/** The names of the tables of the platform, and what SQLite reserves. */
-const RESERVED_TABLES = new Set(
-  'api_keys idempotency_records migrations rate_limits revisions'.split(' '),
-);
 
 /** The operations of a resource, in the order in which they are documented. */
 export const OPERATIONS = ['list', 'create', 'read', 'replace', 'update', 'delete'] as const;
@@ -66,224 +51,193 @@ interface Field {
   readonly filter: boolean;
 }
 
+/** The kinds of ids of the tables that exist, by their names. */
+type Tables = ReadonlyMap<string, ResourceId['kind']>;
+
+const ID_SCHEMAS: Readonly<Record<ResourceId['kind'], Json>> = {
+  integer: { type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+  uuid: { type: 'string', format: 'uuid' },
+  text: { type: 'string', maxLength: 255 },
+};
+
 /**
  * Returns the OpenAPI document of a resource.
  *
- * @throws {FieldsError}
+ * @throws {FieldsError} if the name or a field is invalid
  */
-export function toDocument(options: ResourceOptions): Json {
-  const path = `/${options.name.replaceAll(/^\/|\/$/g, '')}`;
-  const plural = path.split('/').at(-1)!;
-  if (!/^(\/[a-z][a-z\d-]*)+$/.test(path))
-    throw new FieldsError(
-      `The name ${options.name} must be lower case, such as pets or store/orders.`,
-    );
-  const item = toPascalCase(options.singular ?? toSingular(plural));
-  if (RESERVED_TABLES.has(plural.replaceAll('-', '_')) || plural.startsWith('sqlite'))
-    throw new FieldsError(
-      `The platform has a table ${plural.replaceAll('-', '_')}: choose another name.`,
-    );
-  const fields = splitFields(options.fields).map(parseField);
-  const taken = fields.find(
-    ({ name }, index) =>
-      ['id', 'version'].includes(name) ||
-      fields.findIndex((other) => other.name === name) !== index,
-  );
+export function toDocument(options: ResourceOptions, tables: Tables): Json {
+  const { name, singular, uuid = false, pages = false } = options;
+  const plural = name.split('/').at(-1)!;
+  if (!/^[a-z][a-z\d-]*(\/[a-z][a-z\d-]*)*$/.test(name))
+    throw new FieldsError(`${name} must be a name in lower case, such as pets or store/orders.`);
+  const table = plural.replaceAll('-', '_');
+  if (tables.has(table) || table.startsWith('sqlite'))
+    throw new FieldsError(`There is a table ${table} already: choose another name.`);
+  const item = toPascalCase(singular ?? toSingular(plural));
+  const kind = uuid ? 'uuid' : 'integer';
+  const fields = new FieldParser(new Map([...tables, [table, kind]])).parse(options.fields);
+  const taken = fields.find(({ name: field }) => ['id', 'version'].includes(field));
   if (taken !== undefined)
-    throw new FieldsError(
-      `The field ${taken.name} exists already: id and version are added by the generator.`,
-    );
-  const operations = parseOperations(options.operations);
+    throw new FieldsError(`The field ${taken.name} is added by the generator.`);
   const filters = fields.filter(({ filter }) => filter);
-  if (filters.length > 0 && options.pages !== true) throw new FieldsError('Filters need --pages.');
-  const tag = path.split('/')[1]!;
+  if (filters.length > 0 && !pages) throw new FieldsError('Filters need --pages.');
+  const operations = parseOperations(options.operations);
+  const tag = name.split('/')[0]!;
   return {
     openapi: '3.1.0',
     info: { title: plural, version: '1.0.0' },
-    tags: [
-      {
-        name: tag,
-        description: `${toPascalCase(tag).replaceAll(/(?<=[a-z])(?=[A-Z])/g, ' ')} of the pet store`,
-      },
-    ],
-    paths: toPaths(path, item, plural, operations, filters, options, tag),
-    components: { schemas: toSchemas(item, fields, options) },
+    tags: [{ name: tag, description: `${toSentence(tag)} of the pet store` }],
+    paths: toPaths(options, item, ID_SCHEMAS[kind], operations, filters, tag),
+    components: { schemas: toSchemas(item, ID_SCHEMAS[kind], fields) },
   };
 }
 
-function toSchemas(item: string, fields: readonly Field[], { uuid }: ResourceOptions): Json {
-  const id =
-    uuid === true
-      ? { type: 'string', format: 'uuid' }
-      : { type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
-  const writable = fields.filter(({ schema }) => schema['readOnly'] !== true);
-  const toObject = (own: readonly Field[], areOptional = false): Json => ({
+function toSchemas(item: string, id: Json, fields: readonly Field[]): Json {
+  const toObject = (properties: Record<string, Json>, required: readonly Field[]): Json => ({
     type: 'object',
-    required: own.filter(({ required }) => required && !areOptional).map(({ name }) => name),
-    properties: Object.fromEntries(
-      own.map(({ name, schema }) => [name, areOptional ? toPatched(schema) : schema]),
-    ),
+    required: [...('id' in properties ? ['id'] : []), ...required.map(({ name }) => name)],
+    properties,
   });
+  const toProperties = (own: readonly Field[]): Record<string, Json> =>
+    Object.fromEntries(own.map(({ name, schema }) => [name, schema]));
   const returned = fields.filter(({ schema }) => schema['writeOnly'] !== true);
+  const writable = fields.filter(({ schema }) => schema['readOnly'] !== true);
+  const isReturned = ({ required, schema }: Field): boolean => required || 'default' in schema;
+  const patch = writable.map((field): [string, Json] => {
+    const { default: _default, ...schema } = field.schema;
+    return [field.name, isReturned(field) ? schema : { ...schema, nullable: true }];
+  });
   return {
-    [item]: {
-      type: 'object',
-      required: [
-        'id',
-        ...returned
-          .filter(({ required, schema }) => required || 'default' in schema)
-          .map(({ name }) => name),
-      ],
-      properties: {
-        id: { ...id, description: 'Assigned by the service.' },
-        ...Object.fromEntries(returned.map(({ name, schema }) => [name, schema])),
-      },
-    },
-    [`New${item}`]: toObject(writable),
-    [`${item}Patch`]: toObject(
-      writable.map((field) => {
-        if (field.required || 'default' in field.schema) return field;
-        return Object.assign({}, field, { schema: { ...field.schema, nullable: true } });
-      }),
-      true,
+    [item]: toObject(
+      { id: { ...id, description: 'Assigned by the service.' }, ...toProperties(returned) },
+      returned.filter(isReturned),
     ),
+    [`New${item}`]: toObject(
+      toProperties(writable),
+      writable.filter(({ required }) => required),
+    ),
+    [`${item}Patch`]: toObject(Object.fromEntries(patch), []),
   };
 }
 
-/** In a patch, an omitted property stays unchanged. */
-function toPatched(schema: Json): Json {
-  const { default: _default, ...rest } = schema;
-  const { nullable, type, ...other } = rest;
-  return nullable === true ? { ...other, type: [type, 'null'] } : rest;
-}
+const METHODS: Readonly<Record<OperationName, string>> = {
+  list: 'get',
+  create: 'post',
+  read: 'get',
+  replace: 'put',
+  update: 'patch',
+  delete: 'delete',
+};
 
-const toRequest = (name: string, type = 'application/json'): Json => ({
-  required: true,
-  content: { [type]: { schema: { $ref: `#/components/schemas/${name}` } } },
+const toReference = (schema: string): Json => ({ $ref: `#/components/schemas/${schema}` });
+
+const toContent = (schema: Json, type = 'application/json'): Json => ({
+  content: { [type]: { schema } },
 });
 
 function toPaths(
-  path: string,
+  { name, pages, ifMatch }: ResourceOptions,
   item: string,
-  plural: string,
+  id: Json,
   operations: ReadonlySet<OperationName>,
   filters: readonly Field[],
-  { pages, ifMatch, uuid }: ResourceOptions,
   tag: string,
 ): Json {
-  const schema = { $ref: `#/components/schemas/${item}` };
-  const many = toPascalCase(plural);
-  const noun = item.replaceAll(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase();
+  const plural = name.split('/').at(-1)!;
+  const idName = `${toCamelCase(item)}Id`;
+  const noun = toSentence(item).toLowerCase();
   const nouns = plural.replaceAll('-', ' ');
-  const idParam = `${toCamelCase(item)}Id`;
-  const idType =
-    uuid === true
-      ? { type: 'string', format: 'uuid' }
-      : { type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
-  const etag = ifMatch === true ? { headers: { ETag: { schema: { type: 'string' } } } } : {};
-  const returns = (
-    status: number,
-    description: string,
-    value: Json | undefined = schema,
-  ): Json => ({
-    [status]: {
-      description,
-      ...(value !== undefined && { content: { 'application/json': { schema: value } }, ...etag }),
-    },
-  });
-  const operation = (
-    name: OperationName,
-    operationId: string,
-    summary: string,
-    more: Json,
-  ): Json => (operations.has(name) ? { operationId, tags: [tag], summary, ...more } : {});
-  const precondition =
-    ifMatch === true
-      ? {
-          parameters: [
-            { name: 'If-Match', in: 'header', required: true, schema: { type: 'string' } },
-          ],
-        }
-      : {};
-  const query = [
-    ...(pages === true
-      ? [
-          {
-            name: 'limit',
-            in: 'query',
-            description: 'The maximum number of items.',
-            schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 100, default: 20 },
-          },
-          {
-            name: 'after',
-            in: 'query',
-            description: 'The id after which the page starts.',
-            schema: idType,
-          },
-        ]
-      : []),
-    ...filters.map(({ name, schema: filtered }) => ({
-      name,
-      in: 'query',
-      description: `Selects ${nouns} by ${name}.`,
-      schema: toPatched(filtered),
-    })),
-  ];
+  const text = { schema: { type: 'string' } };
+  const returned = {
+    ...toContent(toReference(item)),
+    ...(ifMatch === true && { headers: { ETag: text } }),
+  };
   const missing = { 404: { description: `No ${noun} has this id.` } };
-  const paths: Record<string, Record<string, Json>> = {
-    [path]: {
-      get: operation('list', `list${many}`, `List ${nouns}`, {
-        parameters: query,
-        responses: {
-          200: {
-            description: `The ${nouns} in id order.`,
-            content: { 'application/json': { schema: { type: 'array', items: schema } } },
-          },
+  const precondition = ifMatch === true && {
+    parameters: [{ name: 'If-Match', in: 'header', required: true, ...text }],
+  };
+  const page = [
+    {
+      name: 'limit',
+      in: 'query',
+      description: 'The maximum number of items.',
+      schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 100, default: 20 },
+    },
+    { name: 'after', in: 'query', description: 'The last id of the page before.', schema: id },
+  ];
+  const query = filters.map(({ name: field, schema: { default: _default, ...schema } }) => ({
+    name: field,
+    in: 'query',
+    description: `Selects ${nouns} by ${field}.`,
+    schema,
+  }));
+  const all: Readonly<Record<OperationName, Json>> = {
+    list: {
+      operationId: `list${toPascalCase(plural)}`,
+      summary: `List ${nouns}`,
+      parameters: [...(pages === true ? page : []), ...query],
+      responses: {
+        200: {
+          description: `The ${nouns} in id order.`,
+          ...toContent({ type: 'array', items: toReference(item) }),
         },
-      }),
-      post: operation('create', `create${item}`, `Create a ${noun}`, {
-        requestBody: toRequest(`New${item}`),
-        responses: returns(201, `The created ${noun}.`),
-      }),
-    },
-    [`${path}/{${idParam}}`]: {
-      get: operation('read', `get${item}`, `Get a ${noun}`, {
-        responses: { ...returns(200, `The ${noun}.`), ...missing },
-      }),
-      put: operation('replace', `replace${item}`, `Replace a ${noun}`, {
-        ...precondition,
-        requestBody: toRequest(`New${item}`),
-        responses: { ...returns(200, `The replaced ${noun}.`), ...missing },
-      }),
-      patch: operation('update', `update${item}`, `Update a ${noun}`, {
-        ...precondition,
-        requestBody: toRequest(`${item}Patch`, 'application/merge-patch+json'),
-        responses: { ...returns(200, `The updated ${noun}.`), ...missing },
-      }),
-      delete: operation('delete', `delete${item}`, `Delete a ${noun}`, {
-        ...precondition,
-        responses: { 204: { description: `The ${noun} was deleted.` }, ...missing },
-      }),
-    },
-  };
-  const parameter = {
-    name: idParam,
-    in: 'path',
-    required: true,
-    description: `The id of the ${noun}.`,
-    schema: idType,
-  };
-  return Object.fromEntries(
-    Object.entries(paths).map(([key, methods]) => [
-      key,
-      {
-        ...(key.endsWith('}') && { parameters: [parameter] }),
-        ...Object.fromEntries(
-          Object.entries(methods).filter(([, value]) => Object.keys(value).length > 0),
-        ),
       },
-    ]),
-  );
+    },
+    create: {
+      operationId: `create${item}`,
+      summary: `Create a ${noun}`,
+      requestBody: { required: true, ...toContent(toReference(`New${item}`)) },
+      responses: {
+        201: {
+          description: `The created ${noun}.`,
+          ...returned,
+          headers: { Location: text, ...returned.headers },
+        },
+      },
+    },
+    read: {
+      operationId: `get${item}`,
+      summary: `Get a ${noun}`,
+      responses: { 200: { description: `The ${noun}.`, ...returned }, ...missing },
+    },
+    replace: {
+      operationId: `replace${item}`,
+      summary: `Replace a ${noun}`,
+      ...precondition,
+      requestBody: { required: true, ...toContent(toReference(`New${item}`)) },
+      responses: { 200: { description: `The replaced ${noun}.`, ...returned }, ...missing },
+    },
+    update: {
+      operationId: `update${item}`,
+      summary: `Update a ${noun}`,
+      ...precondition,
+      requestBody: {
+        required: true,
+        ...toContent(toReference(`${item}Patch`), 'application/merge-patch+json'),
+      },
+      responses: { 200: { description: `The updated ${noun}.`, ...returned }, ...missing },
+    },
+    delete: {
+      operationId: `delete${item}`,
+      summary: `Delete a ${noun}`,
+      ...precondition,
+      responses: { 204: { description: `The ${noun} was deleted.` }, ...missing },
+    },
+  };
+  const toItem = (names: readonly OperationName[]): Json =>
+    Object.fromEntries(
+      names
+        .filter((each) => operations.has(each))
+        .map((each) => [METHODS[each], { tags: [tag], ...all[each] }]),
+    );
+  const parameter = { name: idName, in: 'path', required: true, schema: id };
+  return {
+    [`/${name}`]: toItem(['list', 'create']),
+    [`/${name}/{${idName}}`]: {
+      parameters: [{ ...parameter, description: `The id of the ${noun}.` }],
+      ...toItem(['read', 'replace', 'update', 'delete']),
+    },
+  };
 }
 
 function parseOperations(text: string | undefined): Set<OperationName> {
@@ -317,42 +271,96 @@ function splitFields(fields: string): string[] {
   return parts;
 }
 
-/** `name:type?=default:unique`. */
-function parseField(text: string): Field {
-  const [, name, rest] = /^([^:]+):(.+)$/s.exec(text) ?? [];
-  if (name === undefined || rest === undefined)
-    throw new FieldsError(`${text.slice(0, 100)} must be name:type, such as name:string(1..100).`);
-  if (!/^[a-z]\w*$/i.test(name)) throw new FieldsError(`${name} must be a name in camelCase.`);
-  const { type, rest: suffix } = splitType(rest);
-  const [, optional, value, flags = ''] =
-    /^(\?)?(?:=([^:]*))?((?::[a-z-]+)*)$/s.exec(suffix) ??
-    fail(`${name}: ${suffix} is not understood.`);
-  const marks = new Set(flags.split(':').filter((flag) => flag !== ''));
-  for (const mark of marks) {
-    if (!MARKS.includes(mark))
-      throw new FieldsError(`${name}: the mark :${mark} is unknown${suggest(mark, MARKS)}.`);
+class FieldParser {
+  constructor(private readonly tables: Tables) {}
+
+  parse(text: string): Field[] {
+    const fields = splitFields(text).map((field) => this.parseField(field));
+    const names = fields.map(({ name }) => name);
+    const twice = names.find((name, index) => names.indexOf(name) !== index);
+    if (twice !== undefined) throw new FieldsError(`There are two fields named ${twice}.`);
+    return fields;
   }
-  const schema = parseType(type, name);
-  const isNow = value === 'now' && schema['format'] === 'date-time';
-  return {
-    name,
-    required: optional === undefined && (value === undefined || isNow),
-    filter: marks.has('filter'),
-    schema: {
-      ...schema,
-      ...(value !== undefined && !isNow && { default: parseDefault(value, schema, name) }),
-      ...(marks.has('unique') && { 'x-unique': true }),
-      ...((marks.has('read-only') || isNow) && { readOnly: true }),
-      ...(marks.has('write-only') && { writeOnly: true }),
-    },
-  };
+
+  /** `name:type?=default:unique`. */
+  private parseField(text: string): Field {
+    const [, name, rest] = /^([^:]+):(.+)$/s.exec(text) ?? [];
+    if (name === undefined || rest === undefined)
+      throw new FieldsError(
+        `${text.slice(0, 100)} must be name:type, such as name:string(1..100).`,
+      );
+    if (!/^[a-z]\w*$/.test(name)) throw new FieldsError(`${name} must be a name in camelCase.`);
+    const { type, rest: suffix } = splitType(rest);
+    const [match, optional, value, flags = ''] =
+      /^(\?)?(?:=([^:]*))?((?::[a-z-]+)*)$/s.exec(suffix) ?? [];
+    if (match === undefined) throw new FieldsError(`${name}: ${suffix} is not understood.`);
+    const marks = new Set(flags.split(':').filter((flag) => flag !== ''));
+    for (const mark of marks)
+      if (!MARKS.includes(mark))
+        throw new FieldsError(`${name}: the mark :${mark} is unknown${suggest(mark, MARKS)}.`);
+    const schema = this.parseType(type, name);
+    const isScalar = !['object', 'array'].includes(String(schema['type']));
+    for (const mark of ['unique', 'filter'])
+      if (marks.has(mark) && !isScalar)
+        throw new FieldsError(`${name}: an object or an array cannot be :${mark}.`);
+    const isNow = value === 'now' && schema['format'] === 'date-time';
+    return {
+      name,
+      required: optional === undefined && (value === undefined || isNow),
+      filter: marks.has('filter'),
+      schema: {
+        ...schema,
+        ...(value !== undefined && !isNow && { default: parseDefault(value, schema, name) }),
+        ...(marks.has('unique') && { 'x-unique': true }),
+        ...((marks.has('read-only') || isNow) && { readOnly: true }),
+        ...(marks.has('write-only') && { writeOnly: true }),
+      },
+    };
+  }
+
+  private parseType(text: string, place: string): Json {
+    const array = /^(.*)\[([^[\]]*)\]$/s.exec(text);
+    if (array !== null) {
+      const items = this.parseType(array[1]!, place);
+      const limits = toRange(array[2] === '' ? '0..100' : array[2], 'Items');
+      return {
+        type: 'array',
+        items,
+        ...limits,
+        ...('x-references' in items && { uniqueItems: true }),
+      };
+    }
+    if (text.startsWith('{') && text.endsWith('}')) {
+      const fields = this.parse(text.slice(1, -1));
+      return {
+        type: 'object',
+        required: fields.filter(({ required }) => required).map(({ name }) => name),
+        properties: Object.fromEntries(fields.map(({ name, schema }) => [name, schema])),
+      };
+    }
+    const [, name = '', argument] = /^([a-z-]+)(?:\((.*)\))?$/s.exec(text) ?? [];
+    if (name === 'ref') return this.parseReference(argument, place);
+    if (name === 'map') {
+      const values = this.parseType(argument ?? 'text', place);
+      return { type: 'object', additionalProperties: values, maxProperties: 100 };
+    }
+    const toSchema = Object.hasOwn(TYPES, name) ? TYPES[name] : undefined;
+    if (toSchema !== undefined) return toSchema(argument);
+    const types = [...Object.keys(TYPES), 'map', 'ref'];
+    throw new FieldsError(
+      `${place}: the type ${text.slice(0, 50)} is unknown${suggest(name || text, types)}.`,
+    );
+  }
+
+  private parseReference(table = '', place: string): Json {
+    const kind = this.tables.get(table);
+    if (kind !== undefined) return { ...ID_SCHEMAS[kind], 'x-references': table };
+    const names = [...this.tables.keys()];
+    throw new FieldsError(`${place}: there is no table ${table}${suggest(table, names)}.`);
+  }
 }
 
 const MARKS = ['unique', 'filter', 'read-only', 'write-only'];
-
-const fail = (message: string): never => {
-  throw new FieldsError(message);
-};
 
 /** Splits a type from what follows it: the type ends with its last bracket, or with its name. */
 function splitType(text: string): { readonly type: string; readonly rest: string } {
@@ -367,41 +375,8 @@ function splitType(text: string): { readonly type: string; readonly rest: string
   return { type: text.slice(0, index), rest: text.slice(index) };
 }
 
-function parseType(text: string, place: string): Json {
-  const array = /^(.*)\[([^[\]]*)\]$/s.exec(text);
-  if (array !== null) {
-    const { minLength: minItems, maxLength: maxItems } = toRange(
-      array[2] === '' ? '0..100' : array[2]!,
-      'Length',
-    ) as { minLength?: number; maxLength?: number };
-    const items = parseType(array[1]!, place);
-    return {
-      type: 'array',
-      items,
-      ...(minItems !== undefined && minItems > 0 && { minItems }),
-      maxItems,
-      ...('x-references' in items && { uniqueItems: true }),
-    };
-  }
-  if (text.startsWith('{') && text.endsWith('}')) {
-    const fields = splitFields(text.slice(1, -1)).map(parseField);
-    return {
-      type: 'object',
-      required: fields.filter(({ required }) => required).map(({ name }) => name),
-      properties: Object.fromEntries(fields.map(({ name, schema }) => [name, schema])),
-    };
-  }
-  const [, name = '', argument] = /^([a-z-]+)(?:\((.*)\))?$/s.exec(text) ?? [];
-  const toSchema = TYPES[name];
-  if (toSchema === undefined)
-    throw new FieldsError(
-      `${place}: the type ${text.slice(0, 50)} is unknown${suggest(name || text, Object.keys(TYPES))}.`,
-    );
-  return toSchema(argument);
-}
-
-/** `1..100`, `..100`, `1..` as keywords that end in `Length` or `imum`. */
-function toRange(range: string | undefined, keyword: 'Length' | 'imum'): Json {
+/** `1..100`, `..100`, `1..` as keywords such as `minLength` and `maximum`. */
+function toRange(range: string | undefined, keyword: 'Length' | 'Items' | 'imum'): Json {
   if (range === undefined || range === '') return {};
   const [, min, max] = /^(-?[\d.]+?)?\.\.(-?[\d.]+)?$/.exec(range) ?? [];
   const limits = [min, max].map((each) => (each === undefined ? undefined : Number(each)));
@@ -438,12 +413,6 @@ function toDecimal(argument: string): Json {
     pattern: `^-?(0|[1-9]\\d{0,${precision - scale - 1}})${fraction}$`,
     maxLength: precision + 2,
   };
-}
-
-function toTable(table: string | undefined): string {
-  if (table === undefined || !/^[a-z][a-z\d_]*$/.test(table))
-    throw new FieldsError('A reference names a table, such as ref(categories).');
-  return table;
 }
 
 function parseDefault(text: string, { type, enum: values }: Json, name: string): unknown {

@@ -6,6 +6,7 @@ import { type ResourceOptions, FieldsError, OPERATIONS, toDocument } from './fie
 import { generate } from './generator.js';
 import { toKebabCase } from './names.js';
 import { ContractError, type Json, readDocument } from './read/document.js';
+import { readProject } from './project.js';
 import { formatReport } from './report.js';
 
 const program = new Command('npm run generate --').description(
@@ -75,7 +76,8 @@ docs/adding-a-module.md describes the result.`,
   .action(
     (name: string, { dryRun, ...options }: Omit<ResourceOptions, 'name'> & { dryRun?: true }) =>
       run(async () => {
-        const root = toDocument({ ...options, name });
+        const project = await readProject(name.split('/').at(-1)!);
+        const root = toDocument({ ...options, name }, project.tables);
         const source = `the fields "${options.fields.replaceAll(/\s+/g, ' ')}"`;
         return { root, name: name.split('/').at(-1)!, source, dryRun };
       }),

@@ -39,7 +39,7 @@ export async function generate(root: Json, name: string, source: string): Promis
     throw new ContractError([
       `${source}: nothing to generate. ${contract.leftOut.map(({ operation, reason }) => `${operation}: ${reason}`).join('; ')}`,
     ]);
-  const plan = planModule(contract, project.tables);
+  const plan = planModule(contract, [...project.tables.keys()]);
   const module: Module = {
     name,
     source,

@@ -152,8 +152,11 @@ export interface ResourceId {
   readonly by: 'service' | 'client';
 }
 
-/** A column, and the property of the entity and of the DTOs that it stores. */
+/** A column, with the properties that it stores. */
 export interface Column {
+  /** In the DTOs. */
+  readonly name: string;
+  /** In the entity: the same, unless that is not a name of TypeScript, or the entity has another property of that name. */
   readonly property: string;
   readonly column: string;
   readonly schema: Schema;
@@ -161,8 +164,8 @@ export interface Column {
   readonly unique: boolean;
   readonly references: string | undefined;
   readonly indexed: boolean;
-  /** A value that the request does not have: the time of the request, or a random text. */
-  readonly assigned?: 'now' | 'today' | 'uuid' | 'default';
+  /** A value that the request does not have: the time of the request, also of each change, or a random text. */
+  readonly assigned?: 'now' | 'now on changes' | 'today' | 'uuid' | 'default';
   /** It is stored as a hash, and never returned. */
   readonly hashed?: boolean;
   /** It is not in the DTO of responses. */
@@ -187,6 +190,8 @@ export type Implementation =
       readonly resource: string;
       readonly dto: string | undefined;
       readonly parent: Parent | undefined;
+      /** The segments that make the URL of a new resource: that of its collection, and the property with its key. */
+      readonly location?: { readonly collection: string; readonly key: string };
     }
   | {
       readonly kind: 'read' | 'replace' | 'patch' | 'delete';

@@ -5,7 +5,10 @@ import pluralize from 'pluralize';
 const RESERVED = new Set(
   (
     'Array Boolean Buffer Date Error Function JSON Map Math Number Object Partial Promise Proxy Record Reflect RegExp Set String Symbol URL WeakMap ' +
-    'Body Controller Delete Get Header HttpCode Module Param Patch Post Property Public Put Query StreamableFile ' +
+    'ApiError ApiSchema BinaryBody Body CachedJsonResponse Check Column Complete Controller Delete Entity Feature ForeignKey Get ' +
+    'Header HttpCode IdColumn IdParam IdempotencyKey IfMatch Index Injectable InjectRepository JsonBody MigrationInterface Module ' +
+    'Operation Param Patch Post Property Public Put Query QueryRunner Readonly Repository Resource ResourceKit ReturnsLocation ' +
+    'StreamableFile Table Unique VersionColumn VersionCriteria Versioned kit row ' +
     'arguments await break case catch class const constructor continue debugger default delete do else enum eval export extends ' +
     'false finally for function if implements import in instanceof interface let new null package private protected public return ' +
     'static super switch this throw true try typeof undefined var void while with yield'
@@ -51,10 +54,13 @@ export const toKebabCase = (name: string): string => toSnakeCase(name).replaceAl
 export const toSentence = (name: string): string =>
   capitalize(splitWords(name).join(' ').toLowerCase());
 
+/** How the names of other generated classes end. */
+const GENERATED = /(Api|Controller|Entity|Module|Query|Service)$/;
+
 /** The name of a class: of a schema that no class can be named after, with `Schema`. */
 export function toClassName(name: string): string {
   const className = toPascalCase(name, 'Schema');
-  return RESERVED.has(className) ? `${className}Schema` : className;
+  return RESERVED.has(className) || GENERATED.test(className) ? `${className}Schema` : className;
 }
 
 /** The name of a method or of a parameter. */

@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { format, resolveConfig } from 'prettier';
 import { type Service, toRoute } from './read/contract.js';
 import { ContractError, entries, get, type Json } from './read/document.js';
-import { METHODS } from './model.js';
+import { METHODS, type ResourceId } from './model.js';
 import { toPascalCase } from './names.js';
 
 const MODULES = 'src/modules';
@@ -18,7 +18,8 @@ export interface Placeholder {
 }
 
 export interface Project extends Service {
-  readonly tables: ReadonlySet<string>;
+  /** The kinds of ids of the tables of the platform and of other modules, by their names. */
+  readonly tables: ReadonlyMap<string, ResourceId['kind']>;
   readonly placeholders: readonly Placeholder[];
   /** The newest timestamp of a migration, in milliseconds since 1970. */
   readonly latestMigration: number;
@@ -33,7 +34,7 @@ export interface Project extends Service {
 export async function readProject(module: string): Promise<Project> {
   const document = JSON.parse(await readFile('openapi.json', 'utf8')) as Json;
   const own = await readIfExists(`${MODULES}/${module}/${module}.api.gen.ts`);
-  const sources = await readSources(MODULES);
+  const sources = await readSources('src');
   const others = sources.filter(({ path }) => !path.startsWith(`${MODULES}/${module}/`));
   const operations = entries(get(document, 'paths')).flatMap(([path, item]) =>
     METHODS.flatMap((method) => {
@@ -67,9 +68,7 @@ export async function readProject(module: string): Promise<Project> {
     own !== undefined &&
     new RegExp(`(class |name: ')${name.replaceAll(/\W/g, '\\$&')}\\b`).test(own);
   const schemas = entries(get(get(document, 'components'), 'schemas')).map(([name]) => name);
-  const timestamps = (await readSources('src')).flatMap(
-    ({ path }) => /\/migrations\/(\d+)-/.exec(path)?.[1] ?? [],
-  );
+  const timestamps = sources.flatMap(({ path }) => /\/migrations\/(\d+)-/.exec(path)?.[1] ?? []);
   const foreign = operations.filter(({ id }) => own?.includes(`operationId: '${id}'`) !== true);
   return {
     routes: new Set(
@@ -77,11 +76,15 @@ export async function readProject(module: string): Promise<Project> {
     ),
     operationIds: new Map(foreign.map(({ id, route }) => [id, route])),
     schemas: new Set(schemas.filter((name) => !isOwn(name))),
-    tables: new Set(
-      others.flatMap(({ text }) =>
-        [...text.matchAll(/@Entity\('([^']+)'/g)].map(([, table]) => table!),
-      ),
-    ),
+    tables: new Map([
+      ['migrations', 'integer'],
+      ['revisions', 'text'],
+      ...others.flatMap(({ text }): [string, ResourceId['kind']][] => {
+        const table = /@Entity\('([^']+)'/.exec(text)?.[1];
+        const kind = /@IdColumn\([^)]*type: '(uuid|text)'/.exec(text)?.[1] ?? 'integer';
+        return table === undefined ? [] : [[table, kind as ResourceId['kind']]];
+      }),
+    ]),
     placeholders,
     latestMigration: Math.max(...timestamps.map(Number)),
   };

@@ -20,6 +20,7 @@ import type {
   Schema,
 } from './model.js';
 import {
+  isIdentifier,
   makeUnique,
   toCamelCase,
   toMemberName,
@@ -29,9 +30,9 @@ import {
   toSnakeCase,
 } from './names.js';
 
-/** Names of properties that hold the time of the request that creates a row. */
-const TIMESTAMP =
-  /^(created|updated|modified|inserted)(_?(at|on|date|time))?$|^(date|time)_?(created|updated|added)$/i;
+/** Names of properties that hold the time of the request that creates a row, or last changes it. */
+const TIMESTAMP = /^(date|time)?_?(created|inserted|added)(_?(at|on|date|time))?$/i;
+const CHANGE_TIME = /^(date|time|last)?_?(updated|modified|changed)(_?(at|on|date|time))?$/i;
 const PASSWORD = /^(password|passwd|passphrase)$/i;
 
 /** The roles of query parameters and of the properties of lists, by their names in lower case without separators. */
@@ -71,7 +72,7 @@ export interface Plan {
 }
 
 /** @param tables the names of the tables that the service already has, without those of this module */
-export function planModule(contract: Contract, tables: ReadonlySet<string> = new Set()): Plan {
+export function planModule(contract: Contract, tables: readonly string[] = []): Plan {
   return new Planner(contract, tables).plan();
 }
 
@@ -95,7 +96,7 @@ class Planner {
 
   constructor(
     private readonly contract: Contract,
-    tables: ReadonlySet<string>,
+    tables: readonly string[],
   ) {
     this.tables = new Set(tables);
   }
@@ -294,7 +295,7 @@ class Planner {
         this.notes.add(`${place}; the service assigns a random text.`);
     }
     if (parent !== undefined) this.addParentColumn(columns, parent, dto);
-    return columns;
+    return nameColumns(columns);
   }
 
   private addParentColumn(columns: Column[], parent: Parent, dto: DtoClass): void {
@@ -305,7 +306,7 @@ class Planner {
       id.kind === 'integer'
         ? { type: 'integer', format: 'int64' }
         : { type: 'string', ...(id.kind === 'uuid' && { format: 'uuid' }) };
-    const own = columns.findIndex(({ property }) => property === parent.property);
+    const own = columns.findIndex(({ name }) => name === parent.property);
     const hidden = getProperty(dto, parent.property) === undefined;
     const column = toColumn({ ...schema, name: parent.property, required: true });
     const owned = { ...column, references: table, indexed: true, hidden };
@@ -319,10 +320,24 @@ class Planner {
     const own = this.drafts.find(({ create }) => create === operation);
     if (own !== undefined) {
       const dto = this.getClass(operation.success.schema)?.name;
-      return { kind: 'create', resource: own.resource.name, dto, parent: own.parent };
+      const { resource, parent } = own;
+      return { kind: 'create', resource: resource.name, dto, parent, ...this.toLocation(own, dto) };
     }
     const list = operation.method === 'get' ? this.toList(operation) : undefined;
     return list ?? this.toItemOperation(operation);
+  }
+
+  /** The URL of a new resource, which the contract may have as a header. */
+  private toLocation(
+    { create: { path, success, operationId }, resource }: Draft,
+    dto: string | undefined,
+  ): Pick<Extract<Implementation, { kind: 'create' }>, 'location'> {
+    if (!success.headers.includes('location')) return {};
+    const key = resource.id.property;
+    const collection = path.split('/').findLast((segment) => segment !== '')!;
+    if (key !== undefined && dto !== undefined) return { location: { collection, key } };
+    this.notes.add(`${operationId}: the response header Location is not sent.`);
+    return {};
   }
 
   /** Returns a list, why it is a stub, or undefined if the operation does not return a list. */
@@ -412,7 +427,7 @@ class Planner {
       const request = this.getClass(body?.schema);
       if (request === undefined) return 'the body is not an object with a name';
       const { id, columns } = draft.resource;
-      const stored = new Set([id.property, ...columns.map(({ property }) => property)]);
+      const stored = new Set([id.property, ...columns.map(({ name }) => name)]);
       const unknown = request.properties.find(
         ({ name, readOnly }) => readOnly !== true && !stored.has(name),
       );
@@ -431,8 +446,9 @@ class Planner {
       return { property: 'id', name: sent.name, in: 'body' };
     }
     const name = /\{([^}]+)\}$/.exec(path)![1]!;
-    if (name !== id && getColumn(resource, name)?.unique === true)
-      return { property: name, name, in: 'path' };
+    const column = getColumn(resource, name);
+    if (name !== id && column?.unique === true)
+      return { property: column.property, name, in: 'path' };
     if (id === undefined) return `${dto.publishedName} has no property for {${name}}`;
     return { property: 'id', name, in: 'path' };
   }
@@ -478,7 +494,7 @@ const getProperty = (dto: DtoClass | undefined, name: string): Property | undefi
   dto?.properties.find((each) => each.name === name);
 
 const getColumn = ({ columns }: Resource, name: string): Column | undefined =>
-  columns.find(({ property }) => property === name);
+  columns.find((column) => column.name === name);
 
 const isStored = (resource: Resource, name: string): boolean =>
   name === resource.id.property || getColumn(resource, name) !== undefined;
@@ -500,18 +516,34 @@ function findQueryParameter({ parameters }: Operation): string | undefined {
   return query && `the query parameter ${query.name} has no known effect`;
 }
 
-function toColumn(property: Property, pathKey?: string): Column {
-  const { name, required, nullable, default: value, unique, references } = property;
+function toColumn(schema: Property, pathKey?: string): Column {
+  const { name, required, nullable, default: value, unique, references } = schema;
+  const property =
+    isIdentifier(name) && !['id', 'version'].includes(name) ? name : `${toCamelCase(name)}Value`;
   return {
-    property: name,
-    column: toSnakeCase(name),
-    schema: property,
+    name,
+    property,
+    column: toSnakeCase(property),
+    schema,
     nullable: nullable === true || (!required && value === undefined),
     unique: unique === true || name === pathKey,
     references,
     indexed: false,
   };
 }
+
+/** Gives each column a name of its own, and each property of the entity: `petId` and `pet_id` have the same one. */
+function nameColumns(columns: readonly Column[]): Column[] {
+  const names = new Set(['id', 'version']);
+  const properties = new Set(names);
+  return columns.map((each) => {
+    const column = makeUnique(each.column, names).slice(-MAX_NAME_LENGTH);
+    return Object.assign({}, each, { column, property: makeUnique(each.property, properties) });
+  });
+}
+
+/** The longest name of a column that PostgreSQL keeps, in bytes. */
+const MAX_NAME_LENGTH = 63;
 
 /** The longest text that both databases can index, in characters. */
 const MAX_INDEXED_LENGTH = 500;
@@ -540,7 +572,10 @@ function getAssigned(property: Property): Column['assigned'] {
   if (value !== undefined) return 'default';
   if (type !== 'string' || values !== undefined || pattern !== undefined) return undefined;
   const isNeeded = required && nullable !== true;
-  if (format === 'date-time') return isNeeded || TIMESTAMP.test(name) ? 'now' : undefined;
+  if (format === 'date-time') {
+    if (CHANGE_TIME.test(name)) return 'now on changes';
+    return isNeeded || TIMESTAMP.test(name) ? 'now' : undefined;
+  }
   if (format === 'date') return isNeeded || TIMESTAMP.test(name) ? 'today' : undefined;
   return isNeeded && (format === undefined || format === 'uuid') ? 'uuid' : undefined;
 }

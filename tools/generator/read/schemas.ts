@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Discriminator, DtoClass, Property, Schema } from '../model.js';
 import { makeUnique, toClassName } from '../names.js';
-import { entries, get, isObject, items, type Json, resolve, text } from './document.js';
+import { get, isObject, items, type Json, resolve, text } from './document.js';
 
 /** The keywords that are copied as they are, with the type that they must have. */
 const KEYWORDS: Readonly<Record<string, 'number' | 'string' | 'boolean'>> = {
@@ -99,7 +99,7 @@ export class SchemaReader {
     if (merged['oneOf'] !== undefined || merged['anyOf'] !== undefined)
       return this.readAlternatives(merged, place, depth, nullable, annotations);
     if (type === undefined) return this.readAny(merged, place, annotations);
-    if (type === 'object' && name !== undefined && entries(merged['properties']).length > 0) {
+    if (type === 'object' && name !== undefined && this.canBeClass(merged, place)) {
       const className = this.addClass(name, merged, depth);
       // In OpenAPI 3.0 the siblings of a reference are ignored; what the component itself says is on its class.
       const { description, readOnly, writeOnly, deprecated } = value as Schema;
@@ -124,8 +124,18 @@ export class SchemaReader {
     });
   }
 
+  /** Whether an object has properties, and none that the prototypes of JavaScript have. */
+  private canBeClass(merged: Json, place: string): boolean {
+    const names = Object.keys(merged['properties'] ?? {});
+    const impossible = names.find((name) => ['__proto__', 'constructor'].includes(name));
+    if (impossible === undefined) return names.length > 0;
+    this.note(`${place}: any object is accepted, because a property is named ${impossible}.`);
+    return false;
+  }
+
   private readObject(merged: Json, place: string, depth: number): Partial<Schema> {
-    const properties = this.readProperties(merged, place, depth);
+    const isKnown = this.canBeClass(merged, place);
+    const properties = isKnown ? this.readProperties(merged, place, depth) : [];
     const additional = merged['additionalProperties'];
     if (properties.length > 0) return { properties };
     return {
@@ -139,7 +149,7 @@ export class SchemaReader {
   private readProperties(merged: Json, place: string, depth: number): Property[] {
     const required = new Set(items(merged['required']));
     const additional = merged['additionalProperties'];
-    const properties = entries2(merged['properties']);
+    const properties = allEntries(merged['properties']);
     if (properties.length > 0 && additional !== undefined && additional !== false)
       this.note(
         'Objects have only the properties that the contract names; others are rejected with 400.',
@@ -223,7 +233,7 @@ export class SchemaReader {
     // A composition is not described by its parts, unless it is only a name for one.
     const { description: _description, example: _example, title: _title, ...rest } = inherited;
     const all = [...parts, own];
-    const properties = Object.fromEntries(all.flatMap((part) => entries2(part['properties'])));
+    const properties = Object.fromEntries(all.flatMap((part) => allEntries(part['properties'])));
     const required = [...new Set(all.flatMap((part) => items(part['required'])))];
     return {
       ...(parts.length === 1 && own['properties'] === undefined ? inherited : rest),
@@ -371,7 +381,7 @@ export class SchemaReader {
 }
 
 /** The entries of an object, with those that start with `x-`, which a property may. */
-const entries2 = (value: unknown): [string, unknown][] =>
+const allEntries = (value: unknown): [string, unknown][] =>
   isObject(value) ? Object.entries(value) : [];
 
 /** Removes what is undefined. */

@@ -2,8 +2,14 @@ import { toDocument, type ResourceOptions } from '../fields.js';
 import { toModule } from './excerpts.js';
 import type { Module } from '../model.js';
 
+const TABLES = new Map([
+  ['api_keys', 'text'],
+  ['categories', 'integer'],
+  ['owners', 'uuid'],
+] as const);
+
 const toResource = (fields: string, options: Partial<ResourceOptions> = {}): Module =>
-  toModule(toDocument({ name: 'toys', fields, ...options }));
+  toModule(toDocument({ name: 'toys', fields, ...options }, TABLES));
 const getMessage = (fields: string, options?: Partial<ResourceOptions>): string => {
   try {
     toResource(fields, options);
@@ -48,6 +54,8 @@ describe('a field', () => {
       },
     ],
     ['ref(categories)', { type: 'integer', references: 'categories' }],
+    ['ref(owners)', { type: 'string', format: 'uuid', references: 'owners' }],
+    ['ref(toys)', { type: 'integer', references: 'toys' }],
     ['string=red', { default: 'red' }],
     ['boolean?', { required: false }],
     ['string:unique', { unique: true }],
@@ -72,10 +80,10 @@ describe('a field', () => {
     ['price:decimal(2,4)', 'decimal(2,4) must be decimal(precision,scale)'],
     ['color:enum(red,blue)=green', 'color: the default green is none of red, blue.'],
     ['size:integer=big', 'size: the default big is not a value of the type.'],
-    ['id:integer', 'The field id exists already'],
-    ['name:text name:text', 'The field name exists already'],
+    ['id:integer', 'The field id is added by the generator.'],
+    ['name:text name:text', 'There are two fields named name.'],
     ['name:text:filter', 'Filters need --pages.'],
-    ['tag:ref(Tags)', 'A reference names a table, such as ref(categories).'],
+    ['tag:ref(categoris)', 'tag: there is no table categoris; did you mean categories.'],
     [`a:${'b'.repeat(10_000)}`, 'is unknown'],
   ])('%.40s is refused with a sentence', (fields, message) => {
     expect(getMessage(fields)).toContain(message);
@@ -85,10 +93,9 @@ describe('a field', () => {
 
 describe('a resource of fields', () => {
   it.each([
-    ['Pets', 'The name Pets must be lower case'],
-    ['../pets', 'must be lower case'],
-    ['api-keys', 'The platform has a table api_keys: choose another name.'],
-    ['migrations', 'The platform has a table migrations'],
+    ['Pets', 'Pets must be a name in lower case, such as pets or store/orders.'],
+    ['../pets', 'must be a name in lower case'],
+    ['api-keys', 'There is a table api_keys already: choose another name.'],
     ['sqlite-master', 'choose another name'],
   ])('is refused with the name %s', (name, message) =>
     expect(getMessage('name:text', { name })).toContain(message),

@@ -8,7 +8,7 @@ import type {
   ResourceId,
   Schema,
 } from '../model.js';
-import { toMemberName, toPascalCase } from '../names.js';
+import { makeUnique, toMemberName, toPascalCase } from '../names.js';
 import {
   comment,
   firstSentence,
@@ -56,7 +56,7 @@ export function toQueryClass(operation: PlannedOperation): DtoClass | undefined 
   const properties = operation.parameters
     .filter((each) => each.in === 'query')
     .map(({ in: _in, ...property }) => property);
-  const name = `${toPascalCase(operation.operationId)}Query`;
+  const name = `${toPascalCase(operation.name)}Query`;
   return properties.length === 0
     ? undefined
     : { name, publishedName: name, description: undefined, properties };
@@ -86,7 +86,7 @@ function writeAbstractClass(file: SourceFile, module: Module): string {
   const { name, operations } = module;
   const methods = operations.map((operation) => {
     const text = operation.summary ?? operation.description ?? operation.operationId;
-    return `${comment(firstSentence(text))}\n  abstract ${operation.name}(${writeSignature(getArguments(file, operation, module.resources))}): ${getReturnType(file, operation)};`;
+    return `${comment(firstSentence(text))}\n  abstract ${operation.name}(${writeSignature(getArguments(file, operation, module.resources))}): ${getReturnType(file, operation, module.resources)};`;
   });
   return `/** What ${toPascalCase(name)}Service implements: a method for each operation. */
 export abstract class ${getApiClass(name)} {
@@ -104,11 +104,14 @@ export function getArguments(
   resources: readonly Resource[],
 ): Argument[] {
   const { body, implementation, ifMatch } = operation;
+  const used = new Set<string>();
+  const free = (name: string): string => makeUnique(name, used);
   const args: Argument[] = operation.parameters
     .filter((each) => each.in === 'path')
-    .map((parameter) => toPathArgument(file, operation, parameter, resources));
-  const used = new Set(args.map(({ name }) => name));
-  const free = (name: string): string => (used.has(name) ? `${name}_` : name);
+    .map((parameter) => {
+      const argument = toPathArgument(file, operation, parameter, resources);
+      return Object.assign(argument, { name: free(argument.name) });
+    });
   const query = toQueryClass(operation);
   if (query !== undefined)
     args.push({
@@ -215,7 +218,7 @@ function getIdKind(
 export function getReturnType(
   file: SourceFile,
   { success, implementation }: PlannedOperation,
-  resources: readonly Resource[] = [],
+  resources: readonly Resource[],
 ): string {
   if (implementation.kind === 'list')
     return `${file.use('CachedJsonResponse')} | Promise<CachedJsonResponse>`;
@@ -246,8 +249,9 @@ function writeController(file: SourceFile, module: Module): string {
     return [
       `@${file.use(HTTP_DECORATORS[operation.method])}(${quote(toRoute(operation.path))})`,
       operation.isPublic ? `@${file.use('Public')}()` : '',
+      writeLocation(file, operation),
       `@${file.use('Operation')}(${writeDocs(operation)})`,
-      `${operation.name}(${parameters.join(', ')}): ${getReturnType(file, operation)} {
+      `${operation.name}(${parameters.join(', ')}): ${getReturnType(file, operation, module.resources)} {
         return this.api.${operation.name}(${args.map(({ name }) => name).join(', ')});
       }`,
     ]
@@ -281,6 +285,14 @@ const sortRoutes = (operations: readonly PlannedOperation[]): PlannedOperation[]
     return index === -1 ? 0 : left[index]!.startsWith('{') ? 1 : -1;
   });
 
+/** Writes the decorator that sends the URL of a new resource. */
+function writeLocation(file: SourceFile, { implementation }: PlannedOperation): string {
+  if (implementation.kind !== 'create' || implementation.location === undefined) return '';
+  const { collection, key } = implementation.location;
+  const more = key === 'id' ? '' : `, ${quote(key)}`;
+  return `@${file.use('ReturnsLocation')}(${quote(collection)}${more})`;
+}
+
 function writeDocs(operation: PlannedOperation): string {
   const { operationId, summary, description, deprecated, success, implementation, errors, tags } =
     operation;
@@ -299,6 +311,10 @@ function writeDocs(operation: PlannedOperation): string {
     list:
       implementation.kind === 'list'
         ? quote(implementation.paging.by === undefined ? 'whole' : 'pages')
+        : undefined,
+    location:
+      implementation.kind === 'create' && implementation.location !== undefined
+        ? quote(`${implementation.location.collection}/1`)
         : undefined,
     notImplemented: implementation.kind === 'stub' ? 'true' : undefined,
     errors: Object.keys(errors).length === 0 ? undefined : literal(errors),

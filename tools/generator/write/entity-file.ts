@@ -105,12 +105,14 @@ const getImportedClasses = (schema: Schema): string[] =>
     .filter((name) => name !== 'Record' && name !== 'Buffer');
 
 function writeColumn(file: SourceFile, table: string, column: Column): string {
-  const { property, references, nullable, schema, hashed } = column;
+  const { property, references, nullable, schema, hashed, assigned } = column;
   const { entity, length, transformer } = getColumnType(column);
   const options = object({
     name: column.column === property ? undefined : quote(column.column),
     length: length === undefined ? undefined : String(length),
     nullable: nullable ? 'true' : undefined,
+    // A replacement, which lacks it, keeps it.
+    update: nullable && assigned !== undefined ? 'false' : undefined,
     transformer: transformer && file.use(transformer),
   });
   const type = hashed === true ? 'string' : toType({ ...schema, nullable: false });

@@ -71,8 +71,11 @@ ${module.operations.some(({ implementation }) => implementation.kind === 'stub')
 }
 
 function writeView({ name, resource, dto, envelope }: View): string {
+  const renamed = resource.columns.filter((column) => column.name !== column.property);
+  const paths = Object.fromEntries(renamed.map((column) => [column.property, column.name]));
   const options = object({
     toBody: `to${dto.name}`,
+    paths: renamed.length === 0 ? undefined : literal(paths),
     envelope: envelope && writeEnvelope(envelope),
   });
   return `this.${name} = kit.resource(${toRepositoryName(resource.name)}, ${options});`;
@@ -110,11 +113,11 @@ const useEntity = (file: SourceFile, { name: module }: Module, name: string): st
 /** One view for each way in which an operation shows a resource: as a class, and in which list. */
 function getViews({ operations, resources, classes }: Module): View[] {
   return resources.flatMap((resource) => {
-    const base = toRepositoryName(resource.name);
+    const base = getBaseName(operations, resource);
     const views = new Map<string, View>();
     for (const { implementation } of operations) {
       if (implementation.kind === 'stub' || implementation.resource !== resource.name) continue;
-      const name = getViewName(resource, implementation);
+      const name = getViewName(operations, resource, implementation);
       const dto = classes.find((each) => each.name === (implementation.dto ?? resource.dto))!;
       const envelope = implementation.kind === 'list' ? implementation.envelope : undefined;
       views.set(name, { resource, dto, envelope, name });
@@ -125,8 +128,18 @@ function getViews({ operations, resources, classes }: Module): View[] {
   });
 }
 
-function getViewName(resource: Resource, implementation: Implementation): string {
-  const base = toRepositoryName(resource.name);
+/** The name of the property for a resource: the service may have a method of that name. */
+function getBaseName(operations: Module['operations'], { name }: Resource): string {
+  const base = toRepositoryName(name);
+  return operations.some((operation) => operation.name === base) ? `${base}Resource` : base;
+}
+
+function getViewName(
+  operations: Module['operations'],
+  resource: Resource,
+  implementation: Implementation,
+): string {
+  const base = getBaseName(operations, resource);
   const { dto = resource.dto } = implementation;
   const shown = dto === resource.dto ? base : `${base}As${dto}`;
   return implementation.kind === 'list' && implementation.envelope !== undefined
@@ -155,7 +168,9 @@ function writeMethod(
   const signature = writeSignature(args);
   useTypes(file, module, signature);
   const resource = module.resources.find((each) => each.name === implementation.resource)!;
-  const view = views.find((each) => each.name === getViewName(resource, implementation))!;
+  const view = views.find(
+    (each) => each.name === getViewName(module.operations, resource, implementation),
+  )!;
   const lines = writeBody(file, module, operation, implementation, view, args, views);
   const isAsync = lines.some((line) => line.includes('await ') || line.includes('throw '));
   return `${isAsync ? 'async ' : ''}${name}(${signature}): ${isAsync ? toPromise(returnType) : returnType} {
@@ -288,10 +303,17 @@ function writeRow(
   const lines: string[] = [];
   const added: Record<string, string> = { ...parent };
   const { id } = resource;
+  const removed: string[] = [];
   for (const column of resource.columns) {
-    if (column.hashed === true && has(column.property))
-      added[column.property] = writeHash(file, column, access(body, column.property));
-    if (column.assigned !== undefined && kind === 'create')
+    const value = access(body, column.name);
+    if (column.hashed === true && has(column.name))
+      added[column.property] = writeHash(file, column, value);
+    else if (column.property !== column.name && has(column.name)) added[column.property] = value;
+    if (column.property !== column.name && has(column.name)) removed.push(column.name);
+    if (
+      column.assigned === 'now on changes' ||
+      (column.assigned !== undefined && kind === 'create')
+    )
       added[column.property] = writeAssigned(file, column);
   }
   if (kind === 'create' && id.by === 'client' && id.property !== 'id' && id.property !== undefined)
@@ -300,8 +322,10 @@ function writeRow(
     id.property !== undefined &&
     has(id.property) &&
     !(kind === 'create' && id.by === 'client' && id.property === 'id');
-  if (isSent) lines.push(`const { ${propertyName(id.property)}: _id, ...row } = ${body};`);
-  const source = isSent ? 'row' : body;
+  if (isSent) removed.unshift(id.property);
+  const names = removed.map((name) => `${propertyName(name)}: _${toMemberName(name)}`);
+  if (names.length > 0) lines.push(`const { ${names.join(', ')}, ...row } = ${body};`);
+  const source = names.length > 0 ? 'row' : body;
   const more = object(added);
   return { lines, code: more === '{}' ? source : more.replace(/^\{ /, `{ ...${source}, `) };
 }
@@ -313,7 +337,7 @@ const writeHash = (file: SourceFile, { nullable }: Column, value: string): strin
 
 function writeAssigned(file: SourceFile, { assigned, schema }: Column): string {
   if (assigned === 'default') return literal(schema.default);
-  if (assigned === 'now') return 'new Date().toISOString()';
+  if (assigned?.startsWith('now') === true) return 'new Date().toISOString()';
   if (assigned === 'today') return 'new Date().toISOString().slice(0, 10)';
   return `${file.use('randomUUID')}()`;
 }
@@ -321,9 +345,9 @@ function writeAssigned(file: SourceFile, { assigned, schema }: Column): string {
 function writeConverter(file: SourceFile, module: Module, { resource, dto }: View): string {
   const properties = dto.properties.map(({ name, required, nullable }): [string, string] => {
     if (name === resource.id.property) return [name, 'row.id'];
-    const column = resource.columns.find(({ property }) => property === name);
+    const column = resource.columns.find((each) => each.name === name);
     if (column === undefined || column.hashed === true) return [name, 'undefined'];
-    const value = access('row', name);
+    const value = access('row', column.property);
     return [
       name,
       column.nullable && !required && nullable !== true ? `${value} ?? undefined` : value,

@@ -20,7 +20,7 @@ function writeResource(file: SourceFile, module: Module, resource: Resource): st
       implementation.kind === 'create' && implementation.resource === resource.name,
   ) as PlannedOperation;
   const request = module.classes.find(({ name }) => name === create.body!.schema.class)!;
-  const unique = resource.columns.filter((column) => column.unique).map(({ property }) => property);
+  const unique = resource.columns.filter((column) => column.unique).map(({ name }) => name);
   const invalid = toInvalid(request);
   const { id } = resource;
   return `await ${file.use('describeResource')}(app, ${quote(create.path)}, ${object({
