@@ -1,16 +1,4 @@
-import {
-  API_KEY,
-  BASE_URL,
-  DATABASE_URL,
-  type Format,
-  HOST,
-  integer,
-  NODE_ENV,
-  oneOf,
-  ORIGINS,
-  PROXIES,
-  SIZE,
-} from './formats.js';
+import * as formats from './formats.js';
 
 /** The levels of `LOG_LEVEL`, from least to most verbose. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose'] as const;
@@ -18,7 +6,7 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose']
 /** An environment variable. */
 export interface Variable {
   readonly name: string;
-  readonly format: Format<unknown>;
+  readonly format: formats.Format<unknown>;
   /** The text that applies if the variable is unset. Without it, the value is then undefined. */
   readonly default?: string;
   /** In Markdown, for docs/configuration.md. */
@@ -31,41 +19,41 @@ export interface Variable {
  */
 // prettier-ignore
 export const VARIABLES = {
-  host: { name: 'HOST', format: HOST, default: '127.0.0.1',
+  host: { name: 'HOST', format: formats.HOST, default: '127.0.0.1',
     description: 'where to listen, for the API and the metrics; `0.0.0.0` listens on all IPv4 addresses' },
-  port: { name: 'PORT', format: integer(0, 65_535), default: '3000',
+  port: { name: 'PORT', format: formats.integer(0, 65_535), default: '3000',
     description: 'TCP port of the API; `0` picks a free one' },
-  metricsPort: { name: 'METRICS_PORT', format: integer(0, 65_535),
+  metricsPort: { name: 'METRICS_PORT', format: formats.integer(0, 65_535),
     description: 'TCP port that serves `/metrics` without an API key; `0` picks a free one; metrics are not served without it' },
-  database: { name: 'DATABASE_URL', format: DATABASE_URL, default: 'sqlite:data/petstore.sqlite',
+  database: { name: 'DATABASE_URL', format: formats.DATABASE_URL, default: 'sqlite:data/petstore.sqlite',
     description: 'the database; for a Unix socket, the host is its directory, such as `%2Frun%2Fpostgresql`' },
-  databasePoolSize: { name: 'DATABASE_POOL_SIZE', format: integer(2, 1000), default: '10',
+  databasePoolSize: { name: 'DATABASE_POOL_SIZE', format: formats.integer(2, 1000), default: '10',
     description: 'PostgreSQL: maximum number of connections of this process' },
-  migrations: { name: 'MIGRATIONS', format: oneOf('auto', 'off'), default: 'auto',
+  migrations: { name: 'MIGRATIONS', format: formats.oneOf('auto', 'off'), default: 'auto',
     description: '`off` requires pending migrations to be applied [explicitly](operations.md#migrations)' },
-  bootstrapApiKey: { name: 'BOOTSTRAP_API_KEY', format: API_KEY,
+  bootstrapApiKey: { name: 'BOOTSTRAP_API_KEY', format: formats.API_KEY,
     description: 'a key that is valid from the first start; stored as a hash, like every other key' },
-  publicBaseUrl: { name: 'PUBLIC_BASE_URL', format: BASE_URL,
+  publicBaseUrl: { name: 'PUBLIC_BASE_URL', format: formats.BASE_URL,
     description: 'the URL that clients use, for the OpenAPI document; with https, responses carry `Strict-Transport-Security`' },
-  stagingBaseUrl: { name: 'STAGING_BASE_URL', format: BASE_URL,
+  stagingBaseUrl: { name: 'STAGING_BASE_URL', format: formats.BASE_URL,
     description: 'the URL of the staging deployment, for the OpenAPI document' },
-  logLevel: { name: 'LOG_LEVEL', format: oneOf(...LOG_LEVELS), default: 'info',
+  logLevel: { name: 'LOG_LEVEL', format: formats.oneOf(...LOG_LEVELS), default: 'info',
     description: 'the least important lines that are logged; `debug` includes each request' },
-  corsOrigins: { name: 'CORS_ORIGINS', format: ORIGINS, default: '',
+  corsOrigins: { name: 'CORS_ORIGINS', format: formats.ORIGINS, default: '',
     description: 'origins whose pages may call the service from a browser' },
-  trustProxy: { name: 'TRUST_PROXY', format: PROXIES,
+  trustProxy: { name: 'TRUST_PROXY', format: formats.PROXIES,
     description: 'the reverse proxies in front of the service' },
-  authFailuresPerMinute: { name: 'AUTH_FAILURES_PER_MINUTE', format: integer(0, 1_000_000), default: '300',
+  authFailuresPerMinute: { name: 'AUTH_FAILURES_PER_MINUTE', format: formats.integer(0, 1_000_000), default: '300',
     description: 'invalid keys allowed per client address before 429, in each instance; `0` disables the limit' },
-  keyRequestsPerMinute: { name: 'KEY_REQUESTS_PER_MINUTE', format: integer(0, 1_000_000), default: '0',
+  keyRequestsPerMinute: { name: 'KEY_REQUESTS_PER_MINUTE', format: formats.integer(0, 1_000_000), default: '0',
     description: 'requests allowed per key before 429, in each instance; `0` disables the limit' },
-  bodyLimit: { name: 'BODY_LIMIT', format: SIZE, default: '100kb',
+  bodyLimit: { name: 'BODY_LIMIT', format: formats.SIZE, default: '100kb',
     description: 'maximum size of a request body, also after decompression; a `kb` is 1024 bytes' },
-  keepAliveTimeout: { name: 'KEEP_ALIVE_TIMEOUT_MS', format: integer(1000, 3_600_000), default: '72000',
+  keepAliveTimeout: { name: 'KEEP_ALIVE_TIMEOUT_MS', format: formats.integer(1000, 3_600_000), default: '72000',
     description: 'milliseconds that an idle connection is kept open' },
-  shutdownDelay: { name: 'SHUTDOWN_DELAY_MS', format: integer(0, 60_000), default: '0',
+  shutdownDelay: { name: 'SHUTDOWN_DELAY_MS', format: formats.integer(0, 60_000), default: '0',
     description: 'milliseconds of [shutdown](operations.md#graceful-shutdown) in which `/readyz` responds 503 and requests are accepted' },
-  production: { name: 'NODE_ENV', format: NODE_ENV, default: 'development',
+  production: { name: 'NODE_ENV', format: formats.NODE_ENV, default: 'development',
     description: '`production`: JSON logs, and API keys are never printed at startup' },
 } satisfies Record<string, Variable>;
 

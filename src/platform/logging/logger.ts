@@ -7,13 +7,9 @@ import { LOG_LEVELS } from '../config/environment-variables.js';
 export const requestContext = new AsyncLocalStorage<{ readonly id: string }>();
 
 /** The parts of Nest that log every module and route at startup. */
-const FRAMEWORK_LOG_CONTEXTS = new Set<unknown>([
-  'NestFactory',
-  'InstanceLoader',
-  'RoutesResolver',
-  'RouterExplorer',
-  'NestApplication',
-]);
+const FRAMEWORK_LOG_CONTEXTS = new Set<unknown>(
+  'NestFactory InstanceLoader RoutesResolver RouterExplorer NestApplication'.split(' '),
+);
 
 /**
  * Logs the startup messages of Nest itself at `debug`, prints the level `info` that Nest calls `log`, and

@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
-import { acceptsGzip, compress, GZIP_THRESHOLD } from './compression.js';
 import { matchesEtag } from './etag.js';
 import { JSON_TYPE, writeResponse } from './write-response.js';
 
@@ -10,7 +11,12 @@ import { JSON_TYPE, writeResponse } from './write-response.js';
  */
 const STRING_THRESHOLD = 4096;
 
-/** One representation of the response (RFC 9110, section 3.2): its bytes and the headers that describe them. */
+/** The size, in bytes, from which a list is also offered with gzip. */
+const GZIP_THRESHOLD = 1024;
+
+const compress = promisify(gzip);
+
+/** A representation of the response (RFC 9110, section 3.2). */
 interface Representation {
   readonly body: Buffer;
   /** The bytes as they are sent: a string of one character for each byte, if there are few. */
@@ -26,10 +32,15 @@ export type PageParameter = Readonly<Record<string, number | string>>;
 export class CachedJsonResponse {
   private gzipped: Promise<Representation> | undefined;
 
+  private readonly plain: Representation;
+
   private constructor(
-    private readonly plain: Representation,
+    body: Buffer,
+    hash: Hash,
     private readonly next?: PageParameter,
-  ) {}
+  ) {
+    this.plain = toRepresentation(body, hash, next);
+  }
 
   /**
    * Serializes a list, or a page of one, chunk by chunk.
@@ -55,15 +66,13 @@ export class CachedJsonResponse {
       add(parts.length === 0 ? `[${items}` : `,${items}`);
     }
     add(parts.length === 0 ? '[]' : ']');
-    const body = Buffer.concat(parts);
-    return new CachedJsonResponse(toRepresentation(body, hash, next), next);
+    return new CachedJsonResponse(Buffer.concat(parts), hash, next);
   }
 
   /** Serializes an object with a list, or with a page of one. */
   static ofObject(value: object, next?: PageParameter): CachedJsonResponse {
     const body = Buffer.from(JSON.stringify(value));
-    const hash = createHash('sha256').update(body);
-    return new CachedJsonResponse(toRepresentation(body, hash, next), next);
+    return new CachedJsonResponse(body, createHash('sha256').update(body), next);
   }
 
   /** Sends the representation that the client accepts, or 304 if the client already has it. */
@@ -81,6 +90,15 @@ export class CachedJsonResponse {
     );
     return this.gzipped.then((representation) => send(representation, response));
   }
+}
+
+/**
+ * Returns whether a client prefers gzip, which it may also call `x-gzip` (RFC 9110, section 8.4.1.3). Skips the parser
+ * of q values, `acceptsEncodings`, for clients that do not mention it.
+ */
+function acceptsGzip(request: Request): boolean {
+  const name = /(x-)?gzip/i.exec(request.headers['accept-encoding'] ?? '')?.[0];
+  return name !== undefined && request.acceptsEncodings(name, 'identity') === name;
 }
 
 /** @param hash the SHA-256 hash of the body */

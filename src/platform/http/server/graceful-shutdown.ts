@@ -1,8 +1,7 @@
-import type { Server } from 'node:http';
 import { Server as TcpServer } from 'node:net';
 import { setImmediate, setTimeout as delay } from 'node:timers/promises';
-import { type Connection, isIdle } from './connections.js';
-import type { ServerTimeouts } from './server-options.js';
+import { isIdle } from './connections.js';
+import type { HttpServer } from './http-server.js';
 
 /**
  * Closes an HTTP server without losing a request: it refuses new connections after a delay, responds
@@ -12,10 +11,8 @@ import type { ServerTimeouts } from './server-options.js';
  * @param shutdownDelay milliseconds until new connections are refused
  */
 export async function closeGracefully(
-  server: Server,
-  connections: ReadonlySet<Connection>,
+  { server, connections, timeouts }: HttpServer,
   shutdownDelay: number,
-  timeouts: Pick<ServerTimeouts, 'drainGracePeriod' | 'shutdown'>,
 ): Promise<void> {
   if (!server.listening) return;
   await delay(shutdownDelay);

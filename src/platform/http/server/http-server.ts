@@ -45,6 +45,7 @@ export type ServerConfig = Pick<Config, 'bootstrapApiKey' | 'keepAliveTimeout' |
  */
 export class HttpServer {
   readonly server: Server;
+  readonly timeouts: ServerTimeouts;
   /** The open connections, idle ones included. */
   readonly connections = new Set<Connection>();
   private readonly classes: MessageClasses;
@@ -58,16 +59,17 @@ export class HttpServer {
   constructor(
     private readonly config: ServerConfig,
     private readonly handle: RequestListener,
-    { app, timeouts = SERVER_TIMEOUTS }: { app?: Express; timeouts?: ServerTimeouts } = {},
+    { app, timeouts = {} }: { app?: Express; timeouts?: Partial<ServerTimeouts> } = {},
   ) {
+    this.timeouts = { ...SERVER_TIMEOUTS, ...timeouts };
     this.classes = createMessageClasses(defaultHeaders(config), app);
     const options = {
       ...this.classes,
       // The time until an idle connection is closed.
       keepAliveTimeout: config.keepAliveTimeout,
-      headersTimeout: timeouts.headers,
-      requestTimeout: timeouts.request,
-      connectionsCheckingInterval: timeouts.checkInterval,
+      headersTimeout: this.timeouts.headers,
+      requestTimeout: this.timeouts.request,
+      connectionsCheckingInterval: this.timeouts.checkInterval,
       maxHeaderSize: MAX_HEADER_SIZE,
       // Node would respond 400 without a body; `validateRequestHead` responds with one.
       requireHostHeader: false,
@@ -86,7 +88,7 @@ export class HttpServer {
       .on('clientError', (error: NodeJS.ErrnoException, connection: Connection) =>
         this.rejectInvalid(error, connection),
       );
-    this.server.timeout = timeouts.socket;
+    this.server.timeout = this.timeouts.socket;
     // A client that half-closes after sending still receives the response. Node has no documented
     // option for it: `allowHalfOpen` of net.Server is always on, and without this field http.Server
     // aborts the request all the same.

@@ -10,7 +10,7 @@ import { respondWithError } from '../responses/error.filter.js';
 import { sendJson, writeResponse } from '../responses/write-response.js';
 import { closeGracefully } from './graceful-shutdown.js';
 import { HttpServer, type ServerConfig } from './http-server.js';
-import { SERVER_TIMEOUTS, type ServerTimeouts } from './server-options.js';
+import type { ServerTimeouts } from './server-options.js';
 import { allowMethods, handleUnmatchedRoutes } from './unmatched-routes.js';
 
 /** What the page of Swagger UI loads, and the licenses that the scripts refer to. */
@@ -20,7 +20,6 @@ const SWAGGER_UI_FILES =
 /** Nest's Express adapter on an {@link HttpServer}. Its shutdown loses no request. */
 export class HttpAdapter extends ExpressAdapter {
   readonly http: HttpServer;
-  private readonly timeouts: ServerTimeouts;
   /** The `Allow` of the whole service. */
   private allow = '';
 
@@ -38,7 +37,6 @@ export class HttpAdapter extends ExpressAdapter {
     app.enable('strict routing');
     if (config.trustProxy !== undefined) app.set('trust proxy', config.trustProxy);
     super(app);
-    this.timeouts = { ...SERVER_TIMEOUTS, ...timeouts };
     const handle = (request: IncomingMessage, response: ServerResponse): unknown => {
       // The whole service, which is not a path (RFC 9110, section 9.3.7).
       if (request.url === '*' && request.method === 'OPTIONS')
@@ -50,7 +48,7 @@ export class HttpAdapter extends ExpressAdapter {
       };
       return requestContext.run(request, () => app(request as Request, response as Response, fail));
     };
-    this.http = new HttpServer(config, handle, { app, timeouts: this.timeouts });
+    this.http = new HttpServer(config, handle, { app, timeouts });
   }
 
   override initHttpServer(): void {
@@ -89,7 +87,6 @@ export class HttpAdapter extends ExpressAdapter {
   }
 
   override async close(): Promise<void> {
-    const { server, connections } = this.http;
-    await closeGracefully(server, connections, this.config.shutdownDelay, this.timeouts);
+    await closeGracefully(this.http, this.config.shutdownDelay);
   }
 }
