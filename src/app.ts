@@ -4,7 +4,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { AppModule } from './app.module.js';
 import { FEATURES } from './features.js';
 import type { Config } from './platform/config/config.js';
-import { getTags } from './platform/feature.decorator.js';
+import { getDocs } from './platform/feature.decorator.js';
 import { corsOptions } from './platform/http/responses/cors-options.js';
 import { HttpAdapter } from './platform/http/server/http.adapter.js';
 import { logResponse } from './platform/http/server/request-logger.js';
@@ -47,7 +47,7 @@ export async function createApp(
   );
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
-  setupApiDocs(app, config, getTags(features));
+  setupApiDocs(app, config, getDocs(features));
   if (['debug', 'verbose'].includes(config.logLevel)) adapter.http.onResponse(logResponse);
   return app;
 }

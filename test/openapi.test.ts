@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Controller, Get, Version } from '@nestjs/common';
+import { Controller, Get, Post, Version } from '@nestjs/common';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { parse as parseYaml } from 'yaml';
 import { createApp } from '../src/app.js';
@@ -9,16 +9,27 @@ import { FEATURES } from '../src/features.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { Category } from '../src/modules/categories/category.dto.js';
+import { ApiError } from '../src/platform/errors/api-error.js';
+import type { FeatureErrorCode } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { Operation } from '../src/platform/resource/operation.decorator.js';
 import { startApp, type TestApp } from './support/app.js';
+import { matchers } from './support/matchers.js';
 import { type DocumentedOperation, getOperations, getProtectedRoutes } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
 
+expect.extend(matchers);
+
 const PRODUCTION = 'https://api.pets.example/shop/v1';
 const STAGING = 'https://staging.pets.example/shop/v1';
+
+const EMPTY: FeatureErrorCode = {
+  code: 'CATEGORY_EMPTY',
+  status: 409,
+  description: 'the category has no pets',
+};
 
 @Controller('categories')
 class NextController {
@@ -36,10 +47,18 @@ class NextController {
   list(): unknown[] {
     return [];
   }
+
+  @Post()
+  @Version('2')
+  @Operation({ operationId: 'countPets', response: 'The number of pets.', errors: [409] })
+  countPets(): never {
+    throw new ApiError(EMPTY, 'Category 1 has no pets.');
+  }
 }
 @Feature({
-  tag: { name: 'next', description: 'An operation of another version.' },
+  tag: { name: 'next', description: 'Operations of another version.' },
   controllers: [NextController],
+  errorCodes: [EMPTY],
 })
 class NextModule {}
 
@@ -170,6 +189,15 @@ describe('OpenAPI document', () => {
     expect(responses['404']).toEqual({ $ref: '#/components/responses/NotFound' });
     expect(responses['409']).toEqual(toError('A conflict.', 'ALREADY_EXISTS', 409));
     expect(responses['402']).toEqual(toError('Pay first.', 'PAYMENT_REQUIRED', 402));
+  });
+
+  it('lists the error codes of the platform and of the features', async () => {
+    expect(document.info.description).toMatch(
+      /\| `SERVICE_UNAVAILABLE` \| 503 \| .* \|\n\| `CATEGORY_EMPTY` \| 409 \| the category has no pets \|\n/,
+    );
+    expect(localDocument.info.description).not.toContain('CATEGORY_EMPTY');
+    const response = await app.send('POST', '/v2/categories');
+    expect(response).toBeError(EMPTY, 'Category 1 has no pets.');
   });
 
   it('refers to the classes in the schema of a response', () => {

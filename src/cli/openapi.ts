@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { createApp } from '../app.js';
 import { FEATURES } from '../features.js';
 import { loadConfig } from '../platform/config/config.js';
-import { getTags } from '../platform/feature.decorator.js';
+import { getDocs } from '../platform/feature.decorator.js';
 import { createDocument } from '../platform/openapi/openapi-document.js';
 import { isMain } from './command.js';
 
@@ -12,7 +12,7 @@ import { isMain } from './command.js';
 export async function renderDocument(): Promise<string> {
   const config = loadConfig({});
   const app = await createApp(config, { logger: false });
-  const document = createDocument(app, config, getTags(FEATURES));
+  const document = createDocument(app, config, getDocs(FEATURES));
   return `${JSON.stringify(document, sortKeys, 2)}\n`;
 }
 

@@ -1,7 +1,8 @@
 import { applyDecorators, Module, type ModuleMetadata, type Type } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import type { MigrationInterface } from 'typeorm';
-import type { Tag } from './openapi/openapi-document.js';
+import type { FeatureErrorCode } from './errors/error-codes.js';
+import type { FeatureDocs, Tag } from './openapi/openapi-document.js';
 
 /** What a feature declares besides an ordinary module. */
 export interface FeatureMetadata {
@@ -11,28 +12,38 @@ export interface FeatureMetadata {
   readonly entities?: readonly Type[];
   /** Its migrations. All migrations run in the order of their timestamps. */
   readonly migrations?: readonly Type<MigrationInterface>[];
+  /** The error codes that only its operations return. */
+  readonly errorCodes?: readonly FeatureErrorCode[];
 }
 
 const FEATURE = 'petstore:feature';
 
-/** Declares a feature: a module with its tag, entities and migrations. src/features.ts lists the features. */
+/** Declares a feature: a module with its tag, entities, migrations and error codes. src/features.ts lists the features. */
 export function Feature({
   tag,
   entities = [],
   migrations = [],
+  errorCodes = [],
   imports = [],
   ...module
 }: FeatureMetadata & ModuleMetadata): ClassDecorator {
   return applyDecorators(
     Module({ ...module, imports: [...imports, TypeOrmModule.forFeature([...entities])] }),
-    (target: object) => Reflect.defineMetadata(FEATURE, { tag, entities, migrations }, target),
+    (target: object) =>
+      Reflect.defineMetadata(FEATURE, { tag, entities, migrations, errorCodes }, target),
   );
 }
 
-/** Returns the tags of features. A tag that several features declare has the description of the first one. */
-export function getTags(features: readonly Type[]): Tag[] {
-  const tags = features.flatMap((feature) => getFeature(feature).tag);
-  return tags.filter(({ name }, index) => tags.findIndex((tag) => tag.name === name) === index);
+/**
+ * Returns what features declare for the OpenAPI document. A tag that several features declare has the description of the
+ * first one.
+ */
+export function getDocs(features: readonly Type[]): FeatureDocs {
+  const all = features.flatMap((feature) => getFeature(feature).tag);
+  return {
+    tags: all.filter(({ name }, index) => all.findIndex((tag) => tag.name === name) === index),
+    errorCodes: features.flatMap((feature) => getFeature(feature).errorCodes),
+  };
 }
 
 /**

@@ -1,4 +1,5 @@
-import { ERROR_CODES, type ErrorCode } from '../../src/platform/errors/error-codes.js';
+import { ApiError } from '../../src/platform/errors/api-error.js';
+import type { ErrorCode, FeatureErrorCode } from '../../src/platform/errors/error-codes.js';
 
 /** A response of any HTTP client. */
 interface ResponseLike {
@@ -17,7 +18,7 @@ declare global {
        *
        * @param message the exact message or a pattern; by default any message that is not blank
        */
-      toBeError(code: ErrorCode, message?: string | RegExp): R;
+      toBeError(code: ErrorCode | FeatureErrorCode, message?: string | RegExp): R;
     }
   }
 }
@@ -27,10 +28,10 @@ export const matchers = {
   toBeError(
     this: jest.MatcherContext,
     response: ResponseLike,
-    code: ErrorCode,
+    errorCode: ErrorCode | FeatureErrorCode,
     message: string | RegExp = /\S/,
   ): jest.CustomMatcherResult {
-    const { status } = ERROR_CODES[code];
+    const { code, status } = new ApiError(errorCode, '');
     const expected = {
       status,
       contentType: 'application/json; charset=utf-8',

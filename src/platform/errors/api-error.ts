@@ -1,4 +1,4 @@
-import { ERROR_CODES, type ErrorCode } from './error-codes.js';
+import { ERROR_CODES, type ErrorCode, type FeatureErrorCode } from './error-codes.js';
 
 interface ApiErrorOptions {
   /** Response headers that belong to the error, such as `Allow`. */
@@ -9,24 +9,24 @@ interface ApiErrorOptions {
   readonly skipLog?: boolean;
 }
 
-/** An error that is reported to the client by its code. {@link ERROR_CODES} maps the code to a status. */
+/** An error that is reported to the client by its code, which has a status. */
 export class ApiError extends Error {
   override readonly name: string = 'ApiError';
+  readonly code: string;
+  /** The HTTP status of the response. */
+  readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly skipLog: boolean;
 
   constructor(
-    readonly code: ErrorCode,
+    code: ErrorCode | FeatureErrorCode,
     message: string,
     { headers = {}, cause, skipLog = false }: ApiErrorOptions = {},
   ) {
     super(message, cause === undefined ? undefined : { cause });
+    this.code = typeof code === 'string' ? code : code.code;
+    this.status = typeof code === 'string' ? ERROR_CODES[code].status : code.status;
     this.headers = headers;
     this.skipLog = skipLog;
-  }
-
-  /** The HTTP status of the response. */
-  get status(): number {
-    return ERROR_CODES[this.code].status;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Every error code of the API, with its HTTP status and its meaning. docs/errors.md and the OpenAPI
- * document show this table. An error without a code of its own gets the first code of its status.
+ * Every error code of the platform, with its HTTP status and its meaning. docs/errors.md and the OpenAPI
+ * document show this table; features declare codes of their own. An error without a code of its own gets the first code of its status.
  */
 // prettier-ignore
 export const ERROR_CODES = {
@@ -30,3 +30,11 @@ export const ERROR_CODES = {
 
 /** A code of {@link ERROR_CODES}. */
 export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** An error code of a feature, which declares it in `@Feature` and throws it with `ApiError`. */
+export interface FeatureErrorCode {
+  readonly code: string;
+  readonly status: number;
+  /** Its meaning, as in {@link ERROR_CODES}. */
+  readonly description: string;
+}

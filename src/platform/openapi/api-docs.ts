@@ -3,7 +3,7 @@ import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { Express, Request, RequestHandler } from 'express';
 import type { Config } from '../config/config.js';
 import { swaggerUiHeaders } from '../http/responses/security-headers.js';
-import { createDocument, type Tag, THIS_DEPLOYMENT } from './openapi-document.js';
+import { createDocument, type FeatureDocs, THIS_DEPLOYMENT } from './openapi-document.js';
 import { swaggerUiOptions } from './swagger-ui.js';
 
 const JSON_PATH = '/openapi.json';
@@ -39,19 +39,15 @@ function repeatFirstResponse(): RequestHandler {
  * Serves Swagger UI at `/docs`, to which `/` redirects, and the OpenAPI document at `/openapi.json` and
  * `/openapi.yaml`.
  *
- * @param tags the tags of the features
+ * @param docs what the features declare
  */
-export function setupApiDocs(
-  app: NestExpressApplication,
-  config: Config,
-  tags: readonly Tag[],
-): void {
+export function setupApiDocs(app: NestExpressApplication, config: Config, docs: FeatureDocs): void {
   app.use('/docs', swaggerUiHeaders(config));
   app.use([JSON_PATH, YAML_PATH], allowAnyOrigin);
   const express: Express = app.getHttpAdapter().getInstance();
   for (const path of [JSON_PATH, YAML_PATH, '/docs/swagger-ui-init.js'])
     express.get(path, repeatFirstResponse());
-  SwaggerModule.setup('docs', app, () => createDocument(app, config, tags), {
+  SwaggerModule.setup('docs', app, () => createDocument(app, config, docs), {
     ...swaggerUiOptions,
     jsonDocumentUrl: JSON_PATH,
     yamlDocumentUrl: YAML_PATH,

@@ -3,7 +3,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
 import type { Config } from '../config/config.js';
-import { ERROR_CODES } from '../errors/error-codes.js';
+import { ERROR_CODES, type FeatureErrorCode } from '../errors/error-codes.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { closeRequestBody } from './closed-request-body.js';
 import { resolveClasses } from './schema-references.js';
@@ -20,13 +20,25 @@ export interface Tag {
   readonly description: string;
 }
 
+/** What features declare for the document. */
+export interface FeatureDocs {
+  /** In the order in which Swagger UI shows them. */
+  readonly tags: readonly Tag[];
+  readonly errorCodes: readonly FeatureErrorCode[];
+}
+
 /** The path prefix of the published operations, with which each base address ends. */
 const API_PREFIX = '/v1';
 
 /** The server of a document, at whatever address it was read. */
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
 
-const DESCRIPTION = `Lists and creates the categories of a pet store. Every operation requires an API key, which the
+function describe(errorCodes: readonly FeatureErrorCode[]): string {
+  const rows = [
+    ...Object.entries(ERROR_CODES).map(([code, row]) => toRow(code, row)),
+    ...errorCodes.map((row) => toRow(row.code, row)),
+  ];
+  return `Lists and creates the categories of a pet store. Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
 out. The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
 
@@ -36,24 +48,27 @@ Every error response has the body \`{ code, message, status }\`, with one of the
 
 | Code | Status | Meaning |
 |---|---|---|
-${Object.entries(ERROR_CODES)
-  .map(([code, { status, description }]) => `| \`${code}\` | ${status} | ${description} |`)
-  .join('\n')}
+${rows.join('\n')}
 
 </details>
 `;
+}
+
+function toRow(code: string, { status, description }: Omit<FeatureErrorCode, 'code'>): string {
+  return `| \`${code}\` | ${status} | ${description} |`;
+}
 
 /**
  * Creates the OpenAPI document of the application.
  *
- * @param tags the tags of the features, in the order in which Swagger UI shows them
+ * @param docs what the features declare
  */
 export function createDocument(
   app: NestExpressApplication,
   config: Config,
-  tags: readonly Tag[],
+  docs: FeatureDocs,
 ): OpenAPIObject {
-  const document = scan(app, createBase(config, tags));
+  const document = scan(app, createBase(config, docs));
   document.paths = Object.fromEntries(
     Object.entries(document.paths).map(([path, item]) =>
       // The path of each server ends in the version, so the paths of the document start after it. The paths
@@ -108,12 +123,12 @@ function withoutVersion({ url, description }: { url: string; description?: strin
 /** The parts of the document that do not come from the controllers. */
 function createBase(
   { publicBaseUrl, stagingBaseUrl }: Config,
-  tags: readonly Tag[],
+  { tags, errorCodes }: FeatureDocs,
 ): Omit<OpenAPIObject, 'paths'> {
   const builder = new DocumentBuilder()
     .setOpenAPIVersion('3.0.3')
     .setTitle('Petstore')
-    .setDescription(DESCRIPTION)
+    .setDescription(describe(errorCodes))
     .setVersion('1.0.0')
     .addBearerAuth(
       {
