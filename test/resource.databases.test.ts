@@ -1,11 +1,10 @@
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { startApp } from './support/app.js';
-import { type Cage, CagesModule } from './support/cages.module.js';
+import { type Cage, CagesModule, type Toy } from './support/cages.module.js';
 import { describeResource } from './support/describe-resource.js';
 import { insertRow } from './support/fixtures.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { matchers } from './support/matchers.js';
-import { type Toy, ToysModule } from './support/toys.module.js';
 
 expect.extend(matchers);
 
@@ -17,7 +16,7 @@ interface ToyList {
   readonly next?: Record<string, number | string>;
 }
 
-const app = await startApp({ features: [CategoriesModule, CagesModule, ToysModule] });
+const app = await startApp({ features: [CategoriesModule, CagesModule] });
 /** The path of the toys of a new cage. */
 let path: string;
 beforeEach(async () => {

@@ -15,29 +15,14 @@ import {
 } from '@nestjs/common';
 import { ApiTags, OmitType } from '@nestjs/swagger';
 import { InjectRepository } from '@nestjs/typeorm';
-import {
-  Column,
-  Entity,
-  ForeignKey,
-  type MigrationInterface,
-  type QueryRunner,
-  Repository,
-  Table,
-  Unique,
-} from 'typeorm';
+import { Column, Entity, ForeignKey, Repository, Unique } from 'typeorm';
 import { Public } from '../../src/platform/auth/public.decorator.js';
 import {
   bigintTransformer,
   dateTimeTransformer,
-  idColumn,
   IdColumn,
-  versionColumn,
   VersionColumn,
 } from '../../src/platform/database/statements/columns.js';
-import {
-  addRevisionTrigger,
-  dropRevisionTrigger,
-} from '../../src/platform/database/lists/revision-trigger.js';
 import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import type { Complete, Resource } from '../../src/platform/resource/resource.js';
 import { ReturnsLocation } from '../../src/platform/resource/returns-location.js';
@@ -53,126 +38,51 @@ import { ReturnsEtag, type Versioned } from '../../src/platform/resource/version
 import { JsonBody } from '../../src/platform/resource/json-body.decorator.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
 import { Property } from '../../src/platform/resource/property.js';
+import { createTable } from './create-table.js';
 import { Sample, SamplePageParams, SamplePatch, SampleQuery } from './sample.dto.js';
 
 @Entity('cages')
 @Unique('uq_cages_label', ['label'])
 @Unique('uq_cages_room_position', ['room', 'shelfPosition'])
 export class CageEntity {
-  @IdColumn('pk_cages')
-  id!: number;
-
-  @Column('varchar', { length: 100 })
-  label!: string;
-
-  @Column('varchar', { length: 20 })
-  room!: string;
-
-  @Column('integer', { name: 'shelf_position' })
-  shelfPosition!: number;
-
+  @IdColumn('pk_cages') id!: number;
+  @Column('varchar', { length: 100 }) label!: string;
+  @Column('varchar', { length: 20 }) room!: string;
+  @Column('integer', { name: 'shelf_position' }) shelfPosition!: number;
   @ForeignKey('categories', { name: 'fk_cages_category_id' })
   @Column('bigint', { name: 'category_id', nullable: true, transformer: bigintTransformer })
   categoryId!: number | null;
-
-  @Column('double precision', { nullable: true })
-  weight!: number | null;
-
-  @Column('boolean', { nullable: true })
-  locked!: boolean | null;
-
+  @Column('double precision', { nullable: true }) weight!: number | null;
+  @Column('boolean', { nullable: true }) locked!: boolean | null;
   @Column('bigint', { name: 'built_at', nullable: true, transformer: dateTimeTransformer })
   builtAt!: string | null;
-
-  @VersionColumn()
-  version!: number;
+  @VersionColumn() version!: number;
 }
 
-class CreateCages1790000000001 implements MigrationInterface {
-  async up(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.createTable(
-      new Table({
-        name: 'cages',
-        columns: [
-          idColumn(queryRunner, 'pk_cages'),
-          { name: 'label', type: 'varchar', length: '100' },
-          { name: 'room', type: 'varchar', length: '20' },
-          { name: 'shelf_position', type: 'integer' },
-          { name: 'category_id', type: 'bigint', isNullable: true },
-          { name: 'weight', type: 'double precision', isNullable: true },
-          { name: 'locked', type: 'boolean', isNullable: true },
-          { name: 'built_at', type: 'bigint', isNullable: true },
-          versionColumn,
-        ],
-        uniques: [
-          { name: 'uq_cages_label', columnNames: ['label'] },
-          { name: 'uq_cages_room_position', columnNames: ['room', 'shelf_position'] },
-        ],
-        foreignKeys: [
-          {
-            name: 'fk_cages_category_id',
-            columnNames: ['category_id'],
-            referencedTableName: 'categories',
-            referencedColumnNames: ['id'],
-          },
-        ],
-      }),
-    );
-    await addRevisionTrigger(queryRunner, 'cages');
-  }
-
-  async down(queryRunner: QueryRunner): Promise<void> {
-    await dropRevisionTrigger(queryRunner, 'cages');
-    await queryRunner.dropTable('cages');
-  }
+@Entity('toys')
+@Unique('uq_toys_cage_id_name', ['cageId', 'name'])
+class ToyEntity {
+  @IdColumn('pk_toys', { type: 'uuid' }) id!: string;
+  @ForeignKey('cages', { name: 'fk_toys_cage_id' })
+  @Column('bigint', { name: 'cage_id', transformer: bigintTransformer })
+  cageId!: number;
+  @Column('varchar', { length: 50 }) name!: string;
+  @Column('simple-json', { nullable: true }) size!: ToySize | null;
+  @Column('bigint', { name: 'made_at', nullable: true, transformer: dateTimeTransformer })
+  madeAt!: string | null;
+  @Column({ type: 'varchar', name: 'seen_by', length: 50, nullable: true, update: false })
+  seenBy!: string | null;
 }
 
 export class Cage {
-  @Property({ type: 'integer', minimum: 1, description: 'Assigned by the service on creation.' })
-  id!: number;
-
-  @Property({
-    type: 'string',
-    minLength: 1,
-    maxLength: 100,
-    description: 'Unique label.',
-    example: 'A1',
-  })
-  label!: string;
-
-  @Property({ type: 'string', minLength: 1, maxLength: 20, description: 'Room.', example: 'attic' })
-  room!: string;
-
-  @Property({
-    type: 'integer',
-    minimum: 1,
-    maximum: 1_000_000,
-    example: 1,
-    description: 'Unique in a room.',
-  })
-  shelfPosition!: number;
-
-  @Property({
-    type: 'integer',
-    minimum: 1,
-    optional: true,
-    description: 'Category of the pets, by id.',
-  })
-  categoryId?: number;
-
-  @Property({ type: 'number', optional: true, example: 1.5, description: 'Weight in kilograms.' })
-  weight?: number;
-
-  @Property({ type: 'boolean', optional: true, description: 'Whether the cage is locked.' })
-  locked?: boolean;
-
-  @Property({
-    type: 'string',
-    format: 'date-time',
-    optional: true,
-    description: 'When the cage was built.',
-  })
-  builtAt?: string;
+  @Property({ type: 'integer', minimum: 1 }) id!: number;
+  @Property({ type: 'string', minLength: 1, maxLength: 100 }) label!: string;
+  @Property({ type: 'string', minLength: 1, maxLength: 20 }) room!: string;
+  @Property({ type: 'integer', minimum: 1, maximum: 1_000_000 }) shelfPosition!: number;
+  @Property({ type: 'integer', minimum: 1, optional: true }) categoryId?: number;
+  @Property({ type: 'number', optional: true }) weight?: number;
+  @Property({ type: 'boolean', optional: true }) locked?: boolean;
+  @Property({ type: 'string', format: 'date-time', optional: true }) builtAt?: string;
 }
 
 class NewCage extends OmitType(Cage, ['id']) {}
@@ -189,13 +99,52 @@ const toCage = (row: CageEntity): Complete<Cage> => ({
   builtAt: row.builtAt ?? undefined,
 });
 
+const limits = { minimum: 0, maximum: 1000 };
+
+class ToySize {
+  @Property({ type: 'integer', ...limits }) width!: number;
+  @Property({ type: 'integer', ...limits, optional: true }) height?: number;
+}
+
+export class Toy {
+  @Property({ type: 'string', format: 'uuid', readOnly: true }) toyId!: string;
+  @Property({ type: 'string', minLength: 1, maxLength: 50 }) name!: string;
+  @Property({ type: () => ToySize, optional: true }) size?: ToySize;
+  @Property({ type: 'string', format: 'date-time', optional: true }) madeAt?: string;
+  @Property({ type: 'string', readOnly: true, optional: true }) seenBy?: string;
+}
+
+class NewToy extends OmitType(Toy, ['toyId', 'seenBy']) {}
+class ToyPatch extends MergePatch(NewToy, ['size', 'madeAt']) {}
+
+class ToyPage {
+  @Property({ type: 'integer', ...limits, default: 20 }) limit!: number;
+  @Property({ type: 'string', format: 'uuid', optional: true }) after?: string;
+  @Property({ type: 'integer', minimum: 0, optional: true }) offset?: number;
+  @Property({ type: 'integer', minimum: 0, optional: true }) page?: number;
+}
+
+class ToyList {
+  items!: Toy[];
+  total!: number;
+}
+
+const toToy = (row: ToyEntity): Complete<Toy> => ({
+  toyId: row.id,
+  name: row.name,
+  size: row.size ?? undefined,
+  madeAt: row.madeAt ?? undefined,
+  seenBy: row.seenBy ?? undefined,
+});
+
 /** More than the limit of a JSON body. */
 export const IMAGE_LIMIT = 200_000;
 
 class Credentials {
-  @Property({ type: 'string', maxLength: 20, description: 'User name.', example: 'ann' })
-  user!: string;
+  @Property({ type: 'string', maxLength: 20 }) user!: string;
 }
+
+const created = { status: 201, response: 'What was created.', location: 'cages/1' };
 
 @ApiTags('cages')
 @Controller('cages')
@@ -207,14 +156,7 @@ export class CagesController {
   }
 
   @Post()
-  @Operation({
-    operationId: 'createCage',
-    status: 201,
-    response: 'The created cage.',
-    returns: Cage,
-    location: 'cages/1',
-    errors: { 409: 'Another cage has the same label or place.' },
-  })
+  @Operation({ operationId: 'createCage', ...created, returns: Cage })
   @ReturnsEtag()
   @ReturnsLocation('cages')
   createCage(
@@ -227,7 +169,7 @@ export class CagesController {
   @Get()
   @Operation({
     operationId: 'listCages',
-    response: 'A page of cages.',
+    response: 'Cages.',
     returns: [Cage],
     list: 'pages',
     errors: [400],
@@ -240,24 +182,14 @@ export class CagesController {
   }
 
   @Get(':cageId')
-  @Operation({
-    operationId: 'getCage',
-    response: 'The cage.',
-    returns: Cage,
-    errors: [404],
-  })
+  @Operation({ operationId: 'getCage', response: 'The cage.', returns: Cage })
   @ReturnsEtag()
   getCage(@IdParam('cageId') id: number): Promise<Versioned<Cage>> {
     return this.cages.read({ id });
   }
 
   @Patch(':cageId')
-  @Operation({
-    operationId: 'updateCage',
-    response: 'The updated cage.',
-    returns: Cage,
-    errors: [404, 409],
-  })
+  @Operation({ operationId: 'updateCage', response: 'The cage.', returns: Cage })
   @ReturnsEtag()
   updateCage(
     @IdParam('cageId') id: number,
@@ -268,12 +200,7 @@ export class CagesController {
   }
 
   @Put(':cageId')
-  @Operation({
-    operationId: 'replaceCage',
-    response: 'The replaced cage.',
-    returns: Cage,
-    errors: [404, 409],
-  })
+  @Operation({ operationId: 'replaceCage', response: 'The cage.', returns: Cage })
   async replaceCage(
     @IdParam('cageId') id: number,
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
@@ -283,13 +210,7 @@ export class CagesController {
   }
 
   @Post(':cageId/image')
-  @Operation({
-    operationId: 'uploadImage',
-    status: 201,
-    response: 'The hash of the image.',
-    returns: { type: 'object', additionalProperties: true },
-    errors: [404],
-  })
+  @Operation({ operationId: 'uploadImage', status: 201, response: 'The hash.' })
   uploadImage(
     @IdParam('cageId') id: number,
     @BinaryBody({ limit: IMAGE_LIMIT }) image: Buffer,
@@ -333,12 +254,7 @@ export class CagesController {
   }
 
   @Delete(':cageId')
-  @Operation({
-    operationId: 'deleteCage',
-    status: 204,
-    response: 'The cage was deleted.',
-    errors: [404, 409],
-  })
+  @Operation({ operationId: 'deleteCage', status: 204, response: 'The cage was deleted.' })
   async deleteCage(
     @IdParam('cageId') id: number,
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
@@ -347,9 +263,90 @@ export class CagesController {
   }
 }
 
+/** A resource below another: its id is a UUID, which has another name for clients, and its list is in an envelope. */
+@ApiTags('cages')
+@Controller('cages/:cageId/toys')
+class ToysController {
+  private readonly toys: Resource<ToyEntity, Toy>;
+  private readonly cages: Resource<CageEntity, CageEntity>;
+
+  constructor(
+    @InjectRepository(ToyEntity) toys: Repository<ToyEntity>,
+    @InjectRepository(CageEntity) cages: Repository<CageEntity>,
+    kit: ResourceKit,
+  ) {
+    this.toys = kit.resource(toys, {
+      toBody: toToy,
+      dto: NewToy,
+      envelope: (items, { total, next }) => ({ items, total, next }),
+    });
+    this.cages = kit.resource(cages, { toBody: (cage) => cage });
+  }
+
+  @Get()
+  @Operation({ operationId: 'listToys', response: 'Toys.', returns: ToyList, list: 'pages' })
+  async listToys(
+    @IdParam('cageId') cageId: number,
+    @Query() page: ToyPage,
+  ): Promise<CachedJsonResponse> {
+    await this.cages.require({ id: cageId });
+    return this.toys.page(page, { cageId });
+  }
+
+  @Post()
+  @Operation({ operationId: 'createToy', ...created, returns: Toy })
+  @ReturnsLocation('toys', 'toyId')
+  async createToy(
+    @IdParam('cageId') cageId: number,
+    @Body() toy: NewToy,
+    @IdempotencyKey() key: IdempotencyKey | undefined,
+  ): Promise<Toy> {
+    await this.cages.require({ id: cageId });
+    return this.toys.create(Object.assign(toy, { cageId, seenBy: 'the service' }), key);
+  }
+
+  @Get(':toyId')
+  @Operation({ operationId: 'getToy', response: 'The toy.', returns: Toy })
+  getToy(
+    @IdParam('cageId') cageId: number,
+    @IdParam('toyId', { type: 'uuid' }) id: string,
+  ): Promise<Toy> {
+    return this.toys.read({ id, cageId });
+  }
+
+  @Put(':toyId')
+  @Operation({ operationId: 'replaceToy', response: 'The toy.', returns: Toy })
+  replaceToy(
+    @IdParam('cageId') cageId: number,
+    @IdParam('toyId', { type: 'uuid' }) id: string,
+    @Body() toy: NewToy,
+  ): Promise<Toy> {
+    return this.toys.replace({ id, cageId }, Object.assign(toy, { cageId }));
+  }
+
+  @Patch(':toyId')
+  @Operation({ operationId: 'updateToy', response: 'The toy.', returns: Toy })
+  updateToy(
+    @IdParam('cageId') cageId: number,
+    @IdParam('toyId', { type: 'uuid' }) id: string,
+    @JsonBody({ type: () => ToyPatch }, { mergePatch: true }) patch: ToyPatch,
+  ): Promise<Toy> {
+    return this.toys.patch({ id, cageId }, patch);
+  }
+
+  @Delete(':toyId')
+  @Operation({ operationId: 'deleteToy', status: 204, response: 'The toy was deleted.' })
+  async deleteToy(
+    @IdParam('cageId') cageId: number,
+    @IdParam('toyId', { type: 'uuid' }) id: string,
+  ): Promise<void> {
+    await this.toys.delete({ id, cageId });
+  }
+}
+
 /**
- * A feature for `startApp` that uses every part of the resource kit: its table has unique constraints, a reference,
- * a version and values of every type, its list has pages and a filter, and it has operations with a binary body and
+ * A feature for `startApp` that uses every part of the resource kit: the tables have unique constraints, references,
+ * a version and values of every type, the lists have pages and a filter, and there are operations with a binary body and
  * with {@link Sample}, and a public one, `POST /v1/cages/login`.
  */
 @Feature({
@@ -357,8 +354,8 @@ export class CagesController {
     { name: 'cages', description: 'Cages.' },
     { name: 'categories', description: 'Another description.' },
   ],
-  entities: [CageEntity],
-  migrations: [CreateCages1790000000001],
-  controllers: [CagesController],
+  entities: [CageEntity, ToyEntity],
+  migrations: [createTable(CageEntity, 1790000000001), createTable(ToyEntity, 1790000000002)],
+  controllers: [CagesController, ToysController],
 })
 export class CagesModule {}
