@@ -12,6 +12,7 @@ export const swcOptions = {
 /** Jest runs the sources as ES modules. */
 const common = {
   testEnvironment: 'node',
+  setupFilesAfterEnv: ['<rootDir>/test/support/matchers.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: { '^.+\\.ts$': ['@swc/jest', swcOptions] },

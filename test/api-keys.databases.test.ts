@@ -18,15 +18,12 @@ import {
   jsonHeaders,
   sendRequest,
 } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { recordQueries } from './support/queries.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
-expect.extend(matchers);
-
 const INVALID_MESSAGE = 'The API key is invalid: it is unknown, expired or revoked.';
 /** Milliseconds after which a revoked or deleted key must be rejected. */
 const REVOCATION_MS = 2_000;

@@ -7,7 +7,6 @@ import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 import { type HttpResponse, sendRequest } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import {
   RawConnection,
   type RawRequest,
@@ -25,8 +24,6 @@ import {
   toExamplePath,
 } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
-
-expect.extend(matchers);
 
 const agent = new Agent({ keepAlive: true, maxSockets: 8 });
 let app: TestApp;

@@ -4,14 +4,11 @@ import { CategoriesService } from '../src/modules/categories/categories.service.
 import type { Category, NewCategory } from '../src/modules/categories/category.dto.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import { INSERT_QUERY, recordQueries, recordStatements } from './support/queries.js';
 
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
 const { jest } = import.meta;
-expect.extend(matchers);
-
 const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 const MAX_ID = Number.MAX_SAFE_INTEGER;
 const CONNECTIONS = 64;

@@ -7,9 +7,6 @@ import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CagesModule, IMAGE_LIMIT } from './support/cages.module.js';
 import { type HttpResponse, sendRequest } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
-
-expect.extend(matchers);
 
 let app: TestApp;
 beforeAll(async () => {

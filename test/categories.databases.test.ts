@@ -2,9 +2,6 @@ import type { Test } from 'supertest';
 import { startApp } from './support/app.js';
 import { describeResource } from './support/describe-resource.js';
 import type { Category } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
-
-expect.extend(matchers);
 
 const PATH = '/v1/categories';
 

@@ -3,9 +3,6 @@ import { CategoriesModule } from '../src/modules/categories/categories.module.js
 import { toConstraintError } from '../src/platform/database/statements/constraint-error.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type Cage, CageEntity, CagesController, CagesModule } from './support/cages.module.js';
-import { matchers } from './support/matchers.js';
-
-expect.extend(matchers);
 
 const MISSING_ID = Number.MAX_SAFE_INTEGER;
 

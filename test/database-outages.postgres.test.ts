@@ -3,12 +3,9 @@ import type { Client } from 'pg';
 import { transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, queryPostgres } from './support/postgres-client.js';
 import { waitFor } from './support/wait.js';
-
-expect.extend(matchers);
 
 const TIMEOUT_MS = 30_000;
 

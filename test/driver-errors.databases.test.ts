@@ -13,12 +13,10 @@ import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, type TestApp } from './support/app.js';
-import { matchers } from './support/matchers.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { findFreePort } from './support/postgres.js';
 
 const { jest } = import.meta;
-expect.extend(matchers);
 afterEach(() => jest.restoreAllMocks());
 
 /** The database under test, set by the Jest project. */

@@ -20,15 +20,12 @@ import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { RawConnection, type RawResponse, rawRequest, sendRaw } from './support/raw-connection.js';
 import { expectOnlyMethods } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
-expect.extend(matchers);
-
 /** A message that handlers throw and that responses must not contain. */
 const SECRET = 'internal details';
 const INTERNAL_ERROR_MESSAGE = 'Internal server error. Include the X-Request-Id when reporting it.';

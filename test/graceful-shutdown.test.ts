@@ -5,11 +5,8 @@ import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import type { ServerTimeouts } from '../src/platform/http/server/server-options.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
-
-expect.extend(matchers);
 
 const TIMEOUT_MS = 30_000;
 /** So long that a pause of the test process is not taken for the end of the requests. */

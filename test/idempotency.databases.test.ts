@@ -7,10 +7,7 @@ import { toRecord, transactionOnce } from '../src/platform/idempotency/idempoten
 import { IdempotencyRecordsCleanup } from '../src/platform/idempotency/idempotency-records-cleanup.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import { waitFor } from './support/wait.js';
-
-expect.extend(matchers);
 
 const TIMEOUT_MS = 30_000;
 const DAY_MS = 24 * 60 * 60 * 1_000;

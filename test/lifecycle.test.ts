@@ -4,12 +4,9 @@ import { FEATURES } from '../src/features.js';
 import { startApp, type TestApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
 import { sendRequest } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
-expect.extend(matchers);
-
 const SUNSET = 'Mon, 01 Nov 2027 00:00:00 GMT';
 const SUNSET_INSTANT = Date.UTC(2027, 10, 1);
 const HEADERS = { deprecation: `@${Date.UTC(2026, 10, 1) / 1000}`, sunset: SUNSET };

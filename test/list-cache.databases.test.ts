@@ -8,15 +8,12 @@ import { singleFlight } from '../src/platform/database/lists/single-flight.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { CategoriesClient, type Category, type HttpResponse } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import { queryPostgres } from './support/postgres-client.js';
 import { collectRows, LIST_QUERY, recordQueries } from './support/queries.js';
 
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
 const { jest } = import.meta;
-expect.extend(matchers);
-
 const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 const STRONG_ETAG = /^"[\x21\x23-\x7e]+"$/;
 const KIB = 1024;

@@ -4,14 +4,11 @@ import { DatabaseConnection } from '../src/platform/database/connection/database
 import { MetricsServer } from '../src/platform/metrics/metrics-server.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import { RawConnection, rawRequest, sendRaw } from './support/raw-connection.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
-expect.extend(matchers);
-
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
 const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;

@@ -14,13 +14,10 @@ import type { FeatureErrorCode } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { Operation } from '../src/platform/resource/operation.decorator.js';
 import { startApp, type TestApp } from './support/app.js';
-import { matchers } from './support/matchers.js';
 import { type DocumentedOperation, getOperations, getProtectedRoutes } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
-
-expect.extend(matchers);
 
 const PRODUCTION = 'https://api.pets.example/shop/v1';
 const STAGING = 'https://staging.pets.example/shop/v1';

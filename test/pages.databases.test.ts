@@ -3,12 +3,9 @@ import type { Response, Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
-import { matchers } from './support/matchers.js';
 import { recordQueries } from './support/queries.js';
 
 const { jest } = import.meta;
-expect.extend(matchers);
-
 const PAGE_QUERY = /^SELECT\b.*\bFROM "cages"/is;
 
 let app: TestApp;

@@ -5,12 +5,9 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { startApp, type TestApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
-import { matchers } from './support/matchers.js';
 import { expectNotFound, expectOnlyMethods } from './support/routes.js';
 
 const { jest } = import.meta;
-expect.extend(matchers);
-
 const SUNSET = 'Mon, 01 Nov 2027 00:00:00 GMT';
 
 let app: TestApp;

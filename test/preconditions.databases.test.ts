@@ -3,9 +3,6 @@ import type { Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
-import { matchers } from './support/matchers.js';
-
-expect.extend(matchers);
 
 const MISSING_ID = Number.MAX_SAFE_INTEGER;
 const ORIGIN = 'https://shop.example';

@@ -13,9 +13,6 @@ import { Property } from '../src/platform/resource/property.js';
 import { isOptional, type Schema } from '../src/platform/resource/schema.js';
 import { validateBody, validateJson } from '../src/platform/resource/validation.pipe.js';
 import { startApp, type TestApp } from './support/app.js';
-import { matchers } from './support/matchers.js';
-
-expect.extend(matchers);
 
 /** Returns the message that rejects a value, or undefined. */
 async function findProblem(schema: Schema, value: unknown): Promise<string | undefined> {

@@ -7,13 +7,10 @@ import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import type { Connection } from '../src/platform/http/server/connections.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { startApp, type TestApp } from './support/app.js';
-import { matchers } from './support/matchers.js';
 import { type RawResponse, RawConnection } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
-expect.extend(matchers);
-
 /** No request times out, however busy the machine is; the tests of the timeouts shorten them. */
 const TIMEOUTS = { headers: 60_000, request: 60_000, checkInterval: 100, socket: 60_000 };
 

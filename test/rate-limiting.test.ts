@@ -15,11 +15,9 @@ import {
   jsonHeaders,
   sendRequest,
 } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
-expect.extend(matchers);
 afterEach(() => jest.restoreAllMocks());
 
 const unknownKey = (): string => `pet_${randomBytes(32).toString('base64url')}`;

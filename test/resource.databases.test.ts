@@ -4,9 +4,6 @@ import { type Cage, CagesModule, type Toy } from './support/cages.module.js';
 import { describeResource } from './support/describe-resource.js';
 import { insertRow } from './support/fixtures.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
-import { matchers } from './support/matchers.js';
-
-expect.extend(matchers);
 
 const MISSING_ID = '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70';
 

@@ -4,10 +4,7 @@
  */
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { startApp, type TestApp } from './support/app.js';
-import { matchers } from './support/matchers.js';
 import { expectNotFound, expectOnlyMethods } from './support/routes.js';
-
-expect.extend(matchers);
 
 let app: TestApp;
 beforeAll(async () => {

@@ -13,11 +13,8 @@ import {
   updateReturning,
 } from '../src/platform/resource/returning.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
-import { matchers } from './support/matchers.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from './support/postgres-client.js';
-
-expect.extend(matchers);
 
 const TIMEOUT_MS = 30_000;
 

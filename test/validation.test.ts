@@ -12,10 +12,7 @@ import type { Schema } from '../src/platform/resource/schema.js';
 import { validateBody } from '../src/platform/resource/validation.pipe.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
-import { matchers } from './support/matchers.js';
 import { Sample } from './support/sample.dto.js';
-
-expect.extend(matchers);
 
 /** How many values were checked, and how many objects were converted to DTOs. */
 const work = { checks: 0, conversions: 0 };

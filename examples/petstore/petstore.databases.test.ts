@@ -8,11 +8,8 @@ import { startApp } from '../../test/support/app.js';
 import { describeResource } from '../../test/support/describe-resource.js';
 import { insertRow } from '../../test/support/fixtures.js';
 import type { HttpResponse } from '../../test/support/http-client.js';
-import { matchers } from '../../test/support/matchers.js';
 import { onEachConnection, RetryingClient } from '../../test/support/retrying-client.js';
 import { dumpSchema } from '../../test/support/schema-dump.js';
-
-expect.extend(matchers);
 
 const FEATURES = [CategoriesModule, PetsModule, StoreModule, UsersModule];
 

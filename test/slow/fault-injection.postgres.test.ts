@@ -7,15 +7,12 @@ import { loadConfig } from '../../src/platform/config/config.js';
 import { ChaosProxy } from '../support/chaos-proxy.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
-import { matchers } from '../support/matchers.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
 import { connectToPostgres, queryPostgres } from '../support/postgres-client.js';
 import { createStandby, freeze, kill, restart } from '../support/postgres-faults.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
-
-expect.extend(matchers);
 
 const PASSWORD = 'secret-0123456789';
 const WRONG_PASSWORD = 'wrong-0123456789';

@@ -27,7 +27,6 @@ import {
   sendRequest,
 } from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
-import { matchers } from '../support/matchers.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import {
   BOOTSTRAP_KEY,
@@ -37,8 +36,6 @@ import {
   type Services,
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
-
-expect.extend(matchers);
 
 const TIMEOUT_MS = 30_000;
 

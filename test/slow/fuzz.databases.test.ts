@@ -20,7 +20,6 @@ import {
   jsonHeaders,
   sendRequest,
 } from '../support/http-client.js';
-import { matchers } from '../support/matchers.js';
 import { type RawResponse, RawConnection, rawRequest } from '../support/raw-connection.js';
 import {
   BOOTSTRAP_KEY,
@@ -28,8 +27,6 @@ import {
   type RunningService,
   type Services,
 } from '../support/service-process.js';
-
-expect.extend(matchers);
 
 /** Runs per property. fast-check shrinks a failing example and reports the seed that reproduces it. */
 const RUNS = Number(process.env['FUZZ_RUNS'] ?? 400);

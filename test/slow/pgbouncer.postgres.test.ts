@@ -6,13 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDatabase, type TestDatabase } from '../support/app.js';
 import { sendRequest } from '../support/http-client.js';
-import { matchers } from '../support/matchers.js';
 import { findFreePort } from '../support/postgres.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from '../support/postgres-client.js';
 import { createServices, type RunningService, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
-
-expect.extend(matchers);
 
 const TIMEOUT_MS = 30_000;
 /** Debian's package `pgbouncer` installs it in a folder that is not in the PATH of all users. */

@@ -3,10 +3,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { applyMergePatch } from '../../src/platform/resource/merge-patch.js';
 import type { TestApp } from './app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './http-client.js';
-import { matchers } from './matchers.js';
 import { findParameter, getBodySchema, getStatus, hasHeader, type Operation } from './routes.js';
-
-expect.extend(matchers);
 
 type Json = Record<string, unknown>;
 

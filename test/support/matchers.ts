@@ -23,8 +23,8 @@ declare global {
   }
 }
 
-/** Custom matchers for `expect.extend`. */
-export const matchers = {
+/** Jest loads this file before each test file. */
+expect.extend({
   toBeError(
     this: jest.MatcherContext,
     response: ResponseLike,
@@ -55,7 +55,7 @@ export const matchers = {
       message: () => this.utils.diff(expected, actual) ?? `Expected the response not to be ${code}`,
     };
   },
-};
+});
 
 function parse(text: string | undefined): unknown {
   try {
