@@ -43,6 +43,7 @@ const DECLARATIONS: Readonly<Record<string, string>> = {
   ...declare('src/platform/resource/versioned.js', '*Versioned'),
   ...declare('test/support/app.js', 'startApp'),
   ...declare('test/support/describe-resource.js', 'describeResource'),
+  ...declare('test/support/http-client.js', 'jsonHeaders sendRequest'),
 };
 
 function declare(module: string, names: string): Record<string, string> {
