@@ -6,7 +6,6 @@ import {
   type Config,
   ConfigError,
   getConfigWarnings,
-  isProduction,
   loadConfig,
   loadEnvFile,
   redactConfig,
@@ -40,7 +39,8 @@ await bootstrap().catch((error: unknown) => {
 async function bootstrap(): Promise<void> {
   loadEnvFile();
   // For errors until the configuration is known.
-  Logger.overrideLogger(createLogger({ production: isProduction(), logLevel: 'info' }));
+  const production = process.env['NODE_ENV'] === 'production';
+  Logger.overrideLogger(createLogger({ production, logLevel: 'info' }));
   const config = loadConfig();
   const app = await createApp(config);
   for (const warning of getConfigWarnings()) logger.warn(warning);

@@ -20,10 +20,8 @@ export class RateLimiter {
   constructor(private readonly policy: string) {}
 
   /**
-   * Counts a request, unless the limit is exceeded.
+   * Counts a request, unless the limit per minute is exceeded.
    *
-   * @param limit requests per minute
-   * @param message the message of the error
    * @returns the response headers that describe the limit (draft-ietf-httpapi-ratelimit-headers-10)
    * @throws {ApiError} TOO_MANY_REQUESTS with the same headers and Retry-After
    */

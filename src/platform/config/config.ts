@@ -28,11 +28,6 @@ export function loadEnvFile(): void {
   if (existsSync('.env')) process.loadEnvFile('.env');
 }
 
-/** Whether `NODE_ENV` is `production`, before the rest of the environment is validated. */
-export function isProduction(): boolean {
-  return process.env['NODE_ENV'] === 'production';
-}
-
 /**
  * Reads and validates the environment. An empty variable counts as unset.
  *

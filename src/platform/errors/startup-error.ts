@@ -10,12 +10,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'this machine does not have the address',
 };
 
-/**
- * Converts an error of `listen` to one sentence for the operator.
- *
- * @param address the host and the port
- * @param variable the environment variable that sets the port
- */
+/** Converts an error of `listen` to one sentence for the operator, with the variable that sets the port. */
 export function toListenError(error: unknown, address: string, variable: string): StartupError {
   const { code = '', message } = error as NodeJS.ErrnoException;
   const reason = REASONS[code] ?? message;

@@ -20,14 +20,11 @@ export type PatchValue<Value> = Value extends readonly unknown[]
     : Value;
 
 /**
- * Creates the DTO of a JSON merge patch (RFC 7396) from the DTO of a resource: an omitted property
- * stays unchanged, and null removes an optional one. The same applies to the properties of a nested
- * object; an array is replaced as a whole. Defaults are not applied.
+ * Creates the DTO of a JSON merge patch (RFC 7396) from the DTO of a resource: an omitted property stays unchanged, without
+ * its default, and null removes a clearable one. The same applies to the properties of a nested object; an array is
+ * replaced as a whole. A patch of a nested object that the resource lacks can leave out its required properties: validate
+ * the result of `applyMergePatch` with the DTO of the resource.
  *
- * A patch of a nested object that the resource lacks can leave out its required properties: validate the
- * result of `applyMergePatch` with the DTO of the resource.
- *
- * @param body a class whose properties are declared with `@Property`
  * @param clearable the optional properties
  */
 export function MergePatch<Body, const Clearable extends string & keyof Body = never>(
@@ -83,11 +80,7 @@ function toNestedPatch(dto: Type): Type<object> {
   return patch;
 }
 
-/**
- * Applies a JSON merge patch to a JSON value (RFC 7396, section 2).
- *
- * @returns a new value; the target and the patch stay unchanged
- */
+/** Returns a JSON value with a JSON merge patch applied (RFC 7396, section 2); both stay unchanged. */
 export function applyMergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch;
   const result: Record<string, unknown> = isObject(target) ? { ...target } : {};

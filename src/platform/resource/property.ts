@@ -63,11 +63,7 @@ const isGiven = (value: unknown): boolean =>
 /** What OpenAPI 3.0 can express of `notBlank`: its patterns have no Unicode properties, with which many clients fail. */
 const NOT_WHITE_SPACE = String.raw`[^\s\u0085]`;
 
-/**
- * Returns a schema as in OpenAPI 3.0.3, in which a class is a function that returns it, as in Nest's.
- *
- * @throws {TypeError} if OpenAPI cannot express the pattern
- */
+/** Returns a schema as in OpenAPI 3.0.3, in which a class is a function that returns it, as in Nest's. */
 export function toDocument(schema: Schema): Record<string, unknown> {
   const { optional: _optional, notBlank, const: constant, pattern, ...keywords } = schema;
   const { type, nullable, items, properties = {}, additionalProperties } = keywords;

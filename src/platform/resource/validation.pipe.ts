@@ -13,11 +13,8 @@ const VALIDATOR_OPTIONS: ValidatorOptions = {
 };
 
 /**
- * Nest's validation pipe, which accepts only the properties that a DTO declares, at every depth. Of a
- * query, and of a path, it passes only the parameters that the DTO declares, converted from text; others are
- * ignored.
- *
- * @throws {ApiError} VALIDATION_FAILED with at most ten problems, each with the path of its property
+ * Nest's validation pipe, which accepts only the properties that a DTO declares, at every depth. Of a query, and of a
+ * path, it passes only the parameters that the DTO declares, converted from text.
  */
 @Injectable()
 export class StrictValidationPipe extends ValidationPipe {
@@ -49,10 +46,8 @@ export async function validateBody<Dto extends object>(
 }
 
 /**
- * Validates a JSON value by its schema, and converts it. Neither class-transformer nor class-validator can end before the
- * value does: they get only what the schema allows. class-validator is called only for its own decorators.
- *
- * @throws {ApiError} VALIDATION_FAILED, as for a body
+ * Validates a JSON value by its schema as `validateBody` does. Neither class-transformer nor class-validator can end before
+ * the value does: they get only what the schema allows. class-validator is called only for its own decorators.
  */
 export async function validateJson(schema: Schema, value: unknown): Promise<unknown> {
   if (value === undefined) throw validationFailed(['request body is required']);
@@ -92,11 +87,7 @@ function* findDtos(value: unknown, path: string): Generator<[path: string, dto: 
 const joinPath = (parent: unknown, path: string, name: string): string =>
   Array.isArray(parent) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`;
 
-/**
- * The messages of an error and of the errors nested in it.
- *
- * @param parent the value that contains the property, at this path
- */
+/** The messages of an error, of a property of the parent, and of the errors nested in it. */
 function flattenErrors(
   { property, value, constraints = {}, children = [] }: ValidationError,
   parent: unknown,

@@ -67,7 +67,6 @@ export class BodyParserGuard implements CanActivate {
  * Reads and decompresses a body. body-parser is not used because it reads what it rejects to its end, which
  * may never come, and skips the body of a client that has half-closed its connection.
  *
- * @param limit the maximum size in bytes, after decompression
  * @param invalid the error code if the body cannot be decompressed
  */
 function readBody(request: Request, limit: number, invalid: ErrorCode): Promise<Buffer> {

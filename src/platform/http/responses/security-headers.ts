@@ -4,11 +4,7 @@ import type { Config } from '../../config/config.js';
 /** How long a browser uses HTTPS only (RFC 6797), in seconds: a year. */
 const HSTS_MAX_AGE = 31_536_000;
 
-/**
- * Returns the headers that every response has by default. JSON is not a page, so it may load nothing and
- * must not be framed or sniffed. HSTS is invalid over HTTP (RFC 6797, section 7.2), which the proxy
- * terminates, so the public URL decides.
- */
+/** Returns the headers that every response has by default. JSON may load nothing, and must not be framed or sniffed. */
 export function defaultHeaders(
   config: Pick<Config, 'publicBaseUrl'>,
 ): Readonly<Record<string, string>> {
@@ -55,6 +51,7 @@ export function swaggerUiHeaders(config: Config): RequestHandler {
   };
 }
 
+/** HSTS is invalid over HTTP (RFC 6797, section 7.2). The proxy terminates TLS, so the public URL decides. */
 function isHttps({ publicBaseUrl }: Pick<Config, 'publicBaseUrl'>): boolean {
   return publicBaseUrl?.startsWith('https:') ?? false;
 }

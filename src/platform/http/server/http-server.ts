@@ -12,7 +12,7 @@ import type { ErrorCode } from '../../errors/error-codes.js';
 import { sendError } from '../responses/error.filter.js';
 import { defaultHeaders } from '../responses/security-headers.js';
 import { type Connection, isDone, isIdle } from './connections.js';
-import { createMessageClasses, type MessageClasses } from './message-classes.js';
+import { createMessageClasses } from './message-classes.js';
 import { getRequestId, validateRequestHead } from './request-head.js';
 import type { ResponseListener } from './request-info.js';
 import {
@@ -48,14 +48,10 @@ export class HttpServer {
   readonly timeouts: ServerTimeouts;
   /** The open connections, idle ones included. */
   readonly connections = new Set<Connection>();
-  private readonly classes: MessageClasses;
+  private readonly classes;
   private readonly responseListeners: ResponseListener[] = [];
 
-  /**
-   * @param handle handles the requests whose head is valid
-   * @param options.app the Express application that `handle` calls, if it does
-   * @param options.timeouts overrides, for tests
-   */
+  /** @param handle handles the requests whose head is valid, with the Express application `app` if it is given */
   constructor(
     private readonly config: ServerConfig,
     private readonly handle: RequestListener,
@@ -177,11 +173,7 @@ export class HttpServer {
     }
   }
 
-  /**
-   * Responds on a connection to what Node does not handle as a request, and closes it.
-   *
-   * @param request the request, if its head was parsed
-   */
+  /** Responds to what Node does not handle as a request, which is given if its head was parsed, and closes the connection. */
   private reject(connection: Connection, error: ApiError, request?: IncomingMessage): void {
     const { latestResponse } = connection;
     if (request !== undefined && latestResponse?.req === request) {

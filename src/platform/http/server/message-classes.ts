@@ -1,13 +1,5 @@
-import {
-  IncomingMessage,
-  type OutgoingHttpHeaders,
-  type ServerOptions,
-  ServerResponse,
-} from 'node:http';
+import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Express } from 'express';
-
-/** Node's classes of requests and responses, in the form of the options of its HTTP server. */
-export type MessageClasses = Required<Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'>>;
 
 /**
  * Creates the classes of the requests and responses of a server. The head of every response, whatever
@@ -20,7 +12,7 @@ export type MessageClasses = Required<Pick<ServerOptions, 'IncomingMessage' | 'S
 export function createMessageClasses(
   defaultHeaders: Readonly<Record<string, string>>,
   app?: Express,
-): MessageClasses {
+) {
   const defaults = Object.entries(defaultHeaders);
   class Request extends IncomingMessage {}
   class Response<Message extends IncomingMessage> extends ServerResponse<Message> {
