@@ -39,7 +39,7 @@ class NextController {
       type: 'object',
       properties: { items: { type: 'array', items: { type: () => Category } } },
     },
-    errors: { 402: 'Pay first.', 404: '', 409: 'A conflict.' },
+    errors: { 402: 'Pay first.', 404: '', 409: 'A conflict.', default: 'Any other.' },
   })
   list(): unknown[] {
     return [];
@@ -186,6 +186,12 @@ describe('OpenAPI document', () => {
     expect(responses['404']).toEqual({ $ref: '#/components/responses/NotFound' });
     expect(responses['409']).toEqual(toError('A conflict.', 'ALREADY_EXISTS', 409));
     expect(responses['402']).toEqual(toError('Pay first.', 'PAYMENT_REQUIRED', 402));
+    // It has no status for an example.
+    expect(responses['default']).toMatchObject({
+      description: 'Any other.',
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+    });
+    expect(JSON.stringify(responses['default'])).not.toContain('example');
   });
 
   it('lists the error codes of the platform and of the features', async () => {

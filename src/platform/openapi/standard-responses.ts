@@ -87,15 +87,21 @@ const ERRORS: Readonly<Record<string, ErrorDescription>> = {
   default: { name: 'OtherError', description: 'Not specified yet, or any other error.' },
 };
 
-/** Returns the response with an error. Without a message, it has no example. */
-function toErrorResponse(status: number, error: Partial<ErrorDescription>): Response {
-  const { description = '', message, code = getErrorCode(status), headers = [] } = error;
+/**
+ * Returns the response with an error. Without a message, it has no example.
+ *
+ * @param status NaN for `default`
+ */
+function toErrorResponse(status: number, error: ErrorDescription): Response {
+  const { description, message, code = getErrorCode(status), headers = [] } = error;
   const schema = { $ref: '#/components/schemas/Error' };
-  const example = message === undefined ? {} : { example: { code, message, status } };
+  const hasExample = message !== undefined && !Number.isNaN(status);
   return {
     description,
     headers: toReferences(['X-Request-Id', ...headers]),
-    content: { 'application/json': { schema, ...example } },
+    content: {
+      'application/json': { schema, ...(hasExample && { example: { code, message, status } }) },
+    },
   };
 }
 
@@ -135,20 +141,17 @@ export function describeStandardResponses(operation: Operation, method: string):
     const isHandled = status < 400 || status === 410 || status === 501;
     if (isHandled) response.headers = { ...response.headers, ...headers };
     if (status < 400) continue;
-    const { description } = response;
-    const error = ERRORS[key];
-    if (description === '' && !isHandled)
-      responses[key] = { $ref: `#/components/responses/${(error ?? ERRORS['default']!).name}` };
-    else {
-      const own = description === '' ? {} : { description, message: description };
-      const complete = toErrorResponse(status, { ...error, ...own });
-      responses[key] = {
-        ...complete,
-        ...response,
-        description: complete.description,
-        headers: { ...complete.headers, ...response.headers },
-      };
+    const error = ERRORS[key] ?? ERRORS['default']!;
+    const { description: text } = response;
+    if (text === '' && !isHandled) {
+      responses[key] = { $ref: `#/components/responses/${error.name}` };
+      continue;
     }
+    const own = text === '' ? {} : { description: text, message: text };
+    const complete = toErrorResponse(status, { ...error, ...own });
+    const { description } = complete;
+    const allHeaders = { ...complete.headers, ...response.headers };
+    responses[key] = { ...complete, ...response, description, headers: allHeaders };
   }
 }
 
