@@ -30,7 +30,7 @@ const capitalize = (word: string): string => word.charAt(0).toUpperCase() + word
 export function toPascalCase(name: string, fallback = 'Unnamed'): string {
   const joined = splitWords(name).map(capitalize).join('');
   const text = joined === '' ? fallback : joined;
-  return /^\d/.test(text) ? `_${text}` : text;
+  return /^\d/.test(text) ? `X${text}` : text;
 }
 
 /** `get-stations` → `getStations`. */
@@ -40,7 +40,7 @@ export function toCamelCase(name: string, fallback = 'unnamed'): string {
     ? first.toLowerCase()
     : first.charAt(0).toLowerCase() + first.slice(1);
   const text = [start, ...rest.map(capitalize)].join('');
-  return /^\d/.test(text) ? `_${text}` : text;
+  return /^\d/.test(text) ? `x${text}` : text;
 }
 
 /** `SpecialEvent` → `special_event`. */
@@ -66,7 +66,7 @@ export function toClassName(name: string): string {
 /** The name of a method or of a parameter. */
 export function toMemberName(name: string): string {
   const member = toCamelCase(name);
-  return RESERVED.has(member) ? `${member}_` : member;
+  return RESERVED.has(member) ? `${member}Value` : member;
 }
 
 /** Whether a property can be written without quotes. */

@@ -73,8 +73,8 @@ export function createDocument(
     Object.entries(document.paths).map(([path, item]) =>
       // The path of each server ends in the version, so the paths of the document start after it. The paths
       // of another version have servers of their own, which end before it.
-      path.startsWith(`${API_PREFIX}/`)
-        ? [path.slice(API_PREFIX.length), item]
+      `${path}/`.startsWith(`${API_PREFIX}/`)
+        ? [path.slice(API_PREFIX.length) || '/', item]
         : [path, { ...item, servers: document.servers!.map(withoutVersion) }],
     ),
   );

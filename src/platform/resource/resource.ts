@@ -128,9 +128,13 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    * Replaces a resource. A property that the row lacks becomes null if it may be null, unless its column has the option
    * `update: false`, or it is one of the criteria.
    *
+   * @typeParam Kept the required properties that the row lacks, and that keep their values
    * @throws {ApiError} NOT_FOUND; PRECONDITION_FAILED; VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS
    */
-  async replace(criteria: Criteria<Entity>, row: InsertRow<Entity>): Promise<Result<Entity, Body>> {
+  async replace<Kept extends keyof InsertRow<Entity> = never>(
+    criteria: Criteria<Entity>,
+    row: Omit<InsertRow<Entity>, Kept>,
+  ): Promise<Result<Entity, Body>> {
     requireColumns(this.repository, row);
     const values: ObjectLiteral = row;
     const changes = this.repository.metadata.columns

@@ -66,7 +66,7 @@ class ContractReader {
 
   read(): Contract {
     const operations = entries(this.root['paths']).flatMap(([path, item]) =>
-      this.readPath(path, resolve(this.root, item)),
+      this.readPath(path.startsWith('/') ? path : `/${path}`, resolve(this.root, item)),
     );
     for (const [name] of entries(this.root['webhooks']))
       this.leaveOut(`webhook ${name}`, 'the service sends no webhooks');
@@ -115,6 +115,7 @@ class ContractReader {
       const route = toRoute(method, path);
       const other = this.routes.get(route);
       if (this.service.routes.has(route)) this.leaveOut(name, 'the service already implements it');
+      else if (/\}\{/.test(path)) this.leaveOut(name, 'no text separates its parameters');
       else if (other !== undefined) this.leaveOut(name, `it is the same route as ${other}`);
       else {
         this.routes.set(route, name);

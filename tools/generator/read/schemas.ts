@@ -115,9 +115,8 @@ export class SchemaReader {
     this.noteIgnored(merged, place);
     return clean({
       ...annotations,
-      ...(annotations.enum === undefined || type === 'array' || type === 'object'
-        ? { type }
-        : { type: getEnumType(annotations.enum) ?? type }),
+      type,
+      ...(annotations.enum !== undefined && toEnum(annotations.enum, type)),
       ...(type === 'string' && { format: annotations.format }),
       ...(type === 'array' && { items: this.read(merged['items'], `${place}[]`, depth + 1) }),
       ...(type === 'object' && this.readObject(merged, place, depth)),
@@ -127,7 +126,7 @@ export class SchemaReader {
   /** Whether an object has properties, and none that the prototypes of JavaScript have. */
   private canBeClass(merged: Json, place: string): boolean {
     const names = Object.keys(merged['properties'] ?? {});
-    const impossible = names.find((name) => ['__proto__', 'constructor'].includes(name));
+    const impossible = names.find((name) => name in Object.prototype);
     if (impossible === undefined) return names.length > 0;
     this.note(`${place}: any object is accepted, because a property is named ${impossible}.`);
     return false;
@@ -249,7 +248,7 @@ export class SchemaReader {
     );
     const values = items(merged['enum']);
     const constants = Object.hasOwn(merged, 'const') ? [merged['const']] : values;
-    const scalars = constants.filter((item) =>
+    const scalars = [...new Set(constants)].filter((item) =>
       ['string', 'number', 'boolean'].includes(typeof item),
     );
     const examples = items(merged['examples']);
@@ -274,7 +273,7 @@ export class SchemaReader {
     annotations: Schema,
   ): Schema {
     const all = [...items(merged['oneOf']), ...items(merged['anyOf'])];
-    const alternatives = all.filter((each) => get(each, 'type') !== 'null');
+    const alternatives = all.filter((each) => !isNull(each));
     const isNullable = nullable || alternatives.length < all.length || undefined;
     const { oneOf: _oneOf, anyOf: _anyOf, ...rest } = merged;
     if (alternatives.length === 1) {
@@ -297,27 +296,7 @@ export class SchemaReader {
       this.note(
         `${place}: the alternatives of oneOf and anyOf are accepted as they are, without a discriminator.`,
       );
-    const {
-      description,
-      title,
-      example,
-      default: value,
-      readOnly,
-      writeOnly,
-      deprecated,
-    } = annotations;
-    return clean({
-      oneOf,
-      discriminator,
-      nullable: isNullable,
-      description,
-      title,
-      example,
-      default: value,
-      readOnly,
-      writeOnly,
-      deprecated,
-    });
+    return clean({ ...toAnnotations(annotations), oneOf, discriminator, nullable: isNullable });
   }
 
   private readDiscriminator(
@@ -346,25 +325,12 @@ export class SchemaReader {
 
   private readAny(merged: Json, place: string, annotations: Schema): Schema {
     this.noteIgnored(merged, place);
-    const {
-      enum: values,
-      nullable,
-      description,
-      example,
-      readOnly,
-      writeOnly,
-      deprecated,
-    } = annotations;
+    const { enum: values } = annotations;
     const type = values && getEnumType(values);
+    const { nullable } = annotations;
     return clean({
-      ...(type !== undefined && { type, enum: values }),
-      nullable,
-      description,
-      example,
-      readOnly,
-      writeOnly,
-      deprecated,
-      default: annotations.default,
+      ...toAnnotations(annotations),
+      ...(type !== undefined && { type, enum: values, nullable }),
     });
   }
 
@@ -387,6 +353,16 @@ const allEntries = (value: unknown): [string, unknown][] =>
 /** Removes what is undefined. */
 export const clean = <Value extends object>(value: Value): Value =>
   Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Value;
+
+/** What a schema says besides what its values are. */
+const toAnnotations = (schema: Schema): Schema => {
+  const { description, title, example, default: value, readOnly, writeOnly, deprecated } = schema;
+  return clean({ description, title, example, default: value, readOnly, writeOnly, deprecated });
+};
+
+/** Whether null is the only value of a schema, as OpenAPI 3.1 and 3.0 write it. */
+const isNull = (schema: unknown): boolean =>
+  get(schema, 'type') === 'null' || isDeepStrictEqual(get(schema, 'enum'), [null]);
 
 function isPattern(source: string): boolean {
   try {
@@ -418,6 +394,15 @@ function guessType(schema: Json): string | undefined {
     schema['minLength'] !== undefined
     ? 'string'
     : undefined;
+}
+
+/** The values of an enum that have its type. If none has, the values say more than the type. */
+function toEnum(values: NonNullable<Schema['enum']>, type: Schema['type']): Schema {
+  if (type === 'array' || type === 'object') return { enum: undefined };
+  const typed = values.filter(
+    (value) => getEnumType([value]) === type || (type === 'number' && typeof value === 'number'),
+  );
+  return typed.length > 0 ? { enum: typed } : { type: getEnumType(values), enum: values };
 }
 
 function getEnumType(values: readonly unknown[]): Schema['type'] {

@@ -124,7 +124,7 @@ function writeColumn(file: SourceFile, table: string, column: Column): string {
           `@${file.use('ForeignKey')}(${quote(references)}, { name: ${quote(getConstraintName('fk', table, column.column))} })`,
         ]),
     `@${file.use('Column')}(${quote(entity)}${options === '{}' ? '' : `, ${options}`})`,
-    `${propertyName(property)}!: ${type}${nullable ? ' | null' : ''};`,
+    `${propertyName(property)}!: ${type}${nullable && type !== 'unknown' ? ' | null' : ''};`,
   ].join('\n  ');
 }
 

@@ -249,7 +249,8 @@ function writeBody(
   const change =
     body === undefined ? undefined : writeRow(file, resource, operation, module, body, {}, kind);
   lines.push(...(change?.lines ?? []));
-  const call = `this.${view}.${kind}(${[where, change?.code].filter((each) => each !== undefined).join(', ')})`;
+  const kept = kind === 'replace' && change!.kept.length > 0 ? `<${change!.kept.join(' | ')}>` : '';
+  const call = `this.${view}.${kind}${kept}(${[where, change?.code].filter((each) => each !== undefined).join(', ')})`;
   lines.push(`${returnsBody(operation) ? 'return' : 'await'} ${call};`);
   return lines;
 }
@@ -297,7 +298,7 @@ function writeRow(
   body: string,
   parent: Readonly<Record<string, string>>,
   kind: 'create' | 'replace' | 'patch' | 'read' | 'delete' = 'create',
-): { readonly lines: readonly string[]; readonly code: string } {
+): { readonly lines: readonly string[]; readonly code: string; readonly kept: readonly string[] } {
   const request = classes.find(({ name }) => name === operation.body!.schema.class)!;
   const has = (name: string): boolean => request.properties.some((each) => each.name === name);
   const lines: string[] = [];
@@ -327,7 +328,10 @@ function writeRow(
   if (names.length > 0) lines.push(`const { ${names.join(', ')}, ...row } = ${body};`);
   const source = names.length > 0 ? 'row' : body;
   const more = object(added);
-  return { lines, code: more === '{}' ? source : more.replace(/^\{ /, `{ ...${source}, `) };
+  const kept = resource.columns
+    .filter(({ name, property, nullable }) => !nullable && !has(name) && !(property in added))
+    .map(({ property }) => quote(property));
+  return { lines, kept, code: more === '{}' ? source : more.replace(/^\{ /, `{ ...${source}, `) };
 }
 
 const writeHash = (file: SourceFile, { nullable }: Column, value: string): string => {

@@ -155,7 +155,7 @@ export const firstSentence = (text: string | undefined): string | undefined =>
 /** The type of the values of a schema. */
 export function toType(schema: Schema): string {
   const type = toNonNullType(schema);
-  return schema.nullable === true ? `${type} | null` : type;
+  return schema.nullable === true && type !== 'unknown' ? `${type} | null` : type;
 }
 
 function toNonNullType(schema: Schema): string {
@@ -170,7 +170,10 @@ function toNonNullType(schema: Schema): string {
   } = schema;
   if (className !== undefined) return className;
   if (schema.binary !== undefined) return 'Buffer';
-  if (oneOf !== undefined) return [...new Set(oneOf.map(toType))].join(' | ');
+  if (oneOf !== undefined) {
+    const types = new Set(oneOf.map(toType));
+    return types.has('unknown') ? 'unknown' : [...types].join(' | ');
+  }
   if (values !== undefined) return values.map(literal).join(' | ');
   if (type === 'array') {
     const item = toType(items ?? {});
@@ -209,8 +212,9 @@ export function schemaLiteral(
     type: className === undefined ? rest.type && quote(rest.type) : `() => ${className}`,
     ...Object.fromEntries(
       Object.entries(rest)
-        .filter(([key, value]) => key !== 'type' && value !== undefined)
-        .map(([key, value]) => [key, literal(value)]),
+        // What is required has no default.
+        .filter(([key]) => key !== 'type' && !(key === 'default' && required === true))
+        .map(([key, value]) => [key, value === undefined ? undefined : literal(value)]),
     ),
     pattern: pattern === undefined ? undefined : quote(pattern),
     optional: required === false ? 'true' : undefined,
