@@ -6,6 +6,7 @@ import {
   type Config,
   ConfigError,
   getConfigWarnings,
+  isProduction,
   loadConfig,
   loadEnvFile,
   redactConfig,
@@ -39,8 +40,7 @@ await bootstrap().catch((error: unknown) => {
 async function bootstrap(): Promise<void> {
   loadEnvFile();
   // For errors until the configuration is known.
-  const production = process.env['NODE_ENV'] === 'production';
-  Logger.overrideLogger(createLogger({ production, logLevel: 'info' }));
+  Logger.overrideLogger(createLogger({ production: isProduction(), logLevel: 'info' }));
   const config = loadConfig();
   const app = await createApp(config);
   for (const warning of getConfigWarnings()) logger.warn(warning);

@@ -28,6 +28,9 @@ export function loadEnvFile(): void {
   if (existsSync('.env')) process.loadEnvFile('.env');
 }
 
+/** Whether `NODE_ENV` is `production`, before the rest of the environment is validated. */
+export const isProduction = (): boolean => process.env['NODE_ENV'] === 'production';
+
 /**
  * Reads and validates the environment. An empty variable counts as unset.
  *
