@@ -1,6 +1,6 @@
 /**
- * Every error code of the platform, with its HTTP status and its meaning. docs/errors.md and the OpenAPI
- * document show this table; features declare codes of their own. An error without a code of its own gets the first code of its status.
+ * Every error code of the platform, with its HTTP status and its meaning. docs/errors.md and the OpenAPI document show
+ * this table. An error without a code of its own gets the first code of its status.
  */
 // prettier-ignore
 export const ERROR_CODES = {
