@@ -22,7 +22,7 @@ export class DatabaseModule {
         TypeOrmModule.forRootAsync({
           inject: [CONFIG],
           useFactory: ({ database, databasePoolSize: poolSize }: Config) => ({
-            ...databaseOptions(database, schema, { servesRequests: true, poolSize }),
+            ...databaseOptions(database, schema, poolSize),
             // DatabaseConnection does it.
             manualInitialization: true,
           }),

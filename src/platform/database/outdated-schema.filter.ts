@@ -12,12 +12,9 @@ export class OutdatedSchemaFilter implements ExceptionFilter {
 
   async catch(error: unknown, host: ArgumentsHost): Promise<void> {
     const http = host.switchToHttp();
-    const explained: unknown = namesMissingObject(error)
-      ? await this.dataSource.reportOutdatedSchema().then(
-          () => error,
-          (outage: unknown) => outage,
-        )
-      : error;
-    respondWithError(explained, http.getRequest(), http.getResponse());
+    let reported = error;
+    if (namesMissingObject(error))
+      await this.dataSource.reportOutdatedSchema().catch((outage: unknown) => (reported = outage));
+    respondWithError(reported, http.getRequest(), http.getResponse());
   }
 }

@@ -1,6 +1,6 @@
 import type { DataSourceOptions } from 'typeorm';
 import type { DatabaseConfig } from '../../config/config.js';
-import { CONNECT_TIMEOUT_MS, SQLITE_BUSY_TIMEOUT_MS } from './timeouts.js';
+import { CONNECT_TIMEOUT_MS } from './timeouts.js';
 
 /**
  * How long a connection to PostgreSQL is used, in seconds. Without a limit, it would stay at a server
@@ -11,15 +11,11 @@ const MAX_CONNECTION_LIFETIME_S = 300;
 /** The options that features contribute: their entities and migrations. */
 export type Schema = Required<Pick<DataSourceOptions, 'entities' | 'migrations'>>;
 
-/**
- * Returns TypeORM's options for a database.
- *
- * @param options.servesRequests whether the timeouts of requests apply: a migration or a copy may exceed them
- */
+/** Returns TypeORM's options for a database. */
 export function databaseOptions(
   database: DatabaseConfig,
   schema: Schema,
-  { servesRequests = false, poolSize }: { servesRequests?: boolean; poolSize?: number } = {},
+  poolSize?: number,
 ): DataSourceOptions {
   const common = { ...schema, migrationsTableName: 'migrations', logging: false as const };
   if (database.type === 'sqlite') {
@@ -28,7 +24,7 @@ export function databaseOptions(
       type: 'better-sqlite3',
       database: database.file,
       // SQLite blocks the event loop while it waits; `retryOnBusy` does not.
-      timeout: servesRequests ? 0 : SQLITE_BUSY_TIMEOUT_MS,
+      timeout: 0,
       enableWAL: true,
       prepareDatabase: (connection: { pragma(source: string): void }) => {
         // A 201 survives a power failure. With NORMAL, a common choice in WAL mode, the newest

@@ -128,8 +128,8 @@ function getInodes({ options }: PetstoreDataSource): string {
 /**
  * Checks that the database can be written: a read-only one rejects an UPDATE, even of no row.
  *
- * @param isThorough whether SQLite writes to the file, as only that shows that the disk is not full. It also makes
- *   every list cache read its table again.
+ * @param isThorough whether SQLite reads and writes the file, which shows that it is intact and the disk not full. It
+ *   also makes every list cache read its table again.
  * @throws {DatabaseUnavailableError}
  */
 export async function requireWritable(
@@ -137,8 +137,9 @@ export async function requireWritable(
   isThorough = false,
 ): Promise<void> {
   const table = isPostgres(dataSource) ? 'revisions' : 'migrations';
-  await dataSource.query(`UPDATE "${table}" SET "name" = "name" WHERE FALSE`);
+  const writesFile = isThorough && !isPostgres(dataSource);
+  const rows = writesFile ? '"id" = 1' : 'FALSE';
+  await dataSource.query(`UPDATE "${table}" SET "name" = "name" WHERE ${rows}`);
   // A number for applications. SQLite does not write a row that stays the same.
-  if (isThorough && !isPostgres(dataSource))
-    await dataSource.query(`PRAGMA user_version = ${Math.floor(performance.now())}`);
+  if (writesFile) await dataSource.query(`PRAGMA user_version = ${Math.floor(performance.now())}`);
 }

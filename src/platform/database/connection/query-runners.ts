@@ -48,7 +48,7 @@ function createTimeoutError(): DatabaseUnavailableError {
 
 /** Runs statements on the only connection to a SQLite database, those outside of a transaction after it has ended. */
 export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
-  /** Ends the exclusive use of the connection; set while a transaction is active. */
+  /** Ends the exclusive use of the connection, which begins with a transaction. */
   private releaseLock: (() => void) | undefined;
   private timer: NodeJS.Timeout | undefined;
   /** Why the transaction was rolled back before its end. */
@@ -75,7 +75,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     try {
       if (this.releaseLock !== undefined) return await run();
       const requestedAt = performance.now();
-      return await this.retry(async () => {
+      return await retryOnBusy(async () => {
         const release = await this.acquire(requestedAt);
         return run().finally(release);
       });
@@ -85,7 +85,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
       });
       // SQLite rolls back by itself after some errors. The next statement would be outside of the transaction.
       const { inTransaction } = this.driver.databaseConnection as Database.Database;
-      if (this.releaseLock !== undefined && !inTransaction) {
+      if (this.isTransactionActive && !inTransaction) {
         this.abortError = translated;
         this.end();
       }
@@ -98,7 +98,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     if (this.isTransactionActive) return super.startTransaction(isolationLevel);
     const requestedAt = performance.now();
     try {
-      await this.retry(async () => {
+      await retryOnBusy(async () => {
         this.releaseLock = await this.acquire(requestedAt);
         await super.query('BEGIN IMMEDIATE').catch((error: unknown) => {
           this.end();
@@ -114,18 +114,9 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
       this.timer = setTimeout(() => void this.timeOut(), TRANSACTION_TIMEOUT_MS);
   }
 
-  override async commitTransaction(): Promise<void> {
-    await super.commitTransaction();
-    if (!this.isTransactionActive) this.end();
-  }
-
-  override async rollbackTransaction(): Promise<void> {
-    const isOutermost = this.transactionDepth === 1;
-    try {
-      await super.rollbackTransaction();
-    } finally {
-      if (isOutermost) this.end();
-    }
+  override release(): Promise<void> {
+    this.end();
+    return super.release();
   }
 
   /** TypeORM recreates a table to change it. The ids of its deleted rows must not be assigned again. */
@@ -138,10 +129,6 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     await this.query(`DELETE ${selected}`, [name]);
     for (const { seq } of sequences)
       await this.query('INSERT INTO "sqlite_sequence" VALUES (?, ?)', [name, seq]);
-  }
-
-  private retry(run: () => Promise<any>): Promise<any> {
-    return this.context.servesRequests ? retryOnBusy(run) : run();
   }
 
   /** Waits for the connection as long as for one of the pool of PostgreSQL. */

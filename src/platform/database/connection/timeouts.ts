@@ -9,11 +9,11 @@ export const CONNECT_TIMEOUT_MS = 2_000;
 /** How long the request to cancel a query of PostgreSQL may take. */
 export const CANCEL_TIMEOUT_MS = 200;
 
-/** How long a transaction, or on PostgreSQL a statement, may take before it is rolled back. */
+/**
+ * How long a transaction, or on PostgreSQL a statement, may take before it is rolled back, and how long a statement waits
+ * for the write lock of another process on SQLite.
+ */
 export const TRANSACTION_TIMEOUT_MS = 2_000;
-
-/** How long a command waits for the write lock of another process on SQLite; a request, as long as a transaction. */
-export const SQLITE_BUSY_TIMEOUT_MS = 2_000;
 
 /** How long a request waits for work in the database: the other timeouts can add up. */
 export const REQUEST_DEADLINE_MS = 2_300;
