@@ -33,8 +33,7 @@ export async function transactionOnce<Result>(
 }
 
 /**
- * Runs work that records its response, and returns the recorded response of an earlier request with the key if that is
- * why the work fails. Most keys are new, so it does not look for a record before.
+ * Runs work that records its response, and returns that of an earlier request with the key if that is why it fails.
  *
  * @throws {ApiError} IDEMPOTENCY_KEY_REUSED if the earlier request was a different one
  */

@@ -15,10 +15,7 @@ const LATENCY_BUCKETS = [
 /** The methods of RFC 9110 and RFC 5789; OpenTelemetry reports any other as `_OTHER`. */
 const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE'.split(' '));
 
-/**
- * Measures every response, by method, route pattern and status, under the names of OpenTelemetry's
- * semantic conventions for HTTP. Without a metrics listener nothing is measured.
- */
+/** Measures every response, under the names of OpenTelemetry's semantic conventions, if the metrics are served. */
 @Injectable()
 export class HttpMetrics implements OnModuleInit {
   constructor(

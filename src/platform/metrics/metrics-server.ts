@@ -17,10 +17,7 @@ import { writeResponse } from '../http/responses/write-response.js';
 import { HttpServer } from '../http/server/http-server.js';
 import { MetricsRegistry } from './prometheus-registry.js';
 
-/**
- * Serves `GET /metrics` for Prometheus on `METRICS_PORT`: a port of its own, so that it needs no key
- * and works while the database is unavailable.
- */
+/** Serves `GET /metrics` on a port of its own: it needs no key, and works while the database is unavailable. */
 @Injectable()
 export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
   private readonly logger = new Logger(MetricsServer.name);

@@ -1,10 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { Gauge, Registry } from 'prom-client';
 
-/**
- * The Prometheus metrics of one application. Pass it as a registry to a metric of prom-client:
- * `new Counter({ name, help, registers: [registry] })`.
- */
+/** The metrics of one application: pass it to one of prom-client as `new Counter({ name, help, registers: [registry] })`. */
 @Injectable()
 export class MetricsRegistry extends Registry {
   /** Registers a gauge whose value is read when the metrics are. */

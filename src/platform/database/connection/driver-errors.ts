@@ -1,10 +1,7 @@
 import { QueryFailedError } from 'typeorm';
 import { ApiError } from '../../errors/api-error.js';
 
-/**
- * The database could not be reached or could not do its work: the same request may succeed later.
- * `DatabaseAvailability` logs the outage.
- */
+/** The database could not be reached or do its work; `DatabaseAvailability` logs the outage. */
 export class DatabaseUnavailableError extends ApiError {
   override readonly name = 'DatabaseUnavailableError';
 
@@ -43,9 +40,8 @@ export class TransactionConflictError extends ApiError {
 export const READ_ONLY_TRANSACTION = '25006';
 
 /**
- * The result codes of SQLite for a file that cannot be used now; the classes of PostgreSQL for failures
- * of the connection, resources, operator and system (08, 53, 57, 58) and a read-only server (25006); the codes of
- * Node for a connection that fails, such as ENOENT for a Unix socket without a server.
+ * SQLite: a file that cannot be used now. PostgreSQL: failures of the connection, resources, operator and system (08, 53,
+ * 57, 58), and a read-only server. Node: a connection that fails, such as ENOENT for a Unix socket without a server.
  */
 const UNAVAILABLE =
   /^(SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|ENOENT$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$)/;
@@ -80,10 +76,7 @@ function isUnavailable(error: unknown): boolean {
   return UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
 }
 
-/**
- * Whether a statement may have been carried out although it failed: there was no response, the server ended the session
- * (08, 57P), or SQLite could not sync its file.
- */
+/** Whether a failed statement may have been carried out: no response, a session that ended, a file that SQLite could not sync. */
 export function hasUnknownOutcome(error: unknown): boolean {
   const mayBeDone = /^(08...|57P..|E[A-Z]+|SQLITE_IOERR.*|)$/.test(getDriverErrorCode(error));
   return error instanceof QueryFailedError && mayBeDone && isUnavailable(error);
@@ -123,7 +116,7 @@ export function isDataOrConstraintError(error: unknown): boolean {
   return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT|2[23]...$)/);
 }
 
-/** Whether a statement violated a foreign key: it references a missing row, or deletes a referenced one. */
+/** Whether a statement references a missing row, or deletes a referenced one. */
 export function isForeignKeyViolation(error: unknown): boolean {
   return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT_FOREIGNKEY|23503|23001)$/);
 }

@@ -130,8 +130,7 @@ export class PetstoreDataSource extends DataSource {
   /**
    * Reports an error of the driver and returns the error to throw instead.
    *
-   * @param options.isConnecting whether there is no connection yet; then every error, such as an expired
-   *   certificate, makes the database unavailable
+   * @param options.isConnecting whether any error, such as an expired certificate, makes the database unavailable
    * @param options.isOutcomeUnknown whether what the statement does may have been stored
    */
   translateError(error: unknown, { isConnecting = false, isOutcomeUnknown = false } = {}): unknown {

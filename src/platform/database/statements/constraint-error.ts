@@ -75,11 +75,9 @@ function toUniqueError(
 const LIST_FORMAT = new Intl.ListFormat('en-GB');
 
 /**
- * Returns the columns of a violated unique constraint, which only the texts of both drivers contain.
- * SQLite: `UNIQUE constraint failed: pets.name, pets.owner_id`. PostgreSQL, in the language of the
- * server: `Key (name, owner_id)=(Rex, 1) already exists.`
- *
- * @returns an empty list if the constraint is on an expression
+ * Returns the columns of a violated unique constraint from the text of the driver; of an expression, none. SQLite:
+ * `UNIQUE constraint failed: pets.name, pets.owner_id`. PostgreSQL, in the language of the server: `Key (name,
+ * owner_id)=(Rex, 1) already exists.`
  */
 function getUniqueColumns(driverError: unknown): string[] {
   const { message, detail } = driverError as { message: string; detail?: string };

@@ -70,10 +70,7 @@ export function requireInsertable({ columns, foreignKeys, name, uniques }: Entit
 }
 
 /** @throws {TypeError} if a value of a row has no column: it would be lost */
-export function requireColumns<Entity extends ObjectLiteral>(
-  repository: Repository<Entity>,
-  row: ObjectLiteral,
-): void {
+export function requireColumns(repository: Repository<ObjectLiteral>, row: ObjectLiteral): void {
   for (const property in row) if (row[property] !== undefined) getColumn(repository, property);
 }
 
@@ -82,8 +79,8 @@ export function requireColumns<Entity extends ObjectLiteral>(
  *
  * @param rows values by the properties of the entity
  */
-export function buildInsert<Entity extends ObjectLiteral>(
-  { metadata }: Repository<Entity>,
+export function buildInsert(
+  { metadata }: Repository<ObjectLiteral>,
   rows: readonly ObjectLiteral[],
   parameters: StatementParameters,
 ): string {
@@ -129,8 +126,8 @@ export function toConditions<Entity extends ObjectLiteral>(
 }
 
 /** @throws {TypeError} if the entity has no such property */
-export function getColumn<Entity extends ObjectLiteral>(
-  { metadata }: Repository<Entity>,
+export function getColumn(
+  { metadata }: Repository<ObjectLiteral>,
   property: string,
 ): ColumnMetadata {
   const column = metadata.findColumnWithPropertyName(property);
