@@ -5,7 +5,6 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { startApp, type TestApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
-import { expectNotFound, expectOnlyMethods } from './support/routes.js';
 
 const { jest } = import.meta;
 const SUNSET = 'Mon, 01 Nov 2027 00:00:00 GMT';
@@ -38,15 +37,5 @@ describe('GET /v1/pets/{petId}', () => {
       'x-deprecated-since': '2026-11-01',
       'x-sunset': '2027-11-01',
     });
-  });
-
-  it('requires a key', async () => {
-    expect(await app.send('GET', '/v1/pets/1', 'unknown')).toBeError('UNAUTHORIZED');
-  });
-
-  it('is the only operation', async () => {
-    expect.hasAssertions();
-    await expectOnlyMethods(app, '/v1/pets/1', 'GET, HEAD');
-    for (const path of ['/v1/pets', '/v1/pets/1/toys']) await expectNotFound(app, path);
   });
 });

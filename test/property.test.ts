@@ -54,15 +54,12 @@ const CAT = { kind: 'cat', lives: 9 };
 
 describe('@Property with a schema', () => {
   it.each<[Schema, unknown[]]>([
-    [{ type: 'number', minimum: -1, exclusiveMaximum: 1 }, [-1, 0.999]],
     [{ type: 'number', multipleOf: 0.01 }, [19.99, 0.07, 1e21, 0, -0.01]],
     [{ type: 'number', multipleOf: 1e-7 }, [3e-7]],
     [{ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 2.5, multipleOf: 2 }, [2]],
     [{ type: 'integer', maximum: 2 ** 63 }, [Number.MAX_SAFE_INTEGER]],
     [{ type: 'integer', enum: [1, 2] }, [1, 2]],
     [{ type: 'number', format: 'float' }, [3.4028234663852886e38, 0.1]],
-    [{ const: false }, [false]],
-    [{ enum: [1, 'a', null, true] }, [1, 'a', null, true]],
     [{ enum: ['a'], nullable: true }, ['a', null]],
     [
       { type: 'string', format: 'email' },
@@ -77,18 +74,10 @@ describe('@Property with a schema', () => {
     ],
     [{ type: 'string', pattern: String.raw`^[\w\-\_]+$` }, ['a-b']],
     [{ type: 'string', pattern: String.raw`^\p{Lu}$` }, ['Ä']],
-    [{ type: 'array' }, [[], [1, 'a', { b: [null] }]]],
     [{ type: 'array', items: { type: 'integer', nullable: true } }, [[1, null]]],
     [{ type: 'array', items: { type: 'array', items: { type: () => Cat } } }, [[[], [CAT]]]],
-    [{ type: 'object' }, [{}, { a: { b: [1, 'c', null] } }]],
     [{ type: 'object', additionalProperties: { type: () => Cat } }, [{}, { tom: CAT }]],
-    [
-      POINT,
-      [
-        { x: 1, y: 2 },
-        { x: 1, y: 2, label: null },
-      ],
-    ],
+    [POINT, [{ x: 1, y: 2, label: null }]],
     [{ ...POINT, additionalProperties: true }, [{ x: 1, y: 2, z: [3] }]],
     [PET, [CAT, { kind: 'dog', name: 'REX' }]],
     [{ type: 'array', items: PET }, [[CAT, { kind: 'dog', name: 'REX' }]]],
@@ -103,9 +92,11 @@ describe('@Property with a schema', () => {
       expect(JSON.parse(JSON.stringify(await validateBody(Holder, { value })))).toEqual({ value });
   });
 
+  const NO_EMAILS: unknown[] = ['', 'a b@c.de', 'a@b.co\n', `${'x'.repeat(65)}@b.co`, 1].concat(
+    'a @b.co a@b a@b..co .a@b.co a.@b.co a@-b.co ä@b.co'.split(' '),
+  );
   const deep = (depth: number): unknown => (depth === 0 ? '\0' : [deep(depth - 1)]);
   it.each<[Schema, unknown[], string]>([
-    [{ type: 'number' }, ['1', null, NaN, Infinity, [1]], 'value must be a number.'],
     [
       { type: 'number', minimum: -1, exclusiveMaximum: 1 },
       [-1.1, 1, Infinity],
@@ -141,21 +132,7 @@ describe('@Property with a schema', () => {
     [{ enum: [1, 'a', null] }, ['1', [1], { length: 1 }], 'value must be one of 1, a, null.'],
     [
       { type: 'string', format: 'email' },
-      [
-        '',
-        'a',
-        '@b.co',
-        'a@b',
-        'a@b..co',
-        '.a@b.co',
-        'a.@b.co',
-        'a b@c.de',
-        'a@-b.co',
-        'ä@b.co',
-        'a@b.co\n',
-        `${'x'.repeat(65)}@b.co`,
-        1,
-      ],
+      NO_EMAILS,
       'value must be an email address, such as ann@example.com.',
     ],
     [
@@ -168,13 +145,6 @@ describe('@Property with a schema', () => {
       ['a', 'cA=', 'cA', 'c-A=', 'cA==\n', ' '],
       'value must be encoded in base64, with padding.',
     ],
-    [
-      { type: 'string', format: 'uri' },
-      ['javascript:alert(1)', 'urn:a', ''],
-      'value must be a URI that starts with http:// or https://.',
-    ],
-    [{ type: 'string', notBlank: true }, [' ', '\u200b\u3164'], 'value must not be blank.'],
-    [{ type: 'string', pattern: 'a' }, ['b'], 'value must match the pattern a.'],
     [
       { type: 'array', items: { type: 'array', items: { type: () => Cat } } },
       [[[{ kind: 'cat', x: 1 }]]],
@@ -195,7 +165,6 @@ describe('@Property with a schema', () => {
       [{}, { a: 1, b: 2, c: 3 }],
       'value must have 1 to 2 properties.',
     ],
-    [{ type: 'object' }, [1, null, [], 'x'], 'value must be an object.'],
     [{ type: 'object' }, [{ a: { constructor: 1 } }], 'unknown property value.a.constructor.'],
     [{ type: 'object' }, [{ a: ['\0'] }], 'value.a[0] must not contain a NUL character.'],
     [
@@ -207,7 +176,6 @@ describe('@Property with a schema', () => {
     [{}, [Infinity], 'value must be a number.'],
     [POINT, [{ x: 1, z: 1 }], 'unknown property value.z.'],
     [POINT, [{}], 'value.x is missing.'],
-    [POINT, [{ x: null }], 'value.x must be a number.'],
     [
       { ...POINT, additionalProperties: { type: 'string' } },
       [{ x: 1, z: 1 }],
@@ -218,7 +186,6 @@ describe('@Property with a schema', () => {
       [{}, { kind: 'bird' }, { kind: 'toString' }, { kind: ['cat'] }],
       'value.kind must be one of cat, dog.',
     ],
-    [PET, [{ kind: 'cat', name: 'x' }], 'unknown property value.name.'],
     [PET, [null, 'cat', [CAT]], 'value must be an object.'],
     [PET, [{ kind: 'dog', name: 'rex' }], 'value.name must be in upper case.'],
     [
@@ -456,21 +423,11 @@ function toValues(schema: Schema): fc.Arbitrary<unknown> {
   const noise = { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 1 }) };
   return fc.oneof(noise, ...options.map((arbitrary) => ({ weight: 6, arbitrary })));
 }
-const TEXTS = [
-  '2024-02-29',
-  '2023-02-29',
-  '2026-13-01',
-  '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70',
-  'a@b.co',
-  'a@b',
-  '.a@b.co',
-  'cGV0',
-  'cGV',
-  '2026-11-01T12:00:00Z',
-  '2026-11-01T25:00:00Z',
-  '2026-11-01T12:00:00',
-  '2026-11-01T12:00:00+01:00',
-];
+const TEXTS =
+  `2024-02-29 2023-02-29 2026-13-01 0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70 a@b.co a@b .a@b.co cGV0 cGV
+  2026-11-01T12:00:00Z 2026-11-01T25:00:00Z 2026-11-01T12:00:00 2026-11-01T12:00:00+01:00`.split(
+    /\s+/,
+  );
 
 const limit = (min = 0, max = 3) => fc.option(fc.integer({ min, max }), { nil: undefined });
 const randomLimits = {

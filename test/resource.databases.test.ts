@@ -149,17 +149,6 @@ describe('a resource below another', () => {
   });
 });
 
-describe('Resource.replace', () => {
-  it('removes what is omitted, but for properties that only the service writes', async () => {
-    const { toyId, name } = await createToy({
-      size: { width: 1, height: 2 },
-      madeAt: '2026-11-01T12:00:00Z',
-    });
-    const response = await send('PUT', `${path}/${toyId}`, { name });
-    expect(response.json()).toEqual({ toyId, name, seenBy: 'the service' });
-  });
-});
-
 describe('Resource.patch', () => {
   it('merges objects, and removes properties that are null', async () => {
     const { toyId, name } = await createToy({ size: { width: 1 }, madeAt: '2026-11-01T12:00:00Z' });
@@ -190,28 +179,6 @@ describe('Resource.patch', () => {
     const toy = await createToy({ madeAt });
     expect(toy.madeAt).toBe('2026-11-01T10:00:00.123Z');
     expect((await send('GET', `${path}/${toy.toyId}`)).json()).toEqual(toy);
-  });
-});
-
-describe('Resource.create', () => {
-  it('repeats the response of a request with the same key, with its version and location', async () => {
-    const headers = { 'idempotency-key': `key-${++count}` };
-    const cage = { label: `cage ${count}`, room: 'kitchen', shelfPosition: count };
-    for (const [target, body] of [
-      ['/cages', cage],
-      [path, { name: 'ball' }],
-    ] as const) {
-      const first = await send('POST', target, body, headers);
-      const second = await send('POST', target, body, { ...headers });
-      headers['idempotency-key'] += 'x';
-      expect([first.status, second.status]).toEqual([201, 201]);
-      expect(second.headers).toMatchObject({
-        'idempotency-replayed': 'true',
-        location: first.headers.location,
-      });
-      expect(second.headers['etag']).toBe(first.headers['etag']);
-      expect(second.json()).toEqual(first.json());
-    }
   });
 });
 

@@ -4,7 +4,6 @@
  */
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { startApp, type TestApp } from './support/app.js';
-import { expectNotFound, expectOnlyMethods } from './support/routes.js';
 
 let app: TestApp;
 beforeAll(async () => {
@@ -25,15 +24,5 @@ describe('GET /v1/store/orders', () => {
     const operation = paths['/store/orders']!.get;
     expect(operation).toMatchObject({ operationId: 'listOrders', 'x-stability': 'experimental' });
     expect(operation).not.toHaveProperty('deprecated');
-  });
-
-  it('requires a key', async () => {
-    expect(await app.send('GET', '/v1/store/orders', 'unknown')).toBeError('UNAUTHORIZED');
-  });
-
-  it('is the only operation', async () => {
-    expect.hasAssertions();
-    await expectOnlyMethods(app, '/v1/store/orders', 'GET, HEAD');
-    await expectNotFound(app, '/v1/store');
   });
 });

@@ -132,6 +132,7 @@ describe('@Property', () => {
     ['tags', [[1, 2, 3, 4]], 'tags must have at most 3 items'],
     ['photoUrls', [[]], 'photoUrls must have 1 to 3 items'],
     ['photoUrls', [['http://a', 'http://a']], 'photoUrls must not contain equal items'],
+    ['photoUrls', [['javascript:alert(1)'], ['urn:a'], ['']], `photoUrls[0] ${URI}`],
     ['photoUrls', [['ftp://a'], ['http://'], ['http://a b'], ['//a']], `photoUrls[0] ${URI}`],
     ['photoUrls', [['http://a\\b'], ['http://ä'], ['http://a/%'], [1]], `photoUrls[0] ${URI}`],
     [

@@ -160,6 +160,9 @@ export async function describeResource(
       const hasKey = findParameter(post, 'Idempotency-Key') !== undefined;
       const second = hasKey ? await send('POST', url, body, headers) : first;
       expect([second.status, second.text]).toEqual([first.status, first.text]);
+      expect(second.headers['idempotency-replayed']).toBe(hasKey ? 'true' : undefined);
+      for (const name of ['etag', 'location'])
+        expect(second.headers[name]).toBe(first.headers[name]);
       const created = toCreated(first, body);
       const location = hasHeader(post, 'Location') ? first.headers.location! : toUrl(created);
       expect(new URL(location, url).href).toBe(toUrl(created));

@@ -93,16 +93,6 @@ export async function expectOnlyMethods(app: TestApp, path: string, allow: strin
   }
 }
 
-/** Checks that a path does not exist, whatever the method. */
-export async function expectNotFound(app: TestApp, path: string): Promise<void> {
-  for (const method of CHECKED_METHODS) {
-    const response = await app.send(method, path);
-    expect(response).toBeError('NOT_FOUND', `Route not found: ${method} ${path}.`);
-    expect(response.headers).not.toHaveProperty('allow');
-    expect(response.headers).not.toHaveProperty('sunset');
-  }
-}
-
 /** Returns every operation of an OpenAPI document. */
 export function getOperations({ paths }: OpenAPIObject): DocumentedOperation[] {
   return Object.entries(paths).flatMap(([path, item]) =>
