@@ -61,7 +61,7 @@ describe('backup', () => {
     seed(SEED_COUNT);
     const load = new LoadGenerator(key);
     load.start(service.url, { writers: 16, readers: 0, pause: 20 });
-    await load.waitForSuccesses(20, 30_000);
+    await load.waitForSuccesses(20);
     const before = [...load.created];
     const result = await runBackup();
     // Ensures that the load overlapped with the backup.
@@ -144,7 +144,7 @@ describe('backup', () => {
     async (signal) => {
       await createSource(SEED_COUNT);
       const command = spawnBackup();
-      await waitFor(listBackups, (names) => names.length > 0, 30_000);
+      await waitFor(listBackups, (names) => names.length > 0);
       command.kill(signal);
       await command.result;
       // It may have finished before the signal.

@@ -7,8 +7,6 @@ import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, queryPostgres } from './support/postgres-client.js';
 import { waitFor } from './support/wait.js';
 
-const TIMEOUT_MS = 30_000;
-
 let database: TestDatabase;
 let name: string;
 let role: string;
@@ -53,16 +51,12 @@ const getLines = (): string[] =>
 
 /** Sends create requests until the instance is not ready. */
 async function waitUntilRefused(): Promise<void> {
-  await waitFor(
-    async () => {
-      const response = await app.categories.create('during');
-      if (response.status === 201) return false;
-      expect(response).toBeError('SERVICE_UNAVAILABLE');
-      return (await getReadiness()).status === 503;
-    },
-    Boolean,
-    TIMEOUT_MS,
-  );
+  await waitFor(async () => {
+    const response = await app.categories.create('during');
+    if (response.status === 201) return false;
+    expect(response).toBeError('SERVICE_UNAVAILABLE');
+    return (await getReadiness()).status === 503;
+  }, Boolean);
 }
 
 /** Each failure of a real database: what causes it, what repairs it, and what the log says. */
@@ -106,17 +100,13 @@ describe('a PostgreSQL database', () => {
       await waitUntilRefused();
       expect(await getReadiness()).toBeError('SERVICE_UNAVAILABLE');
       await administer(repair);
-      await waitFor(getReadiness, ({ status }) => status === 200, TIMEOUT_MS);
+      await waitFor(getReadiness, ({ status }) => status === 200);
       // No connection is left from the time of the failure.
       const created = await Promise.all(
         Array.from({ length: 20 }, () => app.categories.create('after')),
       );
       expect(created.map(({ status }) => status)).toEqual(created.map(() => 201));
-      const [down, up, ...others] = await waitFor(
-        getLines,
-        ({ length }) => length >= 2,
-        TIMEOUT_MS,
-      );
+      const [down, up, ...others] = await waitFor(getLines, ({ length }) => length >= 2);
       expect(down).toMatch(/^error Database connection failed: /);
       expect(down).toMatch(message);
       expect(up).toMatch(/^log Database connection restored after \d+\.\d s$/);
@@ -128,7 +118,7 @@ describe('a PostgreSQL database', () => {
   it('that denies a privilege on one table refuses its requests with 503 and logs the cause', async () => {
     await runInDatabase(`ALTER TABLE "categories" OWNER TO CURRENT_USER`);
     expect(await app.categories.create('during')).toBeError('SERVICE_UNAVAILABLE');
-    const [line] = await waitFor(getLines, ({ length }) => length === 1, TIMEOUT_MS);
+    const [line] = await waitFor(getLines, ({ length }) => length === 1);
     expect(line).toMatch(
       /^warn Database failed briefly: permission denied for table categories \(42501\)$/,
     );

@@ -134,7 +134,7 @@ async function whileBlocked(
   await client.query('BEGIN');
   await client.query('LOCK TABLE "categories" IN SHARE MODE');
   const command = spawnCopy();
-  await waitUntilBlocked(target.url, 1, 30_000);
+  await waitUntilBlocked(target.url, 1);
   await action(command.kill);
   await client.query('COMMIT');
   const result = await command.result;
@@ -146,7 +146,6 @@ async function whileBlocked(
            AND "pid" <> pg_backend_pid() AND "backend_type" = 'client backend'`,
       ),
     ({ rowCount }) => rowCount === 0,
-    30_000,
   );
   return result;
 }

@@ -23,8 +23,6 @@ import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
 
-const TIMEOUT_MS = 30_000;
-
 const randomSecret = (): string => randomBytes(24).toString('base64url');
 const bearer = (key: string): string => `Authorization: Bearer ${key}`;
 
@@ -168,7 +166,6 @@ describe('service log', () => {
     await waitFor(
       () => output,
       (text) => text.includes('retrying in'),
-      TIMEOUT_MS,
     );
     await app.close();
     expectNoLeaks([bootstrap, password]);
@@ -240,7 +237,6 @@ describe('log of a service process', () => {
     await waitFor(
       () => otherCategories.list(),
       ({ status }) => status === 401,
-      TIMEOUT_MS,
     );
     const database = new Database(file);
     database.exec('ALTER TABLE "categories" RENAME TO "hidden"');

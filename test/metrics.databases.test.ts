@@ -13,8 +13,6 @@ declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
 const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
 
-const TIMEOUT_MS = 30_000;
-
 /** Keeps connections open, so that concurrent create requests arrive together. */
 const agent = new Agent({ keepAlive: true });
 let app: TestApp;
@@ -53,7 +51,7 @@ const IN_FLIGHT = 'petstore_http_requests_in_flight';
 
 /** Waits until `count` requests are in flight: all others have been measured. */
 const waitForInFlight = (count: number): Promise<MetricValues> =>
-  waitFor(scrape, (values) => values.get(IN_FLIGHT) === count, TIMEOUT_MS);
+  waitFor(scrape, (values) => values.get(IN_FLIGHT) === count);
 
 /** Returns a function that returns the increase of a series during the action. */
 async function metricDelta(action: () => Promise<unknown>): Promise<(series: string) => number> {
@@ -259,7 +257,6 @@ describeOnPostgres('GET /metrics on PostgreSQL', () => {
     const idle = await waitFor(
       scrape,
       (values) => values.get('db_client_connection_pending_requests') === 0,
-      TIMEOUT_MS,
     );
     expect(idle.get('db_client_connection_count{state="idle"}')).toBeGreaterThan(0);
   });

@@ -29,8 +29,6 @@ declare const TEST_DATABASE: 'sqlite' | 'postgres';
 const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
 const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 
-const TIMEOUT_MS = 30_000;
-
 let database: TestDatabase;
 let env: { readonly DATABASE_URL: string };
 let dataSources: PetstoreDataSource[];
@@ -227,7 +225,6 @@ describe('MIGRATIONS=off', () => {
     await waitFor(
       () => getStatus('/readyz'),
       (status) => status === 200,
-      30_000,
     );
     const { key } = await app.get(ApiKeysService).create('test');
     expect(await new CategoriesClient(await app.getUrl(), key).getAll()).toEqual([]);
@@ -273,12 +270,12 @@ describe('a migration that is reverted under a running service', () => {
         const responses = [await app.categories.list(), await create()];
         expect(responses.map(({ status }) => status)).toEqual(expected);
         const getReadiness = async () => (await sendRequest(`${app.url}/readyz`)).status;
-        await waitFor(getReadiness, (status) => status === 503, TIMEOUT_MS);
+        await waitFor(getReadiness, (status) => status === 503);
         expect(logger.text).toMatch(
           /Database connection failed: The database schema is outdated\. Migrate it with: /,
         );
         await runMigrations('run');
-        await waitFor(getReadiness, (status) => status === 200, TIMEOUT_MS);
+        await waitFor(getReadiness, (status) => status === 200);
         expect((await create()).status).toBe(201);
       } finally {
         await app.stop();

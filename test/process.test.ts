@@ -19,7 +19,6 @@ import { waitFor } from './support/wait.js';
 
 /** The documented maximum duration of a graceful shutdown. */
 const SHUTDOWN_TIMEOUT_MS = 10_000;
-const TIMEOUT_MS = 30_000;
 
 let services: Services;
 
@@ -58,7 +57,6 @@ async function shutDownDuringCreate(
   await waitFor(
     () => service.output,
     (output) => output.includes(`Received ${signal}, shutting down`),
-    TIMEOUT_MS,
   );
   return async () => (await connection.send('{"name":"dog"}').closed()).map(({ status }) => status);
 }
@@ -76,7 +74,6 @@ describe('a service process that is restarted', () => {
     await waitFor(
       () => first.service.stdout,
       (output) => output.includes('/docs'),
-      TIMEOUT_MS,
     );
     key = parseInitialKeyBanner(first.service.stdout)![1]!;
   });
@@ -155,7 +152,6 @@ describe('a service process in production with a .env file', () => {
     const quoted = await waitFor(
       () => /No API keys exist\. Create one with: node (dist\S+)( [^"]+)"/.exec(service.output),
       (found) => found !== null,
-      TIMEOUT_MS,
     );
     const command = `node ${getBuiltFile(quoted![1]!.replace('dist', 'src'))}${quoted![2]}`;
     const { stdout } = await promisify(exec)(command, { cwd: services.directory });
@@ -256,7 +252,6 @@ describe('two processes that start simultaneously on one empty database', () => 
       await waitFor(
         () => sendRequest(`${url}/readyz`),
         ({ status }) => status === 200,
-        TIMEOUT_MS,
       );
     }
   });

@@ -374,7 +374,6 @@ describe('a connection', () => {
       await waitFor(
         () => socket.readable,
         (readable) => !readable,
-        30_000,
       );
       return lookUp(sent);
     });
@@ -467,7 +466,6 @@ describe('a client that is too slow', () => {
       waitFor(
         () => countOpen(timeout),
         (count) => count === 0,
-        30_000,
       );
     const dripping = setInterval(() => {
       for (const { connection, drip } of clients) if (drip !== undefined) connection.send(drip);

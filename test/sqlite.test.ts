@@ -76,7 +76,7 @@ describe('GET /readyz', () => {
       await rename(file + suffix, `${file}.moved`);
       await waitFor(getReadiness, (status) => status === 503, 10_000);
       await rename(`${file}.moved`, file + suffix);
-      await waitFor(getReadiness, (status) => status === 200, 30_000);
+      await waitFor(getReadiness, (status) => status === 200);
     },
   );
 });
@@ -108,7 +108,6 @@ describe('POST /v1/categories', () => {
       await waitFor(
         () => inserts.length,
         (count) => count > 0,
-        30_000,
       );
       other.exec('COMMIT');
       expect((await response).status).toBe(201);

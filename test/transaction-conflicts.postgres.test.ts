@@ -16,8 +16,6 @@ import { createDatabase, startApp, type TestApp, type TestDatabase } from './sup
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from './support/postgres-client.js';
 
-const TIMEOUT_MS = 30_000;
-
 const createKey = (): IdempotencyKey => ({
   apiKeyId: 1,
   value: randomUUID(),
@@ -90,7 +88,7 @@ describe.each(['repeatable read', 'serializable'])(
         await other.query('BEGIN');
         await other.query('UPDATE "categories" SET "name" = "name"');
         const written = write(app, app.dataSource.getRepository(CategoryEntity));
-        await waitUntilBlocked(database.url, 1, TIMEOUT_MS);
+        await waitUntilBlocked(database.url, 1);
         await other.query('COMMIT');
         await written;
         expect(await app.categories.getNames()).toEqual(names);
@@ -118,7 +116,7 @@ describe.each(['repeatable read', 'serializable'])(
       await other.query('BEGIN');
       await other.query('UPDATE "api_keys" SET "name" = "name"');
       const rotation = keys.rotate(record.id, 0);
-      await waitUntilBlocked(database.url, 1, TIMEOUT_MS);
+      await waitUntilBlocked(database.url, 1);
       await other.query('COMMIT');
       const { record: created } = (await rotation)!;
       expect(logger.entries.map(({ values }) => values[0])).toEqual([

@@ -134,7 +134,7 @@ describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
       const [row] = await manager.query<{ pid: number }[]>('SELECT pg_backend_pid() AS "pid"');
       await dataSource.query('SELECT pg_terminate_backend($1)', [row!.pid]);
       // TypeORM notices it between two statements.
-      await waitFor(() => manager.queryRunner!.isReleased, Boolean, 30_000);
+      await waitFor(() => manager.queryRunner!.isReleased);
       await insertPair(manager, 'lost, too');
     });
     await expect(transaction).rejects.toThrow(DatabaseUnavailableError);

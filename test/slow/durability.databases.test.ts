@@ -5,8 +5,6 @@ import { LoadGenerator } from '../support/load-generator.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
-const TIMEOUT_MS = 30_000;
-
 let database: TestDatabase;
 let services: Services;
 beforeEach(async () => {
@@ -26,10 +24,9 @@ describe('durability', () => {
       await waitFor(
         () => sendRequest(`${url}/readyz`),
         ({ status }) => status === 200,
-        TIMEOUT_MS,
       );
       load.start(url, { writers: 16, readers: 2 });
-      await load.waitForSuccesses(2, TIMEOUT_MS);
+      await load.waitForSuccesses(2);
       // Kills the service at a different point each time.
       await delay(Math.random() * 50);
       load.allowDisconnects(url);

@@ -15,7 +15,6 @@ import {
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
-const TIMEOUT_MS = 30_000;
 const AUTHORIZATION = `Authorization: Bearer ${BOOTSTRAP_KEY}`;
 
 let services: Services;
@@ -64,7 +63,6 @@ describe('durability', () => {
       const traced = await waitFor(
         readTrace,
         (found) => found.filter((call) => call === 'response').length === 46,
-        TIMEOUT_MS,
       );
       const isDurable = traced.map((call, index) => {
         const before = traced.slice(0, index);
@@ -120,7 +118,7 @@ describe('a suspended service', () => {
     const { service, url, categories } = await services.serve();
     const load = new LoadGenerator(BOOTSTRAP_KEY);
     load.start(url, { writers: 8, readers: 4, pause: 20 });
-    await load.waitForSuccesses(3, TIMEOUT_MS);
+    await load.waitForSuccesses(3);
     service.kill('SIGSTOP');
     const waiting = await RawConnection.open(url);
     waiting.send(rawRequest({ headers: [AUTHORIZATION] }));
@@ -129,7 +127,7 @@ describe('a suspended service', () => {
     service.kill('SIGCONT');
     expect((await waiting.nextResponse()).status).toBe(200);
     waiting.close();
-    await load.waitForSuccesses(3, TIMEOUT_MS);
+    await load.waitForSuccesses(3);
     await load.stop();
     load.verifyFinalState(await categories.getAll());
     expect(load.violations).toEqual([]);
@@ -168,10 +166,10 @@ describe('client connections', () => {
         pair[0].send(completeRequest).flushed(),
         pair[1].send(partialRequest).flushed(),
       ]);
-      if (round % 2 === 0) await waitFor(() => pair[0].received.length, Boolean, TIMEOUT_MS);
+      if (round % 2 === 0) await waitFor(() => pair[0].received.length);
       for (const connection of pair) connection.reset();
     }
-    await waitFor(openFiles, (files) => files < before + 10, TIMEOUT_MS);
+    await waitFor(openFiles, (files) => files < before + 10);
     expect(await categories.getNames()).toEqual(Array<string>(8_000).fill('large'));
     expect(service.output).not.toMatch(/"level":"(error|fatal)"/);
   });
@@ -195,7 +193,7 @@ describe('client connections', () => {
       const size = Math.min(250, idleCount - idle.length);
       idle.push(...(await Promise.all(Array.from({ length: size }, open))));
     }
-    await waitFor(openFiles, (count) => count > idleCount, TIMEOUT_MS);
+    await waitFor(openFiles, (count) => count > idleCount);
     expect((await categories.create('dog')).status).toBe(201);
     expect(await categories.getNames()).toEqual(['dog']);
     expect(idle.filter(({ ended }) => ended)).toEqual([]);
@@ -215,9 +213,9 @@ describe('client connections', () => {
         Array.from({ length: 200 }, () => RawConnection.open(url)),
       );
       // A descriptor inherited from this process may have a number above the limit.
-      await waitFor(openFiles, (count) => count >= 80, TIMEOUT_MS);
+      await waitFor(openFiles, (count) => count >= 80);
       for (const connection of connections) connection.close();
-      await waitFor(openFiles, (count) => count < 60, TIMEOUT_MS);
+      await waitFor(openFiles, (count) => count < 60);
       expect((await categories.create('cat')).status).toBe(201);
       expect(await categories.getNames()).toEqual(['dog', 'cat']);
       service.kill('SIGTERM');

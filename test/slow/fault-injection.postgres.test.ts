@@ -18,7 +18,6 @@ const PASSWORD = 'secret-0123456789';
 const WRONG_PASSWORD = 'wrong-0123456789';
 /** The documented maximum response time of 5 seconds while the database hangs, and what a busy machine adds. */
 const RESPONSE_TIMEOUT_MS = 5_000 + 10_000;
-const TIMEOUT_MS = 30_000;
 
 /** Clients whose requests are spread over time, about 100 per second in total. */
 const STAGGERED_CLIENTS = { writers: 30, readers: 15, pause: 500 };
@@ -117,7 +116,7 @@ async function startLoad(instance: Instance): Promise<LoadGenerator> {
   const load = new LoadGenerator(BOOTSTRAP_KEY, { allow503: true });
   cleanUps.push(() => load.stop());
   load.start(instance.url, STAGGERED_CLIENTS);
-  await load.waitForSuccesses(2, TIMEOUT_MS);
+  await load.waitForSuccesses(2);
   return load;
 }
 
@@ -133,7 +132,6 @@ async function waitUntilReady(instance: Instance): Promise<void> {
   await waitFor(
     () => getReadiness(instance),
     ({ status }) => status === 200,
-    TIMEOUT_MS,
   );
 }
 
@@ -188,12 +186,12 @@ describe('database failures under load', () => {
       const load = await startLoad(instance);
       const stopMonitoring = monitorLiveness(instance);
       const recoverServer = await failServer();
-      await load.waitForUnavailable(2, TIMEOUT_MS);
+      await load.waitForUnavailable(2);
       expectUnavailable(await getReadiness(instance));
 
       await recoverServer();
       await waitUntilReady(instance);
-      await load.waitForSuccesses(2, TIMEOUT_MS);
+      await load.waitForSuccesses(2);
       expect(await stopMonitoring()).toEqual([200]);
       expect(await stopAndCollectViolations(load, instance)).toEqual([]);
     },
@@ -208,9 +206,8 @@ describe('database failures under load', () => {
       await waitFor(
         () => queryPostgres(server.url, `SELECT pg_terminate_backend("pid") ${FROM_CONNECTIONS}`),
         ({ length }) => length > 0,
-        TIMEOUT_MS,
       );
-      await load.waitForSuccesses(2, TIMEOUT_MS);
+      await load.waitForSuccesses(2);
     }
     await waitUntilReady(instance);
     expect(await stopMonitoring()).toEqual([200]);
@@ -227,7 +224,7 @@ describe('database failures under load', () => {
         const stopMonitoring = monitorLiveness(instance);
         const unlock = await lock(address, table);
         // Only creates are sure to fail: unless the revision is locked, lists come from the cache.
-        await load.waitForUnavailable(2, TIMEOUT_MS, 'create');
+        await load.waitForUnavailable(2, 'create');
         // All clients share one look-up of their key, and need few connections while it waits.
         const needed = table === 'api_keys' ? 1 : 4;
         const connections = await waitFor(
@@ -237,10 +234,9 @@ describe('database failures under load', () => {
               `SELECT "pid" ${FROM_CONNECTIONS} AND "datname" = current_database()`,
             ),
           ({ length }) => length >= needed,
-          TIMEOUT_MS,
         );
         await unlock();
-        await load.waitForSuccesses(2, TIMEOUT_MS);
+        await load.waitForSuccesses(2);
         return {
           table,
           exceedsPool: connections.length > 4,
@@ -260,8 +256,8 @@ describe('database failures under load', () => {
     const instance = await serve({ DATABASE_URL: proxy.proxiedUrl(url) });
     const load = await startLoad(instance);
     proxy.blackhole();
-    await waitFor(() => load.responses.some(({ status }) => status === 503), Boolean, TIMEOUT_MS);
-    await load.waitForSuccesses(2, TIMEOUT_MS);
+    await waitFor(() => load.responses.some(({ status }) => status === 503));
+    await load.waitForSuccesses(2);
     expect(await stopAndCollectViolations(load, instance)).toEqual([]);
   });
 });
@@ -296,7 +292,6 @@ describe('startup while the database is unavailable', () => {
     await waitFor(
       () => logger.text.match(/retrying in \d+ ms/g)?.length ?? 0,
       (retries) => retries >= 3,
-      TIMEOUT_MS,
     );
     await recoverServer();
     await waitUntilReady(instance);

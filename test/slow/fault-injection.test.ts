@@ -37,8 +37,6 @@ import {
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
-const TIMEOUT_MS = 30_000;
-
 let services: Services;
 let apps: NestExpressApplication[];
 let file: string;
@@ -81,7 +79,6 @@ async function waitForReadiness(url: string, expected: number): Promise<void> {
   await waitFor(
     () => sendRequest(`${url}/readyz`),
     ({ status }) => status === expected,
-    TIMEOUT_MS,
   );
 }
 
@@ -149,7 +146,6 @@ describe('a full disk', () => {
             return (await sendRequest(`${url}/readyz`)).status;
           },
           (status) => status === 503,
-          TIMEOUT_MS,
         );
         expect(await categories.getNames()).toEqual(stored);
 
@@ -196,7 +192,6 @@ describe('a full disk', () => {
           return statSync(log).size;
         },
         (size) => size === 100_000,
-        TIMEOUT_MS,
       );
       for (let index = 0; index < 3; index++)
         expectUnavailable(await categories.create('rejected', 'x'.repeat(900)));
@@ -237,13 +232,13 @@ describe('a database locked by another process beyond the busy timeout', () => {
     const { url, categories } = await serve();
     const load = new LoadGenerator(BOOTSTRAP_KEY, { allow503: true });
     load.start(url, { writers: 20, readers: 5, pause: 100 });
-    await load.waitForSuccesses(2, TIMEOUT_MS);
+    await load.waitForSuccesses(2);
     const other = new Database(file);
     try {
       other.exec('BEGIN IMMEDIATE');
       const before = load.responses.length;
       let livezResponses = 0;
-      const rejected = load.waitForUnavailable(2, TIMEOUT_MS, 'create');
+      const rejected = load.waitForUnavailable(2, 'create');
       const state = { done: false };
       void rejected.finally(() => (state.done = true)).catch(() => undefined);
       // A service that blocks its event loop on the lock would respond only once or twice.
@@ -261,7 +256,7 @@ describe('a database locked by another process beyond the busy timeout', () => {
       other.exec('ROLLBACK');
       other.close();
     }
-    await load.waitForSuccesses(3, TIMEOUT_MS);
+    await load.waitForSuccesses(3);
     await load.stop();
     load.verifyFinalState(await categories.getAll());
     expect(load.violations).toEqual([]);
@@ -283,7 +278,6 @@ describe('a database locked by another process beyond the busy timeout', () => {
     await waitFor(
       () => sendRequest(`${url}/readyz`),
       ({ status }) => status === 200,
-      TIMEOUT_MS,
     );
     expect(await categories.getNames()).toEqual(['dog']);
   });

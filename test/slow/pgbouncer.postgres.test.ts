@@ -11,7 +11,6 @@ import { connectToPostgres, queryPostgres, waitUntilBlocked } from '../support/p
 import { createServices, type RunningService, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
-const TIMEOUT_MS = 30_000;
 /** Debian's package `pgbouncer` installs it in a folder that is not in the PATH of all users. */
 const env = { PATH: `${process.env['PATH']}:/usr/sbin` };
 const hasPgBouncer = spawnSync('pgbouncer', ['--version'], { env, stdio: 'ignore' }).status === 0;
@@ -58,7 +57,7 @@ beforeEach(async () => {
       () => true,
       () => false,
     );
-  await waitFor(isRunning, Boolean, TIMEOUT_MS);
+  await waitFor(isRunning);
   services = await createServices({ DATABASE_URL: href });
 });
 afterEach(async () => {
@@ -79,7 +78,6 @@ async function serve(count: number): Promise<RunningService[]> {
     await waitFor(
       () => getReadiness(instance),
       (status) => status === 200,
-      TIMEOUT_MS,
     );
   return instances;
 }
@@ -105,9 +103,9 @@ async function serve(count: number): Promise<RunningService[]> {
     try {
       await other.query('BEGIN; LOCK TABLE "categories"');
       const response = categories.create('during');
-      await waitUntilBlocked(database.url, 1, TIMEOUT_MS);
+      await waitUntilBlocked(database.url, 1);
       expect(await response).toBeError('SERVICE_UNAVAILABLE');
-      await waitUntilBlocked(database.url, 0, TIMEOUT_MS);
+      await waitUntilBlocked(database.url, 0);
       expect(await getReadiness(instance!)).toBe(200);
     } finally {
       await other.end();

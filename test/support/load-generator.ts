@@ -84,14 +84,14 @@ export class LoadGenerator {
   }
 
   /** Waits until each client has received `count` more successful responses. */
-  waitForSuccesses(count: number, timeout: number): Promise<void> {
-    return this.waitForProgress('succeeded', count, timeout, this.clients);
+  waitForSuccesses(count: number): Promise<void> {
+    return this.waitForProgress('succeeded', count, this.clients);
   }
 
   /** Waits until each client, or each client of one kind, has received `count` more 503 responses. */
-  waitForUnavailable(count: number, timeout: number, kind?: ClientKind): Promise<void> {
+  waitForUnavailable(count: number, kind?: ClientKind): Promise<void> {
     const clients = this.clients.filter((client) => kind === undefined || client.kind === kind);
-    return this.waitForProgress('unavailable', count, timeout, clients);
+    return this.waitForProgress('unavailable', count, clients);
   }
 
   /** Checks a list that was read after the clients stopped. */
@@ -102,7 +102,6 @@ export class LoadGenerator {
   private async waitForProgress(
     counter: 'succeeded' | 'unavailable',
     count: number,
-    timeout: number,
     clients: readonly LoadClient[],
   ): Promise<void> {
     const goals = clients
@@ -112,7 +111,6 @@ export class LoadGenerator {
     await waitFor(
       () => findBehind().map(({ client, goal }) => `${client.kind}: ${client[counter]} of ${goal}`),
       (behind) => behind.length === 0 || this.violations.length > 0,
-      timeout,
     );
   }
 

@@ -23,14 +23,9 @@ export async function queryPostgres(url: string, sql: string): Promise<Record<st
  * Waits until this many sessions of a database wait for a lock. It opens its own connection, because
  * pg_stat_activity does not change within a transaction.
  *
- * @param timeout milliseconds
- * @throws {Error} after the timeout
+ * @throws {Error} after 30 seconds
  */
-export async function waitUntilBlocked(
-  url: string,
-  sessions: number,
-  timeout: number,
-): Promise<void> {
+export async function waitUntilBlocked(url: string, sessions: number): Promise<void> {
   const client = await connectToPostgres(url);
   try {
     await waitFor(
@@ -40,7 +35,6 @@ export async function waitUntilBlocked(
            WHERE "datname" = current_database() AND "wait_event_type" = 'Lock'`,
         ),
       ({ rowCount }) => rowCount === sessions,
-      timeout,
     );
   } finally {
     await client.end();

@@ -5,16 +5,16 @@ import { inspect } from 'node:util';
 const now = performance.now.bind(performance);
 
 /**
- * Polls `fn` every 50 ms until its result satisfies `predicate`.
+ * Polls `fn` every 50 ms until its result satisfies `predicate`, by default until it is truthy.
  *
- * @param timeout milliseconds
+ * @param timeout milliseconds; by default enough for what happens soon, on a busy machine, too
  * @returns the result that satisfies the predicate
  * @throws {Error} with the last result after the timeout
  */
 export async function waitFor<T>(
   fn: () => T | Promise<T>,
-  predicate: (result: T) => boolean,
-  timeout: number,
+  predicate: (result: T) => boolean = Boolean,
+  timeout = 30_000,
 ): Promise<T> {
   const deadline = now() + timeout;
   for (;;) {
