@@ -60,15 +60,8 @@ export async function runOnce<Result>(
 }
 
 /** Returns the record of a response. */
-export function toRecord(
-  { apiKeyId, value, fingerprint }: IdempotencyKey,
-  response: unknown,
-): IdempotencyRecord {
-  return {
-    apiKeyId,
-    key: value,
-    fingerprint,
-    response: JSON.stringify(response),
-    createdAt: new Date(),
-  };
+export function toRecord(key: IdempotencyKey, response: unknown): IdempotencyRecord {
+  const { apiKeyId, value, fingerprint } = key;
+  const recorded = JSON.stringify(response);
+  return { apiKeyId, key: value, fingerprint, response: recorded, createdAt: new Date() };
 }

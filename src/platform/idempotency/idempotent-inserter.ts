@@ -24,10 +24,9 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
   }
 
   /**
-   * Inserts a row. It is durable when the promise resolves.
+   * Inserts a row, which is durable when the promise resolves, and returns its response, or that of an earlier request
+   * with the same key.
    *
-   * @param key if an earlier request with this key has inserted a row, its response is returned instead
-   * @returns the response for the row with its id
    * @throws {QueryFailedError} if the database rejects the row
    * @throws {ApiError} IDEMPOTENCY_KEY_REUSED
    * @throws {DatabaseUnavailableError}

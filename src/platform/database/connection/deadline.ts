@@ -7,21 +7,13 @@ export class Deadline {
   private hasPassed = false;
   private isCommitting = false;
 
-  /**
-   * Call it before a statement that a transaction can roll back.
-   *
-   * @throws {DatabaseUnavailableError} if the deadline has passed
-   */
+  /** Call it before a statement that a transaction can roll back: it throws if the deadline has passed. */
   beforeStatement(): void {
     this.isCommitting = false;
     if (this.hasPassed || this.remaining <= 0) throw this.pass();
   }
 
-  /**
-   * Call it before a statement that cannot be rolled back: a COMMIT, or a change outside of transactions.
-   *
-   * @throws {DatabaseUnavailableError} if the deadline has passed
-   */
+  /** Call it before one that cannot be rolled back: a COMMIT, or a change outside of transactions. */
   beforeCommit(): void {
     this.beforeStatement();
     this.isCommitting = true;

@@ -112,18 +112,14 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     // One more row than the page has shows whether there is another page.
     const read = await this.query(filters, limit + 1, after, start, this.counts);
     const total = this.counts ? Number(read[0]![TOTAL]) : undefined;
-    const rows = toEntities(
-      this.repository,
-      read.filter(({ id }) => id !== null),
-    );
-    const hasNext = rows.length > limit;
-    if (hasNext) rows.pop();
-    const getNext = (): NonNullable<Paging['next']> => {
-      if (page !== undefined) return { page: page + 1 };
-      if (offset !== undefined) return { offset: offset + limit };
-      return { after: rows.at(-1)!['id'] as number | string };
-    };
-    const next = hasNext && hasLink !== false ? getNext() : undefined;
+    const found = read.filter(({ id }) => id !== null);
+    const rows = toEntities(this.repository, found.slice(0, limit));
+    let next: Paging['next'];
+    if (found.length > limit && hasLink !== false) {
+      if (page !== undefined) next = { page: page + 1 };
+      else if (offset !== undefined) next = { offset: offset + limit };
+      else next = { after: rows.at(-1)!['id'] as number | string };
+    }
     return this.build([rows], { limit, after, offset, page, next, total });
   }
 
