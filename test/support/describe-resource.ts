@@ -212,6 +212,8 @@ export async function describeResource(
             const { status } = await send('PATCH', toUrl(resource), { [name]: value });
             expect([name, status]).toEqual([name, getStatus(patch)]);
             if (writeOnly !== true) resource = applyMergePatch(resource, { [name]: value }) as Json;
+            // A change may set other properties, such as its time.
+            resource = { ...resource, ...shown };
             await expectStored(resource);
           }
       });

@@ -205,7 +205,10 @@ function toPaths(
       summary: `Replace a ${noun}`,
       ...precondition,
       requestBody: { required: true, ...toContent(toReference(`New${item}`)) },
-      responses: { 200: { description: `The replaced ${noun}.`, ...returned }, ...missing },
+      responses: {
+        200: { description: `The replaced ${noun}.`, ...toContent(toReference(item)) },
+        ...missing,
+      },
     },
     update: {
       operationId: `update${item}`,

@@ -226,11 +226,21 @@ export function getReturnType(
   if (schema === undefined) return 'Promise<void>';
   if (schema.binary !== undefined) return `Promise<${file.use('StreamableFile')}>`;
   const type = toType(schema);
-  const versioned =
-    implementation.kind !== 'stub' &&
-    resources.some(({ name, versioned: has }) => name === implementation.resource && has);
-  return versioned ? `Promise<${file.use('Versioned')}<${type}>>` : `Promise<${type}>`;
+  return returnsVersion(implementation, resources)
+    ? `Promise<${file.use('Versioned')}<${type}>>`
+    : `Promise<${type}>`;
 }
+
+/** Whether a response has an ETag. That of a PUT does not: the row is not exactly what was sent (RFC 9110, section 9.3.4). */
+const returnsVersion = (
+  implementation: PlannedOperation['implementation'],
+  resources: readonly Resource[],
+): boolean =>
+  ['create', 'read', 'patch'].includes(implementation.kind) &&
+  resources.some(
+    ({ name, versioned }) =>
+      versioned && 'resource' in implementation && name === implementation.resource,
+  );
 
 const HTTP_DECORATORS = {
   get: 'Get',
@@ -250,6 +260,10 @@ function writeController(file: SourceFile, module: Module): string {
       `@${file.use(HTTP_DECORATORS[operation.method])}(${quote(toRoute(operation.path))})`,
       operation.isPublic ? `@${file.use('Public')}()` : '',
       writeLocation(file, operation),
+      operation.success.schema !== undefined &&
+      returnsVersion(operation.implementation, module.resources)
+        ? `@${file.use('ReturnsEtag')}()`
+        : '',
       `@${file.use('Operation')}(${writeDocs(operation)})`,
       `${operation.name}(${parameters.join(', ')}): ${getReturnType(file, operation, module.resources)} {
         return this.api.${operation.name}(${args.map(({ name }) => name).join(', ')});

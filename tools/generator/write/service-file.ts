@@ -251,7 +251,9 @@ function writeBody(
   lines.push(...(change?.lines ?? []));
   const kept = kind === 'replace' && change!.kept.length > 0 ? `<${change!.kept.join(' | ')}>` : '';
   const call = `this.${view}.${kind}${kept}(${[where, change?.code].filter((each) => each !== undefined).join(', ')})`;
-  lines.push(`${returnsBody(operation) ? 'return' : 'await'} ${call};`);
+  if (returnsBody(operation) && kind === 'replace' && resource.versioned)
+    lines.push(`return (await ${call}).body;`);
+  else lines.push(`${returnsBody(operation) ? 'return' : 'await'} ${call};`);
   return lines;
 }
 
@@ -324,9 +326,12 @@ function writeRow(
     has(id.property) &&
     !(kind === 'create' && id.by === 'client' && id.property === 'id');
   if (isSent) removed.unshift(id.property);
+  const isSpread = Object.keys(added).length > 0;
   const names = removed.map((name) => `${propertyName(name)}: _${toMemberName(name)}`);
-  if (names.length > 0) lines.push(`const { ${names.join(', ')}, ...row } = ${body};`);
-  const source = names.length > 0 ? 'row' : body;
+  // Not a spread of the body itself, which is an instance of a class.
+  const isCopied = names.length > 0 || isSpread;
+  if (isCopied) lines.push(`const { ${[...names, '...row'].join(', ')} } = ${body};`);
+  const source = isCopied ? 'row' : body;
   const more = object(added);
   const kept = resource.columns
     .filter(({ name, property, nullable }) => !nullable && !has(name) && !(property in added))

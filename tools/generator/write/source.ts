@@ -40,7 +40,7 @@ const DECLARATIONS: Readonly<Record<string, string>> = {
   ...declare('src/platform/resource/resource.js', '*Complete *Resource'),
   ...declare('src/platform/resource/resource-kit.js', 'ResourceKit'),
   ...declare('src/platform/resource/returns-location.js', 'ReturnsLocation'),
-  ...declare('src/platform/resource/versioned.js', '*Versioned'),
+  ...declare('src/platform/resource/versioned.js', 'ReturnsEtag *Versioned'),
   ...declare('test/support/app.js', 'startApp'),
   ...declare('test/support/describe-resource.js', 'describeResource'),
   ...declare('test/support/http-client.js', 'jsonHeaders sendRequest'),

@@ -140,7 +140,7 @@ function writeBody(
     const table = columns.find((column) => column.name === name)?.references;
     if (table === undefined)
       return [[name, unique.includes(name) ? writeUnique(value) : literal(value)]];
-    const code = writeReference(file, module, table);
+    const code = writeReference(file, module, resource, table);
     return code === undefined ? [] : [[name, code]];
   });
   return object(Object.fromEntries(properties));
@@ -156,9 +156,15 @@ function writeUnique(value: unknown): string {
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
 
-/** The id of another resource of the module, or of a category; that of another table a person must add. */
-function writeReference(file: SourceFile, module: Module, table: string): string | undefined {
-  const resource = module.resources.find((each) => each.table === table);
+/** The id of an earlier resource of the module, or of a category; that of another table a person must add. */
+function writeReference(
+  file: SourceFile,
+  module: Module,
+  from: Resource,
+  table: string,
+): string | undefined {
+  const earlier = module.resources.slice(0, module.resources.indexOf(from));
+  const resource = earlier.find((each) => each.table === table);
   if (resource !== undefined) return writeRequest(file, module, resource, getUnique(resource));
   return table === 'categories'
     ? `(await app.categories.create('dog')).json<{ id: number }>().id`
