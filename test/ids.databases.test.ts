@@ -1,15 +1,12 @@
 import type { Type } from '@nestjs/common';
-import { Column, Entity, type MigrationInterface, type QueryRunner, Table } from 'typeorm';
-import {
-  addRevisionTrigger,
-  dropRevisionTrigger,
-} from '../src/platform/database/lists/revision-trigger.js';
-import { IdColumn, idColumn, type IdOptions } from '../src/platform/database/statements/columns.js';
+import { Column, Entity } from 'typeorm';
+import { IdColumn, type IdOptions } from '../src/platform/database/statements/columns.js';
 import { createUuid } from '../src/platform/database/statements/uuid.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { insertReturning } from '../src/platform/resource/returning.js';
 import { startApp, type TestApp } from './support/app.js';
+import { createTable } from './support/create-table.js';
 import { collectRows } from './support/queries.js';
 
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
@@ -33,28 +30,10 @@ function createFeature(table: string, timestamp: number, options: IdOptions) {
     name!: string;
   }
 
-  const migration = {
-    [`Create${table}${timestamp}`]: class implements MigrationInterface {
-      async up(queryRunner: QueryRunner): Promise<void> {
-        const columns = [
-          idColumn(queryRunner, `pk_${table}`, options),
-          { name: 'name', type: 'varchar', length: '100' },
-        ];
-        await queryRunner.createTable(new Table({ name: table, columns }));
-        await addRevisionTrigger(queryRunner, table);
-      }
-
-      async down(queryRunner: QueryRunner): Promise<void> {
-        await dropRevisionTrigger(queryRunner, table);
-        await queryRunner.dropTable(table);
-      }
-    },
-  };
-
   @Feature({
     tag: { name: table, description: 'Rows.' },
     entities: [RowEntity],
-    migrations: Object.values(migration),
+    migrations: [createTable(RowEntity, timestamp, options)],
   })
   class RowsModule {}
   return { entity: RowEntity as Type<Row>, module: RowsModule };

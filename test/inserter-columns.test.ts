@@ -10,42 +10,30 @@ import { insertReturning } from '../src/platform/resource/returning.js';
 import { startApp } from './support/app.js';
 
 class Address {
-  @Column('varchar')
-  street!: string;
+  @Column('varchar') street!: string;
 }
 
 @Entity('shelters')
 class EmbeddingEntity {
-  @IdColumn('pk_shelters')
-  id!: number;
-
-  @Column(() => Address)
-  address!: Address;
+  @IdColumn('pk_shelters') id!: number;
+  @Column(() => Address) address!: Address;
 }
 
 @Entity('toys')
 class GeneratingEntity {
-  @IdColumn('pk_toys')
-  id!: number;
-
-  @Column('varchar', { generated: 'uuid' })
-  code!: string;
+  @IdColumn('pk_toys') id!: number;
+  @Column('varchar', { generated: 'uuid' }) code!: string;
 }
 
 @Entity('pets')
 class RelatedEntity {
-  @IdColumn('pk_pets')
-  id!: number;
-
-  @ManyToOne(() => CategoryEntity, { nullable: false })
-  category!: CategoryEntity;
+  @IdColumn('pk_pets') id!: number;
+  @ManyToOne(() => CategoryEntity, { nullable: false }) category!: CategoryEntity;
 }
 
 @Entity('cages')
 class DeferringEntity {
-  @IdColumn('pk_cages')
-  id!: number;
-
+  @IdColumn('pk_cages') id!: number;
   @Column('bigint')
   @ForeignKey(() => CategoryEntity, { deferrable: 'INITIALLY DEFERRED' })
   categoryId!: number;

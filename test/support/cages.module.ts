@@ -355,7 +355,10 @@ class ToysController {
     { name: 'categories', description: 'Another description.' },
   ],
   entities: [CageEntity, ToyEntity],
-  migrations: [createTable(CageEntity, 1790000000001), createTable(ToyEntity, 1790000000002)],
+  migrations: [
+    createTable(CageEntity, 1790000000001),
+    createTable(ToyEntity, 1790000000002, { type: 'uuid' }),
+  ],
   controllers: [CagesController, ToysController],
 })
 export class CagesModule {}
