@@ -69,7 +69,11 @@ export async function readProject(module: string): Promise<Project> {
     new RegExp(`(class |name: ')${name.replaceAll(/\W/g, '\\$&')}\\b`).test(own);
   const schemas = entries(get(get(document, 'components'), 'schemas')).map(([name]) => name);
   const timestamps = sources.flatMap(({ path }) => /\/migrations\/(\d+)-/.exec(path)?.[1] ?? []);
-  const foreign = operations.filter(({ id }) => own?.includes(`operationId: '${id}'`) !== true);
+  // Of a service that did not compile since an operation got another id, openapi.json has the old one.
+  const foreign = operations.filter(
+    ({ id }) =>
+      own === undefined || others.some(({ text }) => text.includes(`operationId: '${id}'`)),
+  );
   return {
     routes: new Set(
       foreign.filter(({ isPlaceholder }) => !isPlaceholder).map(({ route }) => route),
