@@ -326,12 +326,11 @@ class FieldParser {
     if (array !== null) {
       const items = this.parseType(array[1]!, place);
       const limits = toRange(array[2] === '' ? '0..100' : array[2], 'Items');
-      return {
-        type: 'array',
-        items,
-        ...limits,
-        ...('x-references' in items && { uniqueItems: true }),
-      };
+      if ('x-references' in items)
+        throw new FieldsError(
+          `${place}: the ids in an array would not be checked; generate a resource with two references instead.`,
+        );
+      return { type: 'array', items, ...limits };
     }
     if (text.startsWith('{') && text.endsWith('}')) {
       const fields = this.parse(text.slice(1, -1));

@@ -84,6 +84,7 @@ describe('a field', () => {
     ['name:text name:text', 'There are two fields named name.'],
     ['name:text:filter', 'Filters need --pages.'],
     ['tag:ref(categoris)', 'tag: there is no table categoris; did you mean categories.'],
+    ['tags:ref(categories)[]', 'tags: the ids in an array would not be checked'],
     [`a:${'b'.repeat(10_000)}`, 'is unknown'],
   ])('%.40s is refused with a sentence', (fields, message) => {
     expect(getMessage(fields)).toContain(message);
