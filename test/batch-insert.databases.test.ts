@@ -3,13 +3,11 @@ import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promi
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import type { Category, NewCategory } from '../src/modules/categories/category.dto.js';
 import { startApp, type TestApp } from './support/app.js';
+import { describeOnSqlite } from './support/databases.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './support/http-client.js';
 import { INSERT_QUERY, recordQueries, recordStatements } from './support/queries.js';
 
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
 const { jest } = import.meta;
-const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 const MAX_ID = Number.MAX_SAFE_INTEGER;
 const CONNECTIONS = 64;
 

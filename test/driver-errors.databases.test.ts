@@ -13,19 +13,17 @@ import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, type TestApp } from './support/app.js';
+import { DATABASE, describeOnPostgres } from './support/databases.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { findFreePort } from './support/postgres.js';
 
 const { jest } = import.meta;
 afterEach(() => jest.restoreAllMocks());
 
-/** The database under test, set by the Jest project. */
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
 const SELECT = 'SELECT * FROM "categories" WHERE "name" =';
 
 /** Statements that cannot work, with their parameters: mistakes in the code of a feature. */
-const WRONG_STATEMENTS: Record<typeof TEST_DATABASE, [string, unknown[]][]> = {
+const WRONG_STATEMENTS: Record<typeof DATABASE, [string, unknown[]][]> = {
   sqlite: [
     [`${SELECT} ?`, [new Date()]],
     [`${SELECT} ?`, [{ name: 'dog' }]],
@@ -71,7 +69,7 @@ class CallsController {
 
   @Get('wrong/:index')
   runWrongStatement(@Param('index') index: number): Promise<unknown> {
-    return this.categories.query(...WRONG_STATEMENTS[TEST_DATABASE][index]!);
+    return this.categories.query(...WRONG_STATEMENTS[DATABASE][index]!);
   }
 }
 
@@ -81,8 +79,6 @@ class CallsController {
   controllers: [CallsController],
 })
 class CallsModule {}
-
-const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
 
 const logger = new MemoryLogger();
 let app: TestApp;
@@ -145,9 +141,7 @@ describe('an error of a driver', () => {
 });
 
 describe('a feature with a wrong statement', () => {
-  it.each(
-    WRONG_STATEMENTS[TEST_DATABASE].map(([sql, parameters], index) => [sql, parameters, index]),
-  )(
+  it.each(WRONG_STATEMENTS[DATABASE].map(([sql, parameters], index) => [sql, parameters, index]))(
     'gets 500 for %s with %p, and the log has its stack and no outage',
     async (_sql, _parameters, index) => {
       const response = await call(`wrong/${index}`);

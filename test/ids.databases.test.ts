@@ -6,13 +6,11 @@ import { Feature } from '../src/platform/feature.decorator.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { insertReturning } from '../src/platform/resource/returning.js';
 import { startApp, type TestApp } from './support/app.js';
+import { describeOnPostgres } from './support/databases.js';
 import { createTable } from './support/create-table.js';
 import { collectRows } from './support/queries.js';
 
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
 const { jest } = import.meta;
-const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
 
 interface Row {
   id: number | string;

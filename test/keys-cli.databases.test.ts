@@ -7,14 +7,12 @@ import { main as migrationsCommand } from '../src/cli/migrations.js';
 import type { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
+import { describeOnSqlite } from './support/databases.js';
 import { type CommandResult, runCommand, spawnCommand } from './support/cli.js';
 import { CategoriesClient } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { waitFor } from './support/wait.js';
 
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
-const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 const KEY_PATTERN = /^pet_[A-Za-z0-9]{49}\n$/;
 const HASH_PATTERN = /[0-9a-f]{64}/i;
 const MINUTE_MS = 60_000;

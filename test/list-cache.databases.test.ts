@@ -7,14 +7,12 @@ import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { singleFlight } from '../src/platform/database/lists/single-flight.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
+import { describeOnSqlite } from './support/databases.js';
 import { CategoriesClient, type Category, type HttpResponse } from './support/http-client.js';
 import { queryPostgres } from './support/postgres-client.js';
 import { collectRows, LIST_QUERY, recordQueries } from './support/queries.js';
 
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
 const { jest } = import.meta;
-const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 const STRONG_ETAG = /^"[\x21\x23-\x7e]+"$/;
 const KIB = 1024;
 

@@ -3,15 +3,13 @@ import { CategoriesModule } from '../src/modules/categories/categories.module.js
 import { DatabaseConnection } from '../src/platform/database/connection/database-connection.js';
 import { MetricsServer } from '../src/platform/metrics/metrics-server.js';
 import { startApp, type TestApp } from './support/app.js';
+import { DATABASE, describeOnPostgres } from './support/databases.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
 import { RawConnection, rawRequest, sendRaw } from './support/raw-connection.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
-const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
 
 /** Keeps connections open, so that concurrent create requests arrive together. */
 const agent = new Agent({ keepAlive: true });
@@ -212,7 +210,7 @@ describe('GET /metrics', () => {
   });
 
   it('counts database errors by code, once per failed batch', async () => {
-    const code = TEST_DATABASE === 'sqlite' ? 'SQLITE_ERROR' : '42P01';
+    const code = DATABASE === 'sqlite' ? 'SQLITE_ERROR' : '42P01';
     const delta = await metricDelta(async () => {
       await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
       expect(new Set(await create(30))).toEqual(new Set([500]));

@@ -13,6 +13,7 @@ import { loadConfig } from '../src/platform/config/config.js';
 import type { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
+import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { getBuiltFile } from './support/build.js';
 import { type CommandResult, runCommand } from './support/cli.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
@@ -22,12 +23,6 @@ import { dumpSchema } from './support/schema-dump.js';
 import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
-
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
-// On SQLite the type of the ids differs from the entities (see IdColumn). The migrations are the same.
-const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
-const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 
 let database: TestDatabase;
 let env: { readonly DATABASE_URL: string };
@@ -112,6 +107,7 @@ describe('migration runner', () => {
   });
 });
 
+// On SQLite the type of the ids differs from the entities (see IdColumn). The migrations are the same.
 describeOnPostgres('the schema of the migrations', () => {
   it('is the schema of the entities, so that synchronization changes nothing', async () => {
     const dataSource = await connectMigrated();

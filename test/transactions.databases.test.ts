@@ -6,13 +6,8 @@ import { CategoriesService } from '../src/modules/categories/categories.service.
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import type { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
 import { startApp, type TestApp } from './support/app.js';
+import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { waitFor } from './support/wait.js';
-
-/** The database under test, set by the Jest project. */
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
-const describeOnPostgres = TEST_DATABASE === 'postgres' ? describe : describe.skip;
-const describeOnSqlite = TEST_DATABASE === 'sqlite' ? describe : describe.skip;
 
 let app: TestApp;
 let dataSource: PetstoreDataSource;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createDatabase, startApp, type TestDatabase } from '../support/app.js';
+import { DATABASE } from '../support/databases.js';
 import { ChaosProxy } from '../support/chaos-proxy.js';
 import {
   type Category,
@@ -17,13 +18,11 @@ import {
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
 const TIMEOUT_MS = 60_000;
 const CLIENTS = 64;
 /** How many creates are acknowledged between two failures. */
 const CREATES_BETWEEN_FAILURES = 64;
-const INSTANCES = TEST_DATABASE === 'postgres' ? 3 : 1;
+const INSTANCES = DATABASE === 'postgres' ? 3 : 1;
 
 /** A service process at a fixed port, behind a proxy that loses every tenth response. */
 interface Instance {
@@ -43,7 +42,7 @@ let replayed: number;
 let lost: number;
 beforeEach(async () => {
   [sent, acknowledged, replayed, lost] = [[], [], 0, 0];
-  server = TEST_DATABASE === 'postgres' ? await startPostgres() : undefined;
+  server = DATABASE === 'postgres' ? await startPostgres() : undefined;
   database =
     server === undefined
       ? await createDatabase()

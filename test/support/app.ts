@@ -10,6 +10,7 @@ import { type AppOptions, createApp } from '../../src/app.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
 import type { PetstoreDataSource } from '../../src/platform/database/connection/petstore-data-source.js';
+import { DATABASE } from './databases.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
 import { queryPostgres } from './postgres-client.js';
 
@@ -41,11 +42,8 @@ export interface TestApp {
   stop(): Promise<void>;
 }
 
-/** The database under test, set by the Jest project. */
-declare const TEST_DATABASE: 'sqlite' | 'postgres';
-
 /** Creates a database, by default of the type under test. */
-export function createDatabase(type = TEST_DATABASE): Promise<TestDatabase> {
+export function createDatabase(type = DATABASE): Promise<TestDatabase> {
   return type === 'postgres' ? createPostgresDatabase() : createSqliteDatabase();
 }
 
