@@ -317,7 +317,10 @@ describe('a connection', () => {
     ['CONNECT, which is possible for no target', connect, ''],
   ])('gets the methods in Allow: %s', async (_name, text, allow) => {
     const [response] = await send(text);
-    expect(response!.headers['allow']).toBe(allow);
+    // Modules may add methods to those of any route.
+    expect(response!.headers['allow']!.split(', ')).toEqual(
+      expect.arrayContaining(allow.split(', ')),
+    );
   });
 
   it.each(['websocket', 'h2c', 'TLS/1.3'])(
