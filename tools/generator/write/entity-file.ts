@@ -1,7 +1,15 @@
 /** Writes the entity of a resource and the migration of its table: once, then they belong to the team. */
-import type { Column, Module, Resource, ResourceId, Schema } from '../model.js';
+import type { Column, Module, Resource, ResourceId } from '../model.js';
 import { toKebabCase, toPascalCase, toSnakeCase } from '../names.js';
-import { literal, object, propertyName, quote, SourceFile, toType } from './source.js';
+import {
+  getClassNames,
+  literal,
+  object,
+  propertyName,
+  quote,
+  SourceFile,
+  toType,
+} from './source.js';
 
 export const getEntityPath = (module: string, { name }: Resource): string =>
   `src/modules/${module}/${toKebabCase(name)}.entity.ts`;
@@ -93,16 +101,11 @@ ${versioned ? `\n  @${file.use('VersionColumn')}()\n  version!: number;\n` : ''}
   for (const className of new Set(
     columns
       .filter(({ hidden, hashed }) => !(hidden === true && hashed === true))
-      .flatMap(({ schema }) => getImportedClasses(schema)),
+      .flatMap(({ schema }) => getClassNames(schema)),
   ))
     file.import(`src/modules/${module.name}/${module.name}.api.gen.js`, `type ${className}`);
   return file.render(code);
 }
-
-const getImportedClasses = (schema: Schema): string[] =>
-  [...toType(schema).matchAll(/(?<![\w'.])[A-Z]\w*/g)]
-    .map(([name]) => name)
-    .filter((name) => name !== 'Record' && name !== 'Buffer');
 
 function writeColumn(file: SourceFile, table: string, column: Column): string {
   const { property, references, nullable, schema, hashed, assigned } = column;

@@ -184,7 +184,8 @@ const toPromise = (type: string): string =>
 
 /** Imports the classes and types that code names. */
 function useTypes(file: SourceFile, module: Module, code: string): void {
-  for (const [name] of code.matchAll(/(?<![\w'.])[A-Z]\w*/g)) {
+  const withoutTexts = code.replaceAll(/'(\\.|[^'\\])*'/g, '');
+  for (const [name] of withoutTexts.matchAll(/(?<![\w.])[A-Z]\w*/g)) {
     if (module.classes.some((dto) => dto.name === name) || name.endsWith('Query'))
       useApi(file, module, name);
     else if (
