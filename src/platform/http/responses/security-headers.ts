@@ -40,7 +40,10 @@ export function swaggerUiHeaders(config: Config): RequestHandler {
     ['Cross-Origin-Resource-Policy', 'same-origin'],
     ['Referrer-Policy', 'no-referrer'],
     ['X-DNS-Prefetch-Control', 'off'],
+    ['X-Download-Options', 'noopen'],
     ['X-Frame-Options', 'DENY'],
+    ['X-Permitted-Cross-Domain-Policies', 'none'],
+    ['X-XSS-Protection', '0'],
   ]);
   // Over HTTP browsers ignore these two and warn on the console.
   if (isHttps(config))
