@@ -1,0 +1,196 @@
+/** Runs the commands and the code of docs/adding-a-module.md. */
+import { Guide } from './guide.js';
+
+import.meta.jest.setTimeout(1_800_000);
+
+let guide: Guide;
+beforeAll(async () => {
+  guide = await Guide.create();
+});
+afterAll(() => guide.copy.remove());
+
+function getPassed(output: string): string[] {
+  return [...output.matchAll(/^PASS (.+)\.databases\.test\.ts/gm)].map(([, name]) => name!);
+}
+
+describe('the guide', () => {
+  it('generates a module of a contract that passes the checks without a change', async () => {
+    await guide.git('checkout', '--quiet', '-b', 'library');
+    await guide.write('library.openapi.yaml', LIBRARY);
+    const output = await guide.runBlock('generate -- from');
+    expect(output).toMatch(/^POST \/books +implemented$/m);
+    expect(getPassed(output)).toEqual(
+      expect.arrayContaining(['sqlite test/library', 'postgres test/library']),
+    );
+    await guide.commit('Add library');
+  });
+
+  it('generates a resource by fields that passes the checks without a change', async () => {
+    await guide.git('checkout', '--quiet', '-b', 'pets', 'main');
+    expect(getPassed(await guide.runBlock('notes:text?'))).toEqual(
+      expect.arrayContaining(['sqlite test/pets', 'postgres test/pets']),
+    );
+    await guide.commit('Add pets');
+  });
+
+  it('resolves the conflict of two branches that add modules', async () => {
+    const merge = await guide.copy.git('merge', 'library');
+    expect(merge).toMatchObject({ failed: true });
+    const conflicts = await guide.git('diff', '--name-only', '--diff-filter=U');
+    expect(conflicts.trim()).toBe('openapi.json');
+    await guide.runBlock('git add openapi.json');
+    await guide.git('commit', '--quiet', '--no-edit');
+    const tests = ['test/openapi.test.ts', 'test/pets', 'test/library'];
+    await guide.npm('test', '--', '--selectProjects', 'sqlite', '--', ...tests);
+  });
+
+  it("makes a resource of Nest's generator, which is secured and validated as it is", async () => {
+    await guide.git('checkout', '--quiet', '-b', 'suppliers', 'main');
+    await guide.runBlock('nest g resource');
+    await guide.npm('typecheck');
+    await guide.write('test/plain.test.ts', PLAIN_TEST);
+    const output = await guide.npm('test', '--', 'test/plain', '--selectProjects', 'sqlite');
+    expect(output).toContain('PASS sqlite test/plain.test.ts');
+  });
+
+  it('stores that resource, with a reference, as the code of the guide does', async () => {
+    await guide.git('checkout', '--quiet', 'src/app.module.ts');
+    const folder = 'src/modules/suppliers';
+    await guide.edit('src/features.ts', {
+      'import { StoreModule': `import { SuppliersModule } from './modules/suppliers/suppliers.module.js';\nimport { StoreModule`,
+      '  StoreModule,': '  StoreModule,\n  SuppliersModule,',
+    });
+    for (const [path, text, imports] of BLOCKS)
+      await guide.writeBlock(path.replace('~', folder), text, imports);
+    await guide.write(`${folder}/dto/create-supplier.dto.ts`, DTO);
+    await guide.write(`${folder}/suppliers.service.ts`, SERVICE);
+    await guide.edit(`${folder}/suppliers.controller.ts`, {
+      "@Param('id') id: string": "@IdParam('id') id: number",
+      '+id': 'id',
+      ', Param': '',
+      '  @Get()\n': `  @Get()\n  @Operation({ operationId: 'listSuppliers', response: 'All suppliers.', returns: [CreateSupplierDto], list: 'whole' })\n`,
+      'import { SuppliersService }': `import { IdParam } from '../../platform/resource/id-param.decorator.js';\nimport { Operation } from '../../platform/resource/operation.decorator.js';\nimport { SuppliersService }`,
+    });
+    await guide.npm('format');
+    await guide.npm('typecheck');
+    const output = await guide.npm('test', '--', 'test/suppliers', 'test/migrations');
+    expect(getPassed(output)).toEqual(
+      expect.arrayContaining(['sqlite test/suppliers', 'postgres test/suppliers']),
+    );
+    expect(getPassed(output)).toEqual(
+      expect.arrayContaining(['sqlite test/migrations', 'postgres test/migrations']),
+    );
+  });
+});
+
+const LIBRARY = `openapi: 3.1.0
+info: { title: Library, version: 1.0.0 }
+paths:
+  /books:
+    get:
+      responses:
+        '200':
+          description: All books.
+          content: { application/json: { schema: { type: array, items: { $ref: '#/components/schemas/Book' } } } }
+    post:
+      requestBody:
+        content: { application/json: { schema: { $ref: '#/components/schemas/Book' } } }
+      responses:
+        '201':
+          description: The created book.
+          content: { application/json: { schema: { $ref: '#/components/schemas/Book' } } }
+components:
+  schemas:
+    Book:
+      type: object
+      required: [title]
+      properties:
+        id: { type: integer, format: int64, readOnly: true }
+        title: { type: string, maxLength: 100 }
+`;
+
+const PLAIN_TEST = `import { startApp } from './support/app.js';
+import { jsonHeaders, sendRequest } from './support/http-client.js';
+const app = await startApp();
+afterAll(() => app.stop());
+it('has the resource', async () => {
+  const url = app.url + '/v1/suppliers';
+  const post = (body: string) => sendRequest(url, { method: 'POST', headers: jsonHeaders(app.key), body });
+  const responses = [await sendRequest(url), await app.send('GET', '/v1/suppliers'), await post('{}'), await post('{"a": 1}')];
+  expect(responses.map(({ status }) => status)).toEqual([401, 200, 201, 400]);
+  expect(responses[3]!.json()).toMatchObject({ code: 'VALIDATION_FAILED' });
+});
+`;
+
+/** The files that the guide shows, what their blocks contain, and what they import. */
+const BLOCKS = [
+  [
+    '~/entities/supplier.entity.ts',
+    'class Supplier {',
+    `import { Column, Entity, ForeignKey } from 'typeorm';
+import { bigintTransformer, IdColumn } from '../../../platform/database/statements/columns.js';
+`,
+  ],
+  [
+    '~/migrations/1796000000000-create-suppliers.ts',
+    'createTable',
+    `import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
+import { addRevisionTrigger, dropRevisionTrigger } from '../../../platform/database/lists/revision-trigger.js';
+import { idColumn } from '../../../platform/database/statements/columns.js';
+`,
+  ],
+  [
+    '~/suppliers.module.ts',
+    'class SuppliersModule',
+    `import { Feature } from '../../platform/feature.decorator.js';
+import { Supplier } from './entities/supplier.entity.js';
+import { CreateSuppliers1796000000000 } from './migrations/1796000000000-create-suppliers.js';
+import { SuppliersController } from './suppliers.controller.js';
+import { SuppliersService } from './suppliers.service.js';
+`,
+  ],
+  [
+    'test/suppliers.databases.test.ts',
+    'describeResource',
+    `import { startApp } from './support/app.js';
+import { describeResource } from './support/describe-resource.js';
+import type { Category } from './support/http-client.js';
+`,
+  ],
+] as const;
+
+const DTO = `import { Property } from '../../../platform/resource/property.js';
+
+export class CreateSupplierDto {
+  @Property({ type: 'string', minLength: 1, maxLength: 100, notBlank: true })
+  name!: string;
+
+  @Property({ type: 'integer', minimum: 1 })
+  categoryId!: number;
+}
+`;
+
+const SERVICE = `import { Injectable } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Repository } from 'typeorm';
+import type { Resource } from '../../platform/resource/resource.js';
+import { ResourceKit } from '../../platform/resource/resource-kit.js';
+import type { CreateSupplierDto } from './dto/create-supplier.dto.js';
+import type { UpdateSupplierDto } from './dto/update-supplier.dto.js';
+import { Supplier } from './entities/supplier.entity.js';
+
+@Injectable()
+export class SuppliersService {
+  private readonly suppliers: Resource<Supplier, Supplier>;
+
+  constructor(@InjectRepository(Supplier) suppliers: Repository<Supplier>, kit: ResourceKit) {
+    this.suppliers = kit.resource(suppliers, { toBody: (row) => row });
+  }
+
+  create = (supplier: CreateSupplierDto) => this.suppliers.create(supplier);
+  findAll = () => this.suppliers.list();
+  findOne = (id: number) => this.suppliers.read({ id });
+  update = (id: number, changes: UpdateSupplierDto) => this.suppliers.patch({ id }, changes);
+  remove = (id: number) => this.suppliers.delete({ id });
+}
+`;
