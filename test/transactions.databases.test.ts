@@ -123,6 +123,19 @@ describe('DataSource.transaction', () => {
 });
 
 describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
+  it.each([
+    ['a statement', (manager: EntityManager) => manager.query('SELECT 1')],
+    ['a savepoint', (manager: EntityManager) => manager.transaction(async () => undefined)],
+  ])('rejects %s after the connection was lost as an outage', async (_name, proceed) => {
+    const outcome = dataSource.transaction(async (manager) => {
+      const [row] = await manager.query<{ pid: number }[]>('SELECT pg_backend_pid() AS "pid"');
+      await dataSource.query('SELECT pg_terminate_backend($1)', [row!.pid]);
+      await waitFor(() => manager.queryRunner!.isReleased);
+      await proceed(manager);
+    });
+    await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
+  });
+
   it('fails and stores nothing if its connection is lost', async () => {
     const transaction = dataSource.transaction(async (manager) => {
       await insertPair(manager, 'lost');

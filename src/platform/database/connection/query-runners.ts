@@ -186,10 +186,8 @@ export class PgQueryRunner extends PostgresQueryRunner {
       } catch (error) {
         // It would stay read-only.
         if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION) void this.client.end();
-        // TypeORM releases a runner whose connection is lost between two statements.
-        const isConnectionLost = this.isReleased && !this.hasEnded;
         throw this.context.translateError(error, {
-          isConnecting: isConnectionLost,
+          isConnecting: this.isConnectionLost,
           isOutcomeUnknown: isCommit(query, this) && hasUnknownOutcome(error),
         });
       }
@@ -213,6 +211,17 @@ export class PgQueryRunner extends PostgresQueryRunner {
     // Otherwise it would cancel the next query of the connection.
     await this.abortion;
     await super.release();
+  }
+
+  /** @throws {DatabaseUnavailableError} if the connection was lost between two statements */
+  requireConnection(): void {
+    const error = new Error('Connection terminated between two statements');
+    if (this.isConnectionLost) throw this.context.translateError(error, { isConnecting: true });
+  }
+
+  /** TypeORM releases the runner then. */
+  private get isConnectionLost(): boolean {
+    return this.isReleased && !this.hasEnded;
   }
 
   private get client(): PgClient {
