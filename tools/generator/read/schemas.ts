@@ -118,9 +118,16 @@ export class SchemaReader {
       type,
       ...(annotations.enum !== undefined && toEnum(annotations.enum, type)),
       ...(type === 'string' && { format: annotations.format }),
-      ...(type === 'array' && { items: this.read(merged['items'], `${place}[]`, depth + 1) }),
+      ...(type === 'array' && { items: this.readItems(merged['items'], place, depth) }),
       ...(type === 'object' && this.readObject(merged, place, depth)),
     });
+  }
+
+  private readItems(value: unknown, place: string, depth: number): Schema {
+    const item = this.read(value, `${place}[]`, depth + 1);
+    if (item.references !== undefined)
+      this.note(`${place}: that the items exist in ${item.references} is not checked.`);
+    return item;
   }
 
   /** Whether an object has properties, and none that the prototypes of JavaScript have. */
@@ -325,6 +332,12 @@ export class SchemaReader {
 
   private readAny(merged: Json, place: string, annotations: Schema): Schema {
     this.noteIgnored(merged, place);
+    const types = [merged['type'] ?? []]
+      .flat()
+      .map(String)
+      .filter((type) => type !== 'null');
+    if (types.length > 1)
+      this.note(`${place}: any value is accepted, not only ${types.join(' or ')}.`);
     const { enum: values } = annotations;
     const type = values && getEnumType(values);
     const { nullable } = annotations;

@@ -64,6 +64,16 @@ describe('a schema of a contract', () => {
     ],
     ['{ allOf: [{ type: string }, { maxLength: 3 }] }', { type: 'string', maxLength: 3 }],
     ['{}', {}],
+    [
+      '{ type: [string, integer] }',
+      {},
+      'Pet.value: any value is accepted, not only string or integer.',
+    ],
+    [
+      '{ type: array, items: { type: integer, x-references: tags } }',
+      { type: 'array', items: { type: 'integer', references: 'tags' } },
+      'Pet.value: that the items exist in tags is not checked.',
+    ],
     ['true', {}],
     ['{ type: string, examples: [a, b] }', { type: 'string', example: 'a' }],
     [
