@@ -46,7 +46,9 @@ function report(problems: string[], path: string, violation: string): void {
   problems.push(`${path === '' ? 'the body' : shorten(path)}${violation}`);
 }
 
-const joinName = (path: string, name: string): string => (path === '' ? name : `${path}.${name}`);
+/** Returns the path of a property of the object at a path. */
+export const joinName = (path: string, name: string): string =>
+  path === '' ? name : `${path}.${name}`;
 
 /** Returns the class of an object: that of its schema, or that which the discriminator selects. */
 function getDto({ type, discriminator }: Schema, value: object): Class<object> | undefined {

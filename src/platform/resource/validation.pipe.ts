@@ -3,7 +3,14 @@ import { validate, type ValidationError, type ValidatorOptions } from 'class-val
 import { ApiError } from '../errors/api-error.js';
 import { shorten } from '../errors/shorten.js';
 import { isObject, type Schema } from './schema.js';
-import { check, convert, getFields, MAX_PROBLEMS, parseParameter } from './schema-rules.js';
+import {
+  check,
+  convert,
+  getFields,
+  joinName,
+  MAX_PROBLEMS,
+  parseParameter,
+} from './schema-rules.js';
 
 const VALIDATOR_OPTIONS: ValidatorOptions = {
   whitelist: true,
@@ -85,7 +92,7 @@ function* findDtos(value: unknown, path: string): Generator<[path: string, dto: 
 
 /** Returns the path of a property of an object, or of an item of an array. */
 const joinPath = (parent: unknown, path: string, name: string): string =>
-  Array.isArray(parent) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`;
+  Array.isArray(parent) ? `${path}[${name}]` : joinName(path, name);
 
 /** The messages of an error, of a property of the parent, and of the errors nested in it. */
 function flattenErrors(
@@ -99,7 +106,7 @@ function flattenErrors(
     ...Object.entries(constraints).map(([name, message]) =>
       name === 'whitelistValidation'
         ? `unknown property ${shorten(path)}`
-        : joinPath({}, parentPath, message),
+        : joinName(parentPath, message),
     ),
     ...children.flatMap((child) => flattenErrors(child, value, path)),
   ];
