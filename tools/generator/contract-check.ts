@@ -18,9 +18,12 @@ const FORMAT_LIMITS: Readonly<Record<string, Schema>> = {
   uri: { maxLength: 2048 },
 };
 
-/** The keywords that describe a value and do not constrain it, and those that only the generator evaluates. */
-const ANNOTATIONS = new Set(
-  'description example title deprecated unique references class notBlank'.split(' '),
+/** The keywords that describe a value and do not constrain it, that only the generator evaluates, or that have parts. */
+const NOT_VALUES = new Set(
+  (
+    'description example title deprecated unique references class notBlank ' +
+    'name required in items properties additionalProperties oneOf discriminator'
+  ).split(' '),
 );
 
 /** Classes of another document, by their names. */
@@ -151,17 +154,7 @@ function expand(
   const limits = FORMAT_LIMITS[schema.format ?? ''] ?? {};
   const keywords = Object.entries(schema).filter(
     ([keyword, value]) =>
-      !ANNOTATIONS.has(keyword) &&
-      ![
-        'name',
-        'required',
-        'in',
-        'items',
-        'properties',
-        'additionalProperties',
-        'oneOf',
-        'discriminator',
-      ].includes(keyword) &&
+      !NOT_VALUES.has(keyword) &&
       value !== undefined &&
       value !== false &&
       // What the platform publishes for a number without a format, and for a URI.

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import type { Column, Module, Resource } from './model.js';
 import { Changes, type Project, readIfExists, readProject } from './project.js';
-import { readContract } from './read/contract.js';
+import { readContract, toRoute } from './read/contract.js';
 import { ContractError, type Json } from './read/document.js';
 import { planModule } from './resources.js';
 import { getApiPath, writeApi } from './write/api-file.js';
@@ -57,12 +57,9 @@ export async function generate(root: Json, name: string, source: string): Promis
 
 async function writeFiles(module: Module, project: Project, changes: Changes): Promise<string[]> {
   const { name, resources, operations } = module;
-  const routes = new Set(
-    operations.map(({ method, path }) => `${method} ${path.replaceAll(/\{[^}]*\}/g, '{}')}`),
-  );
+  const routes = new Set(operations.map(({ method, path }) => toRoute(method, path)));
   for (const placeholder of project.placeholders)
-    if (placeholder.routes.every((route) => routes.has(route)))
-      await changes.deletePlaceholder(placeholder);
+    if (routes.has(placeholder.route)) await changes.deletePlaceholder(placeholder);
   const isNew = !existsSync(getApiPath(name));
   await changes.write(getApiPath(name), writeApi(module));
   const timestamps = new Map(

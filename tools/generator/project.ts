@@ -14,7 +14,7 @@ const FEATURES = 'src/features.ts';
 /** A module whose operations only return 501, until a contract or a team replaces it. */
 export interface Placeholder {
   readonly name: string;
-  readonly routes: readonly string[];
+  readonly route: string;
 }
 
 export interface Project extends Service {
@@ -54,7 +54,7 @@ export async function readProject(module: string): Promise<Project> {
         ({ path, text }) =>
           path.endsWith('.controller.ts') && text.includes(`operationId: '${id}'`),
       );
-      return file === undefined ? [] : [{ name: basename(dirname(file.path)), routes: [route] }];
+      return file === undefined ? [] : [{ name: basename(dirname(file.path)), route }];
     });
   if (
     own === undefined &&

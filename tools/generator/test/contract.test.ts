@@ -419,7 +419,7 @@ describe('an operation that the generator cannot implement', () => {
       'the response has nothing of what the request contains',
     ],
     [
-      'a response that nobody can know',
+      'a response with a property that no request sets',
       post(
         'application/json',
         BODY,
