@@ -20,13 +20,14 @@ async function backup(file: string): Promise<void> {
   if (database.type !== 'sqlite') throw new Error('DATABASE_URL is PostgreSQL: use pg_dump.');
   if (!existsSync(database.file)) throw new Error(`The database ${database.file} does not exist.`);
   const draft = `${file}.part`;
+  // Before there is a file: by default a signal would end the process at once.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.once(signal, () => process.exit(1));
   // Fails if it exists, so that two backups never write the same file.
   closeSync(openSync(draft, 'wx'));
   process.once('exit', () => {
     for (const suffix of ['', '-journal']) rmSync(draft + suffix, { force: true });
   });
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, () => process.exit(1));
   if (existsSync(file)) throw new Error(`${file} already exists, refusing to overwrite.`);
   const count = await copy(database.file, draft);
 
