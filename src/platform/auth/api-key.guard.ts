@@ -37,13 +37,26 @@ export class ApiKeyGuard implements CanActivate {
     private readonly failures: AuthFailureLimiter,
   ) {}
 
-  async canActivate(context: ExecutionContext): Promise<true> {
-    const handler = context.getHandler();
-    if (isPublic(handler)) return true;
+  canActivate(context: ExecutionContext): true | Promise<true> {
+    if (isPublic(context.getHandler())) return true;
     const request = context.switchToHttp().getRequest<Request>();
-    const key = await this.authenticate(request);
+    const key = getKey(request);
+    if (!this.database.isReady) throw new DatabaseUnavailableError();
+    const cached = this.keys.getCached(key);
+    return cached === undefined
+      ? this.lookUpOnce(key, request.ip).then((found) => this.admit(found, context))
+      : this.admit(cached, context);
+  }
+
+  private admit(key: ApiKey | undefined, context: ExecutionContext): true {
+    if (key === undefined)
+      throw unauthorized(
+        'The API key is invalid: it is unknown, expired or revoked.',
+        'invalid_token',
+      );
+    const request = context.switchToHttp().getRequest<Request>();
     request.apiKey = key;
-    requireScope(key, getRequiredScope(handler, request.method));
+    requireScope(key, getRequiredScope(context.getHandler(), request.method));
     const limit = key.requestsPerMinute ?? this.config.keyRequestsPerMinute;
     if (limit === 0) return true;
     const message = `Rate limit exceeded (${limit} requests per minute).`;
@@ -51,21 +64,6 @@ export class ApiKeyGuard implements CanActivate {
     const response = context.switchToHttp().getResponse<Response>();
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     return true;
-  }
-
-  private async authenticate({ headers: { authorization }, ip }: Request): Promise<ApiKey> {
-    if (authorization === undefined || !/^Bearer +\S/i.test(authorization)) {
-      // One word is a key without its scheme.
-      const isBare = authorization !== undefined && /^(?!Bearer)\S+$/i.test(authorization);
-      const missing = isBare ? 'scheme Bearer' : 'API key';
-      throw unauthorized(`The ${missing} is missing: send Authorization: Bearer <API_KEY>.`);
-    }
-    if (!this.database.isReady) throw new DatabaseUnavailableError();
-    const [, key = ''] = BEARER.exec(authorization) ?? [];
-    const found = this.keys.getCached(key) ?? (await this.lookUpOnce(key, ip));
-    if (found !== undefined) return found;
-    const message = 'The API key is invalid: it is unknown, expired or revoked.';
-    throw unauthorized(message, 'invalid_token');
   }
 
   /** Concurrent requests of a client with the same key share one look-up, and count as one attempt. */
@@ -94,6 +92,21 @@ export class ApiKeyGuard implements CanActivate {
       if (!isInvalid) this.failures.refund(clientIp);
     }
   }
+}
+
+/**
+ * Returns the key that a request was sent with; an empty one if it is malformed.
+ *
+ * @throws {ApiError} UNAUTHORIZED if there is none
+ */
+function getKey({ headers: { authorization = '' } }: Request): string {
+  const [, key] = BEARER.exec(authorization) ?? [];
+  if (key !== undefined) return key;
+  if (/^Bearer +\S/i.test(authorization)) return '';
+  // One word is a key without its scheme.
+  const isBare = /^(?!Bearer)\S+$/i.test(authorization);
+  const missing = isBare ? 'scheme Bearer' : 'API key';
+  throw unauthorized(`The ${missing} is missing: send Authorization: Bearer <API_KEY>.`);
 }
 
 function requireScope({ scopes }: ApiKey, scope: Scope): void {
