@@ -1,4 +1,9 @@
-import { IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import {
+  IncomingMessage,
+  type OutgoingHttpHeader,
+  type OutgoingHttpHeaders,
+  ServerResponse,
+} from 'node:http';
 import type { Express } from 'express';
 
 /**
@@ -18,10 +23,12 @@ export function createMessageClasses(
   class Response<Message extends IncomingMessage> extends ServerResponse<Message> {
     /** @param rest a reason phrase, then headers as an object; both are optional */
     override writeHead(status: number, ...rest: unknown[]): this {
-      const headers: OutgoingHttpHeaders = { 'X-Request-Id': this.req.id };
-      for (const [name, value] of defaults) if (!this.hasHeader(name)) headers[name] = value;
-      const given = rest.at(-1);
-      if (typeof given === 'object') Object.assign(headers, given);
+      const given = (typeof rest.at(-1) === 'object' ? rest.at(-1) : {}) as OutgoingHttpHeaders;
+      // Names and values in turn, which Node writes faster than the properties of an object.
+      const headers: OutgoingHttpHeader[] = ['X-Request-Id', this.req.id];
+      for (const [name, value] of defaults)
+        if (!(name in given) && !this.hasHeader(name)) headers.push(name, value);
+      for (const name in given) headers.push(name, given[name]!);
       return super.writeHead(status, typeof rest[0] === 'string' ? rest[0] : undefined, headers);
     }
   }
