@@ -68,6 +68,8 @@ function requireConnection(queryRunner: QueryRunner | undefined): void {
 export class PetstoreDataSource extends DataSource {
   private readonly errorListeners: ((error: unknown) => void)[] = [];
   private readonly sqliteSession = new SqliteSession();
+  /** Runs the statements outside of transactions on SQLite: one saves each of them the construction of its own. */
+  private sqliteRunner: QueryRunner | undefined;
 
   /** @param servesRequests whether the timeouts of requests apply (see timeouts.ts) */
   constructor(
@@ -99,6 +101,8 @@ export class PetstoreDataSource extends DataSource {
     queryRunner?: QueryRunner,
   ): Promise<T> {
     requireConnection(queryRunner);
+    if (queryRunner === undefined && !isPostgres(this))
+      queryRunner = this.sqliteRunner ??= this.createQueryRunner();
     return super.query<T>(query, parameters, queryRunner);
   }
 
