@@ -33,21 +33,27 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
    */
   async insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
     if (key === undefined) return this.toResponse(await this.inserter.insert(row));
+    const id = `${key.apiKeyId} ${key.value}`;
+    if (!this.running.has(id)) return this.insertOnce(id, row, key);
     const deadline = new Deadline();
-    return withDeadline(this.insertOnce(row, key, deadline), deadline);
+    return withDeadline(this.insertLater(id, row, key, deadline), deadline);
   }
 
   /** Waits for requests with the same key, because a batch with both would be rejected. */
-  private async insertOnce(
+  private async insertLater(
+    id: string,
     row: InsertRow<Entity>,
     key: IdempotencyKey,
     deadline: Deadline,
   ): Promise<Response> {
-    const id = `${key.apiKeyId} ${key.value}`;
     for (let other = this.running.get(id); other !== undefined; other = this.running.get(id))
       await other.catch(() => undefined);
     // From here on the batch decides; it has its own deadline.
     deadline.beforeCommit();
+    return this.insertOnce(id, row, key);
+  }
+
+  private insertOnce(id: string, row: InsertRow<Entity>, key: IdempotencyKey): Promise<Response> {
     const insert = async (): Promise<Response> => {
       const toCompanion = (stored: Entity) => toRecord(key, this.toResponse(stored));
       return this.toResponse(await this.inserter.insert(row, toCompanion));
