@@ -99,6 +99,22 @@ describe('graceful shutdown', () => {
     await closed;
   });
 
+  it('accepts a connection that was opened while the event loop was blocked before it stops listening', async () => {
+    await start(LONG_TIMEOUTS, { shutdownDelay: 300 });
+    const closed = app.app.close();
+    await waitFor(
+      () => sendRequest(`${app.url}/readyz`),
+      ({ status }) => status === 503,
+    );
+    const opened = RawConnection.open(app.url);
+    // Node opens it in the next tick.
+    await Promise.resolve();
+    blockEventLoop(600);
+    const connection = (await opened).send(rawRequest({ target: '/livez' }));
+    expect(await connection.closed()).toMatchObject([{ status: 200 }]);
+    await closed;
+  });
+
   it.each([0, 500])(
     'completes every request under load and keeps every acknowledged create with a shutdown delay of %d ms',
     async (shutdownDelay) => {
