@@ -1,6 +1,10 @@
 /** `npm run docs:configuration`: writes the variables into docs/configuration.md and .env.example. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { type Variable, VARIABLES } from '../src/platform/config/environment-variables.js';
+import {
+  getNames,
+  type Variable,
+  VARIABLES,
+} from '../src/platform/config/environment-variables.js';
 import { isMain } from '../src/cli/command.js';
 
 const TABLE = /^\| Variable .*\n(\|.*\n)+/m;
@@ -10,11 +14,15 @@ export async function renderDocs(): Promise<Record<string, string>> {
   const variables = Object.values<Variable>(VARIABLES);
   const page = await readFile('docs/configuration.md', 'utf8');
   const rows = variables.map(
-    ({ name, default: text, format: { expected }, description }) =>
-      `| \`${name}\` | ${text ? `\`${text}\`` : 'unset'} | ${expected.replaceAll('<', '\\<')} | ${description} |\n`,
+    ({ name, default: text, secret, format: { expected }, description }) =>
+      `| \`${name}\`${secret ? ` or \`${name}_FILE\`` : ''} | ${text ? `\`${text}\`` : 'unset'} | ${expected.replaceAll('<', '\\<')} | ${description} |\n`,
   );
   const table = `| Variable | Default | Value | Description |\n|---|---|---|---|\n${rows.join('')}`;
-  const lines = variables.map(({ name, default: text = '' }) => `# ${name}=${text}\n`);
+  const lines = variables.flatMap((variable) =>
+    getNames(variable).map(
+      (name) => `# ${name}=${name === variable.name ? (variable.default ?? '') : ''}\n`,
+    ),
+  );
   return {
     'docs/configuration.md': page.replace(TABLE, () => table),
     '.env.example': `# Copy to .env: the service and its commands read it from their working directory. docs/configuration.md describes each variable.\n\n${lines.join('')}`,

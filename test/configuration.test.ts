@@ -1,4 +1,7 @@
-import { readFile } from 'node:fs/promises';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { renderDocs } from '../scripts/configuration-docs.js';
 import {
   type Config,
@@ -180,6 +183,63 @@ describe('loadConfig with an invalid environment', () => {
     const error = getConfigError(Object.fromEntries(NAMES.map((name) => [name, value])));
     expect(error?.issues.map((issue) => issue.split(' ')[0])).toEqual(NAMES);
     for (const issue of error!.issues) expect(error!.message).toContain(issue);
+    expect(`${error?.stack}${JSON.stringify(error)}`).not.toContain(SECRET);
+  });
+});
+
+describe('loadConfig with secrets in files', () => {
+  const directory = mkdtempSync(join(tmpdir(), `petstore-${SECRET}-`));
+  afterAll(() => rm(directory, { recursive: true }));
+
+  /** Writes a file, and returns its path. */
+  function write(content: string): string {
+    const file = join(directory, 'secret');
+    writeFileSync(file, content);
+    return file;
+  }
+
+  it.each(['', '\n', '\r\n'])('accepts _FILE, whose content may end in %j', (end) => {
+    const url = 'postgres://u:p@host/db';
+    expect(loadConfig({ DATABASE_URL_FILE: write(url + end) })).toMatchObject(postgres(url));
+    const bootstrapApiKey = 'k'.repeat(40);
+    const env = { BOOTSTRAP_API_KEY_FILE: write(bootstrapApiKey + end), BOOTSTRAP_API_KEY: '' };
+    expect(loadConfig(env)).toMatchObject({ bootstrapApiKey });
+    expect(getConfigWarnings(env)).toEqual([]);
+  });
+
+  it.each<[string, () => NodeJS.ProcessEnv]>([
+    [
+      'BOOTSTRAP_API_KEY and BOOTSTRAP_API_KEY_FILE must not both be set',
+      () => ({
+        BOOTSTRAP_API_KEY_FILE: write('k'.repeat(40)),
+        BOOTSTRAP_API_KEY: SECRET.repeat(4),
+      }),
+    ],
+    [
+      'DATABASE_URL_FILE must name a readable file (ENOENT)',
+      // The secret itself, by mistake.
+      () => ({ DATABASE_URL_FILE: `postgres://user:${SECRET}@host/db` }),
+    ],
+    [
+      'DATABASE_URL_FILE must name a readable file (EISDIR)',
+      () => ({ DATABASE_URL_FILE: directory }),
+    ],
+    [
+      'DATABASE_URL_FILE must name a file that is not empty',
+      () => ({ DATABASE_URL_FILE: write('\n') }),
+    ],
+    [
+      'The content of DATABASE_URL_FILE must be sqlite:',
+      () => ({ DATABASE_URL_FILE: write(SECRET) }),
+    ],
+    [
+      'The content of BOOTSTRAP_API_KEY_FILE must not contain control characters',
+      () => ({ BOOTSTRAP_API_KEY_FILE: write(`${SECRET.repeat(4)}\n\n`) }),
+    ],
+  ])('reports without the value: %s', (issue, getEnvironment) => {
+    const error = getConfigError({ ...getEnvironment(), PORT: 'many' });
+    const other = expect.stringContaining('PORT must be') as string;
+    expect(error?.issues).toEqual([other, expect.stringContaining(issue)]);
     expect(`${error?.stack}${JSON.stringify(error)}`).not.toContain(SECRET);
   });
 });

@@ -190,6 +190,31 @@ describe('the warning of an expiring key', () => {
   });
 });
 
+describe('the warning of a changed BOOTSTRAP_API_KEY', () => {
+  it('quotes a command that revokes the former key, which stays valid until then', async () => {
+    const logger = new MemoryLogger();
+    const file = join(tmpdir(), `petstore-url-${process.pid}`);
+    await writeFile(file, `${database.url}\n`);
+    const other = await startApp({ database, logger });
+    const [former, changed] = ['former', 'changed'].map((name) => `${name}-${'k'.repeat(32)}`);
+    const service = other.app.get(ApiKeysService);
+    await service.ensureKey(former!, 'bootstrap');
+    expect(logger.text).not.toContain('BOOTSTRAP_API_KEY');
+    await service.ensureKey(changed!, 'bootstrap');
+    expect(await Promise.all([former!, changed!].map(requestStatus))).toEqual([200, 200]);
+    const [, command] = /BOOTSTRAP_API_KEY .*: node dist\/cli\/keys\.js ([^']+)/.exec(logger.text)!;
+    const env = { DATABASE_URL_FILE: file };
+    expect(await runCommand(keysCommand, command!.split(' '), env)).toMatchObject({ code: 0 });
+    await waitFor(
+      () => requestStatus(former!),
+      (status) => status === 401,
+    );
+    expect(await requestStatus(changed!)).toBe(200);
+    await other.stop();
+    await rm(file);
+  });
+});
+
 describe('keys show', () => {
   it('prints everything but the key and its hash, for people and for programs', async () => {
     const key = await createKey('shown', '--requests-per-minute', '600');

@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import type { Format } from './formats.js';
 import { withHost } from './uri.js';
-import { REMOVED_VARIABLES, type Variable, VARIABLES } from './environment-variables.js';
+import { getNames, REMOVED_VARIABLES, type Variable, VARIABLES } from './environment-variables.js';
 
 /** The injection token of the {@link Config}. */
 export const CONFIG = Symbol('CONFIG');
@@ -40,12 +40,16 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
   const issues: string[] = [];
   const values = Object.entries<Variable>(VARIABLES).map(([property, variable]) => {
     const { name, format } = variable;
-    const text = environment[name] || variable.default;
+    const isInFile = variable.secret && environment[`${name}_FILE`];
+    const source = isInFile ? `The content of ${name}_FILE` : name;
+    const text = isInFile
+      ? readSecret(name, environment, issues)
+      : environment[name] || variable.default;
     if (text === undefined) return [property, undefined];
     const value = format.parse(text);
     // `URL` ignores some of them, such as a line break at the end.
-    if (/\p{Cc}/u.test(text)) issues.push(`${name} must not contain control characters`);
-    else if (value === undefined) issues.push(`${name} must be ${format.expected}`);
+    if (/\p{Cc}/u.test(text)) issues.push(`${source} must not contain control characters`);
+    else if (value === undefined) issues.push(`${source} must be ${format.expected}`);
     return [property, Object.freeze(value)];
   });
   const config = Object.freeze(Object.fromEntries(values) as Config);
@@ -53,6 +57,28 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     issues.push('METRICS_PORT must differ from PORT');
   if (issues.length > 0) throw new ConfigError(issues);
   return config;
+}
+
+/** Returns the content of the file that the `_FILE` of a variable names. If that is invalid, it adds an issue. */
+function readSecret(
+  name: string,
+  environment: NodeJS.ProcessEnv,
+  issues: string[],
+): string | undefined {
+  const fileName = `${name}_FILE`;
+  if (environment[name]) {
+    issues.push(`${name} and ${fileName} must not both be set`);
+    return undefined;
+  }
+  try {
+    const content = readFileSync(environment[fileName]!, 'utf8').replace(/\r?\n$/, '');
+    if (content !== '') return content;
+    issues.push(`${fileName} must name a file that is not empty`);
+  } catch (error) {
+    // The message has the value, which may be the secret itself.
+    issues.push(`${fileName} must name a readable file (${(error as NodeJS.ErrnoException).code})`);
+  }
+  return undefined;
 }
 
 /** Returns the configuration for the log: without the bootstrap key, and the user and password of the database. */
@@ -66,7 +92,7 @@ export function redactConfig(config: Config): Partial<Config> {
 
 /** Returns a line for each variable that was removed, or is probably a misspelled one of the service. */
 export function getConfigWarnings(environment: NodeJS.ProcessEnv = process.env): string[] {
-  const known = Object.values<Variable>(VARIABLES).map(({ name }) => name);
+  const known = Object.values<Variable>(VARIABLES).flatMap(getNames);
   return Object.keys(environment)
     .filter((name) => environment[name] !== '' && !known.includes(name))
     .flatMap((name) => {

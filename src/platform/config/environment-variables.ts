@@ -9,6 +9,8 @@ export interface Variable {
   readonly format: formats.Format<unknown>;
   /** The text that applies if the variable is unset. Without it, the value is then undefined. */
   readonly default?: string;
+  /** Whether the variable with this name and `_FILE` may name a file that contains the text. */
+  readonly secret?: true;
   /** In Markdown, for docs/configuration.md. */
   readonly description: string;
 }
@@ -25,13 +27,13 @@ export const VARIABLES = {
     description: 'TCP port of the API; `0` picks a free one' },
   metricsPort: { name: 'METRICS_PORT', format: formats.integer(0, 65_535),
     description: 'TCP port that serves `/metrics` without an API key; `0` picks a free one; metrics are not served without it' },
-  database: { name: 'DATABASE_URL', format: formats.DATABASE_URL, default: 'sqlite:data/petstore.sqlite',
+  database: { name: 'DATABASE_URL', format: formats.DATABASE_URL, default: 'sqlite:data/petstore.sqlite', secret: true,
     description: 'the database; for a Unix socket, the host is its directory, such as `%2Frun%2Fpostgresql`' },
   databasePoolSize: { name: 'DATABASE_POOL_SIZE', format: formats.integer(2, 1000), default: '10',
     description: 'PostgreSQL: maximum number of connections of this process' },
   migrations: { name: 'MIGRATIONS', format: formats.oneOf('auto', 'off'), default: 'auto',
     description: '`off` requires pending migrations to be applied [explicitly](operations.md#migrations)' },
-  bootstrapApiKey: { name: 'BOOTSTRAP_API_KEY', format: formats.API_KEY,
+  bootstrapApiKey: { name: 'BOOTSTRAP_API_KEY', format: formats.API_KEY, secret: true,
     description: 'a key that is valid from the first start; stored as a hash, like every other key' },
   publicBaseUrl: { name: 'PUBLIC_BASE_URL', format: formats.BASE_URL,
     description: 'the URL that clients use, for the OpenAPI document; with https, responses carry `Strict-Transport-Security`' },
@@ -56,6 +58,10 @@ export const VARIABLES = {
   production: { name: 'NODE_ENV', format: formats.NODE_ENV, default: 'development',
     description: '`production`: JSON logs, and API keys are never printed at startup' },
 } satisfies Record<string, Variable>;
+
+/** Returns the names under which a variable can be set. */
+export const getNames = ({ name, secret }: Variable): string[] =>
+  secret ? [name, `${name}_FILE`] : [name];
 
 /** Variables of earlier releases, and what applies instead. */
 export const REMOVED_VARIABLES: Readonly<Record<string, string>> = {

@@ -111,11 +111,22 @@ export class ApiKeysService implements OnApplicationShutdown {
     return rotation;
   }
 
-  /** Creates a key from the configuration unless it exists. A revoked or expired key stays so. */
+  /**
+   * Creates a key from the configuration unless it exists. A revoked or expired key stays so, and a former one stays
+   * valid, because its clients may not have the new one yet.
+   */
   async ensureKey(key: string, name: string): Promise<void> {
     const record = await this.keys.findOneBy({ hash: hashKey(key) });
     if (record === null) {
-      await this.insert(this.keys, key, name).then(this.logCreation, (error: unknown) => {
+      const former = await this.keys.findBy({ name, revokedAt: IsNull() });
+      const logChange = (created: ApiKey): void => {
+        this.logCreation(created);
+        for (const { id } of former.filter((each) => !expiresBefore(each, Date.now())))
+          this.logger.warn(
+            `BOOTSTRAP_API_KEY has changed. The former API key ${id} (${name}) stays valid until it is revoked with: node dist/cli/keys.js revoke ${id}`,
+          );
+      };
+      await this.insert(this.keys, key, name).then(logChange, (error: unknown) => {
         // Another process that starts at the same time has created it.
         if (!isDataOrConstraintError(error)) throw error;
       });
