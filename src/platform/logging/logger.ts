@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
+import { trace } from '@opentelemetry/api';
 import type { Config } from '../config/config.js';
 import { LOG_LEVELS } from '../config/environment-variables.js';
 
@@ -13,7 +14,7 @@ const FRAMEWORK_LOG_CONTEXTS = new Set<unknown>(
 
 /**
  * Logs the startup messages of Nest itself at `debug`, prints the level `info` that Nest calls `log`, and
- * adds the id of the request that is being handled.
+ * adds the id of the request that is being handled, and that of the trace if OpenTelemetry's SDK is loaded.
  */
 class Logger extends ConsoleLogger {
   override log(message: unknown, ...rest: unknown[]): void {
@@ -36,9 +37,12 @@ class Logger extends ConsoleLogger {
     params?: Record<string, unknown>,
   ): void {
     const request = requestContext.getStore();
-    const withRequestId = request === undefined ? params : { requestId: request.id, ...params };
+    const span = trace.getActiveSpan()?.spanContext();
+    // The name of https://opentelemetry.io/docs/specs/otel/compatibility/logging_trace_context
+    const withTraceId = span === undefined ? params : { trace_id: span.traceId, ...params };
+    const withIds = request === undefined ? withTraceId : { requestId: request.id, ...withTraceId };
     const printed = (level === 'log' ? 'info' : level) as LogLevel;
-    super.printMessages(messages, context, printed, stream, stack, withRequestId);
+    super.printMessages(messages, context, printed, stream, stack, withIds);
   }
 }
 
