@@ -83,6 +83,26 @@ describe('BatchInserter with concurrent create requests', () => {
     expect(first).toEqual(ascending(first));
   });
 
+  it('inserts the rows that arrive while a batch is inserted with the next one', async () => {
+    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
+    const locked = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const transaction = app.dataSource.transaction(async (manager) => {
+      await manager.query('DELETE FROM "categories"');
+      locked.resolve();
+      await release.promise;
+    });
+    await locked.promise;
+    const created: Promise<Category>[] = [];
+    for (const body of newCategories(4)) {
+      created.push(categories.create(body));
+      await delay(5);
+    }
+    release.resolve();
+    await Promise.all([transaction, ...created]);
+    expect(inserts.map((sql) => sql.split('), (').length)).toEqual([1, 3]);
+  });
+
   it('batches HTTP requests, returns distinct ids and lists every row', async () => {
     await openConnections();
     const inserts = recordQueries(app.dataSource, INSERT_QUERY);

@@ -83,7 +83,11 @@ class CallsModule {}
 const logger = new MemoryLogger();
 let app: TestApp;
 beforeAll(async () => {
-  app = await startApp({ features: [CallsModule, ...FEATURES], logger });
+  app = await startApp({
+    features: [CallsModule, ...FEATURES],
+    config: { metricsPort: 0 },
+    logger,
+  });
 });
 afterAll(() => app.stop());
 

@@ -169,7 +169,8 @@ describe('two transactions that wait for each other', () => {
         await manager.update(CategoryEntity, { id: order[0] }, { description: name });
       });
     await Promise.all([rename('first', ids), rename('second', ids.toReversed())]);
-    expect(waiting).toBe(3);
+    // On a busy machine they may meet again.
+    expect(waiting).toBeGreaterThanOrEqual(3);
     expect((await app.categories.getAll()).map(({ description }) => description)).toEqual([
       'first',
       'second',

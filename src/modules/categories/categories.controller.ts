@@ -21,7 +21,7 @@ export class CategoriesController {
     returns: [Category],
     list: 'whole',
   })
-  listCategories(): CachedJsonResponse | Promise<CachedJsonResponse> {
+  listCategories(): Promise<CachedJsonResponse> {
     return this.categories.list();
   }
 

@@ -21,7 +21,7 @@ export class CategoriesService {
   }
 
   /** Returns all categories in id order, including every create acknowledged before the call. */
-  list(): CachedJsonResponse | Promise<CachedJsonResponse> {
+  list(): Promise<CachedJsonResponse> {
     return this.categories.list();
   }
 

@@ -11,7 +11,7 @@ import { TableRevisionTracker } from './lists/table-revision-tracker.js';
 @Global()
 @Module({
   providers: [DatabaseAvailability, DatabaseConnection, TableRevisionTracker],
-  exports: [DatabaseAvailability, DatabaseConnection, TableRevisionTracker],
+  exports: [DatabaseConnection, TableRevisionTracker],
 })
 export class DatabaseModule {
   /** @param schema the entities and migrations of all features */

@@ -1,9 +1,7 @@
 import { Controller, Get, type OnModuleDestroy, VERSION_NEUTRAL } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../auth/public.decorator.js';
-import { DatabaseAvailability } from '../database/connection/database-availability.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
-import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
 
 /** The probes of load balancers and orchestrators. They are not part of the API. */
@@ -12,10 +10,7 @@ import { ApiError } from '../errors/api-error.js';
 export class HealthController implements OnModuleDestroy {
   private isShuttingDown = false;
 
-  constructor(
-    private readonly database: DatabaseConnection,
-    private readonly availability: DatabaseAvailability,
-  ) {}
+  constructor(private readonly database: DatabaseConnection) {}
 
   /** Liveness: the process responds. */
   @Public()
@@ -34,8 +29,7 @@ export class HealthController implements OnModuleDestroy {
         skipLog: true,
       });
     }
-    if (!this.database.isReady) throw new DatabaseUnavailableError();
-    await this.availability.requireWritable();
+    await this.database.requireWritable();
     return { status: 'ok' };
   }
 

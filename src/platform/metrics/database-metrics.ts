@@ -1,44 +1,71 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type { Pool } from 'pg';
 import { Counter, Gauge, Histogram } from 'prom-client';
-import { MetricsRegistry } from './prometheus-registry.js';
+import { CONFIG, type Config } from '../config/config.js';
+import { DURATION_BUCKETS, MetricsRegistry } from './prometheus-registry.js';
 
-/** The metrics of the database: errors, the list cache, batches, and the connections to PostgreSQL. */
+/** The codes of a full disk, which an alert needs before the first one. */
+const DISK_FULL = ['SQLITE_FULL', '53100'];
+
+/**
+ * The metrics of the database: whether it works, errors, lists, batches, and the connections to PostgreSQL. Counters and
+ * histograms are undefined, so that nothing is observed, unless the metrics are served.
+ */
 @Injectable()
 export class DatabaseMetrics {
-  /** The sizes of the batches of inserted rows, by table. */
-  readonly batchSizes: Histogram<'table'>;
-  readonly listCacheHits: Counter<'table'>;
-  readonly listCacheMisses: Counter<'table'>;
   /** Failed operations, by the code of the driver. */
-  readonly errors: Counter<'code'>;
+  readonly errors?: Counter<'db_response_status_code'>;
+  /** The sizes of the batches of inserted rows, by table. */
+  readonly batchSizes?: Histogram<'db_collection_name'>;
+  /** How long the transactions of batches take, by table. */
+  readonly batchDurations?: Histogram<'db_collection_name'>;
+  /** How long the rebuilds of cached lists take, by table. */
+  readonly listRebuildDurations?: Histogram<'db_collection_name'>;
 
-  constructor(private readonly registry: MetricsRegistry) {
-    const registers = [registry];
-    const createCounter = <Label extends string>(name: string, help: string, label: Label) =>
-      new Counter({ name, help, labelNames: [label], registers });
-    this.errors = createCounter(
-      'petstore_database_errors_total',
-      'Failed database operations, by the code of the driver.',
-      'code',
-    );
-    this.listCacheHits = createCounter(
-      'petstore_list_cache_hits_total',
-      'List requests served from the cache.',
-      'table',
-    );
-    this.listCacheMisses = createCounter(
-      'petstore_list_cache_misses_total',
-      'Rebuilds of a cached list because its table may have changed.',
-      'table',
-    );
-    this.batchSizes = new Histogram({
-      name: 'petstore_insert_batch_size',
-      help: 'Rows per INSERT statement.',
-      labelNames: ['table'],
-      buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500],
-      registers,
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    private readonly registry: MetricsRegistry,
+  ) {
+    if (config.metricsPort === undefined) return;
+    this.errors = new Counter({
+      name: 'petstore_database_errors_total',
+      help: 'Failed database operations, by the code of the driver.',
+      labelNames: ['db_response_status_code'],
+      registers: [registry],
     });
+    for (const code of DISK_FULL) this.errors.inc({ db_response_status_code: code }, 0);
+    const createHistogram = (name: string, help: string, buckets = DURATION_BUCKETS) =>
+      new Histogram({
+        name,
+        help,
+        labelNames: ['db_collection_name'],
+        buckets,
+        registers: [registry],
+      });
+    this.listRebuildDurations = createHistogram(
+      'petstore_list_rebuild_duration_seconds',
+      'Duration of the rebuilds of a cached list, because its table may have changed.',
+    );
+    this.batchSizes = createHistogram(
+      'petstore_insert_batch_size',
+      'Rows per transaction of concurrent create requests.',
+      [1, 2, 5, 10, 20, 50, 100, 200, 500],
+    );
+    this.batchDurations = createHistogram(
+      'petstore_insert_batch_duration_seconds',
+      'Duration of the transactions of create requests, their commit included.',
+    );
+  }
+
+  /** @param requireWritable rejects if the database cannot be written */
+  observeAvailability(requireWritable: () => Promise<void>): void {
+    const help = 'Whether the instance can write to its database.';
+    this.registry.addGauge('petstore_database_up', help, () =>
+      requireWritable().then(
+        () => 1,
+        () => 0,
+      ),
+    );
   }
 
   /**
@@ -49,16 +76,22 @@ export class DatabaseMetrics {
   observePool(findPool: () => Pool | undefined): void {
     const getPool = (): Partial<Pool> => findPool() ?? {};
     new Gauge({
-      name: 'db_client_connection_count',
+      // OpenTelemetry's db.client.connection.count: promtool reserves `_count` for histograms.
+      name: 'db_client_connections',
       help: 'Connections to PostgreSQL, by state.',
-      labelNames: ['state'],
+      labelNames: ['db_client_connection_state'],
       registers: [this.registry],
       collect() {
         const { totalCount = 0, idleCount = 0 } = getPool();
-        this.set({ state: 'idle' }, idleCount);
-        this.set({ state: 'used' }, totalCount - idleCount);
+        this.set({ db_client_connection_state: 'idle' }, idleCount);
+        this.set({ db_client_connection_state: 'used' }, totalCount - idleCount);
       },
     });
+    this.registry.addGauge(
+      'db_client_connection_max',
+      'The largest number of connections to PostgreSQL.',
+      () => this.config.databasePoolSize,
+    );
     this.registry.addGauge(
       'db_client_connection_pending_requests',
       'Requests waiting for a connection to PostgreSQL.',

@@ -1,19 +1,19 @@
 import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import type { Express } from 'express';
 import { Histogram } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
-import { MetricsRegistry } from './prometheus-registry.js';
+import { DURATION_BUCKETS, MetricsRegistry } from './prometheus-registry.js';
 import { isIdle } from '../http/server/connections.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
 import { getRouteLabel } from '../http/server/request-info.js';
-
-/** In seconds. A list takes less than a millisecond, a create a few; a request may take 10 seconds. */
-const LATENCY_BUCKETS = [
-  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-];
+import { getRoutes } from '../http/server/unmatched-routes.js';
 
 /** The methods of RFC 9110 and RFC 5789; OpenTelemetry reports any other as `_OTHER`. */
 const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE'.split(' '));
+
+/** The statuses of failures, which an alert needs before the first one. */
+const FAILURES = [500, 503];
 
 /** Measures every response, under the names of OpenTelemetry's semantic conventions, if the metrics are served. */
 @Injectable()
@@ -31,9 +31,16 @@ export class HttpMetrics implements OnModuleInit {
       name: 'http_server_request_duration_seconds',
       help: 'Duration of HTTP requests, from their headers to the end of the response.',
       labelNames: ['http_request_method', 'http_route', 'http_response_status_code'],
-      buckets: LATENCY_BUCKETS,
+      buckets: DURATION_BUCKETS,
       registers: [this.registry],
     });
+    for (const { method, path } of getOperations(this.host.httpAdapter.getInstance()))
+      for (const status of FAILURES)
+        duration.zero({
+          http_request_method: method,
+          http_route: path,
+          http_response_status_code: status,
+        });
     http.onResponse((request, status, milliseconds) => {
       const { method = '' } = request;
       duration.observe(
@@ -46,8 +53,8 @@ export class HttpMetrics implements OnModuleInit {
       );
     });
     this.registry.addGauge(
-      'petstore_http_requests_in_flight',
-      'Connections with a request in flight.',
+      'http_server_active_requests',
+      'Requests in flight.',
       () => [...http.connections].filter((connection) => !isIdle(connection)).length,
     );
     this.registry.addGauge(
@@ -56,4 +63,12 @@ export class HttpMetrics implements OnModuleInit {
       () => http.connections.size,
     );
   }
+}
+
+/** Returns the operations of the API, whose paths begin with a version; HEAD is too rare for an alert. */
+function getOperations(express: Express): { method: string; path: string }[] {
+  return [...getRoutes(express)]
+    .filter(([path]) => path.startsWith('/v'))
+    .flatMap(([path, methods]) => [...methods].map((method) => ({ method, path })))
+    .filter(({ method }) => method !== 'HEAD');
 }

@@ -8,13 +8,13 @@ import {
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
-import { collectDefaultMetrics } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
 import { ApiError } from '../errors/api-error.js';
 import { toListenError } from '../errors/startup-error.js';
 import { respondWithError } from '../http/responses/error.filter.js';
 import { writeResponse } from '../http/responses/write-response.js';
 import { HttpServer } from '../http/server/http-server.js';
+import { addProcessMetrics } from './process-metrics.js';
 import { MetricsRegistry } from './prometheus-registry.js';
 
 /** Serves `GET /metrics` on a port of its own: it needs no key, and works while the database is unavailable. */
@@ -50,7 +50,7 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
   async onModuleInit(): Promise<void> {
     const { host, metricsPort } = this.config;
     if (metricsPort === undefined) return;
-    collectDefaultMetrics({ register: this.registry });
+    addProcessMetrics(this.registry);
     this.server.listen(metricsPort, host);
     await once(this.server, 'listening').catch((error: unknown) => {
       throw toListenError(error, `${host}:${metricsPort}`, 'METRICS_PORT');

@@ -55,11 +55,19 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     this.countErrors(dataSource);
     if (isPostgres(dataSource))
       metrics.observePool(() => (dataSource.driver as PostgresDriver).master as Pool);
+    // Metrics are read in this order: the check may itself wait for a connection.
+    metrics.observeAvailability(() => this.requireWritable());
   }
 
   /** Registers a hook, in a constructor or `onModuleInit`, that runs before any request uses the database; again if a later one fails. */
   onReady(hook: () => Promise<void>): void {
     this.readyHooks.push(hook);
+  }
+
+  /** @throws {DatabaseUnavailableError} if the database could not be written when it was last checked */
+  async requireWritable(): Promise<void> {
+    if (!this.isReady) throw new DatabaseUnavailableError();
+    await this.availability.requireWritable();
   }
 
   /** @throws {Error} if the database cannot be used and retrying would not help */
@@ -163,7 +171,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   private countErrors(dataSource: PetstoreDataSource): void {
     dataSource.onError((error) => {
       if (!isDataOrConstraintError(error))
-        this.metrics.errors.inc({ code: getDriverErrorCode(error) || 'none' });
+        this.metrics.errors?.inc({ db_response_status_code: getDriverErrorCode(error) || 'none' });
     });
   }
 }

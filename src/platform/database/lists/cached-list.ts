@@ -3,7 +3,7 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
 import { singleFlight } from './single-flight.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
-import { withDeadline } from '../connection/deadline.js';
+import { Deadline, withDeadline } from '../connection/deadline.js';
 import {
   type Criteria,
   selectColumns,
@@ -77,12 +77,12 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   ) {}
 
   /** @throws {DatabaseUnavailableError} */
-  get(filters: Criteria<Entity> = {}): Value | Promise<Value> {
+  get(filters: Criteria<Entity> = {}): Promise<Value> {
     return this.getCached(JSON.stringify(filters), () => this.loadAll(filters));
   }
 
   /** @throws {DatabaseUnavailableError} */
-  getPage(request: PageRequest, filters: Criteria<Entity> = {}): Value | Promise<Value> {
+  getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<Value> {
     const { limit, after, offset, page, next } = request;
     if (after !== undefined || (offset ?? 0) > 0 || (page ?? 1) > 1)
       return withDeadline(this.loadPage(request, filters));
@@ -92,7 +92,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     }));
   }
 
-  private getCached(key: string, load: () => Promise<Loaded<Value>>): Value | Promise<Value> {
+  private getCached(key: string, load: () => Promise<Loaded<Value>>): Promise<Value> {
     const query =
       this.queries.get(key) ??
       new CachedQuery(this.repository.metadata.tableName, load, this.revisions, this.metrics);
@@ -193,28 +193,21 @@ class CachedQuery<Value> {
     private readonly metrics: DatabaseMetrics,
   ) {}
 
-  get(): Value | Promise<Value> {
-    const revision = this.revisions.read(this.table);
-    if (typeof revision !== 'number')
-      return withDeadline(revision.then((read) => this.getForRevision(read)));
-    const value = this.getForRevision(revision);
-    return value instanceof Promise ? withDeadline(value) : value;
-  }
-
-  private getForRevision(revision: number): Value | Promise<Value> {
-    if (this.cached?.revision === revision) {
-      this.metrics.listCacheHits.inc({ table: this.table });
-      return this.cached.value;
-    }
+  async get(): Promise<Value> {
+    const deadline = new Deadline();
+    const revision = await this.revisions.read(this.table, deadline);
+    if (this.cached?.revision === revision) return this.cached.value;
     this.pendingRevision = revision;
-    return this.refresh();
+    return withDeadline(this.refresh(), deadline);
   }
 
   private async rebuild(): Promise<Value> {
     // Read before the rows: in the other order, a change between the two would be missed.
     let revision = this.pendingRevision!;
     if (this.cached?.revision === revision) return this.cached.value;
-    this.metrics.listCacheMisses.inc({ table: this.table });
+    const stopTimer = this.metrics.listRebuildDurations?.startTimer({
+      db_collection_name: this.table,
+    });
     for (let reads = 1; ; reads++) {
       const { value, isOfOneMoment } = await this.load();
       const current = isOfOneMoment ? revision : await this.revisions.read(this.table);
@@ -223,6 +216,7 @@ class CachedQuery<Value> {
         revision = current;
         continue;
       }
+      stopTimer?.();
       return value;
     }
   }

@@ -1,7 +1,9 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
 import { singleFlight } from './single-flight.js';
+import { type Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { PetstoreDataSource } from '../connection/petstore-data-source.js';
 
@@ -9,6 +11,7 @@ import { PetstoreDataSource } from '../connection/petstore-data-source.js';
 @Injectable()
 export class TableRevisionTracker implements OnApplicationShutdown {
   private dataVersionStatement: Database.Statement<[], number> | undefined;
+  private nextDataVersion: Promise<number> | undefined;
   private readonly readRevisions = singleFlight(async () => {
     const rows: { name: string; value: string }[] = await this.dataSource.query(
       'SELECT "name", "value" FROM "revisions"',
@@ -19,12 +22,14 @@ export class TableRevisionTracker implements OnApplicationShutdown {
   constructor(@InjectDataSource() private readonly dataSource: PetstoreDataSource) {}
 
   /**
-   * Returns the revision of a table at a moment after the call.
+   * Returns the revision of a table at a moment after the call. Concurrent calls share one check.
    *
    * @throws {DatabaseUnavailableError}
    */
-  read(table: string): number | Promise<number> {
-    return isPostgres(this.dataSource) ? this.readRevision(table) : this.readDataVersion();
+  read(table: string, deadline?: Deadline): Promise<number> {
+    return isPostgres(this.dataSource)
+      ? withDeadline(this.readRevision(table), deadline)
+      : this.readDataVersion();
   }
 
   onApplicationShutdown(): void {
@@ -38,18 +43,22 @@ export class TableRevisionTracker implements OnApplicationShutdown {
     throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
   }
 
-  private readDataVersion(): number {
-    try {
-      this.dataVersionStatement ??= this.openWatcher();
-      return this.dataVersionStatement.get()!;
-    } catch (error) {
-      throw this.dataSource.translateError(error);
-    }
+  /** The calls of one turn of the event loop share the check at its end. */
+  private readDataVersion(): Promise<number> {
+    return (this.nextDataVersion ??= turn().then(() => {
+      this.nextDataVersion = undefined;
+      try {
+        this.dataVersionStatement ??= this.openWatcher();
+        return this.dataVersionStatement.get()!;
+      } catch (error) {
+        throw this.dataSource.translateError(error);
+      }
+    }));
   }
 
   /**
    * SQLite's `data_version` changes with every commit of *another* connection, to any table: this one writes nothing
-   * (https://sqlite.org/pragma.html#pragma_data_version; measured: 2 µs).
+   * (https://sqlite.org/pragma.html#pragma_data_version; measured: 4 µs).
    */
   private openWatcher(): Database.Statement<[], number> {
     const watcher = new Database(this.dataSource.options.database as string, { readonly: true });

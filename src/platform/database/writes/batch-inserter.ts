@@ -20,18 +20,19 @@ const MAX_BATCH_SIZE = 500;
 interface Item<Entity> {
   readonly row: InsertRow<Entity>;
   readonly toCompanion: ((inserted: Entity) => ObjectLiteral) | undefined;
+  readonly deadline: Deadline;
   readonly resolve: (inserted: Entity) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Inserts rows. Those that arrive in one turn of the event loop share an INSERT, and one fsync
- * (measured in docs/decisions/0003-batched-inserts.md).
+ * Inserts rows. Those that arrive in one turn of the event loop, or while others are inserted, share an INSERT, and one
+ * fsync (measured in docs/decisions/0003-batched-inserts.md).
  */
 export class BatchInserter<Entity extends ObjectLiteral> {
-  private pending: Item<Entity>[] = [];
-  /** Settled when a rejected batch has been divided; set while one is. */
-  private division: Promise<unknown> | undefined;
+  private readonly pending: Item<Entity>[] = [];
+  /** One batch at a time: on PostgreSQL others would wait for its commit, because each changes the table's revision. */
+  private isInserting = false;
 
   /** @param companions a second table, with a row for some of the rows */
   constructor(
@@ -50,27 +51,27 @@ export class BatchInserter<Entity extends ObjectLiteral> {
    * @throws {DatabaseUnavailableError}
    */
   insert(row: InsertRow<Entity>, toCompanion?: Item<Entity>['toCompanion']): Promise<Entity> {
-    if (this.pending.length === 0) setImmediate(() => void this.insertPending());
     return new Promise((resolve, reject) => {
       requireColumns(this.repository, row);
-      const item = { row: assignId(this.repository.metadata, row), toCompanion, resolve, reject };
-      this.pending.push(item);
+      const withId = assignId(this.repository.metadata, row);
+      const deadline = new Deadline();
+      this.pending.push({ row: withId, toCompanion, deadline, resolve, reject });
+      if (this.isInserting) return;
+      this.isInserting = true;
+      setImmediate(() => void this.insertPending());
     });
   }
 
   private async insertPending(): Promise<void> {
-    const deadline = new Deadline();
-    // Rows gather in the meantime: on SQLite they could not be inserted anyway. The batch reports a passed deadline.
-    if (this.division !== undefined)
-      await withDeadline(this.division, deadline).catch(() => undefined);
-    const { pending } = this;
-    this.pending = [];
-    for (let start = 0; start < pending.length; start += MAX_BATCH_SIZE)
-      void this.insertBatch(pending.slice(start, start + MAX_BATCH_SIZE), deadline);
+    while (this.pending.length > 0) await this.insertBatch(this.pending.splice(0, MAX_BATCH_SIZE));
+    this.isInserting = false;
   }
 
-  private async insertBatch(items: readonly Item<Entity>[], deadline: Deadline): Promise<void> {
-    this.metrics.batchSizes.observe({ table: this.repository.metadata.tableName }, items.length);
+  private async insertBatch(items: readonly Item<Entity>[]): Promise<void> {
+    const { deadline } = items[0]!;
+    const labels = { db_collection_name: this.repository.metadata.tableName };
+    this.metrics.batchSizes?.observe(labels, items.length);
+    const stopTimer = this.metrics.batchDurations?.startTimer(labels);
     try {
       const inserted = await withDeadline(this.insertTogether(items, deadline), deadline);
       items.forEach(({ resolve, reject }, index) => {
@@ -80,6 +81,8 @@ export class BatchInserter<Entity extends ObjectLiteral> {
       });
     } catch (error) {
       for (const { reject } of items) reject(error);
+    } finally {
+      stopTimer?.();
     }
   }
 
@@ -106,9 +109,7 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     } catch (error) {
       // After any other error, the rows may have been stored.
       if (!isDataOrConstraintError(error) || items.length === 1) throw error;
-      const division = inTransaction((own) => this.insertAccepted(own, items, deadline, true));
-      this.division = division.catch(() => undefined).finally(() => (this.division = undefined));
-      return division;
+      return inTransaction((own) => this.insertAccepted(own, items, deadline, true));
     }
   }
 
@@ -203,11 +204,16 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     items: readonly Item<Entity>[],
     inserted: readonly Entity[],
   ): ObjectLiteral[] {
-    const toKey = (row: ObjectLiteral): string =>
-      this.companions.metadata.primaryColumns.map((c) => String(row[c.propertyName])).join(' ');
-    return items
-      .flatMap(({ toCompanion }, index) => toCompanion?.(inserted[index]!) ?? [])
-      .toSorted((a, b) => (toKey(a) < toKey(b) ? -1 : 1));
+    const companions = items.flatMap(({ toCompanion }, index) => {
+      const companion = toCompanion?.(inserted[index]!);
+      if (companion === undefined) return [];
+      const { primaryColumns } = this.companions.metadata;
+      const key = primaryColumns.map(({ propertyName }) => String(companion[propertyName]));
+      return { key: key.join(' '), companion };
+    });
+    return companions
+      .toSorted((a, b) => (a.key < b.key ? -1 : 1))
+      .map(({ companion }) => companion);
   }
 
   /** @param id what the database assigned, if it assigns ids */

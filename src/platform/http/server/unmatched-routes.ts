@@ -26,7 +26,7 @@ const formatAllow = (methods: Iterable<string>): string =>
   [...new Set(methods)].toSorted().join(', ');
 
 /** Returns the methods of each path that is registered. Nest has no public list of its routes; Express has. */
-function getRoutes({ router }: Express): Map<string, Set<string>> {
+export function getRoutes({ router }: Express): Map<string, Set<string>> {
   const routes = new Map<string, Set<string>>();
   for (const { route } of router.stack) {
     if (route === undefined) continue;

@@ -1,0 +1,31 @@
+import { collectDefaultMetrics, Counter, Gauge } from 'prom-client';
+import { COMMIT, VERSION } from '../config/version.js';
+import type { MetricsRegistry } from './prometheus-registry.js';
+
+/** Gauges of prom-client that `promtool check metrics` rejects for their names, and that only add up others. */
+const SUMS = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`);
+
+/** Registers the metrics of the process: the build, the event loop, and prom-client's default metrics. */
+export function addProcessMetrics(registry: MetricsRegistry): void {
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  for (const name of SUMS) registry.removeSingleMetric(name);
+  new Gauge({
+    name: 'petstore_build_info',
+    help: 'The version of the service and its commit, which is empty if unknown.',
+    labelNames: ['version', 'commit'],
+    registers,
+  }).set({ version: VERSION, commit: COMMIT ?? '' }, 1);
+  new Counter({
+    name: 'nodejs_eventloop_time_seconds_total',
+    help: 'How long the event loop was active and idle, by state.',
+    labelNames: ['nodejs_eventloop_state'],
+    registers,
+    collect() {
+      const { active, idle } = performance.eventLoopUtilization();
+      this.reset();
+      this.inc({ nodejs_eventloop_state: 'active' }, active / 1000);
+      this.inc({ nodejs_eventloop_state: 'idle' }, idle / 1000);
+    },
+  });
+}
