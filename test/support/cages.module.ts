@@ -25,7 +25,6 @@ import {
 } from '../../src/platform/database/statements/columns.js';
 import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import type { Complete, Resource } from '../../src/platform/resource/resource.js';
-import { ReturnsLocation } from '../../src/platform/resource/returns-location.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { BinaryBody } from '../../src/platform/resource/binary-body.decorator.js';
@@ -144,7 +143,7 @@ class Credentials {
   @Property({ type: 'string', maxLength: 20 }) user!: string;
 }
 
-const created = { status: 201, response: 'What was created.', location: 'cages/1' };
+const created = { status: 201, response: 'What was created.' };
 
 @ApiTags('cages')
 @Controller('cages')
@@ -156,9 +155,8 @@ export class CagesController {
   }
 
   @Post()
-  @Operation({ operationId: 'createCage', ...created, returns: Cage })
+  @Operation({ operationId: 'createCage', ...created, returns: Cage, location: 'cages/{id}' })
   @ReturnsEtag()
-  @ReturnsLocation('cages')
   createCage(
     @Body() cage: NewCage,
     @IdempotencyKey() key?: IdempotencyKey,
@@ -174,10 +172,7 @@ export class CagesController {
     list: 'pages',
     errors: [400],
   })
-  listCages(
-    @Query() page: PageParams,
-    @Query('room') room?: string,
-  ): CachedJsonResponse | Promise<CachedJsonResponse> {
+  listCages(@Query() page: PageParams, @Query('room') room?: string): Promise<CachedJsonResponse> {
     return this.cages.page(page, { room });
   }
 
@@ -294,8 +289,7 @@ class ToysController {
   }
 
   @Post()
-  @Operation({ operationId: 'createToy', ...created, returns: Toy })
-  @ReturnsLocation('toys', 'toyId')
+  @Operation({ operationId: 'createToy', ...created, returns: Toy, location: 'toys/{toyId}' })
   async createToy(
     @IdParam('cageId') cageId: number,
     @Body() toy: NewToy,

@@ -26,7 +26,7 @@ export function createTable(
         const metadata = dataSource.getMetadata(entity);
         const table = Table.create(metadata, driver);
         const id = new TableColumn(idColumn(queryRunner, `pk_${table.name}`, options));
-        table.columns = table.columns.map((column) => (column.isPrimary ? id : column));
+        table.columns = table.columns.map((column) => (column.name === 'id' ? id : column));
         table.foreignKeys = metadata.foreignKeys.map((key) => TableForeignKey.create(key, driver));
         await queryRunner.createTable(table);
         await addRevisionTrigger(queryRunner, table.name);

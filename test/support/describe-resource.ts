@@ -17,6 +17,8 @@ export interface ResourceExamples {
   readonly invalid?: Readonly<Record<string, readonly unknown[]>>;
   /** The groups of properties that no two resources may share. */
   readonly unique?: readonly (readonly string[])[];
+  /** The paths of what properties refer to, such as `{ tags: '/tags' }`. */
+  readonly references?: Readonly<Record<string, string>>;
   /** What responses have besides the body. */
   readonly shown?: object;
   /** The property that the path of a resource ends with. */
@@ -46,8 +48,10 @@ const withoutStubs = (item: Methods = {}): Methods =>
 export async function describeResource(
   app: TestApp,
   path: string,
-  { create, other, invalid = {}, unique = [], shown = {}, id = 'id', parent }: ResourceExamples,
+  examples: ResourceExamples,
 ): Promise<void> {
+  const { create, other, invalid = {}, unique = [], references = {}, shown = {} } = examples;
+  const { id = 'id', parent } = examples;
   const document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
   const { paths } = document;
   const itemPath = Object.keys(paths).find((each) => each.replace(path, '').match(/^\/\{\w+\}$/));
@@ -72,6 +76,11 @@ export async function describeResource(
       headers: { ...jsonHeaders(app.key), ...(headers as Record<string, string>) },
       ...(body && { body: JSON.stringify(body) }),
     });
+  /** Returns the properties that the body of an operation requires. */
+  const toRequired = (operation: Operation, body: Json): Json =>
+    Object.fromEntries(
+      (getBodySchema(document, operation).required ?? []).map((name) => [name, body[name]]),
+    );
   /** Returns the required properties, and the one that selects the resource. */
   const toMinimal = (body: Json): Json =>
     Object.fromEntries(
@@ -205,13 +214,15 @@ export async function describeResource(
       it('patches one property at a time, removes it if it is null, and keeps the others', async () => {
         let resource = await createOne();
         const body = await other(++count);
+        const required = toRequired(patch, body);
         for (const [name, { nullable, writeOnly }] of Object.entries(
           getBodySchema(document, patch).properties!,
         ))
           for (const value of nullable === true ? [body[name], null] : [body[name]]) {
-            const { status } = await send('PATCH', toUrl(resource), { [name]: value });
+            const changes = { ...required, [name]: value };
+            const { status } = await send('PATCH', toUrl(resource), changes);
             expect([name, status]).toEqual([name, getStatus(patch)]);
-            if (writeOnly !== true) resource = applyMergePatch(resource, { [name]: value }) as Json;
+            if (writeOnly !== true) resource = applyMergePatch(resource, changes) as Json;
             // A change may set other properties, such as its time.
             resource = { ...resource, ...shown };
             await expectStored(resource);
@@ -226,9 +237,20 @@ export async function describeResource(
         await expectStored(kept);
       });
 
+    for (const [name, target] of Object.entries(references))
+      it(`keeps what ${name} refers to from being deleted`, async () => {
+        const resource = await createOne();
+        const [reference] = [resource[name]].flat();
+        expect(await send('DELETE', `${app.url}/v1${target}/${String(reference)}`)).toBeError(
+          'RESOURCE_IN_USE',
+        );
+        await expectStored(resource);
+      });
+
     for (const [method, operation] of keep({ GET: get, PUT: put, PATCH: patch, DELETE: remove }))
       it(`returns 404 for ${method} of an unknown resource, and 412 for one with another ETag`, async () => {
-        const body = method === 'PUT' ? await other(++count) : method === 'PATCH' ? {} : undefined;
+        const body =
+          'requestBody' in operation ? toRequired(operation, await other(++count)) : undefined;
         for (const key of [Number.MAX_SAFE_INTEGER, randomUUID(), 'missing'])
           expect(await send(method, toUrl({ [id]: key }), body)).toBeError('NOT_FOUND');
         if (findParameter(operation, 'If-Match') === undefined) return;

@@ -1,6 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
-import { epochMillisTransformer } from '../../src/platform/database/statements/columns.js';
+import {
+  epochMillisTransformer,
+  uuidTransformer,
+} from '../../src/platform/database/statements/columns.js';
 
 /** The number of values generated so far. */
 let count = 0;
@@ -11,8 +15,10 @@ let count = 0;
  *
  * @returns the id of the row
  */
-export async function insertRow(dataSource: DataSource, table: string): Promise<number> {
-  return Number((await insert(dataSource, table))['id']);
+export async function insertRow(dataSource: DataSource, table: string): Promise<number | string> {
+  const [{ type }] = dataSource.getMetadata(table).primaryColumns as [ColumnMetadata];
+  const id = String((await insert(dataSource, table))['id']);
+  return type === 'varchar' ? id : Number(id);
 }
 
 /** @returns the values of the row, by property */
@@ -36,7 +42,9 @@ async function insert(dataSource: DataSource, table: string): Promise<Record<str
 function sampleValue({ type, transformer }: ColumnMetadata): unknown {
   count++;
   if (transformer === epochMillisTransformer) return new Date(count);
+  if (transformer === uuidTransformer) return randomUUID();
   if (type === 'boolean') return true;
   if (type === 'json') return {};
-  return type === 'varchar' || type === 'text' ? String(count) : count;
+  // Not a number that a test counts to.
+  return type === 'varchar' || type === 'text' ? String(count) : 1_000_000_000 + count;
 }

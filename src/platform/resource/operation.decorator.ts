@@ -1,8 +1,17 @@
-import { applyDecorators, HttpCode, type Type } from '@nestjs/common';
+import {
+  applyDecorators,
+  HttpCode,
+  type NestInterceptor,
+  type Type,
+  UseInterceptors,
+} from '@nestjs/common';
 import { ApiOperation, ApiProduces, ApiResponse, type ApiResponseOptions } from '@nestjs/swagger';
+import type { Response } from 'express';
+import { tap } from 'rxjs';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
 import { toDocument } from './property.js';
 import type { Schema } from './schema.js';
+import { Versioned } from './versioned.js';
 
 type ErrorStatus = number | 'default';
 
@@ -25,7 +34,11 @@ export interface OperationOptions {
   readonly contentTypes?: readonly string[];
   /** Whether it returns a `CachedJsonResponse`, of all rows or of a page. */
   readonly list?: 'whole' | 'pages';
-  /** An example of the `Location` header, which `@ReturnsLocation` sends. */
+  /**
+   * The URL of the created resource, for the `Location` header: relative to the URL of the request (RFC 9110, section
+   * 10.2.2), so that it is valid behind a proxy that adds a path prefix, and with a property of the resource in braces,
+   * such as `pets/{id}` for `POST /v1/pets`.
+   */
   readonly location?: string;
   /** The statuses of its own errors, or their descriptions if the usual ones do not fit. */
   readonly errors?: readonly ErrorStatus[] | Readonly<Partial<Record<ErrorStatus, string>>>;
@@ -49,15 +62,11 @@ const LINK = {
   schema: { type: 'string', maxLength: 20_000, example: '<?limit=20&after=20>; rel="next"' },
 };
 
-/** Documents an operation and its responses, and sets the status of the successful one. */
+/** Documents an operation and its responses, sets the status of the successful one, and sends its `Location`. */
 export function Operation(options: OperationOptions): MethodDecorator {
   const { operationId, summary, description, tags, deprecated, status = 200 } = options;
   const { returns, contentTypes = [], response, list, errors = [], notImplemented } = options;
-  const { location: example } = options;
-  const location = {
-    description: 'The URL of the resource, relative to the URL of this request.',
-    schema: { type: 'string', format: 'uri-reference', maxLength: 100, example },
-  };
+  const { location } = options;
   const descriptions: ApiResponseOptions[] = [
     ...(response === undefined
       ? []
@@ -75,10 +84,37 @@ export function Operation(options: OperationOptions): MethodDecorator {
     ApiResponseHeaders({
       ...(list !== undefined && { ETag: ETAG }),
       ...(list === 'pages' && { Link: LINK }),
-      ...(example !== undefined && { Location: location }),
+      ...(location !== undefined && { Location: toHeader(location) }),
     }),
+    ...(location === undefined ? [] : [UseInterceptors(createLocationInterceptor(location))]),
   );
 }
+
+/** The property in braces of a location. */
+const PROPERTY = /\{([^}]+)\}/;
+
+const toHeader = (location: string) => ({
+  description: 'The URL of the resource, relative to the URL of this request.',
+  schema: {
+    type: 'string',
+    format: 'uri-reference',
+    maxLength: 100,
+    example: location.replace(PROPERTY, '1'),
+  },
+});
+
+const createLocationInterceptor = (location: string): NestInterceptor<object> => ({
+  intercept: (context, next) =>
+    next.handle().pipe(
+      tap((created) => {
+        const resource: object = created instanceof Versioned ? created.body : created;
+        const fill = (_match: string, name: string): string =>
+          encodeURIComponent(String((resource as Record<string, unknown>)[name]));
+        const response = context.switchToHttp().getResponse<Response>();
+        response.location(location.replace(PROPERTY, fill));
+      }),
+    ),
+});
 
 function toBody(returns: OperationOptions['returns'], contentTypes: readonly string[]): object {
   if (typeof returns === 'function' || Array.isArray(returns)) return { type: returns };

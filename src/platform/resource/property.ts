@@ -85,8 +85,8 @@ export function toDocument(schema: Schema): Record<string, unknown> {
     ...keywords,
     // Nest recognizes the function by its name.
     ...(typeof type === 'function' && { type: () => type() }),
-    nullable: nullable === true ? true : undefined,
-    // With null (OpenAPI 3.0.3, proposal 2019-10-31).
+    // Only a schema with a type is nullable, and an enum has null then (OpenAPI 3.0.3, proposal 2019-10-31).
+    nullable: nullable === true && type !== undefined ? true : undefined,
     enum: values && nullable === true ? [...new Set([...values, null])] : values,
     ...(type === 'integer' && { format: keywords.format ?? getIntegerFormat(limits) }),
     minimum: isAbove ? limits.exclusiveMinimum : limits.minimum,

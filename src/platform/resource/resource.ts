@@ -1,6 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { PickType } from '@nestjs/swagger';
-import type { ObjectLiteral, Repository } from 'typeorm';
+import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
+import type { ForeignKeyMetadata } from 'typeorm/metadata/ForeignKeyMetadata.js';
 import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
 import type { CachedList, PageRequest, Paging } from '../database/lists/cached-list.js';
 import { toConstraintError } from '../database/statements/constraint-error.js';
@@ -13,13 +14,16 @@ import { ApiError } from '../errors/api-error.js';
 import { CachedJsonResponse } from '../http/responses/cached-json-response.js';
 import { toVersionEtag } from '../http/responses/etag.js';
 import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js';
+import { transactionOnce } from '../idempotency/idempotency-records.js';
 import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
+import { getReferenceKey, storeReferences } from './joins.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
 import { isObject } from './schema.js';
 import { getFields } from './schema-rules.js';
 import {
   type Changes,
   deleteReturning,
+  insertReturning,
   modifyReturning,
   selectOne,
   updateReturning,
@@ -48,6 +52,11 @@ export interface ResourceOptions<Entity, Body> {
   readonly envelope?: (items: Body[], paging: Paging & { readonly total: number }) => object;
   /** The DTO of a request body, which validates the objects in JSON columns after a merge patch has changed them. */
   readonly dto?: Type<object>;
+  /**
+   * The join entities of properties that are arrays of ids, such as `{ tags: PetTagEntity }`. The row has the ids as JSON,
+   * in the order of the client, and the join entity the foreign keys: see {@link storeReferences}.
+   */
+  readonly joins?: Readonly<Partial<Record<keyof Entity & string, Type<object>>>>;
 }
 
 /** The types of columns whose values may be objects, which a merge patch merges. */
@@ -85,15 +94,12 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   }
 
   /** Returns all resources in id order, including every change acknowledged before the call. */
-  list(filters?: Criteria<Entity>): CachedJsonResponse | Promise<CachedJsonResponse> {
+  list(filters?: Criteria<Entity>): Promise<CachedJsonResponse> {
     return this.cachedList.get(filters);
   }
 
   /** Returns a page of the resources in id order; see {@link CachedList} for what is guaranteed. */
-  page(
-    page: PageRequest,
-    filters?: Criteria<Entity>,
-  ): CachedJsonResponse | Promise<CachedJsonResponse> {
+  page(page: PageRequest, filters?: Criteria<Entity>): Promise<CachedJsonResponse> {
     return this.cachedList.getPage(page, filters);
   }
 
@@ -103,7 +109,9 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    * @throws {ApiError} VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
    */
   create(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
-    const created = this.convertErrors(row, this.inserter.insert(row, key));
+    const insert =
+      this.options.joins === undefined ? this.inserter.insert(row, key) : this.insert(row, key);
+    const created = this.convertErrors(row, insert);
     if (key === undefined || this.repository.metadata.versionColumn === undefined) return created;
     // The response of an earlier request was read from JSON.
     const toVersioned = ({ version, body }: Versioned<Body>) => new Versioned(version, body);
@@ -144,7 +152,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
         values[name] ?? (isNullable && !(name in criteria) ? null : undefined),
       ]);
     const replacement = Object.fromEntries(changes) as Changes<Entity>;
-    return this.finish(criteria, row, updateReturning(this.repository, criteria, replacement));
+    return this.update(criteria, replacement);
   }
 
   /**
@@ -156,10 +164,8 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   async patch(criteria: Criteria<Entity>, patch: RowPatch<Entity>): Promise<Result<Entity, Body>> {
     const { id: _id, version: _version, ...values } = patch as ObjectLiteral;
     const changes = values as Changes<Entity>;
-    const statement = this.getJsonProperties().some((name) => isObject(values[name]))
-      ? modifyReturning(this.repository, criteria, (row) => this.merge(row, changes))
-      : updateReturning(this.repository, criteria, changes);
-    return this.finish(criteria, values, statement);
+    const merges = this.getJsonProperties().some((name) => isObject(values[name]));
+    return this.update(criteria, changes, merges);
   }
 
   /**
@@ -206,19 +212,54 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     return { ...patch, ...(await validateBody(this.jsonDto, merged)) } as Changes<Entity>;
   }
 
-  private async finish(
+  private getJoins(): [property: string, entity: Type<object>][] {
+    return Object.entries((this.options.joins ?? {}) as Record<string, Type<object>>);
+  }
+
+  /** Inserts a row and the rows of its join entities. */
+  private insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
+    const { target, manager } = this.repository;
+    return transactionOnce(manager.dataSource, key, async (own) => {
+      const inserted = await insertReturning(own.getRepository<Entity>(target), row);
+      await this.join(own, inserted, row);
+      return this.toResult(inserted);
+    });
+  }
+
+  private async update(
     criteria: Criteria<Entity>,
-    row: object,
-    statement: Promise<Entity | undefined>,
+    changes: Changes<Entity>,
+    merges = false,
   ): Promise<Result<Entity, Body>> {
-    const changed = await this.convertErrors(row, statement);
+    const joins = this.getJoins().some(([name]) => name in changes);
+    const statement =
+      merges || joins
+        ? modifyReturning(this.repository, criteria, async (row, own) => {
+            await this.join(own, row, changes);
+            return merges ? this.merge(row, changes) : changes;
+          })
+        : updateReturning(this.repository, criteria, changes);
+    const changed = await this.convertErrors(changes, statement);
     return this.toResult(changed ?? (await this.fail(criteria)));
+  }
+
+  /** Stores the references in the values of a row. */
+  private async join(own: EntityManager, { id }: Entity, values: ObjectLiteral): Promise<void> {
+    for (const [name, entity] of this.getJoins())
+      if (values[name] !== undefined)
+        await storeReferences(own.getRepository(entity), id, values[name] ?? []);
   }
 
   /** Converts the error of a statement that violates a constraint. */
   private convertErrors<T>(row: object, statement: Promise<T>): Promise<T> {
     return statement.catch(async (error: unknown) => {
-      throw await toConstraintError(error, this.repository, row, this.options.paths);
+      const { manager } = this.repository;
+      const keys = this.getJoins().map(([name, entity]) => [
+        name,
+        getReferenceKey(manager.getRepository(entity)),
+      ]);
+      const joined = Object.fromEntries(keys) as Record<string, ForeignKeyMetadata>;
+      throw await toConstraintError(error, this.repository, row, this.options.paths, joined);
     });
   }
 

@@ -97,7 +97,8 @@ export async function updateReturning<Entity extends ObjectLiteral>(
  * of a JSON merge patch, and returns it. The row is locked meanwhile, so that no change of another request is lost.
  *
  * @param criteria usually the id; at least one property
- * @param getChanges returns the new values, and throws what the caller gets; it must not wait for other statements
+ * @param getChanges returns the new values, and throws what the caller gets; it must not wait for statements but those of
+ *   the manager, which are in the same transaction
  * @returns undefined if no row meets the criteria
  * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
  * @throws {DatabaseUnavailableError}
@@ -105,13 +106,14 @@ export async function updateReturning<Entity extends ObjectLiteral>(
 export async function modifyReturning<Entity extends ObjectLiteral>(
   { manager, target }: Repository<Entity>,
   criteria: Criteria<Entity>,
-  getChanges: (row: Entity) => Changes<Entity> | Promise<Changes<Entity>>,
+  getChanges: (row: Entity, own: EntityManager) => Changes<Entity> | Promise<Changes<Entity>>,
 ): Promise<Entity | undefined> {
   const deadline = new Deadline();
   const modify = async (own: EntityManager): Promise<Entity | undefined> => {
     const repository = own.getRepository<Entity>(target);
     const row = await selectOne(repository, criteria, { lock: true });
-    const changed = row && (await updateReturning(repository, criteria, await getChanges(row)));
+    const changed =
+      row && (await updateReturning(repository, criteria, await getChanges(row, own)));
     deadline.beforeCommit();
     return changed;
   };

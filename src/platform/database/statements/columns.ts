@@ -35,9 +35,12 @@ export const dateTimeTransformer: ValueTransformer = {
     time === null ? null : new Date(Number(time)).toISOString(),
 };
 
-/** Stores a UUID in lower case (RFC 9562, section 4): of an id, or of a reference to one. */
+/** Stores a UUID in lower case (RFC 9562, section 4): of an id, or of one or several references. */
 export const uuidTransformer: ValueTransformer = {
-  to: (uuid: string | null | undefined) => uuid?.toLowerCase() ?? uuid,
+  to: (value: string | readonly string[] | null | undefined) =>
+    typeof value === 'string'
+      ? value.toLowerCase()
+      : (value?.map((uuid) => uuid.toLowerCase()) ?? value),
   from: (uuid: unknown) => uuid,
 };
 

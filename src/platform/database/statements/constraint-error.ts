@@ -1,10 +1,12 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
+import type { ForeignKeyMetadata } from 'typeorm/metadata/ForeignKeyMetadata.js';
 import { ApiError } from '../../errors/api-error.js';
 import {
   getDriverError,
   isForeignKeyViolation,
   isUniqueViolation,
 } from '../connection/driver-errors.js';
+import { StatementParameters } from './row-mapping.js';
 
 /**
  * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint to one that names the
@@ -13,6 +15,7 @@ import {
  * @param row the properties of the entity that were to be stored
  * @param paths where the body has the value of a property, if not in a property of the same name: such as
  *   `{ categoryId: 'category.id' }`
+ * @param joined the foreign keys of other tables, by the property that is an array of the ids
  * @returns VALIDATION_FAILED for a foreign key, ALREADY_EXISTS for a unique constraint, or the error
  *   itself if it has another cause
  */
@@ -21,8 +24,9 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   row: object,
   paths: Readonly<Record<string, string>> = {},
+  joined: Readonly<Record<string, ForeignKeyMetadata>> = {},
 ): Promise<unknown> {
-  if (isForeignKeyViolation(error)) return toForeignKeyError(error, repository, row, paths);
+  if (isForeignKeyViolation(error)) return toForeignKeyError(error, repository, row, paths, joined);
   return isUniqueViolation(error) ? toUniqueError(error, repository, paths) : error;
 }
 
@@ -31,27 +35,30 @@ async function toForeignKeyError(
   repository: Repository<ObjectLiteral>,
   row: object,
   paths: Readonly<Record<string, string>>,
+  joined: Readonly<Record<string, ForeignKeyMetadata>>,
 ): Promise<unknown> {
-  const { driver } = repository.manager.dataSource;
-  const references = repository.metadata.foreignKeys.flatMap(
-    ({ columns, referencedTablePath: table }) => {
-      const property = columns[0]!.propertyName;
-      const id = (row as Record<string, unknown>)[property] ?? undefined;
-      return id === undefined ? [] : [{ property, id, table }];
-    },
-  );
-  if (references.length === 0) return error;
-  const missing: typeof references = [];
-  for (const reference of references) {
-    const rows: unknown[] = await repository.query(
-      `SELECT 1 FROM "${reference.table}" WHERE "id" = ${driver.createParameter('', 0)}`,
-      [reference.id],
+  const { metadata, manager } = repository;
+  const own = metadata.foreignKeys.map((key) => [key.columns[0]!.propertyName, key] as const);
+  const [all, missing]: [string[], string[]] = [[], []];
+  for (const [property, key] of [...own, ...Object.entries(joined)]) {
+    const value = (row as Record<string, unknown>)[property] ?? [];
+    const parameters = new StatementParameters(manager.dataSource);
+    const placeholders = [value].flat().map((id) => parameters.add(id, key.columns[0]!));
+    if (placeholders.length === 0) continue;
+    const rows: { id: unknown }[] = await repository.query(
+      `SELECT "id" FROM "${key.referencedTablePath}" WHERE "id" IN (${placeholders.join(', ')})`,
+      parameters.values,
     );
-    if (rows.length === 0) missing.push(reference);
+    const existing = new Set(rows.map(({ id }) => String(id)));
+    const index = parameters.values.findIndex((id) => !existing.has(String(id)));
+    const path = paths[property] ?? property;
+    all.push(path);
+    if (index !== -1) missing.push(Array.isArray(value) ? `${path}[${index}]` : path);
   }
+  if (all.length === 0) return error;
   // If all exist now, one of them was created after the statement failed.
-  const messages = (missing.length > 0 ? missing : references).map(
-    ({ property }) => `${paths[property] ?? property} must reference an existing resource`,
+  const messages = (missing.length > 0 ? missing : all).map(
+    (path) => `${path} must reference an existing resource`,
   );
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, { cause: error });
 }
