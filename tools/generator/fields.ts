@@ -2,6 +2,7 @@
  * Parses the fields of `npm run generate -- resource`, and makes an OpenAPI document of them, so that a resource goes
  * the same way as a contract.
  */
+import { parse } from 'yaml';
 import type { Json } from './read/document.js';
 import type { ResourceId } from './model.js';
 import { toCamelCase, toPascalCase, toSentence, toSingular } from './names.js';
@@ -87,7 +88,7 @@ export function toDocument(options: ResourceOptions, tables: Tables): Json {
     openapi: '3.1.0',
     info: { title: plural, version: '1.0.0' },
     tags: [{ name: tag, description: `${toSentence(tag)} of the pet store` }],
-    paths: toPaths(options, item, ID_SCHEMAS[kind], operations, filters, tag),
+    paths: parse(writePaths(options, item, ID_SCHEMAS[kind], operations, filters)) as Json,
     components: { schemas: toSchemas(item, ID_SCHEMAS[kind], fields) },
   };
 }
@@ -120,130 +121,115 @@ function toSchemas(item: string, id: Json, fields: readonly Field[]): Json {
   };
 }
 
-const METHODS: Readonly<Record<OperationName, string>> = {
-  list: 'get',
-  create: 'post',
-  read: 'get',
-  replace: 'put',
-  update: 'patch',
-  delete: 'delete',
-};
+const writeContent = (schema: string, type = 'application/json'): string =>
+  `content: { ${type}: { schema: ${schema} } }`;
 
-const toReference = (schema: string): Json => ({ $ref: `#/components/schemas/${schema}` });
+const writeReference = (schema: string): string => `{ $ref: '#/components/schemas/${schema}' }`;
 
-const toContent = (schema: Json, type = 'application/json'): Json => ({
-  content: { [type]: { schema } },
-});
-
-function toPaths(
+/** Writes the paths of a resource, in YAML. */
+function writePaths(
   { name, pages, ifMatch }: ResourceOptions,
   item: string,
-  id: Json,
-  operations: ReadonlySet<OperationName>,
+  idSchema: Json,
+  operations: readonly string[],
   filters: readonly Field[],
-  tag: string,
-): Json {
+): string {
   const plural = name.split('/').at(-1)!;
   const idName = `${toCamelCase(item)}Id`;
   const noun = toSentence(item).toLowerCase();
   const nouns = plural.replaceAll('-', ' ');
-  const text = { schema: { type: 'string' } };
-  const returned = {
-    ...toContent(toReference(item)),
-    ...(ifMatch === true && { headers: { ETag: text } }),
+  const tags = `tags: ['${name.split('/')[0]}']`;
+  const id = JSON.stringify(idSchema);
+  const string = '{ schema: { type: string } }';
+  const returned = writeContent(writeReference(item));
+  const etag = ifMatch === true ? `ETag: ${string}` : '';
+  const precondition =
+    ifMatch === true
+      ? 'parameters: [{ name: If-Match, in: header, required: true, schema: { type: string } }]'
+      : '';
+  const missing = `404: { description: No ${noun} has this id. }`;
+  const page = `
+    - name: limit
+      in: query
+      description: The maximum number of items.
+      schema: { type: integer, format: int32, minimum: 1, maximum: 100, default: 20 }
+    - { name: after, in: query, description: The last id of the page before., schema: ${id} }`;
+  const query = filters.map(({ name: field, schema: { default: _default, ...schema } }) => {
+    const description = `Selects ${nouns} by ${field}.`;
+    return `\n    - ${JSON.stringify({ name: field, in: 'query', description, schema })}`;
+  });
+  const all: Readonly<Record<OperationName, string>> = {
+    list: `
+  get:
+    operationId: list${toPascalCase(plural)}
+    summary: List ${nouns}
+    ${tags}
+    parameters: ${pages === true ? page : ''}${query.join('')}
+    responses:
+      200:
+        description: The ${nouns} in id order.
+        ${writeContent(`{ type: array, items: ${writeReference(item)} }`)}`,
+    create: `
+  post:
+    operationId: create${item}
+    summary: Create a ${noun}
+    ${tags}
+    requestBody: { required: true, ${writeContent(writeReference(`New${item}`))} }
+    responses:
+      201:
+        description: The created ${noun}.
+        ${returned}
+        headers: { Location: ${string}, ${etag} }`,
+    read: `
+  get:
+    operationId: get${item}
+    summary: Get a ${noun}
+    ${tags}
+    responses:
+      200: { description: The ${noun}., ${returned}, headers: { ${etag} } }
+      ${missing}`,
+    replace: `
+  put:
+    operationId: replace${item}
+    summary: Replace a ${noun}
+    ${tags}
+    ${precondition}
+    requestBody: { required: true, ${writeContent(writeReference(`New${item}`))} }
+    responses:
+      200: { description: The replaced ${noun}., ${returned} }
+      ${missing}`,
+    update: `
+  patch:
+    operationId: update${item}
+    summary: Update a ${noun}
+    ${tags}
+    ${precondition}
+    requestBody:
+      required: true
+      ${writeContent(writeReference(`${item}Patch`), 'application/merge-patch+json')}
+    responses:
+      200: { description: The updated ${noun}., ${returned}, headers: { ${etag} } }
+      ${missing}`,
+    delete: `
+  delete:
+    operationId: delete${item}
+    summary: Delete a ${noun}
+    ${tags}
+    ${precondition}
+    responses:
+      204: { description: The ${noun} was deleted. }
+      ${missing}`,
   };
-  const missing = { 404: { description: `No ${noun} has this id.` } };
-  const precondition = ifMatch === true && {
-    parameters: [{ name: 'If-Match', in: 'header', required: true, ...text }],
-  };
-  const page = [
-    {
-      name: 'limit',
-      in: 'query',
-      description: 'The maximum number of items.',
-      schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 100, default: 20 },
-    },
-    { name: 'after', in: 'query', description: 'The last id of the page before.', schema: id },
-  ];
-  const query = filters.map(({ name: field, schema: { default: _default, ...schema } }) => ({
-    name: field,
-    in: 'query',
-    description: `Selects ${nouns} by ${field}.`,
-    schema,
-  }));
-  const all: Readonly<Record<OperationName, Json>> = {
-    list: {
-      operationId: `list${toPascalCase(plural)}`,
-      summary: `List ${nouns}`,
-      parameters: [...(pages === true ? page : []), ...query],
-      responses: {
-        200: {
-          description: `The ${nouns} in id order.`,
-          ...toContent({ type: 'array', items: toReference(item) }),
-        },
-      },
-    },
-    create: {
-      operationId: `create${item}`,
-      summary: `Create a ${noun}`,
-      requestBody: { required: true, ...toContent(toReference(`New${item}`)) },
-      responses: {
-        201: {
-          description: `The created ${noun}.`,
-          ...returned,
-          headers: { Location: text, ...returned.headers },
-        },
-      },
-    },
-    read: {
-      operationId: `get${item}`,
-      summary: `Get a ${noun}`,
-      responses: { 200: { description: `The ${noun}.`, ...returned }, ...missing },
-    },
-    replace: {
-      operationId: `replace${item}`,
-      summary: `Replace a ${noun}`,
-      ...precondition,
-      requestBody: { required: true, ...toContent(toReference(`New${item}`)) },
-      responses: {
-        200: { description: `The replaced ${noun}.`, ...toContent(toReference(item)) },
-        ...missing,
-      },
-    },
-    update: {
-      operationId: `update${item}`,
-      summary: `Update a ${noun}`,
-      ...precondition,
-      requestBody: {
-        required: true,
-        ...toContent(toReference(`${item}Patch`), 'application/merge-patch+json'),
-      },
-      responses: { 200: { description: `The updated ${noun}.`, ...returned }, ...missing },
-    },
-    delete: {
-      operationId: `delete${item}`,
-      summary: `Delete a ${noun}`,
-      ...precondition,
-      responses: { 204: { description: `The ${noun} was deleted.` }, ...missing },
-    },
-  };
-  const toItem = (names: readonly OperationName[]): Json =>
-    Object.fromEntries(
-      names
-        .filter((each) => operations.has(each))
-        .map((each) => [METHODS[each], { tags: [tag], ...all[each] }]),
-    );
-  const parameter = { name: idName, in: 'path', required: true, schema: id };
-  return {
-    [`/${name}`]: toItem(['list', 'create']),
-    [`/${name}/{${idName}}`]: {
-      parameters: [{ ...parameter, description: `The id of the ${noun}.` }],
-      ...toItem(['read', 'replace', 'update', 'delete']),
-    },
-  };
+  const write = (names: readonly OperationName[]): string =>
+    names.map((each) => (operations.includes(each) ? all[each] : '')).join('');
+  return `
+/${name}:${write(['list', 'create'])}
+/${name}/{${idName}}:
+  parameters:
+    - { name: ${idName}, in: path, required: true, description: The id of the ${noun}., schema: ${id} }${write(['read', 'replace', 'update', 'delete'])}`;
 }
 
-function parseOperations(text: string | undefined): Set<OperationName> {
+function parseOperations(text: string | undefined): string[] {
   const names =
     text?.split(',').map((name) => name.trim()) ?? OPERATIONS.filter((name) => name !== 'replace');
   const unknown = names.find((name) => !(OPERATIONS as readonly string[]).includes(name));
@@ -251,27 +237,33 @@ function parseOperations(text: string | undefined): Set<OperationName> {
     throw new FieldsError(`The operation ${unknown} is unknown${suggest(unknown, OPERATIONS)}.`);
   if (!names.includes('create'))
     throw new FieldsError('Without the operation create, there would be nothing to read.');
-  return new Set(names as OperationName[]);
+  return names;
 }
 
 /** Splits fields at white space outside of brackets. */
 function splitFields(fields: string): string[] {
   const parts: string[] = [];
-  let depth = 0;
-  let current = '';
-  for (const character of `${fields} `) {
-    if ('({['.includes(character)) depth++;
-    if (')}]'.includes(character)) depth--;
-    if (depth === 0 && /\s/.test(character)) {
-      if (current !== '') parts.push(current);
-      current = '';
-    } else current += character;
+  let rest = fields.trim();
+  while (rest !== '') {
+    const end = findOutside(rest, /\s/);
+    parts.push(rest.slice(0, end));
+    rest = rest.slice(end).trim();
   }
-  if (depth !== 0)
-    throw new FieldsError(`A bracket is not closed: ${current.trim().slice(0, 100)}`);
   if (parts.length === 0)
     throw new FieldsError('At least one field is required, such as name:string(1..100).');
   return parts;
+}
+
+/** The index of the first character outside of brackets that a pattern matches, or the length of the text. */
+function findOutside(text: string, pattern: RegExp): number {
+  let depth = 0;
+  for (const [index, character] of text.split('').entries()) {
+    if ('({['.includes(character)) depth++;
+    if (')}]'.includes(character)) depth--;
+    if (depth === 0 && pattern.test(character)) return index;
+  }
+  if (depth !== 0) throw new FieldsError(`A bracket is not closed: ${text.slice(0, 100)}`);
+  return text.length;
 }
 
 class FieldParser {
@@ -293,7 +285,8 @@ class FieldParser {
         `${text.slice(0, 100)} must be name:type, such as name:string(1..100).`,
       );
     if (!/^[a-z]\w*$/.test(name)) throw new FieldsError(`${name} must be a name in camelCase.`);
-    const { type, rest: suffix } = splitType(rest);
+    const end = findOutside(rest, /[?=:]/);
+    const [type, suffix] = [rest.slice(0, end), rest.slice(end)];
     const [match, optional, value, flags = ''] =
       /^(\?)?(?:=([^:]*))?((?::[a-z-]+)*)$/s.exec(suffix) ?? [];
     if (match === undefined) throw new FieldsError(`${name}: ${suffix} is not understood.`);
@@ -326,11 +319,8 @@ class FieldParser {
     if (array !== null) {
       const items = this.parseType(array[1]!, place);
       const limits = toRange(array[2] === '' ? '0..100' : array[2], 'Items');
-      if ('x-references' in items)
-        throw new FieldsError(
-          `${place}: the ids in an array would not be checked; generate a resource with two references instead.`,
-        );
-      return { type: 'array', items, ...limits };
+      const uniqueItems = 'x-references' in items && { uniqueItems: true };
+      return { type: 'array', items, ...limits, ...uniqueItems };
     }
     if (text.startsWith('{') && text.endsWith('}')) {
       const fields = this.parse(text.slice(1, -1));
@@ -363,19 +353,6 @@ class FieldParser {
 }
 
 const MARKS = ['unique', 'filter', 'read-only', 'write-only'];
-
-/** Splits a type from what follows it: the type ends with its last bracket, or with its name. */
-function splitType(text: string): { readonly type: string; readonly rest: string } {
-  let depth = 0;
-  let index = 0;
-  for (; index < text.length; index++) {
-    const character = text[index]!;
-    if ('({['.includes(character)) depth++;
-    else if (')}]'.includes(character)) depth--;
-    else if (depth === 0 && /[?=:]/.test(character)) break;
-  }
-  return { type: text.slice(0, index), rest: text.slice(index) };
-}
 
 /** `1..100`, `..100`, `1..` as keywords such as `minLength` and `maximum`. */
 function toRange(range: string | undefined, keyword: 'Length' | 'Items' | 'imum'): Json {

@@ -22,7 +22,7 @@ program
     run(async () => {
       const { root, problems } = await readDocument(contract);
       for (const problem of problems.slice(0, 5)) console.log(`Ignored: ${problem}`);
-      const name = options.module ?? toKebabCase(basename(contract).split('.')[0]!);
+      const name = toKebabCase(options.module ?? basename(contract).split('.')[0]!);
       return { root, name, source: basename(contract), dryRun: options.dryRun };
     }),
   );
@@ -53,7 +53,7 @@ Types of fields:
   enum(a,b)                    one of the values
   date, date-time              calendar date; date and time with an offset
   uuid, uri, email             as text
-  ref(categories)              id of an existing resource
+  ref(categories)              id of an existing resource; ref(tags)[] is a list of ids, without duplicates
   json                         any JSON object
   {street:text city:text?}     object with the fields in the braces
   text[], text[1..5]           array of any of the types; of up to 100 items without limits

@@ -12,6 +12,7 @@ import {
   getMigrationPath,
   writeColumnsMigration,
   writeEntity,
+  writeJoin,
   writeMigration,
 } from './write/entity-file.js';
 import { getModulePath, getServicePath, writeModule, writeService } from './write/service-file.js';
@@ -40,16 +41,7 @@ export async function generate(root: Json, name: string, source: string): Promis
       `${source}: nothing to generate. ${contract.leftOut.map(({ operation, reason }) => `${operation}: ${reason}`).join('; ')}`,
     ]);
   const plan = planModule(contract, [...project.tables.keys()]);
-  const module: Module = {
-    name,
-    source,
-    tags: contract.tags,
-    classes: plan.classes,
-    resources: plan.resources,
-    operations: plan.operations,
-    leftOut: contract.leftOut,
-    notes: [...contract.notes, ...plan.notes],
-  };
+  const module = { ...contract, ...plan, name, source };
   const changes = new Changes();
   const tasks = await writeFiles(module, project, changes);
   return { module, changes, tasks };
@@ -73,6 +65,8 @@ async function writeFiles(module: Module, project: Project, changes: Changes): P
     const path = getEntityPath(name, resource);
     const entity = isNew ? undefined : await readIfExists(path);
     const timestamp = timestamps.get(resource.name)!;
+    for (const join of resource.columns.flatMap((column) => column.join ?? []))
+      await changes.writeOnce(getEntityPath(name, join), writeJoin(module, join));
     if (entity === undefined) {
       await changes.writeOnce(path, writeEntity(module, resource));
       await changes.writeOnce(
@@ -87,7 +81,7 @@ async function writeFiles(module: Module, project: Project, changes: Changes): P
   }
   await changes.writeOnce(getServicePath(name), writeService(module));
   await changes.writeOnce(getModulePath(name), writeModule(module, timestamps));
-  const test = writeTest(module);
+  const test = writeTest(module, project.routes);
   if (test !== undefined) await changes.writeOnce(getTestPath(name), test);
   await changes.addFeature(name);
   if (!isNew) tasks.push(...(await compareMethods(module)));

@@ -121,8 +121,22 @@ export interface Contract {
   readonly classes: readonly DtoClass[];
   /** What is not made at all: an operation or a webhook, and why. */
   readonly leftOut: readonly LeftOut[];
-  /** How the module differs from the contract, one sentence each. */
-  readonly notes: readonly string[];
+  readonly notes: Notes;
+}
+
+/** How the module differs from the contract: sentences, with the places that each is true of. */
+export class Notes {
+  private readonly places = new Map<string, Set<string>>();
+
+  /** @param place an operation, a schema or a property; without it, the sentence is true of the whole contract */
+  add(text: string, place?: string): void {
+    const places = this.places.get(text) ?? new Set();
+    this.places.set(text, place === undefined ? places : places.add(place));
+  }
+
+  entries(): [text: string, places: readonly string[]][] {
+    return [...this.places].map(([text, places]) => [text, [...places]]);
+  }
 }
 
 export interface LeftOut {
@@ -142,6 +156,15 @@ export interface Resource {
   readonly columns: readonly Column[];
   /** Whether it has an ETag, which If-Match is compared with. */
   readonly versioned: boolean;
+}
+
+/** A table whose primary key is the id of a row and an id that the row refers to. */
+export interface Join {
+  /** The class of the entity, without `Entity`: `PetTag`. */
+  readonly name: string;
+  /** `pet_tags`. */
+  readonly table: string;
+  readonly columns: readonly Column[];
 }
 
 export interface ResourceId {
@@ -164,6 +187,10 @@ export interface Column {
   readonly unique: boolean;
   readonly references: string | undefined;
   readonly indexed: boolean;
+  /** The row is deleted with the one that it refers to. */
+  readonly cascades?: boolean;
+  /** The references of an array of ids, which the column has as JSON. */
+  readonly join?: Join | undefined;
   /** A value that the request does not have: the time of the request, also of each change, or a random text. */
   readonly assigned?: 'now' | 'now on changes' | 'today' | 'uuid' | 'default';
   /** It is stored as a hash, and never returned. */
@@ -190,8 +217,8 @@ export type Implementation =
       readonly resource: string;
       readonly dto: string | undefined;
       readonly parent: Parent | undefined;
-      /** The segments that make the URL of a new resource: that of its collection, and the property with its key. */
-      readonly location?: { readonly collection: string; readonly key: string };
+      /** The URL of a new resource, with the property of its key: `pets/{id}`. */
+      readonly location: string | undefined;
     }
   | {
       readonly kind: 'read' | 'replace' | 'patch' | 'delete';
@@ -236,16 +263,12 @@ export interface PlannedOperation extends Operation {
   readonly implementation: Implementation | { readonly kind: 'stub'; readonly reason: string };
 }
 
-/** Everything that the writers need. */
-export interface Module {
+/** Everything that the writers need: a contract, with what is made of it. */
+export interface Module extends Contract {
   /** Its folder: `pets`. */
   readonly name: string;
   /** What it was generated from, for the first line of the generated file. */
   readonly source: string;
-  readonly tags: Contract['tags'];
-  readonly classes: readonly DtoClass[];
   readonly resources: readonly Resource[];
   readonly operations: readonly PlannedOperation[];
-  readonly leftOut: readonly LeftOut[];
-  readonly notes: readonly string[];
 }

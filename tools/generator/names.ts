@@ -1,19 +1,18 @@
 /** Derives names of code from published names, which may be any text. */
 import pluralize from 'pluralize';
+import { DECLARATIONS } from './write/declarations.js';
 
-/** Words of TypeScript, globals, and what a generated file imports: no class or method has such a name. */
-const RESERVED = new Set(
-  (
-    'Array Boolean Buffer Date Error Function JSON Map Math Number Object Partial Promise Proxy Record Reflect RegExp Set String Symbol URL WeakMap ' +
-    'ApiError ApiSchema BinaryBody Body CachedJsonResponse Check Column Complete Controller Delete Entity Feature ForeignKey Get ' +
-    'Header HttpCode IdColumn IdParam IdempotencyKey IfMatch Index Injectable InjectRepository JsonBody MigrationInterface Module ' +
-    'Operation Param Patch Post Property Public Put Query QueryRunner Readonly Repository Resource ResourceKit ReturnsLocation ' +
-    'StreamableFile Table Unique VersionColumn VersionCriteria Versioned kit row ' +
+/** Words of TypeScript, globals, and what a generated file imports or declares: no class or method has such a name. */
+const RESERVED = new Set([
+  ...Object.keys(DECLARATIONS),
+  ...(
+    'Array Boolean Buffer Date Error Function JSON Map Math Number Object Partial Promise Proxy Readonly Record Reflect RegExp Set ' +
+    'String Symbol URL WeakMap kit row ' +
     'arguments await break case catch class const constructor continue debugger default delete do else enum eval export extends ' +
     'false finally for function if implements import in instanceof interface let new null package private protected public return ' +
     'static super switch this throw true try typeof undefined var void while with yield'
   ).split(' '),
-);
+]);
 
 /** The words of a name in any style: `get-stations`, `HTTPServer2`, `x_next`. */
 const splitWords = (name: string): string[] =>

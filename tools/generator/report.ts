@@ -1,5 +1,9 @@
-/** What a run tells: one line for each operation, each difference from the contract, and each file. */
+/** What a run tells: one line for each operation, and one for each kind of difference from the contract. */
 import type { Module } from './model.js';
+
+/** How much of a line is printed, in characters, and how many of the places of a difference. */
+const MAX_LENGTH = 300;
+const MAX_PLACES = 3;
 
 /** Returns the report as plain text, without colours. */
 export function formatReport({
@@ -14,10 +18,17 @@ export function formatReport({
     ]),
     ...leftOut.map(({ operation, reason }) => [operation, `left out: ${reason}`]),
   ];
-  const width = Math.max(...rows.map(([operation]) => operation!.length));
-  const lines = rows.map(([operation, result]) => `${operation!.padEnd(width)}  ${result}`);
-  if (notes.length === 0) return lines.join('\n');
-  return [...lines, '', 'Differences from the contract:', ...notes.map((note) => `- ${note}`)].join(
-    '\n',
-  );
+  const width = Math.min(100, Math.max(...rows.map(([operation]) => operation!.length)));
+  const differences = notes.entries().map(([text, places]) => {
+    const shown = places.slice(0, MAX_PLACES).join(', ');
+    const more = places.length - MAX_PLACES;
+    return `- ${shown}${more > 0 ? ` and ${more} more` : ''}${shown === '' ? '' : ': '}${text}`;
+  });
+  return [
+    ...rows.map(([operation, result]) => `${operation!.padEnd(width)}  ${result}`),
+    ...(differences.length > 0 ? ['', 'Differences from the contract:'] : []),
+    ...differences,
+  ]
+    .map((line) => (line.length > MAX_LENGTH ? `${line.slice(0, MAX_LENGTH)}…` : line))
+    .join('\n');
 }

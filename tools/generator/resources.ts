@@ -2,6 +2,7 @@
  * Finds out which operations of a contract store rows: those that create, list, read, replace, patch and delete one
  * kind of object. All others are stubs, each with a reason.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type {
   Column,
   Contract,
@@ -9,7 +10,10 @@ import type {
   Envelope,
   Filter,
   Implementation,
+  Join,
   Key,
+  Module,
+  Notes,
   Operation,
   Parameter,
   Parent,
@@ -19,6 +23,7 @@ import type {
   ResourceId,
   Schema,
 } from './model.js';
+import { getParts } from './write/source.js';
 import {
   isIdentifier,
   makeUnique,
@@ -29,6 +34,7 @@ import {
   toSingular,
   toSnakeCase,
 } from './names.js';
+import { toType } from './write/source.js';
 
 /** Names of properties that hold the time of the request that creates a row, or last changes it. */
 const TIMESTAMP = /^(date|time)?_?(created|inserted|added)(_?(at|on|date|time))?$/i;
@@ -62,16 +68,16 @@ const ENVELOPE_ROLES: Readonly<Record<string, Envelope['paging'][string]>> = {
 
 const toRole = (name: string): string => name.replaceAll(/[^A-Za-z]/g, '').toLowerCase();
 
-/** What is made of a contract. */
-export interface Plan {
-  /** With what the service publishes differently. */
-  readonly classes: readonly DtoClass[];
-  readonly resources: readonly Resource[];
-  readonly operations: readonly PlannedOperation[];
-  readonly notes: readonly string[];
-}
+const UNKNOWN = 'nothing says what it contains; it is not returned.';
 
-/** @param tables the names of the tables that the service already has, without those of this module */
+/** What is made of a contract; its classes are as the service publishes them. */
+type Plan = Pick<Module, 'classes' | 'resources' | 'operations'>;
+
+/**
+ * Plans a module, and adds its differences to the notes of the contract.
+ *
+ * @param tables the names of the tables that the service already has, without those of this module
+ */
 export function planModule(contract: Contract, tables: readonly string[] = []): Plan {
   return new Planner(contract, tables).plan();
 }
@@ -89,8 +95,10 @@ interface Draft {
 }
 
 class Planner {
-  private readonly notes = new Set<string>();
-  private readonly drafts: Draft[] = [];
+  private readonly notes: Notes;
+  private drafts: Draft[] = [];
+  /** Whether a class accepts the values of another, by their names. */
+  private readonly accepted = new Map<string, boolean>();
   private readonly resourceNames = new Set<string>();
   private readonly tables: Set<string>;
 
@@ -99,6 +107,7 @@ class Planner {
     tables: readonly string[],
   ) {
     this.tables = new Set(tables);
+    this.notes = contract.notes;
   }
 
   plan(): Plan {
@@ -112,27 +121,55 @@ class Planner {
       if (typeof draft === 'string') reasons.set(operation, draft);
       else this.drafts.push(draft);
     }
-    const operations = this.contract.operations.map((operation): PlannedOperation => {
-      const found = reasons.get(operation) ?? this.implement(operation);
-      if (typeof found !== 'string') {
-        const body = operation.body && { ...operation.body, required: true };
-        const parameters = this.limitPages(operation, found);
-        return { ...operation, body, parameters, implementation: found };
-      }
-      // An empty body of bytes is a missing one.
-      const body = operation.body && {
-        ...operation.body,
-        required: operation.body.required || operation.body.schema.binary !== undefined,
-      };
-      return { ...operation, body, implementation: { kind: 'stub', reason: found } };
-    });
+    const found = new Map(
+      this.contract.operations.map((operation) => [
+        operation,
+        reasons.get(operation) ?? this.implement(operation),
+      ]),
+    );
+    this.dropInvisible(found);
+    const operations = [...found].map(([operation, implementation]) =>
+      this.toPlanned(operation, implementation),
+    );
     const resources = this.drafts.map((draft) => this.finish(draft, operations));
     return {
       classes: this.contract.classes.map((dto) => this.toPublished(dto)),
       resources,
       operations,
-      notes: [...this.notes],
     };
+  }
+
+  /** Makes stubs of the operations that create what no response identifies. */
+  private dropInvisible(found: Map<Operation, Implementation | string>): void {
+    const used = new Set(
+      [...found.values()].flatMap((each) =>
+        typeof each === 'string' || each.kind === 'create' ? [] : each.resource,
+      ),
+    );
+    const isVisible = ({ create, resource: { id, name } }: Draft): boolean =>
+      used.has(name) || (id.property !== undefined && create.success.schema !== undefined);
+    for (const { create } of this.drafts.filter((draft) => !isVisible(draft)))
+      found.set(create, 'no operation shows what it would store');
+    this.drafts = this.drafts.filter(isVisible);
+  }
+
+  private toPlanned(operation: Operation, found: Implementation | string): PlannedOperation {
+    if (typeof found !== 'string') {
+      const { body, operationId } = operation;
+      if (body?.required === false) this.notes.add('the body is required.', operationId);
+      return {
+        ...operation,
+        body: body && { ...body, required: true },
+        parameters: this.limitPages(operation, found),
+        implementation: found,
+      };
+    }
+    // An empty body of bytes is a missing one.
+    const body = operation.body && {
+      ...operation.body,
+      required: operation.body.required || operation.body.schema.binary !== undefined,
+    };
+    return { ...operation, body, implementation: { kind: 'stub', reason: found } };
   }
 
   /** Adds the limits that the parameters of pages lack. */
@@ -149,7 +186,7 @@ class Planner {
       const limits: Schema = PAGE_LIMITS[name === limit ? 'limit' : (by as 'page' | 'offset')];
       const limited = { ...limits, ...parameter };
       if (limited.maximum !== parameter.maximum)
-        this.notes.add(`${operationId}: ${name} is at most ${limited.maximum}.`);
+        this.notes.add(`${name} is at most ${limited.maximum}.`, operationId);
       return limited;
     });
   }
@@ -160,12 +197,69 @@ class Planner {
     if (draft === undefined) return dto;
     const properties = dto.properties.map((property): Property => {
       const column = getColumn(draft.resource, property.name);
-      if (column?.hashed === true) return { ...property, required: false, writeOnly: true };
+      if (column?.hashed === true)
+        return { ...property, required: property.required && dto !== draft.dto, writeOnly: true };
       return column?.unique === true && isUnlimitedText(property)
         ? { ...property, maxLength: MAX_INDEXED_LENGTH }
         : property;
     });
     return { ...dto, properties };
+  }
+
+  /**
+   * Whether TypeScript assigns each value of one schema to another, apart from null.
+   *
+   * @param isPatch whether the value is a merge patch, whose objects may lack properties
+   */
+  private accepts(to: Schema, from: Schema, isPatch = false): boolean {
+    const [properties, others] = [this.getProperties(to), this.getProperties(from)];
+    if (properties !== undefined && others !== undefined) {
+      const key = `${to.class} ${from.class} ${isPatch}`;
+      const isNamed = to.class !== undefined && from.class !== undefined;
+      if (to.class === from.class && isNamed) return true;
+      if (isNamed && this.accepted.has(key)) return this.accepted.get(key)!;
+      // Classes may contain themselves.
+      this.accepted.set(key, true);
+      const hasCommon = properties.some(({ name }) => others.some((each) => each.name === name));
+      const isEmpty = properties.length === 0 || others.length === 0;
+      const isAccepted =
+        (hasCommon || isEmpty) &&
+        properties.every((property) => {
+          const other = others.find(({ name }) => name === property.name);
+          const isOptional = isPatch || !property.required;
+          if (other === undefined) return isOptional;
+          return (
+            (other.required || isOptional) &&
+            (other.nullable !== true || property.nullable === true || isPatch) &&
+            this.accepts(property, other, isPatch)
+          );
+        });
+      this.accepted.set(key, isAccepted);
+      return isAccepted;
+    }
+    if (to.enum !== undefined)
+      return from.enum?.every((value) => to.enum!.includes(value)) === true;
+    if (to.items !== undefined && from.items !== undefined)
+      return this.accepts(to.items, from.items);
+    if (toType({ ...to, nullable: false }) === 'unknown') return true;
+    return [to.type, from.type].every((type) => type === 'number' || type === 'integer')
+      ? to.type === 'number' || from.type === 'integer'
+      : to.type === from.type &&
+          isDeepStrictEqual(
+            [to.additionalProperties, to.oneOf, properties],
+            [from.additionalProperties, from.oneOf, others],
+          );
+  }
+
+  /** Whether a property of a response always has the value of a column. */
+  private shows(property: Property, { schema, nullable, hashed }: Column): boolean {
+    if (hashed === true) return !property.required;
+    const isGiven = !nullable || !property.required || property.nullable === true;
+    return isGiven && this.accepts(property, schema);
+  }
+
+  private getProperties(schema: Schema): readonly Property[] | undefined {
+    return schema.properties ?? this.getClass(schema)?.properties;
   }
 
   private getClass(schema: Schema | undefined): DtoClass | undefined {
@@ -176,7 +270,8 @@ class Planner {
   private toDraft(create: Operation): Draft | string {
     const { body, success, path } = create;
     if (create.unsupported !== undefined) return create.unsupported;
-    if (path.endsWith('}')) return 'a POST to a single resource is not a standard operation';
+    if (/\}\/?$/.test(path)) return 'a POST to a single resource is not a standard operation';
+    if (path === '/') return 'its path has no name';
     const request = this.getClass(body?.schema);
     if (body === undefined) return 'it has no body that could be stored';
     if (request === undefined) return 'the body is not an object with a name';
@@ -188,7 +283,9 @@ class Planner {
     if (dto === undefined) return 'the response is not an object with a name';
     const other = this.drafts.find((draft) => draft.dto.name === dto.name);
     if (other !== undefined) return `${other.create.operationId} already creates such objects`;
-    if (!request.properties.some(({ name }) => getProperty(dto, name) !== undefined))
+    if (
+      !request.properties.some(({ name, readOnly }) => readOnly !== true && getProperty(dto, name))
+    )
       return 'the response has nothing of what the request contains';
     const parent = this.findParent(path);
     if (typeof parent === 'string') return parent;
@@ -196,7 +293,6 @@ class Planner {
     const id = this.findId(request, dto, pathKey);
     const columns = this.toColumns(request, dto, id, parent, pathKey);
     if (typeof columns === 'string') return columns;
-    if (!body.required) this.notes.add(`${create.operationId}: the body is required.`);
     const noun = toSingular(
       path.split('/').findLast((segment) => /^[^{]/.test(segment)) ?? dto.name,
     );
@@ -227,7 +323,8 @@ class Planner {
     );
     if (owner === undefined) return `no operation creates what {${parameter}} identifies`;
     if (owner.resource.id.property === undefined) return `{${parameter}} is not an id`;
-    return { resource: owner.resource.name, parameter, property: toMemberName(parameter) };
+    const name = /^(id|version)$/i.test(parameter) ? `${owner.resource.name} id` : parameter;
+    return { resource: owner.resource.name, parameter, property: toMemberName(name) };
   }
 
   /** The property that identifies a resource: named as the parameter of the path, or as ids usually are. */
@@ -249,11 +346,12 @@ class Planner {
     const by = isSent && sent.required ? 'client' : 'service';
     if (isSent && by === 'service')
       this.notes.add(
-        `${request.publishedName}.${name}: the service assigns it; one in a request is ignored.`,
+        'the service assigns it; one in a request is ignored.',
+        `${request.publishedName}.${name}`,
       );
     if (type === 'integer') return { property: name, kind: 'integer', by };
     if (by === 'service' && format !== 'uuid')
-      this.notes.add(`${dto.publishedName}.${name}: the service assigns a UUID.`);
+      this.notes.add('the service assigns a UUID.', `${dto.publishedName}.${name}`);
     const kind = by === 'service' || format === 'uuid' ? 'uuid' : 'text';
     return { property: name, kind, by };
   }
@@ -270,16 +368,26 @@ class Planner {
     for (const property of request.properties) {
       const { name, readOnly, type } = property;
       if (name === id.property || readOnly === true) continue;
+      const place = `${request.publishedName}.${name}`;
       const hashed = type === 'string' && PASSWORD.test(name);
-      if (hashed)
-        this.notes.add(`${request.publishedName}.${name}: stored as a hash, and never returned.`);
-      const hidden = hashed || getProperty(dto, name) === undefined;
+      if (hashed) this.notes.add('stored as a hash, and never returned.', place);
+      const shown = getProperty(dto, name);
       const column = toColumn(property, pathKey);
       if (column.unique && isUnlimitedText(property))
+        this.notes.add(`at most ${MAX_INDEXED_LENGTH} characters, because it is unique.`, place);
+      const isShown = shown !== undefined && !hashed && this.shows(shown, column);
+      if (shown !== undefined && !hashed && !isShown) {
+        if (shown.required) return `${dto.publishedName}.${name} may differ from ${place}`;
         this.notes.add(
-          `${request.publishedName}.${name}: at most ${MAX_INDEXED_LENGTH} characters, because it is unique.`,
+          'it is not what the request contains; it is not returned.',
+          `${dto.publishedName}.${name}`,
         );
-      columns.push({ ...column, hashed, hidden });
+      }
+      if ((property.references ?? getJoined(property)) === undefined && this.refers(property))
+        this.notes.add('that its ids exist is not checked.', place);
+      // The class of responses lacks it.
+      const nullable = column.nullable || (hashed && request === dto);
+      columns.push({ ...column, nullable, hashed, hidden: !isShown });
     }
     for (const property of dto.properties) {
       const { name, required, format } = property;
@@ -287,31 +395,31 @@ class Planner {
       if ([id.property, parent?.property].includes(name)) continue;
       if (sent !== undefined && sent.readOnly !== true) continue;
       const assigned = getAssigned(property);
-      const place = `${dto.publishedName}.${name}: nothing says what it contains`;
+      const place = `${dto.publishedName}.${name}`;
       if (assigned !== undefined) columns.push({ ...toColumn(property), assigned });
-      else if (required) return `nothing says what ${dto.publishedName}.${name} contains`;
-      else this.notes.add(`${place}; it is not returned.`);
+      else if (required) return `nothing says what ${place} contains`;
+      else this.notes.add(UNKNOWN, place);
       if (assigned === 'uuid' && format !== 'uuid')
-        this.notes.add(`${place}; the service assigns a random text.`);
+        this.notes.add('nothing says what it contains; the service assigns a random text.', place);
     }
-    if (parent !== undefined) this.addParentColumn(columns, parent, dto);
-    return nameColumns(columns);
+    const reason = parent && this.addParentColumn(columns, parent, dto);
+    return reason ?? nameColumns(columns);
   }
 
-  private addParentColumn(columns: Column[], parent: Parent, dto: DtoClass): void {
+  private addParentColumn(columns: Column[], parent: Parent, dto: DtoClass): string | undefined {
     const { id, table } = this.drafts.find(
       ({ resource }) => resource.name === parent.resource,
     )!.resource;
-    const schema: Schema =
-      id.kind === 'integer'
-        ? { type: 'integer', format: 'int64' }
-        : { type: 'string', ...(id.kind === 'uuid' && { format: 'uuid' }) };
     const own = columns.findIndex(({ name }) => name === parent.property);
-    const hidden = getProperty(dto, parent.property) === undefined;
-    const column = toColumn({ ...schema, name: parent.property, required: true });
+    const column = toColumn({ ...ID_SCHEMAS[id.kind], name: parent.property, required: true });
+    const shown = getProperty(dto, parent.property);
+    const hidden = shown === undefined || !this.shows(shown, column);
+    if (hidden && shown?.required === true)
+      return `${dto.publishedName}.${shown.name} is not its id`;
     const owned = { ...column, references: table, indexed: true, hidden };
     if (own === -1) columns.push(owned);
     else columns[own] = owned;
+    return undefined;
   }
 
   /** Returns how an operation works on a resource, or why it is a stub. */
@@ -321,23 +429,18 @@ class Planner {
     if (own !== undefined) {
       const dto = this.getClass(operation.success.schema)?.name;
       const { resource, parent } = own;
-      return { kind: 'create', resource: resource.name, dto, parent, ...this.toLocation(own, dto) };
+      const location = dto === undefined ? undefined : this.toLocation(own);
+      return { kind: 'create', resource: resource.name, dto, parent, location };
     }
     const list = operation.method === 'get' ? this.toList(operation) : undefined;
     return list ?? this.toItemOperation(operation);
   }
 
   /** The URL of a new resource, which the contract may have as a header. */
-  private toLocation(
-    { create: { path, success, operationId }, resource }: Draft,
-    dto: string | undefined,
-  ): Pick<Extract<Implementation, { kind: 'create' }>, 'location'> {
-    if (!success.headers.includes('location')) return {};
-    const key = resource.id.property;
-    const collection = path.split('/').findLast((segment) => segment !== '')!;
-    if (key !== undefined && dto !== undefined) return { location: { collection, key } };
-    this.notes.add(`${operationId}: the response header Location is not sent.`);
-    return {};
+  private toLocation({ create, collection, resource }: Draft): string | undefined {
+    const { property } = resource.id;
+    if (!create.success.headers.includes('location') || property === undefined) return undefined;
+    return `${collection.split('/').at(-1)}/{${property}}`;
   }
 
   /** Returns a list, why it is a stub, or undefined if the operation does not return a list. */
@@ -349,8 +452,9 @@ class Planner {
     const shown = this.getClass(rows);
     const draft = this.drafts.find(
       (each) =>
-        [each.dto.name, each.request.name].includes(rows.class!) ||
-        (operation.path === each.collection && isPartOf(shown, each.resource)),
+        each.dto.name === rows.class ||
+        ((operation.path === each.collection || each.request.name === rows.class) &&
+          this.isPartOf(shown, each.resource)),
     );
     if (draft === undefined) return 'no operation creates the objects of the list';
     const { resource, dto } = draft;
@@ -385,7 +489,7 @@ class Planner {
   private toEnvelope(
     schema: Schema | undefined,
   ): { readonly envelope: Envelope; readonly rows: Schema } | undefined {
-    const properties = schema?.properties ?? this.getClass(schema)?.properties ?? [];
+    const properties = (schema && this.getProperties(schema)) ?? [];
     const [array, ...others] = properties.filter(({ type }) => type === 'array');
     const isResource = this.drafts.some(({ dto }) => dto.name === schema?.class);
     if (array?.items === undefined || others.length > 0 || isResource) return undefined;
@@ -395,14 +499,14 @@ class Planner {
       const role = ENVELOPE_ROLES[toRole(name)];
       if (role !== undefined) paging[name] = role;
       else if (required) return undefined;
-      else this.notes.add(`${name}, beside ${array.name}, is not returned.`);
+      else this.notes.add(UNKNOWN, `${name} beside ${array.name}`);
     }
     return { envelope: { items: array.name, paging }, rows: array.items };
   }
 
   /** Returns an operation on one row, or why it is a stub. */
   private toItemOperation(operation: Operation): Implementation | string {
-    const { method, path, success, body, operationId } = operation;
+    const { method, path, success, body } = operation;
     const draft = this.drafts.find(
       ({ collection }) =>
         (path === collection && method === 'put') ||
@@ -417,7 +521,7 @@ class Planner {
     const effectless = findQueryParameter(operation);
     if (effectless !== undefined) return effectless;
     const shown = this.getClass(success.schema);
-    if (success.schema !== undefined && !isPartOf(shown, draft.resource))
+    if (success.schema !== undefined && !this.isPartOf(shown, draft.resource))
       return 'the response is another object than the resource';
     if (shown !== undefined) this.noteMissing(shown, draft.resource);
     if (kind === 'read' && success.schema === undefined) return 'the response has no body';
@@ -428,11 +532,19 @@ class Planner {
       if (request === undefined) return 'the body is not an object with a name';
       const { id, columns } = draft.resource;
       const stored = new Set([id.property, ...columns.map(({ name }) => name)]);
-      const unknown = request.properties.find(
-        ({ name, readOnly }) => readOnly !== true && !stored.has(name),
-      );
+      const sent = request.properties.filter(({ readOnly }) => readOnly !== true);
+      const unknown = sent.find(({ name }) => !stored.has(name));
       if (unknown !== undefined) return `the resource does not store ${unknown.name}`;
-      if (!body!.required) this.notes.add(`${operationId}: the body is required.`);
+      for (const property of sent) {
+        const { name, required, default: value } = property;
+        const column = getColumn(draft.resource, name);
+        if (column === undefined) continue;
+        if (!this.accepts(column.schema, property, kind === 'patch'))
+          return `the resource stores another ${name} than the body contains`;
+        const isMissing = kind === 'replace' && !required && value === undefined;
+        if (!column.nullable && (isMissing || property.nullable === true))
+          return `the body may lack ${name}, which every resource has`;
+      }
     }
     return { kind, resource: draft.resource.name, dto: shown?.name, key, parent: draft.parent };
   }
@@ -453,16 +565,54 @@ class Planner {
     return { property: 'id', name, in: 'path' };
   }
 
+  /** Whether a class shows rows of a resource: it has every required property, and half of the others. */
+  private isPartOf(shown: DtoClass | undefined, resource: Resource): boolean {
+    if (shown === undefined) return false;
+    if (shown.name === resource.dto) return true;
+    const stored = shown.properties.filter(({ name }) => isStored(resource, name));
+    return (
+      stored.length > 0 &&
+      stored.length * 2 >= shown.properties.length &&
+      shown.properties.every((property) => {
+        const column = getColumn(resource, property.name);
+        if (column === undefined) return !property.required || isStored(resource, property.name);
+        return this.shows(property, column);
+      })
+    );
+  }
+
   /** Notes the properties of a response that the resource does not have. */
   private noteMissing(shown: DtoClass, resource: Resource): void {
     for (const { name } of shown.properties)
-      if (!isStored(resource, name))
-        this.notes.add(
-          `${shown.publishedName}.${name}: nothing says what it contains; it is not returned.`,
-        );
+      if (!isStored(resource, name)) this.notes.add(UNKNOWN, `${shown.publishedName}.${name}`);
   }
 
-  /** Adds to a resource what its operations need: the version for ETags, and the indexes of filters. */
+  /** Whether a value has ids of other resources. */
+  private refers(schema: Schema, seen = new Set<string>()): boolean {
+    return getParts(schema).some(({ references, class: name }) => {
+      if (name === undefined || seen.has(name)) return references !== undefined;
+      seen.add(name);
+      return this.getClass({ class: name })!.properties.some((each) => this.refers(each, seen));
+    });
+  }
+
+  private toJoin({ name, table, id }: Resource, { property, schema }: Column): Join | undefined {
+    const references = getJoined(schema);
+    if (references === undefined) return undefined;
+    const noun = toSingular(property.replace(/(_i|I)ds?$/, ''));
+    const own = { ...ID_SCHEMAS[id.kind], name: `${toCamelCase(name)}Id`, required: true };
+    const other = { ...schema.items, name: `${toCamelCase(noun)}Id`, required: true };
+    return {
+      name: makeUnique(`${name}${toPascalCase(noun)}`, this.resourceNames),
+      table: makeUnique(`${toSnakeCase(name)}_${toSnakeCase(toPlural(noun))}`, this.tables),
+      columns: nameColumns([
+        { ...toColumn(own), references: table, cascades: true },
+        { ...toColumn(other), references, indexed: true },
+      ]),
+    };
+  }
+
+  /** Adds what operations need: the version for ETags, the indexes of filters, and the join entities of references. */
   private finish({ resource }: Draft, operations: readonly PlannedOperation[]): Resource {
     const own = operations.filter(
       ({ implementation }) =>
@@ -485,6 +635,7 @@ class Planner {
       columns: resource.columns.map((column) => ({
         ...column,
         indexed: column.indexed || filtered.has(column.property) || column.references !== undefined,
+        join: this.toJoin(resource, column),
       })),
     };
   }
@@ -498,17 +649,6 @@ const getColumn = ({ columns }: Resource, name: string): Column | undefined =>
 
 const isStored = (resource: Resource, name: string): boolean =>
   name === resource.id.property || getColumn(resource, name) !== undefined;
-
-/** Whether a class shows rows of a resource: it has every required property, and something of it. */
-function isPartOf(shown: DtoClass | undefined, resource: Resource): boolean {
-  if (shown === undefined) return false;
-  const stored = shown.properties.filter(({ name }) => isStored(resource, name));
-  return (
-    stored.length > 0 &&
-    shown.properties.every(({ name, required }) => !required || isStored(resource, name)) &&
-    stored.length * 2 >= shown.properties.length
-  );
-}
 
 /** Why an operation that uses no query parameters is a stub, if it has one. */
 function findQueryParameter({ parameters }: Operation): string | undefined {
@@ -553,6 +693,17 @@ const isUnlimitedText = ({ type, format, enum: values, maxLength = Infinity }: S
   values === undefined &&
   !['date', 'date-time', 'uuid'].includes(format!) &&
   maxLength > MAX_INDEXED_LENGTH;
+
+/** The table that the ids in an array refer to. */
+const getJoined = ({ type, items }: Schema): string | undefined =>
+  type === 'array' ? items?.references : undefined;
+
+/** The values of references to resources. */
+const ID_SCHEMAS: Readonly<Record<ResourceId['kind'], Schema>> = {
+  integer: { type: 'integer', format: 'int64' },
+  uuid: { type: 'string', format: 'uuid' },
+  text: { type: 'string', maxLength: 255 },
+};
 
 const isIdType = ({ type, enum: values }: Schema): boolean =>
   (type === 'integer' || type === 'string') && values === undefined;

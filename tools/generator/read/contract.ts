@@ -1,6 +1,6 @@
 /** Reads what a module needs of an OpenAPI document: its operations and the classes that they use. */
 import type { Body, Contract, LeftOut, Operation, Parameter, Schema, Success } from '../model.js';
-import { METHODS } from '../model.js';
+import { METHODS, Notes } from '../model.js';
 import { makeUnique, toCamelCase, toMemberName, toPascalCase, toSentence } from '../names.js';
 import { entries, get, isObject, items, type Json, resolve, text } from './document.js';
 import { clean, SchemaReader } from './schemas.js';
@@ -48,7 +48,7 @@ export function readContract(root: Json, module: string, service: Service = NO_S
 }
 
 class ContractReader {
-  private readonly notes = new Set<string>();
+  private readonly notes = new Notes();
   private readonly leftOut: LeftOut[] = [];
   private readonly schemas: SchemaReader;
   private readonly names = new Set<string>();
@@ -60,8 +60,7 @@ class ContractReader {
     private readonly module: string,
     private readonly service: Service,
   ) {
-    const note = (line: string): void => void this.notes.add(line);
-    this.schemas = new SchemaReader(root, note, toPascalCase(module), service.schemas);
+    this.schemas = new SchemaReader(root, this.notes, toPascalCase(module), service.schemas);
   }
 
   read(): Contract {
@@ -81,7 +80,7 @@ class ContractReader {
       operations,
       classes: this.schemas.getClasses(),
       leftOut: this.leftOut,
-      notes: [...this.notes],
+      notes: this.notes,
     };
   }
 
@@ -142,6 +141,7 @@ class ContractReader {
       place,
     );
     // An operation's own parameter overrides that of its path.
+    const isPublic = Array.isArray(operation['security']) && operation['security'].length === 0;
     const byKey = new Map(
       declared.map((each) => [`${String(each['in'])} ${String(each['name']).toLowerCase()}`, each]),
     );
@@ -158,8 +158,8 @@ class ContractReader {
     const success = this.readSuccess(method, operation, operationId, place);
     if (success.schema?.binary !== undefined)
       problems.push(`the response is ${success.schema.binary.join(', ')}`);
-    if (operation['callbacks'] !== undefined) this.notes.add(`${place}: no callbacks are sent.`);
-    if (operation['servers'] !== undefined) this.notes.add(`${place}: its servers are ignored.`);
+    if (operation['callbacks'] !== undefined) this.notes.add('no callbacks are sent.', place);
+    if (operation['servers'] !== undefined) this.notes.add('its servers are ignored.', place);
     return {
       method,
       path,
@@ -170,12 +170,12 @@ class ContractReader {
       summary: text(operation['summary']) ?? toSentence(operationId),
       description: text(operation['description']),
       deprecated: operation['deprecated'] === true,
-      isPublic: Array.isArray(operation['security']) && operation['security'].length === 0,
+      isPublic,
       parameters,
       body,
       ifMatch: ifMatch && (ifMatch['required'] === true ? 'required' : 'optional'),
       success,
-      errors: this.readErrors(operation),
+      errors: this.readErrors(operation, isPublic),
       unsupported: problems[0],
     };
   }
@@ -188,9 +188,7 @@ class ContractReader {
     for (let number = 1; isUsed(unique); number++)
       unique = `${toCamelCase(`${this.module} ${id}`)}${number === 1 ? '' : number}`;
     if (unique !== id)
-      this.notes.add(
-        `${place}: the operation id is ${unique}, because another operation has ${id}.`,
-      );
+      this.notes.add(`the operation id is ${unique}, because another operation has ${id}.`, place);
     this.operationIds.add(unique);
     return unique;
   }
@@ -228,7 +226,7 @@ class ContractReader {
         (kind === 'header' && !KNOWN_HEADERS.has(name.toLowerCase()))
       ) {
         if (required) problems.push(`the ${kind} ${name} is required`);
-        else this.notes.add(`${place}: the ${kind} ${name} is ignored.`);
+        else this.notes.add(`the ${kind} is ignored.`, name);
       }
     }
     return parameters;
@@ -296,7 +294,7 @@ class ContractReader {
         !SENT_HEADERS.has(header.toLowerCase()) ||
         (method === 'put' && header.toLowerCase() === 'etag')
       )
-        this.notes.add(`${place}: the response header ${header} is not sent.`);
+        this.notes.add('the response header is not sent.', header);
     const fallback = method === 'post' ? 201 : 200;
     return {
       status: /^\d+$/.test(status) ? Number(status) : fallback,
@@ -310,7 +308,7 @@ class ContractReader {
     };
   }
 
-  private readErrors(operation: Json): Record<number, string> {
+  private readErrors(operation: Json, isPublic: boolean): Record<number, string> {
     const errors: Record<number, string> = {};
     for (const [status, value] of entries(operation['responses'])) {
       const response = resolve(this.root, value);
@@ -321,6 +319,8 @@ class ContractReader {
           'Errors have the body {code, message, status} as application/json, not that of the contract.',
         );
     }
+    // The platform adds those of requests with a key.
+    if (isPublic && Object.keys(errors).length === 0) return { 400: 'The request is invalid.' };
     return errors;
   }
 }

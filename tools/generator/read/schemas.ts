@@ -1,6 +1,6 @@
 /** Converts the schemas of a document to the form that `@Property` takes, and collects those that become classes. */
 import { isDeepStrictEqual } from 'node:util';
-import type { Discriminator, DtoClass, Property, Schema } from '../model.js';
+import type { Discriminator, DtoClass, Notes, Property, Schema } from '../model.js';
 import { makeUnique, toClassName } from '../names.js';
 import { get, isObject, items, type Json, resolve, text } from './document.js';
 
@@ -55,6 +55,9 @@ const TYPES: ReadonlySet<string> = new Set([
   'object',
 ]);
 
+/** The most ids of an array: each is stored as a row, and both databases limit the parameters of a statement. */
+const MAX_REFERENCES = 1_000;
+
 /** Deeper schemas are any JSON value: only one that contains itself is so deep. */
 const MAX_DEPTH = 20;
 
@@ -73,15 +76,10 @@ export class SchemaReader {
    */
   constructor(
     private readonly root: Json,
-    private readonly note: (note: string) => void,
+    private readonly notes: Notes,
     private readonly prefix: string,
     private readonly publishedNames: ReadonlySet<string>,
   ) {}
-
-  /** Returns the class with a name, with its properties. */
-  getClass(name: string): DtoClass {
-    return this.classes.get(name)!;
-  }
 
   /** The classes in the order in which they were first used. */
   getClasses(): DtoClass[] {
@@ -118,16 +116,18 @@ export class SchemaReader {
       type,
       ...(annotations.enum !== undefined && toEnum(annotations.enum, type)),
       ...(type === 'string' && { format: annotations.format }),
-      ...(type === 'array' && { items: this.readItems(merged['items'], place, depth) }),
+      ...(type === 'string' && toReferenceLimit(annotations)),
+      ...(type === 'array' && this.readArray(merged, place, depth)),
       ...(type === 'object' && this.readObject(merged, place, depth)),
     });
   }
 
-  private readItems(value: unknown, place: string, depth: number): Schema {
-    const item = this.read(value, `${place}[]`, depth + 1);
-    if (item.references !== undefined)
-      this.note(`${place}: that the items exist in ${item.references} is not checked.`);
-    return item;
+  private readArray(merged: Json, place: string, depth: number): Partial<Schema> {
+    const item = this.read(merged['items'], `${place}[]`, depth + 1);
+    const { maxItems = Infinity } = merged as Schema;
+    if (item.references === undefined || maxItems <= MAX_REFERENCES) return { items: item };
+    this.notes.add(`at most ${MAX_REFERENCES} ids.`, place);
+    return { items: item, maxItems: MAX_REFERENCES };
   }
 
   /** Whether an object has properties, and none that the prototypes of JavaScript have. */
@@ -135,7 +135,7 @@ export class SchemaReader {
     const names = Object.keys(merged['properties'] ?? {});
     const impossible = names.find((name) => name in Object.prototype);
     if (impossible === undefined) return names.length > 0;
-    this.note(`${place}: any object is accepted, because a property is named ${impossible}.`);
+    this.notes.add(`any object is accepted, because a property is named ${impossible}.`, place);
     return false;
   }
 
@@ -157,7 +157,7 @@ export class SchemaReader {
     const additional = merged['additionalProperties'];
     const properties = allEntries(merged['properties']);
     if (properties.length > 0 && additional !== undefined && additional !== false)
-      this.note(
+      this.notes.add(
         'Objects have only the properties that the contract names; others are rejected with 400.',
       );
     return properties.map(([name, value]) => {
@@ -251,7 +251,7 @@ export class SchemaReader {
 
   private readAnnotations(merged: Json, isNullable: boolean): Schema {
     const copied = Object.entries(KEYWORDS).flatMap(([key, type]) =>
-      typeof merged[key] === type ? [[key, merged[key]]] : [],
+      typeof merged[key] === type && merged[key] !== '' ? [[key, merged[key]]] : [],
     );
     const values = items(merged['enum']);
     const constants = Object.hasOwn(merged, 'const') ? [merged['const']] : values;
@@ -300,8 +300,9 @@ export class SchemaReader {
     );
     const discriminator = this.readDiscriminator(merged, oneOf, alternatives);
     if (discriminator === undefined)
-      this.note(
-        `${place}: the alternatives of oneOf and anyOf are accepted as they are, without a discriminator.`,
+      this.notes.add(
+        'the alternatives of oneOf and anyOf are accepted as they are, without a discriminator.',
+        place,
       );
     return clean({ ...toAnnotations(annotations), oneOf, discriminator, nullable: isNullable });
   }
@@ -337,7 +338,7 @@ export class SchemaReader {
       .map(String)
       .filter((type) => type !== 'null');
     if (types.length > 1)
-      this.note(`${place}: any value is accepted, not only ${types.join(' or ')}.`);
+      this.notes.add(`any value is accepted, not only ${types.join(' or ')}.`, place);
     const { enum: values } = annotations;
     const type = values && getEnumType(values);
     const { nullable } = annotations;
@@ -350,12 +351,12 @@ export class SchemaReader {
   private noteIgnored(merged: Json, place: string): void {
     const ignored = IGNORED.filter((keyword) => merged[keyword] !== undefined);
     if (ignored.length > 0)
-      this.note(`${place}: ${ignored.join(', ')}: published by the contract, not validated.`);
+      this.notes.add(`${ignored.join(', ')}: published by the contract, not validated.`, place);
     const format = text(merged['format']);
     if (format !== undefined && !FORMATS.has(format))
-      this.note(`The format ${format} is published, and not validated.`);
+      this.notes.add(`The format ${format} is published, and not validated.`);
     if (typeof merged['pattern'] === 'string' && !isPattern(merged['pattern']))
-      this.note(`${place}: the pattern is not one of JavaScript, and not validated.`);
+      this.notes.add('the pattern is not one of JavaScript, and not validated.', place);
   }
 }
 
@@ -384,6 +385,10 @@ function isPattern(source: string): boolean {
     return false;
   }
 }
+
+/** The limit of an id, which no text is longer than: indexes have one, too. */
+const toReferenceLimit = ({ references, format, maxLength }: Schema): Schema =>
+  references === undefined || format === 'uuid' ? {} : { maxLength: maxLength ?? 255 };
 
 /** The type of a schema. Without one, its keywords tell it. */
 function getType(schema: Json): { type: Schema['type'] | undefined; nullable: boolean } {

@@ -11,81 +11,71 @@ const PET = 'components schemas Pet';
 const LIST = 'paths /pets get';
 
 describe('the comparison with a contract', () => {
-  it('finds no difference in the same document', () =>
-    expect(compareWithContract(CONTRACT, CONTRACT)).toEqual([]));
-
-  it.each([
-    [`${PET} properties name maxLength`, 30, 'POST /pets body.name maxLength: is 30 instead of 20'],
+  it.each<[changes: Record<string, unknown>, differences: string[]]>([
     [
-      `${PET} properties name type`,
-      'integer',
-      'POST /pets body.name type: is "integer" instead of "string"',
+      {
+        [`${PET} properties`]: {
+          id: { type: 'integer', readOnly: true },
+          name: { type: 'integer', maxLength: 30 },
+          tags: { type: 'array', items: { type: 'integer' } },
+          color: { type: 'string' },
+        },
+        [`${PET} required`]: [],
+        [`${LIST} operationId`]: 'findPets',
+        [`${LIST} deprecated`]: true,
+        [`${LIST} security`]: [],
+        [`${LIST} parameters 0 schema maximum`]: 50,
+        [`${LIST} parameters 1`]: { name: 'sort', in: 'query' },
+        'paths /pets post requestBody': undefined,
+        'paths /pets post responses': { 204: { description: 'OK' } },
+      },
+      [
+        'GET /pets operationId: is "findPets" instead of "listPets"',
+        'GET /pets deprecated: is true instead of false',
+        'GET /pets is public: is true instead of false',
+        'GET /pets query parameter limit maximum: is 50 instead of 100',
+        'GET /pets query parameter sort: is not in the contract',
+        'GET /pets response[].name is required: is false instead of true',
+        'GET /pets response[].name maxLength: is 30 instead of 20',
+        'GET /pets response[].name type: is "integer" instead of "string"',
+        'GET /pets response[].tags[] type: is "integer" instead of "string"',
+        'GET /pets response[].color: is not in the contract',
+        'POST /pets body is required: is missing instead of true',
+        'POST /pets body: is missing',
+        'POST /pets status: is 204 instead of 201',
+        'POST /pets response: is missing',
+      ],
     ],
-    [`${PET} properties name`, undefined, 'POST /pets body.name: is missing'],
     [
-      `${PET} properties color`,
-      { type: 'string' },
-      'POST /pets body.color: is not in the contract',
+      {
+        [`${PET} properties name`]: undefined,
+        [`${LIST} parameters`]: [],
+        'paths /pets/{petId}': undefined,
+      },
+      [
+        'GET /pets query parameter limit: is missing',
+        'GET /pets response[].name: is missing',
+        'GET /pets/{petId}: is missing',
+      ],
     ],
-    [
-      `${PET} properties tags items`,
-      { type: 'integer' },
-      'POST /pets body.tags[] type: is "integer" instead of "string"',
-    ],
-    [`${PET} required`, [], 'POST /pets body.name is required: is false instead of true'],
-    [
-      `${LIST} parameters 0 schema maximum`,
-      50,
-      'GET /pets query parameter limit maximum: is 50 instead of 100',
-    ],
-    [`${LIST} parameters`, [], 'GET /pets query parameter limit: is missing'],
-    [
-      `${LIST} parameters 1`,
-      { name: 'sort', in: 'query' },
-      'GET /pets query parameter sort: is not in the contract',
-    ],
-    [`${LIST} deprecated`, true, 'GET /pets deprecated: is true instead of false'],
-    [`${LIST} security`, [], 'GET /pets is public: is true instead of false'],
-    ['paths /pets post requestBody', undefined, 'POST /pets body: is missing'],
-    [
-      'paths /pets post responses',
-      { 204: { description: 'OK' } },
-      'POST /pets status: is 204 instead of 201',
-    ],
-    ['paths /pets/{petId}', undefined, 'GET /pets/{petId}: is missing'],
-  ])('finds a difference at %s', (place, value, difference) =>
-    expect(
-      compareWithContract(CONTRACT, edit(CONTRACT, { [place]: value })).map((each) =>
-        // A class is reported at its first use.
-        each.replace('GET /pets response[]', 'POST /pets body'),
-      ),
-    ).toContain(difference),
+  ])('finds each difference, once', (changes, differences) =>
+    expect(compareWithContract(CONTRACT, edit(CONTRACT, changes))).toEqual(differences),
   );
 
-  it.each([
-    [
-      'another name of a schema',
-      JSON.parse(
-        JSON.stringify(CONTRACT)
-          .replaceAll(/Pet(?=")/g, 'ZooPet')
-          .replaceAll('getZooPet', 'getPet')
-          .replaceAll('createZooPet', 'createPet'),
-      ),
-    ],
-    [
-      'a description',
-      edit(CONTRACT, { [`${PET} description`]: 'A pet.', [`${LIST} summary`]: 'List' }),
-    ],
-    ['an example', edit(CONTRACT, { [`${PET} properties name example`]: 'Rex' })],
-    ['another operation', edit(CONTRACT, { 'paths /toys': { get: {} } })],
-    [
-      'another response for errors',
-      edit(CONTRACT, { [`${LIST} responses 429`]: { description: 'Slow down.' } }),
-    ],
-    ['security', edit(CONTRACT, { security: [{ key: [] }] })],
-  ])('finds no difference in %s', (_name, document: Document) =>
-    expect(compareWithContract(CONTRACT, document)).toEqual([]),
-  );
+  it('finds no difference in texts, names of schemas, other operations, errors and security', () => {
+    const document = edit(CONTRACT, {
+      [`${PET} description`]: 'A pet.',
+      [`${PET} properties name example`]: 'Rex',
+      [`${LIST} summary`]: 'List',
+      [`${LIST} responses 429`]: { description: 'Slow down.' },
+      'paths /toys': { get: {} },
+      security: [{ key: [] }],
+    });
+    const renamed = JSON.stringify(document)
+      .replaceAll('"Pet"', '"ZooPet"')
+      .replaceAll('/Pet"', '/ZooPet"');
+    expect(compareWithContract(CONTRACT, JSON.parse(renamed))).toEqual([]);
+  });
 
   it('finds no difference in what the generator notes', () => {
     const contract = pets({
@@ -104,9 +94,9 @@ describe('the comparison with a contract', () => {
     expect(compareWithContract(contract, published)).toEqual([]);
   });
 
-  it('does not compare an operation that the service had before, under another name', () => {
+  it('does not compare an operation that the service had before', () => {
     const other = edit(CONTRACT, { [LIST]: { operationId: 'findPets', responses: {} } });
-    expect(compareWithContract(CONTRACT, other)).toEqual([]);
+    expect(compareWithContract(CONTRACT, other, (id) => id !== 'findPets')).toEqual([]);
   });
 
   it('reads what the platform publishes for 3.1 in the form of 3.0', () => {

@@ -14,22 +14,19 @@ const write = async (name: string, text: string): Promise<string> => {
 };
 const toYaml = (paths: string, version = '3.1.0'): string =>
   `{ openapi: ${version}, info: { title: A, version: '1' }, paths: ${paths} }`;
-const OPERATION = '{ get: { responses: { 200: { description: OK } } } }';
+const getError = (path: string): Promise<Error> =>
+  readDocument(path).then(
+    () => new Error('no error'),
+    (error: Error) => error,
+  );
 
 describe('a document', () => {
+  const JSON_TEXT = '{ "openapi": "3.0.3", "info": { "title": "A", "version": "1" }, "paths": {} }';
   it.each([
     ['of OpenAPI 3.0 in YAML', 'a.yaml', toYaml('{}', '3.0.0')],
     ['of OpenAPI 3.1 in YAML', 'b.yml', toYaml('{}')],
-    [
-      'in JSON',
-      'c.json',
-      '{ "openapi": "3.0.3", "info": { "title": "A", "version": "1" }, "paths": {} }',
-    ],
-    [
-      'with a byte order mark',
-      'd.json',
-      '\uFEFF{ "openapi": "3.0.3", "info": { "title": "A", "version": "1" }, "paths": {} }',
-    ],
+    ['in JSON', 'c.json', JSON_TEXT],
+    ['with a byte order mark', 'd.json', `\uFEFF${JSON_TEXT}`],
   ])('%s is read', async (_name, name, text) => {
     const { root, problems } = await readDocument(await write(name, text));
     expect(root).toMatchObject({ info: { title: 'A' } });
@@ -37,16 +34,14 @@ describe('a document', () => {
   });
 
   it('is read with the files beside it', async () => {
-    await write(
-      'pets.yaml',
-      `{ Pet: { type: object, properties: { owner: { $ref: '#/Owner' } } }, Owner: { type: string } }`,
-    );
-    await write('item.yaml', OPERATION);
-    const schema = `{ $ref: 'pets.yaml#/Pet' }`;
-    const responses = `{ 200: { description: OK, content: { application/json: { schema: ${schema} } } } }`;
+    const pet = `{ type: object, properties: { owner: { $ref: '#/Owner' } } }`;
+    await write('pets.yaml', `{ Pet: ${pet}, Owner: { type: string } }`);
+    await write('item.yaml', '{ get: { responses: { 200: { description: OK } } } }');
+    const content = `{ application/json: { schema: { $ref: 'pets.yaml#/Pet' } } }`;
+    const get = `{ responses: { 200: { description: OK, content: ${content} } } }`;
     const path = await write(
       'main.yaml',
-      toYaml(`{ /a: { get: { responses: ${responses} } }, /b: { $ref: item.yaml } }`),
+      toYaml(`{ /a: { get: ${get} }, /b: { $ref: item.yaml } }`),
     );
     const { root } = await readDocument(path);
     expect(JSON.stringify(root)).not.toContain('.yaml');
@@ -64,58 +59,36 @@ describe('a document', () => {
     ]);
   });
 
+  const UNRESOLVED = `Can't resolve $ref`;
   it.each([
-    ['a missing file', undefined, '#/', 'missing.yaml'],
+    ['a missing file', undefined, '#/', 'refused.yaml'],
     ['broken YAML', 'openapi: [', '#/', ''],
     ['broken JSON', '{ "openapi": ', '#/', ''],
     ['text', 'hello', '#/', ''],
     ['an empty file', '', '#/', ''],
     ['another document', '{ name: petstore, version: 1 }', '#/', ''],
-    [
-      'Swagger 2.0',
-      `{ swagger: '2.0', info: { title: A, version: '1' }, paths: {} }`,
-      '#/openapi',
-      '3.0 or 3.1',
-    ],
+    ['Swagger 2.0', `{ swagger: '2.0', info: {}, paths: {} }`, '#/openapi', '3.0 or 3.1'],
     ['OpenAPI 4', toYaml('{}', '4.0.0'), '#/', ''],
     ['a path that is a list', toYaml('{ /a: [] }'), '#/paths/~1a', 'Expected type'],
-    [
-      'an operation that is text',
-      toYaml('{ /a: { get: hello } }'),
-      '#/paths/~1a/get',
-      'Expected type',
-    ],
-    [
-      'a reference to nothing',
-      toYaml(`{ /a: { $ref: '#/components/pathItems/b' } }`),
-      '#/paths/~1a',
-      `Can't resolve $ref`,
-    ],
-    [
-      'a reference to a missing file',
-      toYaml(`{ /a: { $ref: './nothing.yaml' } }`),
-      '#/paths/~1a',
-      `Can't resolve $ref`,
-    ],
-  ])(
-    'is refused with file, pointer and reason if it is %s',
-    async (_name, text, pointer, reason) => {
-      const name = text === undefined ? 'missing.yaml' : 'refused.yaml';
-      const path = join(directory, name);
-      if (text !== undefined) await write(name, text);
-      const error = (await readDocument(path).catch((thrown: unknown) => thrown)) as Error;
-      expect(error).toMatchObject({ name: 'Error', problems: expect.any(Array) });
-      expect([path, relative('.', path)].map((file) => `${file}${pointer}: `)).toContain(
-        /^(.*?#\S*: )/.exec(error.message)?.[1],
-      );
-      expect(error.message).toContain(reason);
-    },
-  );
+    ['an operation that is text', toYaml('{ /a: { get: b } }'), '#/paths/~1a/get', 'Expected type'],
+    ['a reference to nothing', toYaml(`{ /a: { $ref: '#/b' } }`), '#/paths/~1a', UNRESOLVED],
+    ['a reference to no file', toYaml(`{ /a: { $ref: './b' } }`), '#/paths/~1a', UNRESOLVED],
+  ])('is refused with its place if it is %s', async (_name, text, pointer, reason) => {
+    const path = join(directory, 'refused.yaml');
+    await rm(path, { force: true });
+    if (text !== undefined) await write('refused.yaml', text);
+    const error = await getError(path);
+    expect(error).toMatchObject({ name: 'Error', problems: expect.any(Array) });
+    expect([path, relative('.', path)].map((file) => `${file}${pointer}: `)).toContain(
+      /^(.*?#\S*: )/.exec(error.message)?.[1],
+    );
+    expect(error.message).toContain(reason);
+  });
 
   it('is refused with a message of bounded size', async () => {
     const paths = Array.from({ length: 500 }, (_, index) => `/${'a'.repeat(2_000)}${index}: hello`);
     const path = await write('long.yaml', toYaml(`{ ${paths.join(', ')} }`));
-    const error = (await readDocument(path).catch((thrown: unknown) => thrown)) as Error;
+    const error = await getError(path);
     expect(error.message.length).toBeLessThan(6_000);
     expect(error.message).toMatch(/… and \d+ more$/);
   });

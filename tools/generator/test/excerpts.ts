@@ -1,6 +1,6 @@
 /** Excerpts of OpenAPI documents, in the styles in which they are published. */
 import { parse } from 'yaml';
-import type { Module, Schema } from '../model.js';
+import type { Contract, Module, Schema } from '../model.js';
 import { readContract, type Service } from '../read/contract.js';
 import type { Json } from '../read/document.js';
 import { planModule } from '../resources.js';
@@ -15,15 +15,16 @@ export const toDocument = (yaml: string, version = '3.1.0'): Json => ({
 /** Plans the module of a document, as the generator does. */
 export function toModule(document: Json, service?: Service): Module {
   const contract = readContract(document, 'zoo', service);
-  const { notes, ...plan } = planModule(contract);
-  return {
-    ...contract,
-    ...plan,
-    name: 'zoo',
-    source: 'zoo.yaml',
-    notes: [...contract.notes, ...notes],
-  };
+  return { ...contract, ...planModule(contract), name: 'zoo', source: 'zoo.yaml' };
 }
+
+/** The notes of a module or a contract, one for each place. */
+export const getNotes = ({ notes }: Pick<Contract, 'notes'>): string[] =>
+  notes
+    .entries()
+    .flatMap(([text, places]) =>
+      places.length === 0 ? text : places.map((place) => `${place}: ${text}`),
+    );
 
 /** `implemented`, or the reason for a stub, by method and path. */
 export const getResults = ({ operations, leftOut }: Module): Record<string, string> =>
@@ -93,13 +94,14 @@ export function pets({ properties, required, parameters, list, item, more }: Var
 /** Reads one schema in YAML, as a property of an object. */
 export function readSchema(
   yaml: string,
-  version: string,
+  version = '3.1.0',
 ): { readonly schema: Schema; readonly notes: readonly string[] } {
   const document = {
     ...pets({ properties: `{ name: { type: string }, value: ${yaml} }` }),
     openapi: version,
   };
-  const { classes, notes } = readContract(document, 'zoo');
+  const contract = readContract(document, 'zoo');
+  const { classes } = contract;
   const { name: _name, required: _required, ...schema } = classes[0]!.properties[1]!;
-  return { schema, notes };
+  return { schema, notes: getNotes(contract) };
 }

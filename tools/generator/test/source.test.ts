@@ -3,7 +3,10 @@ import { toClassName, toMemberName, toSnakeCase } from '../names.js';
 import { writeApi } from '../write/api-file.js';
 import { writeEntity, writeMigration } from '../write/entity-file.js';
 import { writeModule, writeService } from '../write/service-file.js';
+import { toSample } from '../write/samples.js';
+import { toType } from '../write/source.js';
 import { writeTest } from '../write/test-file.js';
+import type { Schema } from '../model.js';
 import { pets, toModule } from './excerpts.js';
 import { edit } from '../../openapi/test/documents.js';
 
@@ -26,32 +29,95 @@ describe('a name of code', () => {
   );
 });
 
-describe('generated code', () => {
-  const CANARY = 'canary()';
+describe('a type of code', () => {
+  it.each<[Schema, string]>([
+    [
+      {
+        oneOf: [
+          { class: 'A', nullable: true },
+          { class: 'B', nullable: true },
+        ],
+      },
+      'A | B | null',
+    ],
+    [{ oneOf: [{ type: 'string' }, { type: 'string', enum: ['none'] }] }, 'string'],
+  ])('of %j has no part twice', (schema, type) => expect(toType(schema)).toBe(type));
+});
+
+describe('a sample of a pattern', () => {
   it.each([
-    `*/ ${CANARY} /*`,
-    `'); ${CANARY}; ('`,
+    ['^[a-f]{3}$', undefined, expect.stringMatching(/^[a-f]{3}$/)],
+    ['^(?!a)b$', 'b', 'b'],
+    ['^(?!a)b$', undefined, 'text'],
+    ['(?i)a', 'A', 'A'],
+  ])('%s is found, or is the example %s', (pattern, example, sample) => {
+    const property = { name: 'code', required: true, type: 'string', pattern, example } as const;
+    const dto = { name: 'A', publishedName: 'A', description: undefined, properties: [property] };
+    expect(toSample(dto, [], 1)).toEqual({ code: sample });
+  });
+});
+
+const print = (code: string): Promise<string> =>
+  format(code, { parser: 'typescript', singleQuote: true });
+
+describe('generated code', () => {
+  it('keeps a time of creation in a replacement, but not one of changes', () => {
+    const at = '{ type: string, format: date-time, readOnly: true }';
+    const properties = `{ name: { type: string }, createdAt: ${at}, updatedAt: ${at} }`;
+    const module = toModule(pets({ properties, item: '{name}' }));
+    const code = writeEntity(module, module.resources[0]!);
+    expect(code).toMatch(/@Column\(\{ type: "bigint", .*update: false.*\}\)\n.*createdAt!/);
+    expect(code).toMatch(/@Column\("bigint", \{(?!.*update: false).*\}\)\n.*updatedAt!/);
+  });
+
+  it('tests a resource with rows of other modules that it refers to', async () => {
+    const id = '{ type: integer, readOnly: true }';
+    const reference = '{ type: integer, x-references: owners }';
+    const tags = '{ type: array, items: { type: string, format: uuid, x-references: tags } }';
+    const module = toModule(
+      pets({
+        properties: `{ id: ${id}, name: { type: string }, ownerId: ${reference}, tagIds: ${tags} }`,
+        required: ['name', 'ownerId', 'tagIds'],
+      }),
+    );
+    expect(await print(writeTest(module, new Set(['delete /v/tags/{}']))!)).toContain(`
+  other: async () => ({
+    name: 'text 2',
+    ownerId: await insertRow(app.dataSource, 'owners'),
+    tagIds: [await insertRow(app.dataSource, 'tags')],
+  }),
+  invalid: {
+    name: [1],
+    ownerId: [9007199254740991],
+    tagIds: [['0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70']],
+  },
+  references: { tagIds: '/v/tags' },
+});
+`);
+  });
+
+  it.each([
+    '*/ canary() /*',
+    `'); canary(); ('`,
     '`${canary()}`',
-    `\\'); ${CANARY} //`,
-    `a\n${CANARY}\u2028${CANARY}\r\n`,
+    `\\'); canary() //`,
+    `a\ncanary()\u2028canary()\r\n`,
     '</script>{{canary()}}',
   ])('has no code from the text %j of a contract', async (text) => {
-    const document = edit(
-      pets({ properties: '{ id: { type: integer, readOnly: true }, name: { type: string } }' }),
-      {
-        'paths /pets get summary': text,
-        'paths /pets get description': text,
-        'paths /pets get operationId': `list${text}`,
-        'paths /pets post tags': [text],
-        'components schemas Pet description': text,
-        'components schemas Pet properties name description': text,
-        'components schemas Pet properties name default': text,
-        'components schemas Pet properties name enum': [text],
+    const document = edit(pets(), {
+      'paths /pets get summary': text,
+      'paths /pets get description': text,
+      'paths /pets get operationId': `list${text}`,
+      'paths /pets post tags': [text],
+      'components schemas Pet description': text,
+      'components schemas Pet properties name': {
+        type: 'string',
+        description: text,
+        default: text,
+        enum: [text],
       },
-    );
-    (document.components.schemas.Pet.properties as object)[text as never] = {
-      type: 'string',
-    } as never;
+    });
+    document.components.schemas.Pet.properties[text] = { type: 'string' };
     const module = toModule(document);
     const resource = module.resources[0]!;
     const files = [
@@ -63,8 +129,7 @@ describe('generated code', () => {
       writeTest(module)!,
     ];
     for (const file of files) {
-      const code = await format(file, { parser: 'typescript', singleQuote: true });
-      const bare = code
+      const bare = (await print(file))
         .replaceAll(/'(\\.|[^'\\\n])*'|"(\\.|[^"\\\n])*"/g, '')
         .replaceAll(/\/\*[^]*?\*\/|\/\/.*/g, '');
       expect(bare).not.toContain('canary()');

@@ -9,6 +9,7 @@ import type {
   Schema,
 } from '../model.js';
 import { makeUnique, toMemberName, toPascalCase } from '../names.js';
+import { addImports } from './imports.js';
 import {
   comment,
   firstSentence,
@@ -18,7 +19,6 @@ import {
   propertyName,
   quote,
   schemaLiteral,
-  SourceFile,
   sortClasses,
   toType,
 } from './source.js';
@@ -39,16 +39,15 @@ export interface Argument {
 }
 
 export function writeApi(module: Module): string {
-  const file = new SourceFile(getApiPath(module.name));
   const queries = module.operations.flatMap((operation) => toQueryClass(operation) ?? []);
   const classes = sortClasses([...module.classes, ...queries]);
   const code = [
-    ...classes.map((dto, index) => writeClass(file, dto, classes.slice(index + 1))),
-    writeAbstractClass(file, module),
-    writeController(file, module),
+    ...classes.map((dto, index) => writeClass(dto, classes.slice(index + 1))),
+    writeAbstractClass(module),
+    writeController(module),
   ].join('\n\n');
   const firstLine = `// Generated from ${module.source} by \`npm run generate\`. Do not edit: the next run overwrites it.`;
-  return file.render(code, `${firstLine}\n`);
+  return `${firstLine}\n\n${addImports(getApiPath(module.name), code)}`;
 }
 
 /** The class of the query parameters of an operation, if it has any. */
@@ -62,31 +61,31 @@ export function toQueryClass(operation: PlannedOperation): DtoClass | undefined 
     : { name, publishedName: name, description: undefined, properties };
 }
 
-function writeClass(file: SourceFile, dto: DtoClass, later: readonly DtoClass[]): string {
+function writeClass(dto: DtoClass, later: readonly DtoClass[]): string {
   const laterNames = new Set(later.map(({ name }) => name));
   const properties = dto.properties.map((property) => {
     const type = toType(property);
     // The metadata of a property would refer to a class that does not exist yet.
     const isLater =
       getClassNames(property).some((name) => laterNames.has(name)) && property.type !== 'array';
-    return `@${file.use('Property')}(${schemaLiteral({ description: '', ...property })})
+    return `@Property(${schemaLiteral({ description: '', ...property })})
   ${propertyName(property.name)}${property.required || property.default !== undefined ? '!' : '?'}: ${isLater ? `Readonly<${type}>` : type};`;
   });
   const schema =
     dto.publishedName === dto.name && dto.description === undefined
       ? ''
-      : `@${file.use('ApiSchema')}(${object({
+      : `@ApiSchema(${object({
           name: dto.publishedName === dto.name ? undefined : quote(dto.publishedName),
           description: dto.description && quote(dto.description),
         })})\n`;
   return `${schema}export class ${dto.name} {\n  ${properties.join('\n\n  ')}\n}`;
 }
 
-function writeAbstractClass(file: SourceFile, module: Module): string {
+function writeAbstractClass(module: Module): string {
   const { name, operations } = module;
   const methods = operations.map((operation) => {
     const text = operation.summary ?? operation.description ?? operation.operationId;
-    return `${comment(firstSentence(text))}\n  abstract ${operation.name}(${writeSignature(getArguments(file, operation, module.resources))}): ${getReturnType(file, operation, module.resources)};`;
+    return `${comment(firstSentence(text))}\n  abstract ${operation.name}(${writeSignature(getArguments(operation, module.resources))}): ${getReturnType(operation, module.resources)};`;
   });
   return `/** What ${toPascalCase(name)}Service implements: a method for each operation. */
 export abstract class ${getApiClass(name)} {
@@ -99,80 +98,57 @@ export const writeSignature = (args: readonly Argument[]): string =>
 
 /** The parameters of the method of an operation; what a request may lack comes last. */
 export function getArguments(
-  file: SourceFile,
   operation: PlannedOperation,
   resources: readonly Resource[],
 ): Argument[] {
   const { body, implementation, ifMatch } = operation;
   const used = new Set<string>();
-  const free = (name: string): string => makeUnique(name, used);
   const args: Argument[] = operation.parameters
     .filter((each) => each.in === 'path')
     .map((parameter) => {
-      const argument = toPathArgument(file, operation, parameter, resources);
-      return Object.assign(argument, { name: free(argument.name) });
+      const argument = toPathArgument(operation, parameter, resources);
+      return Object.assign(argument, { name: makeUnique(argument.name, used) });
     });
+  const add = (
+    role: Argument['role'],
+    name: string,
+    type: string,
+    decorator: string,
+    isOptional = false,
+  ): void => {
+    args.push({ role, name: makeUnique(name, used), type, decorator, isOptional });
+  };
   const query = toQueryClass(operation);
-  if (query !== undefined)
-    args.push({
-      name: free('query'),
-      type: query.name,
-      isOptional: false,
-      decorator: `@${file.use('Query')}()`,
-      role: 'query',
-    });
-  if (ifMatch !== undefined)
-    args.push({
-      name: free('ifMatch'),
-      type: file.use('VersionCriteria'),
-      isOptional: false,
-      decorator: `@${file.use('IfMatch')}(${ifMatch === 'required' ? '{ required: true }' : ''})`,
-      role: 'ifMatch',
-    });
+  if (query !== undefined) add('query', 'query', query.name, '@Query()');
+  const options = ifMatch === 'required' ? '{ required: true }' : '';
+  if (ifMatch !== undefined) add('ifMatch', 'ifMatch', 'VersionCriteria', `@IfMatch(${options})`);
   if (body !== undefined) {
     const { class: className } = body.schema;
-    const name = free(className === undefined ? 'body' : toMemberName(className));
+    const name = className === undefined ? 'body' : toMemberName(className);
     const isRequired = body.required || implementation.kind !== 'stub';
-    args.push({
-      name,
-      type: toType(body.schema),
-      isOptional: !isRequired,
-      decorator: writeBodyDecorator(file, operation, isRequired),
-      role: 'body',
-    });
+    const decorator = writeBodyDecorator(operation, isRequired);
+    add('body', name, toType(body.schema), decorator, !isRequired);
   }
   if (implementation.kind === 'create')
-    args.push({
-      name: free('key'),
-      type: file.use('IdempotencyKey'),
-      isOptional: true,
-      decorator: `@${file.use('IdempotencyKey')}()`,
-      role: 'key',
-    });
+    add('key', 'key', 'IdempotencyKey', '@IdempotencyKey()', true);
   return args.toSorted((a, b) => Number(a.isOptional) - Number(b.isOptional));
 }
 
-function writeBodyDecorator(
-  file: SourceFile,
-  { body }: PlannedOperation,
-  isRequired: boolean,
-): string {
+function writeBodyDecorator({ body }: PlannedOperation, isRequired: boolean): string {
   const { schema, description, isMergePatch } = body!;
   if (schema.binary !== undefined)
-    return `@${file.use('BinaryBody')}({ limit: 1_000_000, contentTypes: ${literal(schema.binary)} })`;
+    return `@BinaryBody({ limit: 1_000_000, contentTypes: ${literal(schema.binary)} })`;
   const options = object({
     description: description && quote(description),
     required: isRequired ? undefined : 'false',
     mergePatch: isMergePatch ? 'true' : undefined,
   });
   const { example: _example, ...own } = schema;
-  if (own.class !== undefined && own.nullable === undefined && options === '{}')
-    return `@${file.use('Body')}()`;
-  return `@${file.use('JsonBody')}(${schemaLiteral(own)}${options === '{}' ? '' : `, ${options}`})`;
+  if (own.class !== undefined && own.nullable === undefined && options === '{}') return `@Body()`;
+  return `@JsonBody(${schemaLiteral(own)}${options === '{}' ? '' : `, ${options}`})`;
 }
 
 function toPathArgument(
-  file: SourceFile,
   operation: PlannedOperation,
   parameter: Parameter,
   resources: readonly Resource[],
@@ -183,7 +159,7 @@ function toPathArgument(
     name: toMemberName(name),
     type: kind === 'integer' ? 'number' : 'string',
     isOptional: false,
-    decorator: `@${file.use('IdParam')}(${quote(name)}, ${object({
+    decorator: `@IdParam(${quote(name)}, ${object({
       type: kind === 'integer' ? undefined : quote(kind),
       description: description && quote(description),
       schema: schemaLiteral({ ...schema, ...(example !== undefined && { example }) }),
@@ -216,18 +192,16 @@ function getIdKind(
 
 /** The type of what the method of an operation returns. */
 export function getReturnType(
-  file: SourceFile,
   { success, implementation }: PlannedOperation,
   resources: readonly Resource[],
 ): string {
-  if (implementation.kind === 'list')
-    return `${file.use('CachedJsonResponse')} | Promise<CachedJsonResponse>`;
+  if (implementation.kind === 'list') return `Promise<CachedJsonResponse>`;
   const { schema } = success;
   if (schema === undefined) return 'Promise<void>';
-  if (schema.binary !== undefined) return `Promise<${file.use('StreamableFile')}>`;
+  if (schema.binary !== undefined) return `Promise<StreamableFile>`;
   const type = toType(schema);
   return returnsVersion(implementation, resources)
-    ? `Promise<${file.use('Versioned')}<${type}>>`
+    ? `Promise<Versioned<${type}>>`
     : `Promise<${type}>`;
 }
 
@@ -242,37 +216,28 @@ const returnsVersion = (
       versioned && 'resource' in implementation && name === implementation.resource,
   );
 
-const HTTP_DECORATORS = {
-  get: 'Get',
-  put: 'Put',
-  post: 'Post',
-  patch: 'Patch',
-  delete: 'Delete',
-} as const;
-
-function writeController(file: SourceFile, module: Module): string {
+function writeController(module: Module): string {
   const methods = sortRoutes(module.operations).map((operation) => {
-    const args = getArguments(file, operation, module.resources);
+    const args = getArguments(operation, module.resources);
     const parameters = args.map(
       (each) => `${each.decorator} ${each.name}${each.isOptional ? '?' : ''}: ${each.type}`,
     );
     return [
-      `@${file.use(HTTP_DECORATORS[operation.method])}(${quote(toRoute(operation.path))})`,
-      operation.isPublic ? `@${file.use('Public')}()` : '',
-      writeLocation(file, operation),
+      `@${toPascalCase(operation.method)}(${quote(toRoute(operation.path))})`,
+      operation.isPublic ? `@Public()` : '',
       operation.success.schema !== undefined &&
       returnsVersion(operation.implementation, module.resources)
-        ? `@${file.use('ReturnsEtag')}()`
+        ? `@ReturnsEtag()`
         : '',
-      `@${file.use('Operation')}(${writeDocs(operation)})`,
-      `${operation.name}(${parameters.join(', ')}): ${getReturnType(file, operation, module.resources)} {
+      `@Operation(${writeDocs(operation)})`,
+      `${operation.name}(${parameters.join(', ')}): ${getReturnType(operation, module.resources)} {
         return this.api.${operation.name}(${args.map(({ name }) => name).join(', ')});
       }`,
     ]
       .filter((line) => line !== '')
       .join('\n  ');
   });
-  return `@${file.use('Controller')}()
+  return `@Controller()
 export class ${toPascalCase(module.name)}Controller {
   constructor(private readonly api: ${getApiClass(module.name)}) {}
 
@@ -299,14 +264,6 @@ const sortRoutes = (operations: readonly PlannedOperation[]): PlannedOperation[]
     return index === -1 ? 0 : left[index]!.startsWith('{') ? 1 : -1;
   });
 
-/** Writes the decorator that sends the URL of a new resource. */
-function writeLocation(file: SourceFile, { implementation }: PlannedOperation): string {
-  if (implementation.kind !== 'create' || implementation.location === undefined) return '';
-  const { collection, key } = implementation.location;
-  const more = key === 'id' ? '' : `, ${quote(key)}`;
-  return `@${file.use('ReturnsLocation')}(${quote(collection)}${more})`;
-}
-
 function writeDocs(operation: PlannedOperation): string {
   const { operationId, summary, description, deprecated, success, implementation, errors, tags } =
     operation;
@@ -327,8 +284,8 @@ function writeDocs(operation: PlannedOperation): string {
         ? quote(implementation.paging.by === undefined ? 'whole' : 'pages')
         : undefined,
     location:
-      implementation.kind === 'create' && implementation.location !== undefined
-        ? quote(`${implementation.location.collection}/1`)
+      'location' in implementation && implementation.location !== undefined
+        ? quote(implementation.location)
         : undefined,
     notImplemented: implementation.kind === 'stub' ? 'true' : undefined,
     errors: Object.keys(errors).length === 0 ? undefined : literal(errors),

@@ -1,56 +1,50 @@
 /** Writes the entity of a resource and the migration of its table: once, then they belong to the team. */
-import type { Column, Module, Resource, ResourceId } from '../model.js';
+import type { Column, Join, Module, Resource, ResourceId } from '../model.js';
 import { toKebabCase, toPascalCase, toSnakeCase } from '../names.js';
-import {
-  getClassNames,
-  literal,
-  object,
-  propertyName,
-  quote,
-  SourceFile,
-  toType,
-} from './source.js';
+import { addImports, getDeclarations } from './imports.js';
+import { literal, object, propertyName, quote, toType } from './source.js';
 
-export const getEntityPath = (module: string, { name }: Resource): string =>
+export const getEntityPath = (module: string, { name }: Resource | Join): string =>
   `src/modules/${module}/${toKebabCase(name)}.entity.ts`;
 
 /** The longest name of a constraint or an index that PostgreSQL keeps, in bytes. */
 const MAX_NAME_LENGTH = 63;
 
-/** The type of a column, for an entity and for a migration, and the conversion of its values. */
+/** The type of a column in an entity, and the conversion of its values. */
 interface ColumnType {
-  readonly entity: string;
-  readonly migration: string;
-  readonly length?: number;
-  readonly transformer?: 'bigintTransformer' | 'dateTimeTransformer' | 'uuidTransformer';
+  readonly type: string;
+  readonly length?: number | undefined;
+  readonly transformer?: 'bigintTransformer' | 'dateTimeTransformer' | 'uuidTransformer' | false;
 }
 
 const INT32 = 2 ** 31;
 
-function getColumnType({ schema, hashed, references }: Column): ColumnType {
+function getColumnType({ schema, hashed, references, join }: Column): ColumnType {
   const { type, format, maxLength, minimum = -Infinity, maximum = Infinity } = schema;
-  if (hashed === true) return { entity: 'text', migration: 'text' };
-  if (references !== undefined && type === 'integer')
-    return { entity: 'bigint', migration: 'bigint', transformer: 'bigintTransformer' };
-  if (type === 'boolean') return { entity: 'boolean', migration: 'boolean' };
-  if (type === 'number') return { entity: 'double precision', migration: 'double precision' };
+  if (hashed === true) return { type: 'text' };
+  if (type === 'boolean') return { type };
+  if (type === 'number') return { type: 'double precision' };
   if (type === 'integer') {
-    if (format === 'int32' || (minimum >= -INT32 && maximum < INT32))
-      return { entity: 'integer', migration: 'integer' };
-    return { entity: 'bigint', migration: 'bigint', transformer: 'bigintTransformer' };
+    const isSmall = format === 'int32' || (minimum >= -INT32 && maximum < INT32);
+    return isSmall && references === undefined
+      ? { type }
+      : { type: 'bigint', transformer: 'bigintTransformer' };
   }
   // A JSON value.
-  if (type !== 'string') return { entity: 'simple-json', migration: 'text' };
-  if (format === 'date-time')
-    return { entity: 'bigint', migration: 'bigint', transformer: 'dateTimeTransformer' };
-  if (references !== undefined)
-    return { entity: 'varchar', migration: 'varchar', length: 36, transformer: 'uuidTransformer' };
-  if (format === 'date') return { entity: 'varchar', migration: 'varchar', length: 10 };
-  if (format === 'uuid') return { entity: 'varchar', migration: 'varchar', length: 36 };
+  if (type !== 'string') {
+    const isUuids = join !== undefined && schema.items?.format === 'uuid';
+    return { type: 'simple-json', transformer: isUuids && 'uuidTransformer' };
+  }
+  if (format === 'date-time') return { type: 'bigint', transformer: 'dateTimeTransformer' };
+  if (format === 'date') return { type: 'varchar', length: 10 };
+  if (format === 'uuid') {
+    const transformer = references !== undefined && 'uuidTransformer';
+    return { type: 'varchar', length: 36, transformer };
+  }
   // An enum may get longer values, and a text without a limit has none here, either.
-  if (schema.enum !== undefined || maxLength === undefined || maxLength > 10_000)
-    return { entity: 'text', migration: 'text' };
-  return { entity: 'varchar', migration: 'varchar', length: maxLength };
+  return schema.enum !== undefined || maxLength === undefined || maxLength > 10_000
+    ? { type: 'text' }
+    : { type: 'varchar', length: maxLength };
 }
 
 export const getConstraintName = (
@@ -71,63 +65,78 @@ function writeIdOptions({ kind, by }: ResourceId): string {
 }
 
 export function writeEntity(module: Module, resource: Resource): string {
-  const file = new SourceFile(getEntityPath(module.name, resource));
   const { name, table, id, columns, versioned } = resource;
   const checks =
     id.kind === 'integer'
-      ? `\n@${file.use('Check')}(${quote(getConstraintName('ck', table, 'id'))}, \`"id" <= \${${file.use('MAX_ID')}}\`)`
+      ? `\n@Check(${quote(getConstraintName('ck', table, 'id'))}, \`"id" <= \${MAX_ID}\`)`
       : '';
   const indexes = columns
     .filter(({ indexed, unique, references }) => indexed && !unique && references === undefined)
     .map(
       ({ property, column }) =>
-        `\n@${file.use('Index')}(${quote(getConstraintName('ix', table, column))}, [${quote(property)}, 'id'])`,
+        `\n@Index(${quote(getConstraintName('ix', table, column))}, [${quote(property)}, 'id'])`,
     );
   const uniques = columns
     .filter(({ unique }) => unique)
     .map(
       ({ property, column }) =>
-        `\n@${file.use('Unique')}(${quote(getConstraintName('uq', table, column))}, [${quote(property)}])`,
+        `\n@Unique(${quote(getConstraintName('uq', table, column))}, [${quote(property)}])`,
     );
-  const properties = columns.map((column) => writeColumn(file, table, column));
+  const properties = columns.map((column) => writeColumn(table, column));
   const code = `/** A row of the table \`${table}\`. */
-@${file.use('Entity')}(${quote(table)})${checks}${uniques.join('')}${indexes.join('')}
+@Entity(${quote(table)})${checks}${uniques.join('')}${indexes.join('')}
 export class ${name}Entity {
-  @${file.use('IdColumn')}(${quote(getConstraintName('pk', table))}${writeIdOptions(id)})
+  @IdColumn(${quote(getConstraintName('pk', table))}${writeIdOptions(id)})
   id!: ${id.kind === 'integer' ? 'number' : 'string'};
-${versioned ? `\n  @${file.use('VersionColumn')}()\n  version!: number;\n` : ''}
+${versioned ? `\n  @VersionColumn()\n  version!: number;\n` : ''}
   ${properties.join('\n\n  ')}
 }`;
-  for (const className of new Set(
-    columns
-      .filter(({ hidden, hashed }) => !(hidden === true && hashed === true))
-      .flatMap(({ schema }) => getClassNames(schema)),
-  ))
-    file.import(`src/modules/${module.name}/${module.name}.api.gen.js`, `type ${className}`);
-  return file.render(code);
+  return addImports(getEntityPath(module.name, resource), code, getDeclarations(module));
 }
 
-function writeColumn(file: SourceFile, table: string, column: Column): string {
-  const { property, references, nullable, schema, hashed, assigned } = column;
-  const { entity, length, transformer } = getColumnType(column);
+/** Writes the entity of the references of an array. */
+export function writeJoin(module: Module, join: Join): string {
+  const { name, table, columns } = join;
+  const code = `/** A row of the table \`${table}\`. */
+@Entity(${quote(table)})
+export class ${name}Entity {
+  ${columns.map((column) => writeColumn(table, column, 'PrimaryColumn')).join('\n\n  ')}
+}`;
+  return addImports(getEntityPath(module.name, join), code);
+}
+
+function writeColumn(
+  table: string,
+  column: Column,
+  decorator: 'Column' | 'PrimaryColumn' = 'Column',
+): string {
+  const { property, references, nullable, schema, hashed, assigned, cascades } = column;
+  const { type, length, transformer } = getColumnType(column);
+  const isKept = nullable && assigned !== undefined && assigned !== 'now on changes';
   const options = object({
+    // Only this form has the option `update`.
+    type: isKept ? quote(type) : undefined,
     name: column.column === property ? undefined : quote(column.column),
     length: length === undefined ? undefined : String(length),
     nullable: nullable ? 'true' : undefined,
     // A replacement, which lacks it, keeps it.
-    update: nullable && assigned !== undefined ? 'false' : undefined,
-    transformer: transformer && file.use(transformer),
+    update: isKept ? 'false' : undefined,
+    transformer: transformer === false ? undefined : transformer,
+    primaryKeyConstraintName:
+      decorator === 'Column' ? undefined : quote(getConstraintName('pk', table)),
   });
-  const type = hashed === true ? 'string' : toType({ ...schema, nullable: false });
+  const key = object({
+    name: quote(getConstraintName('fk', table, column.column)),
+    onDelete: cascades === true ? quote('CASCADE') : undefined,
+  });
+  const valueType = hashed === true ? 'string' : toType({ ...schema, nullable: false });
   return [
-    ...(references === undefined
+    ...(references === undefined || cascades === true
       ? []
-      : [
-          `@${file.use('Index')}(${quote(getConstraintName('ix', table, column.column))})`,
-          `@${file.use('ForeignKey')}(${quote(references)}, { name: ${quote(getConstraintName('fk', table, column.column))} })`,
-        ]),
-    `@${file.use('Column')}(${quote(entity)}${options === '{}' ? '' : `, ${options}`})`,
-    `${propertyName(property)}!: ${type}${nullable && type !== 'unknown' ? ' | null' : ''};`,
+      : [`@Index(${quote(getConstraintName('ix', table, column.column))})`]),
+    ...(references === undefined ? [] : [`@ForeignKey(${quote(references)}, ${key})`]),
+    `@${decorator}(${[...(isKept ? [] : [quote(type)]), ...(options === '{}' ? [] : [options])].join(', ')})`,
+    `${propertyName(property)}!: ${valueType}${nullable && valueType !== 'unknown' ? ' | null' : ''};`,
   ].join('\n  ');
 }
 
@@ -136,30 +145,17 @@ export const getMigrationClass = (resource: Resource, timestamp: number): string
 export const getMigrationPath = (module: string, { table }: Resource, timestamp: number): string =>
   `src/modules/${module}/migrations/${timestamp}-create-${toKebabCase(table)}.ts`;
 
-export function writeMigration(module: Module, resource: Resource, timestamp: number): string {
-  const file = new SourceFile(getMigrationPath(module.name, resource, timestamp));
-  const { table, id, columns, versioned } = resource;
-  const lines = columns.map((column) => writeTableColumn(column));
-  const references = columns.filter(({ references: target }) => target !== undefined);
-  const indexes = columns
-    .filter(({ indexed, unique }) => indexed && !unique)
-    .map(({ column, references: target }) =>
-      literal({
-        name: getConstraintName('ix', table, column),
-        columnNames: target === undefined ? [column, 'id'] : [column],
-      }),
-    );
+/** Writes the statements that create a table. */
+function writeTable(
+  { table, columns }: Resource | Join,
+  own: readonly string[],
+  checks?: string,
+): string {
+  const primary = own.length === 0 ? getConstraintName('pk', table) : undefined;
   const parts = object({
     name: quote(table),
-    columns: `[${[
-      `${file.use('idColumn')}(queryRunner, ${quote(getConstraintName('pk', table))}${writeIdOptions(id)})`,
-      ...(versioned ? [file.use('versionColumn')] : []),
-      ...lines,
-    ].join(', ')}]`,
-    checks:
-      id.kind === 'integer'
-        ? `[{ name: ${quote(getConstraintName('ck', table, 'id'))}, expression: '"id" <= 9007199254740991' }]`
-        : undefined,
+    columns: `[${[...own, ...columns.map((column) => writeTableColumn(column, primary))].join(', ')}]`,
+    checks,
     uniques: list(
       columns
         .filter(({ unique }) => unique)
@@ -168,40 +164,80 @@ export function writeMigration(module: Module, resource: Resource, timestamp: nu
         ),
     ),
     foreignKeys: list(
-      references.map(({ column, references: target }) =>
-        literal({
-          name: getConstraintName('fk', table, column),
-          columnNames: [column],
-          referencedTableName: target,
-          referencedColumnNames: ['id'],
-        }),
-      ),
+      columns
+        .filter(({ references }) => references !== undefined)
+        .map(({ column, references, cascades }) =>
+          literal({
+            name: getConstraintName('fk', table, column),
+            columnNames: [column],
+            referencedTableName: references,
+            referencedColumnNames: ['id'],
+            ...(cascades === true && { onDelete: 'CASCADE' }),
+          }),
+        ),
     ),
-    indices: list(indexes),
+    indices: list(
+      columns
+        .filter(({ indexed, unique }) => indexed && !unique)
+        .map(({ column, references }) =>
+          literal({
+            name: getConstraintName('ix', table, column),
+            columnNames: references === undefined ? [column, 'id'] : [column],
+          }),
+        ),
+    ),
   });
-  return file.render(`export class ${getMigrationClass(resource, timestamp)} implements ${file.use('MigrationInterface')} {
-  async up(queryRunner: ${file.use('QueryRunner')}): Promise<void> {
-    await queryRunner.createTable(new ${file.use('Table')}(${parts}));
-    await ${file.use('addRevisionTrigger')}(queryRunner, ${quote(table)});
+  return `await queryRunner.createTable(new Table(${parts}));`;
+}
+
+/** Writes the statements that create and drop the tables of the references of columns. */
+function writeJoins(columns: readonly Column[]): { up: string; down: string } {
+  const joins = columns.flatMap(({ join }) => join ?? []);
+  return {
+    up: joins.map((join) => writeTable(join, [])).join('\n    '),
+    down: joins.map(({ table }) => `await queryRunner.dropTable(${quote(table)});`).join('\n    '),
+  };
+}
+
+export function writeMigration(module: Module, resource: Resource, timestamp: number): string {
+  const { table, id, versioned, columns } = resource;
+  const own = [
+    `idColumn(queryRunner, ${quote(getConstraintName('pk', table))}${writeIdOptions(id)})`,
+    ...(versioned ? ['versionColumn'] : []),
+  ];
+  const checks =
+    id.kind === 'integer'
+      ? `[{ name: ${quote(getConstraintName('ck', table, 'id'))}, expression: '"id" <= 9007199254740991' }]`
+      : undefined;
+  const joins = writeJoins(columns);
+  const code = `export class ${getMigrationClass(resource, timestamp)} implements MigrationInterface {
+  async up(queryRunner: QueryRunner): Promise<void> {
+    ${writeTable(resource, own, checks)}
+    await addRevisionTrigger(queryRunner, ${quote(table)});
+    ${joins.up}
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    await ${file.use('dropRevisionTrigger')}(queryRunner, ${quote(table)});
+    ${joins.down}
+    await dropRevisionTrigger(queryRunner, ${quote(table)});
     await queryRunner.dropTable(${quote(table)});
   }
-}`);
+}`;
+  return addImports(getMigrationPath(module.name, resource, timestamp), code);
 }
 
 const list = (codes: readonly string[]): string | undefined =>
   codes.length === 0 ? undefined : `[${codes.join(', ')}]`;
 
-function writeTableColumn(column: Column): string {
-  const { migration, length } = getColumnType(column);
+/** @param primary the constraint of the primary key that the column is a part of */
+function writeTableColumn(column: Column, primary?: string): string {
+  const { type, length } = getColumnType(column);
   return literal({
     name: column.column,
-    type: migration,
+    type: type === 'simple-json' ? 'text' : type,
     ...(length !== undefined && { length: String(length) }),
     ...(column.nullable && { isNullable: true }),
+    ...(primary !== undefined && { isPrimary: true, primaryKeyConstraintName: primary }),
   });
 }
 
@@ -217,24 +253,25 @@ export function writeColumnsMigration(
     .join('-and-')
     .slice(0, 60);
   const path = `src/modules/${module.name}/migrations/${timestamp}-add-${names}-to-${toKebabCase(table)}.ts`;
-  const file = new SourceFile(path);
   const className = `Add${toPascalCase(toSnakeCase(names))}To${toPascalCase(table)}${timestamp}`;
-  file.import('typeorm', 'TableColumn');
   const add = columns.map(
     (column) => `new TableColumn(${writeTableColumn({ ...column, nullable: true })})`,
   );
-  const code = file.render(`/**
+  const joins = writeJoins(columns);
+  const code = `/**
  * A draft: rows that exist have no value for these columns, so they may be null. Add it to \`migrations\` of the module,
  * and the columns to the entity.
  */
-export class ${className} implements ${file.use('MigrationInterface')} {
-  async up(queryRunner: ${file.use('QueryRunner')}): Promise<void> {
+export class ${className} implements MigrationInterface {
+  async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.addColumns(${quote(table)}, [${add.join(', ')}]);
+    ${joins.up}
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
+    ${joins.down}
     await queryRunner.dropColumns(${quote(table)}, ${literal(columns.map(({ column }) => column))});
   }
-}`);
-  return { path, code };
+}`;
+  return { path, code: addImports(path, code) };
 }

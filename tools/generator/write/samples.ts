@@ -13,94 +13,54 @@ export interface Invalid {
  *
  * @param seed two seeds give two bodies whose texts differ, where the schema allows it
  */
-export function toSample(
-  dto: DtoClass,
+export const toSample = (
+  { properties }: DtoClass,
   classes: readonly DtoClass[],
   seed: number,
-): Record<string, unknown> {
-  const properties = dto.properties.filter(({ readOnly }) => readOnly !== true);
-  return Object.fromEntries(
-    properties.flatMap((property) => {
-      const value = toValue(property, classes, seed, 0);
-      return value === undefined ? [] : [[property.name, value]];
-    }),
-  );
-}
+): Record<string, unknown> => new Sampler(classes).toObject(properties, seed, 0);
 
-function toValue(
-  schema: Schema,
-  classes: readonly DtoClass[],
-  seed: number,
-  depth: number,
-): unknown {
-  if (schema.enum !== undefined) return schema.enum[seed % schema.enum.length];
-  if (schema.class !== undefined) {
-    const dto = classes.find(({ name }) => name === schema.class)!;
-    return toObject(dto.properties, classes, seed, depth);
+class Sampler {
+  constructor(private readonly classes: readonly DtoClass[]) {}
+
+  /** An object; deep inside, only with what is required, because a class may contain itself. */
+  toObject(properties: readonly Property[], seed: number, depth: number): Record<string, unknown> {
+    const used = properties.filter(
+      ({ readOnly, required }) => readOnly !== true && (required || depth < 3),
+    );
+    return Object.fromEntries(
+      used.map((each) => [each.name, depth > 7 ? null : this.toValue(each, seed, depth)]),
+    );
   }
-  if (schema.properties !== undefined) return toObject(schema.properties, classes, seed, depth);
-  if (schema.oneOf !== undefined) return toAlternative(schema, classes, seed, depth);
-  switch (schema.type) {
-    case 'string':
-      return toText(schema, seed);
-    case 'integer':
-    case 'number':
-      return toNumber(schema, seed);
-    case 'boolean':
-      return seed % 2 === 0;
-    case 'array':
-      return toArray(schema, classes, seed, depth);
-    case 'object':
-      return schema.additionalProperties === true || schema.additionalProperties === undefined
-        ? { key: 'value' }
-        : { key: toValue(schema.additionalProperties, classes, seed, depth + 1) };
-    default:
-      return 'any';
+
+  private toValue(schema: Schema, seed: number, depth: number): unknown {
+    const { type, enum: values, class: name, oneOf, discriminator, additionalProperties } = schema;
+    if (values !== undefined) return values[seed % values.length];
+    const properties =
+      schema.properties ?? this.classes.find((dto) => dto.name === name)?.properties;
+    if (properties !== undefined) return this.toObject(properties, seed, depth + 1);
+    if (discriminator !== undefined) {
+      const [value, branch] = Object.entries(discriminator.mapping)[0]!;
+      const object = this.toValue({ class: branch }, seed, depth + 1) as object;
+      return { ...object, [discriminator.property]: value };
+    }
+    if (oneOf !== undefined) return this.toValue(oneOf[0]!, seed, depth + 1);
+    if (type === 'string') return toText(schema, seed);
+    if (type === 'integer' || type === 'number') return toNumber(schema, seed);
+    if (type === 'boolean') return seed % 2 === 0;
+    if (type === 'array') return this.toArray(schema, seed, depth);
+    if (type === undefined) return 'any';
+    return typeof additionalProperties === 'object'
+      ? { key: this.toValue(additionalProperties, seed, depth + 1) }
+      : { key: 'value' };
   }
-}
 
-/** An object; deep inside, only with what is required, because a class may contain itself. */
-function toObject(
-  properties: readonly Property[],
-  classes: readonly DtoClass[],
-  seed: number,
-  depth: number,
-): object {
-  const used = properties.filter(
-    ({ readOnly, required }) => readOnly !== true && (required || depth < 2),
-  );
-  return Object.fromEntries(
-    used.map((property) => [
-      property.name,
-      depth > 6 ? null : toValue(property, classes, seed, depth + 1),
-    ]),
-  );
-}
-
-function toAlternative(
-  { oneOf = [], discriminator }: Schema,
-  classes: readonly DtoClass[],
-  seed: number,
-  depth: number,
-): unknown {
-  if (discriminator === undefined) return toValue(oneOf[0]!, classes, seed, depth + 1);
-  const [value, name] = Object.entries(discriminator.mapping)[0]!;
-  return {
-    ...(toValue({ class: name }, classes, seed, depth + 1) as object),
-    [discriminator.property]: value,
-  };
-}
-
-function toArray(
-  { items = {}, minItems = 0, maxItems = Infinity, uniqueItems }: Schema,
-  classes: readonly DtoClass[],
-  seed: number,
-  depth: number,
-): unknown[] {
-  const length = Math.min(Math.max(minItems, 1), maxItems);
-  return Array.from({ length: depth > 3 ? minItems : length }, (_, index) =>
-    toValue(items, classes, uniqueItems === true ? seed + index : seed, depth + 1),
-  );
+  private toArray(schema: Schema, seed: number, depth: number): unknown[] {
+    const { items = {}, minItems = 0, maxItems = Infinity, uniqueItems } = schema;
+    const length = depth > 3 ? minItems : Math.min(Math.max(minItems, 1), maxItems);
+    return Array.from({ length }, (_, index) =>
+      this.toValue(items, uniqueItems === true ? seed + index : seed, depth + 1),
+    );
+  }
 }
 
 const FORMATS: Readonly<Record<string, (seed: number) => string>> = {
@@ -113,21 +73,31 @@ const FORMATS: Readonly<Record<string, (seed: number) => string>> = {
   decimal: (seed) => `${seed % 10}`,
 };
 
-function toText(
-  { format, pattern, minLength = 0, maxLength = Infinity }: Schema,
-  seed: number,
-): string {
+function toText(schema: Schema, seed: number): string {
+  const { format, pattern, minLength = 0, maxLength = Infinity } = schema;
   const known = FORMATS[format ?? ''];
   if (known !== undefined) return known(seed);
-  if (pattern !== undefined) {
-    const hasLength = (text: string): boolean => {
+  if (pattern !== undefined)
+    return (
+      toMatching(schema, seed) ?? (typeof schema.example === 'string' ? schema.example : 'text')
+    );
+  return `text ${seed}`.padEnd(minLength, '.').slice(0, maxLength);
+}
+
+/** Returns a text that a pattern matches, if the library finds one: it does not know every pattern. */
+function toMatching(
+  { pattern, minLength = 0, maxLength = Infinity }: Schema,
+  seed: number,
+): string | undefined {
+  try {
+    const matching = stringMatching(new RegExp(pattern!, 'u'));
+    return sample(matching, { seed, numRuns: 1_000 }).find((text) => {
       const { length } = Array.from(text);
       return length >= minLength && length <= maxLength && !text.includes('\0');
-    };
-    const matching = stringMatching(new RegExp(pattern, 'u')).filter(hasLength);
-    return sample(matching, { seed, numRuns: 1 })[0]!;
+    });
+  } catch {
+    return undefined;
   }
-  return `text ${seed}`.padEnd(minLength, '.').slice(0, maxLength);
 }
 
 function toNumber(schema: Schema, seed: number): number {
@@ -144,18 +114,8 @@ function toNumber(schema: Schema, seed: number): number {
 
 /** Returns a property and a value that its schema rejects, if there is one. */
 export function toInvalid({ properties }: DtoClass): Invalid | undefined {
-  const candidates = properties
-    .filter(({ readOnly }) => readOnly !== true)
-    .flatMap(({ name, type, class: className }) => {
-      const value = {
-        string: 1,
-        integer: 'text',
-        number: 'text',
-        boolean: 'text',
-        array: 'text',
-        object: 'text',
-      }[className === undefined ? type! : 'object'];
-      return value === undefined ? [] : [{ property: name, value }];
-    });
-  return candidates[0];
+  const property = properties.find(
+    ({ readOnly, type, class: name }) => readOnly !== true && (type ?? name) !== undefined,
+  );
+  return property && { property: property.name, value: property.type === 'string' ? 1 : 'text' };
 }

@@ -16,9 +16,9 @@ import {
   getReturnType,
   writeSignature,
 } from './api-file.js';
-import { getMigrationClass } from './entity-file.js';
-import { access, comment, literal, object, propertyName, quote, SourceFile } from './source.js';
-import { toKebabCase } from '../names.js';
+import { getMigrationClass, getMigrationPath } from './entity-file.js';
+import { addImports, getDeclarations } from './imports.js';
+import { access, comment, literal, object, propertyName, quote } from './source.js';
 
 export const getServicePath = (module: string): string =>
   `src/modules/${module}/${module}.service.ts`;
@@ -36,47 +36,50 @@ interface View {
 }
 
 export function writeService(module: Module): string {
-  const file = new SourceFile(getServicePath(module.name));
   const views = getViews(module);
-  const methods = module.operations.map((operation) => writeMethod(file, module, views, operation));
+  const methods = module.operations.map((operation) => writeMethod(module, views, operation));
   const repositories = [...new Set(views.map(({ resource }) => resource))];
   const parameters = repositories.map(
     ({ name }) =>
-      `@${file.use('InjectRepository')}(${useEntity(file, module, name)}) ${toRepositoryName(name)}: ${file.use('Repository')}<${name}Entity>`,
+      `@InjectRepository(${name}Entity) ${toRepositoryName(name)}: Repository<${name}Entity>`,
   );
   const fields = views.map(
     ({ name, resource, dto }) =>
-      `private readonly ${name}: ${file.use('Resource')}<${resource.name}Entity, ${useApi(file, module, dto.name)}>;`,
+      `private readonly ${name}: Resource<${resource.name}Entity, ${dto.name}>;`,
   );
   const constructor =
     views.length === 0
       ? ''
       : `${fields.join('\n  ')}
 
-  constructor(${[...parameters, `kit: ${file.use('ResourceKit')}`].join(', ')}) {
+  constructor(${[...parameters, `kit: ResourceKit`].join(', ')}) {
     super();
-    ${views.map((view) => writeView(view)).join('\n    ')}
+    ${views.map((view) => writeView(module, view)).join('\n    ')}
   }
 
   `;
   const code = `/** Implements the operations of ${module.source}. */
-@${file.use('Injectable')}()
-export class ${toPascalCase(module.name)}Service extends ${useApi(file, module, getApiClass(module.name), false)} {
+@Injectable()
+export class ${toPascalCase(module.name)}Service extends ${getApiClass(module.name)} {
   ${constructor}${methods.join('\n\n  ')}
 }
 
-${[...new Map(views.map((view) => [`${view.resource.name} ${view.dto.name}`, view])).values()].map((view) => writeConverter(file, module, view)).join('\n\n')}
-${module.operations.some(({ implementation }) => implementation.kind === 'stub') ? writeNotImplemented(file) : ''}`;
-  return file.render(code);
+${[...new Map(views.map((view) => [`${view.resource.name} ${view.dto.name}`, view])).values()].map((view) => writeConverter(module, view)).join('\n\n')}
+${module.operations.some(({ implementation }) => implementation.kind === 'stub') ? writeNotImplemented() : ''}`;
+  return addImports(getServicePath(module.name), code, getDeclarations(module));
 }
 
-function writeView({ name, resource, dto, envelope }: View): string {
+function writeView(module: Module, { name, resource, dto, envelope }: View): string {
   const renamed = resource.columns.filter((column) => column.name !== column.property);
   const paths = Object.fromEntries(renamed.map((column) => [column.property, column.name]));
+  const joins = resource.columns.flatMap(({ property, join }) =>
+    join === undefined ? [] : [[property, `${join.name}Entity`] as const],
+  );
   const options = object({
     toBody: `to${dto.name}`,
     paths: renamed.length === 0 ? undefined : literal(paths),
     envelope: envelope && writeEnvelope(envelope),
+    joins: joins.length === 0 ? undefined : object(Object.fromEntries(joins)),
   });
   return `this.${name} = kit.resource(${toRepositoryName(resource.name)}, ${options});`;
 }
@@ -103,12 +106,6 @@ function writeEnvelope({ items, paging }: Envelope): string {
 
 const toRepositoryName = (resource: string): string =>
   toMemberName(toCamelCase(toPlural(resource)));
-
-const useApi = (file: SourceFile, { name }: Module, symbol: string, isType = true): string =>
-  file.import(`src/modules/${name}/${name}.api.gen.js`, isType ? `type ${symbol}` : symbol);
-
-const useEntity = (file: SourceFile, { name: module }: Module, name: string): string =>
-  file.import(`src/modules/${module}/${toKebabCase(name)}.entity.js`, `${name}Entity`);
 
 /** One view for each way in which an operation shows a resource: as a class, and in which list. */
 function getViews({ operations, resources, classes }: Module): View[] {
@@ -147,31 +144,23 @@ function getViewName(
     : shown;
 }
 
-function writeMethod(
-  file: SourceFile,
-  module: Module,
-  views: readonly View[],
-  operation: PlannedOperation,
-): string {
+function writeMethod(module: Module, views: readonly View[], operation: PlannedOperation): string {
   const { implementation, name } = operation;
-  const args = getArguments(new SourceFile(file.path), operation, module.resources);
-  const returnType = getReturnType(file, operation, module.resources);
-  useTypes(file, module, returnType);
+  const args = getArguments(operation, module.resources);
+  const returnType = getReturnType(operation, module.resources);
   if (implementation.kind === 'stub') {
     const signature = writeSignature(args.map((each) => ({ ...each, name: `_${each.name}` })));
-    useTypes(file, module, signature);
     return `/** Not implemented: ${implementation.reason}. */
   ${name}(${signature}): ${returnType} {
     throw notImplemented(${quote(operation.operationId)});
   }`;
   }
   const signature = writeSignature(args);
-  useTypes(file, module, signature);
   const resource = module.resources.find((each) => each.name === implementation.resource)!;
   const view = views.find(
     (each) => each.name === getViewName(module.operations, resource, implementation),
   )!;
-  const lines = writeBody(file, module, operation, implementation, view, args, views);
+  const lines = writeBody(module, operation, implementation, view, args, views);
   const isAsync = lines.some((line) => line.includes('await ') || line.includes('throw '));
   return `${isAsync ? 'async ' : ''}${name}(${signature}): ${isAsync ? toPromise(returnType) : returnType} {
     ${lines.join('\n    ')}
@@ -182,27 +171,7 @@ function writeMethod(
 const toPromise = (type: string): string =>
   type.split(' | ').find((each) => each.startsWith('Promise')) ?? type;
 
-/** Imports the classes and types that code names. */
-function useTypes(file: SourceFile, module: Module, code: string): void {
-  const withoutTexts = code.replaceAll(/'(\\.|[^'\\])*'/g, '');
-  for (const [name] of withoutTexts.matchAll(/(?<![\w.])[A-Z]\w*/g)) {
-    if (module.classes.some((dto) => dto.name === name) || name.endsWith('Query'))
-      useApi(file, module, name);
-    else if (
-      [
-        'CachedJsonResponse',
-        'IdempotencyKey',
-        'StreamableFile',
-        'VersionCriteria',
-        'Versioned',
-      ].includes(name)
-    )
-      file.use(name);
-  }
-}
-
 function writeBody(
-  file: SourceFile,
   module: Module,
   operation: PlannedOperation,
   implementation: Implementation,
@@ -227,7 +196,7 @@ function writeBody(
   }
   const body = find('body');
   if (implementation.kind === 'create') {
-    const row = writeRow(file, resource, operation, module, body!, criteria);
+    const row = writeRow(resource, operation, module, body!, criteria);
     lines.push(
       ...row.lines,
       `${returnsBody(operation) ? 'return' : 'await'} this.${view}.create(${row.code}, ${find('key')});`,
@@ -240,7 +209,7 @@ function writeBody(
   else {
     const value = access(body!, key.name);
     lines.push(
-      `if (${value} === undefined) throw new ${file.use('ApiError')}('VALIDATION_FAILED', ${quote(`${key.name} is missing.`)});`,
+      `if (${value} === undefined) throw new ApiError('VALIDATION_FAILED', ${quote(`${key.name} is missing.`)});`,
     );
     criteria[key.property] = value;
   }
@@ -248,7 +217,7 @@ function writeBody(
   const selected = object({ ...criteria });
   const where = ifMatch === undefined ? selected : selected.replace(/ \}$/, `, ...${ifMatch} }`);
   const change =
-    body === undefined ? undefined : writeRow(file, resource, operation, module, body, {}, kind);
+    body === undefined ? undefined : writeRow(resource, operation, module, body, {}, kind);
   lines.push(...(change?.lines ?? []));
   const kept = kind === 'replace' && change!.kept.length > 0 ? `<${change!.kept.join(' | ')}>` : '';
   const call = `this.${view}.${kind}${kept}(${[where, change?.code].filter((each) => each !== undefined).join(', ')})`;
@@ -294,7 +263,6 @@ function writeList(
 
 /** Writes the row that a body becomes: without what the resource does not store, with what the service assigns. */
 function writeRow(
-  file: SourceFile,
   resource: Resource,
   operation: PlannedOperation,
   { classes }: Module,
@@ -311,14 +279,14 @@ function writeRow(
   for (const column of resource.columns) {
     const value = access(body, column.name);
     if (column.hashed === true && has(column.name))
-      added[column.property] = writeHash(file, column, value);
+      added[column.property] = writeHash(column, value);
     else if (column.property !== column.name && has(column.name)) added[column.property] = value;
     if (column.property !== column.name && has(column.name)) removed.push(column.name);
     if (
       column.assigned === 'now on changes' ||
       (column.assigned !== undefined && kind === 'create')
     )
-      added[column.property] = writeAssigned(file, column);
+      added[column.property] = writeAssigned(column);
   }
   if (kind === 'create' && id.by === 'client' && id.property !== 'id' && id.property !== undefined)
     added['id'] = access(body, id.property);
@@ -340,67 +308,61 @@ function writeRow(
   return { lines, kept, code: more === '{}' ? source : more.replace(/^\{ /, `{ ...${source}, `) };
 }
 
-const writeHash = (file: SourceFile, { nullable }: Column, value: string): string => {
-  const hash = `await ${file.use('hashPassword')}(${value})`;
+const writeHash = ({ nullable }: Column, value: string): string => {
+  const hash = `await hashPassword(${value})`;
   return nullable ? `${value} && (${hash})` : hash;
 };
 
-function writeAssigned(file: SourceFile, { assigned, schema }: Column): string {
+function writeAssigned({ assigned, schema }: Column): string {
   if (assigned === 'default') return literal(schema.default);
   if (assigned?.startsWith('now') === true) return 'new Date().toISOString()';
   if (assigned === 'today') return 'new Date().toISOString().slice(0, 10)';
-  return `${file.use('randomUUID')}()`;
+  return `randomUUID()`;
 }
 
-function writeConverter(file: SourceFile, module: Module, { resource, dto }: View): string {
+function writeConverter(module: Module, { resource, dto }: View): string {
   const properties = dto.properties.map(({ name, required, nullable }): [string, string] => {
     if (name === resource.id.property) return [name, 'row.id'];
     const column = resource.columns.find((each) => each.name === name);
-    if (column === undefined || column.hashed === true) return [name, 'undefined'];
+    const isHidden = column?.hidden === true && dto.name === resource.dto;
+    if (column === undefined || column.hashed === true || isHidden) return [name, 'undefined'];
     const value = access('row', column.property);
     return [
       name,
       column.nullable && !required && nullable !== true ? `${value} ?? undefined` : value,
     ];
   });
-  useApi(file, module, dto.name);
-  useEntity(file, module, resource.name);
   return `${comment('Converts a row to what clients see.')}
-function to${dto.name}(row: ${resource.name}Entity): ${file.use('Complete')}<${dto.name}> {
+function to${dto.name}(row: ${resource.name}Entity): Complete<${dto.name}> {
   return ${object(Object.fromEntries(properties))};
 }`;
 }
 
-const writeNotImplemented = (file: SourceFile): string => `
-function notImplemented(operation: string): ${file.use('ApiError')} {
+const writeNotImplemented = (): string => `
+function notImplemented(operation: string): ApiError {
   return new ApiError('NOT_IMPLEMENTED', \`\${operation} is not implemented yet.\`);
 }`;
 
 export function writeModule(module: Module, timestamps: ReadonlyMap<string, number>): string {
-  const file = new SourceFile(getModulePath(module.name));
   const name = toPascalCase(module.name);
-  const entities = module.resources.map((resource) => useEntity(file, module, resource.name));
+  const entities = module.resources
+    .flatMap((resource) => [resource, ...resource.columns.flatMap(({ join }) => join ?? [])])
+    .map((each) => `${each.name}Entity`);
   const migrations = module.resources.map((resource) => {
     const timestamp = timestamps.get(resource.name)!;
-    const className = getMigrationClass(resource, timestamp);
-    return file.import(
-      `src/modules/${module.name}/migrations/${timestamp}-create-${toKebabCase(resource.table)}.js`,
-      className,
-    );
+    const path = getMigrationPath(module.name, resource, timestamp).replace(/ts$/, 'js');
+    return [getMigrationClass(resource, timestamp), path] as const;
   });
-  const api = useApi(file, module, getApiClass(module.name), false);
-  const controller = useApi(file, module, `${name}Controller`, false);
-  const service = file.import(
-    `src/modules/${module.name}/${module.name}.service.js`,
-    `${name}Service`,
-  );
   const tags = module.tags.map(literal);
-  return file.render(`@${file.use('Feature')}(${object({
+  const code = `@Feature(${object({
     tag: tags.length === 1 ? tags[0] : `[${tags.join(', ')}]`,
     entities: entities.length === 0 ? undefined : `[${entities.join(', ')}]`,
-    migrations: migrations.length === 0 ? undefined : `[${migrations.join(', ')}]`,
-    controllers: `[${controller}]`,
-    providers: `[{ provide: ${api}, useClass: ${service} }]`,
+    migrations:
+      migrations.length === 0 ? undefined : `[${migrations.map(([each]) => each).join(', ')}]`,
+    controllers: `[${name}Controller]`,
+    providers: `[{ provide: ${name}Api, useClass: ${name}Service }]`,
   })})
-export class ${name}Module {}`);
+export class ${name}Module {}`;
+  const own = { ...getDeclarations(module), ...Object.fromEntries(migrations) };
+  return addImports(getModulePath(module.name), code, own);
 }

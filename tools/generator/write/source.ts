@@ -1,117 +1,9 @@
-/** What the writers share: imports, literals, comments and types of TypeScript. */
-import { posix } from 'node:path';
+/** What the writers share: literals, comments and types of TypeScript. */
 import type { DtoClass, Property, Schema } from '../model.js';
 import { isIdentifier } from '../names.js';
 
-/** Where the platform and its libraries declare what generated code uses. A type has a `*`. */
-const DECLARATIONS: Readonly<Record<string, string>> = {
-  ...declare(
-    '@nestjs/common',
-    'Body Controller Delete Get Injectable Patch Post Put Query StreamableFile',
-  ),
-  ...declare('@nestjs/swagger', 'ApiSchema'),
-  ...declare('@nestjs/typeorm', 'InjectRepository'),
-  ...declare('node:crypto', 'randomUUID'),
-  ...declare(
-    'typeorm',
-    'Check Column Entity ForeignKey Index Repository Table Unique *MigrationInterface *QueryRunner',
-  ),
-  ...declare('src/platform/config/max-id.js', 'MAX_ID'),
-  ...declare(
-    'src/platform/database/lists/revision-trigger.js',
-    'addRevisionTrigger dropRevisionTrigger',
-  ),
-  ...declare(
-    'src/platform/database/statements/columns.js',
-    'bigintTransformer dateTimeTransformer IdColumn idColumn uuidTransformer VersionColumn versionColumn',
-  ),
-  ...declare('src/platform/errors/api-error.js', 'ApiError'),
-  ...declare('src/platform/auth/public.decorator.js', 'Public'),
-  ...declare('src/platform/feature.decorator.js', 'Feature'),
-  ...declare('src/platform/http/responses/cached-json-response.js', '*CachedJsonResponse'),
-  ...declare('src/platform/idempotency/idempotency-key.decorator.js', 'IdempotencyKey'),
-  ...declare('src/platform/resource/binary-body.decorator.js', 'BinaryBody'),
-  ...declare('src/platform/resource/id-param.decorator.js', 'IdParam'),
-  ...declare('src/platform/resource/if-match.decorator.js', 'IfMatch *VersionCriteria'),
-  ...declare('src/platform/resource/json-body.decorator.js', 'JsonBody'),
-  ...declare('src/platform/resource/operation.decorator.js', 'Operation'),
-  ...declare('src/platform/resource/password.js', 'hashPassword'),
-  ...declare('src/platform/resource/property.js', 'Property'),
-  ...declare('src/platform/resource/resource.js', '*Complete *Resource'),
-  ...declare('src/platform/resource/resource-kit.js', 'ResourceKit'),
-  ...declare('src/platform/resource/returns-location.js', 'ReturnsLocation'),
-  ...declare('src/platform/resource/versioned.js', 'ReturnsEtag *Versioned'),
-  ...declare('test/support/app.js', 'startApp'),
-  ...declare('test/support/describe-resource.js', 'describeResource'),
-  ...declare('test/support/http-client.js', 'jsonHeaders sendRequest'),
-};
-
-function declare(module: string, names: string): Record<string, string> {
-  return Object.fromEntries(
-    names
-      .split(' ')
-      .map((name) => [name.replace('*', ''), name.startsWith('*') ? `type ${module}` : module]),
-  );
-}
-
-/** A file of TypeScript: its code, and the imports that it uses. */
-export class SourceFile {
-  private readonly names = new Map<string, Set<string>>();
-
-  /** @param path in the project, such as `src/modules/pets/pets.service.ts` */
-  constructor(readonly path: string) {}
-
-  /** Imports what the platform or one of its libraries declares, and returns its name. */
-  use(name: string): string {
-    const declaration = DECLARATIONS[name];
-    if (declaration === undefined) throw new TypeError(`No file declares ${name}`);
-    const [module = '', type] = declaration.split(' ').toReversed();
-    return this.import(module, type === undefined ? name : `type ${name}`);
-  }
-
-  /** @param module a package, or a path in the project */
-  import(module: string, name: string): string {
-    const names = this.names.get(module) ?? new Set();
-    this.names.set(module, names.add(name));
-    return name.replace(/^type /, '');
-  }
-
-  /** Returns the text of the file. */
-  render(code: string, firstLine = ''): string {
-    const imports = [...this.names]
-      .map(([module, names]) => {
-        const isOwn = /^(src|test)\//.test(module);
-        const from = isOwn ? toRelative(this.path, module) : module;
-        // A file that only types are imported from is not loaded.
-        const areTypes = [...names].every((name) => name.startsWith('type '));
-        const list = [...names]
-          .toSorted((a, b) => (bare(a) < bare(b) ? -1 : 1))
-          .map((name) => (areTypes ? bare(name) : name));
-        return {
-          isOwn,
-          from,
-          text: `import ${areTypes ? 'type ' : ''}{ ${list.join(', ')} } from '${from}';`,
-        };
-      })
-      .toSorted((a, b) => Number(a.isOwn) - Number(b.isOwn) || (a.from < b.from ? -1 : 1));
-    return [firstLine, imports.map(({ text }) => text).join('\n'), '', code].join('\n').trimStart();
-  }
-}
-
-const bare = (name: string): string => name.replace(/^type /, '');
-
-function toRelative(from: string, to: string): string {
-  const relative = posix.relative(posix.dirname(from), to);
-  return relative.startsWith('.') ? relative : `./${relative}`;
-}
-
-/** A string of TypeScript in single quotes. */
-export function quote(text: string): string {
-  const escaped = JSON.stringify(text)
-    .slice(1, -1)
-    .replaceAll(/\\"|\\\\|'/g, (match) => ({ '\\"': '"', "'": "\\'" })[match] ?? match);
-  return `'${escaped}'`;
-}
+/** A string of TypeScript; Prettier chooses the quotes. */
+export const quote = (text: string): string => JSON.stringify(text);
 
 /** A JSON value in the style of the codebase. */
 export function literal(value: unknown): string {
@@ -171,8 +63,10 @@ function toNonNullType(schema: Schema): string {
   if (className !== undefined) return className;
   if (schema.binary !== undefined) return 'Buffer';
   if (oneOf !== undefined) {
-    const types = new Set(oneOf.map(toType));
-    return types.has('unknown') ? 'unknown' : [...types].join(' | ');
+    const types = new Set(oneOf.map((each) => toNonNullType(each)));
+    if (oneOf.some(({ nullable: isNullable }) => isNullable === true)) types.add('null');
+    const own = [...types].filter((each) => !(types.has('string') && each.startsWith('"')));
+    return types.has('unknown') ? 'unknown' : own.join(' | ');
   }
   if (values !== undefined) return values.map(literal).join(' | ');
   if (type === 'array') {
@@ -244,19 +138,17 @@ export function schemaLiteral(
   });
 }
 
-/** The classes whose names a schema contains. */
-export function getClassNames(schema: Schema): string[] {
-  const { class: name, items, properties = [], additionalProperties, oneOf = [] } = schema;
-  return [
-    ...(name === undefined ? [] : [name]),
-    ...[
-      items,
-      ...properties,
-      additionalProperties === true ? undefined : additionalProperties,
-      ...oneOf,
-    ].flatMap((each) => (each === undefined ? [] : getClassNames(each))),
-  ];
+/** A schema and those that it contains. */
+export function getParts(schema: Schema): Schema[] {
+  const { items, properties = [], additionalProperties, oneOf = [] } = schema;
+  const values = additionalProperties === true ? undefined : additionalProperties;
+  const parts = [items, ...properties, values, ...oneOf];
+  return [schema, ...parts.flatMap((each) => (each === undefined ? [] : getParts(each)))];
 }
+
+/** The classes whose names a schema contains. */
+export const getClassNames = (schema: Schema): string[] =>
+  getParts(schema).flatMap(({ class: name }) => name ?? []);
 
 /** Sorts classes so that each comes after those that it contains, as far as they do not contain one another. */
 export function sortClasses(classes: readonly DtoClass[]): DtoClass[] {

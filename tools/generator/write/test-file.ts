@@ -1,39 +1,56 @@
 /** Writes the test of a module: once, then it belongs to the team. */
-import type { DtoClass, Module, PlannedOperation, Resource } from '../model.js';
-import { access, literal, object, propertyName, quote, SourceFile } from './source.js';
+import type { Column, DtoClass, Module, PlannedOperation, Resource } from '../model.js';
+import { toKebabCase } from '../names.js';
+import { addImports, getNames } from './imports.js';
+import { literal, object, propertyName, quote } from './source.js';
 import { toInvalid, toSample } from './samples.js';
 
 export const getTestPath = (module: string): string => `test/${module}.databases.test.ts`;
 
-/** @returns undefined if nothing can be tested */
-export function writeTest(module: Module): string | undefined {
-  const file = new SourceFile(getTestPath(module.name));
-  const code = module.resources.map((resource) => writeResource(file, module, resource));
+/**
+ * @param routes those of other modules
+ * @returns undefined if nothing can be tested
+ */
+export function writeTest(
+  module: Module,
+  routes: ReadonlySet<string> = new Set(),
+): string | undefined {
+  const code = module.resources.map((resource) => writeResource(module, resource, routes));
   if (code.every((each) => each === '')) return undefined;
-  const start = `const app = await ${file.use('startApp')}();\nafterAll(() => app.stop());`;
-  return file.render([start, ...code].join('\n\n'));
+  const start = `const app = await startApp();\nafterAll(() => app.stop());`;
+  return addImports(getTestPath(module.name), [start, ...code].join('\n\n'));
 }
 
-function writeResource(file: SourceFile, module: Module, resource: Resource): string {
+function writeResource(module: Module, resource: Resource, routes: ReadonlySet<string>): string {
   const { create, request } = getCreate(module, resource);
   const { id } = resource;
-  const key = getKey(module, resource);
-  // Without a body of the response, nothing tells the id that the service has assigned.
-  if (create.success.schema === undefined && id.by === 'service' && key === 'id') return '';
+  const key = getKey(module, resource, create);
+  // Nothing tells the id that the service has assigned.
+  if (key === undefined) return '';
   const unique = getUnique(resource);
   const invalid = toInvalid({
     ...request,
     properties: request.properties.filter(({ name }) => name !== id.property),
   });
-  const shown = getShown(resource, key, create);
-  return `await ${file.use('describeResource')}(app, ${quote(create.path)}, ${object({
-    create: writeSample(file, module, resource, 1),
-    other: writeSample(file, module, resource, 2),
-    invalid: invalid && literal({ [invalid.property]: [invalid.value] }),
+  const references = getReferences(request, resource, create);
+  const values = [
+    ...(invalid === undefined ? [] : [[invalid.property, [invalid.value]]]),
+    ...references.map((column) => [column.name, [toMissing(column)]]),
+  ] as [string, unknown[]][];
+  const deletable = references.flatMap((column) => {
+    const path = findPath(module, routes, getTable(column));
+    return path === undefined ? [] : [[column.name, path] as const];
+  });
+  const shown = getShown(resource, key);
+  return `await describeResource(app, ${quote(create.path)}, ${object({
+    create: writeSample(module, resource, 1),
+    other: writeSample(module, resource, 2),
+    invalid: values.length === 0 ? undefined : literal(Object.fromEntries(values)),
+    references: deletable.length === 0 ? undefined : literal(Object.fromEntries(deletable)),
     unique: unique.length === 0 ? undefined : literal(unique.map((property) => [property])),
     shown: shown === '{}' ? undefined : shown,
     id: key === 'id' ? undefined : quote(key),
-    parent: writeParent(file, module, create),
+    parent: writeParent(module, create),
   })});`;
 }
 
@@ -49,8 +66,12 @@ function getCreate(
   return { create, request: classes.find(({ name }) => name === create.body!.schema.class)! };
 }
 
-/** The property that the path of a resource ends with. */
-function getKey({ operations }: Module, { name, id, columns }: Resource): string {
+/** The property that the path of a resource ends with; undefined if clients do not know it. */
+function getKey(
+  { operations }: Module,
+  { name, id, columns }: Resource,
+  create: PlannedOperation,
+): string | undefined {
   const keys = new Set(
     operations.flatMap(({ implementation }) =>
       'key' in implementation &&
@@ -61,17 +82,17 @@ function getKey({ operations }: Module, { name, id, columns }: Resource): string
     ),
   );
   const column = columns.find(({ property }) => property !== 'id' && keys.has(property));
-  return column?.name ?? id.property ?? 'id';
+  if (column !== undefined) return column.name;
+  return create.success.schema === undefined && id.by === 'service' ? undefined : id.property;
 }
 
 /** What responses have besides the body, and what they lack of it. */
-function getShown({ columns, id }: Resource, key: string, create: PlannedOperation): string {
+function getShown({ columns, id }: Resource, key: string): string {
   const assigned = columns.filter(
     (column) => column.assigned !== undefined && column.hidden !== true,
   );
   const names = assigned.map(({ name }) => name);
-  if (id.property !== undefined && id.property !== key && create.success.schema !== undefined)
-    names.push(id.property);
+  if (id.property !== undefined && id.property !== key) names.push(id.property);
   const hidden = columns.filter((column) => column.hidden === true && column.hashed !== true);
   return object({
     ...Object.fromEntries(names.map((name) => [name, 'expect.anything()'])),
@@ -80,41 +101,63 @@ function getShown({ columns, id }: Resource, key: string, create: PlannedOperati
 }
 
 /** A function that creates what the path of a resource is below. */
-function writeParent(
-  file: SourceFile,
-  module: Module,
-  { implementation }: PlannedOperation,
-): string | undefined {
+function writeParent(module: Module, { implementation }: PlannedOperation): string | undefined {
   const parent = 'parent' in implementation ? implementation.parent : undefined;
   if (parent === undefined) return undefined;
-  const resource = module.resources.find(({ name }) => name === parent.resource)!;
-  const created = writeRequest(file, module, resource, []);
-  return `async () => ({ ${propertyName(parent.parameter)}: ${created} })`;
+  const { table } = module.resources.find(({ name }) => name === parent.resource)!;
+  return `async () => ({ ${propertyName(parent.parameter)}: ${writeReference(table)} })`;
 }
 
-/** Code that creates a resource, and returns its id. */
-function writeRequest(
-  file: SourceFile,
-  module: Module,
-  resource: Resource,
-  unique: readonly string[],
-): string {
-  const { create } = getCreate(module, resource);
-  const { property = 'id', kind } = resource.id;
-  const response = `await ${file.use('sendRequest')}(\`\${app.url}/v1${create.path}\`, {
-    method: 'POST',
-    headers: ${file.use('jsonHeaders')}(app.key),
-    body: JSON.stringify(${writeBody(file, module, resource, 3, unique)}),
-  })`;
-  const type = kind === 'integer' ? 'number' : 'string';
-  return access(`(${response}).json<{ ${propertyName(property)}: ${type} }>()`, property);
+/** Code that inserts a row, and returns its id. */
+const writeReference = (table: string): string =>
+  `await insertRow(app.dataSource, ${quote(table)})`;
+
+/** The columns whose values a request has, and that refer to rows of other tables. */
+function getReferences(
+  request: DtoClass,
+  { columns }: Resource,
+  create: PlannedOperation,
+): Column[] {
+  const parent = 'parent' in create.implementation ? create.implementation.parent : undefined;
+  return columns.filter(
+    ({ name, property, join, references }) =>
+      (join ?? references) !== undefined &&
+      property !== parent?.property &&
+      request.properties.some((each) => each.name === name),
+  );
+}
+
+const getTable = ({ join, references }: Column): string =>
+  references ?? join!.columns[1]!.references!;
+
+/** A reference to a row that does not exist. */
+function toMissing({ schema, join }: Column): unknown {
+  const { type } = join === undefined ? schema : schema.items!;
+  const id = type === 'integer' ? Number.MAX_SAFE_INTEGER : '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70';
+  return join === undefined ? id : [id];
+}
+
+/** The path of the collection of a table, if an operation deletes its rows. */
+function findPath(
+  { operations, resources }: Module,
+  routes: ReadonlySet<string>,
+  table: string,
+): string | undefined {
+  const name = resources.find((each) => each.table === table)?.name;
+  const own = operations.find(
+    ({ implementation: each }) =>
+      each.kind === 'delete' && each.resource === name && each.parent === undefined,
+  );
+  const end = `/${toKebabCase(table)}/{}`;
+  const route = [...routes].find((each) => each.startsWith('delete ') && each.endsWith(end));
+  return (own?.path ?? route?.slice('delete '.length))?.replace(/\/\{\w*\}$/, '');
 }
 
 /** A function that returns a body; the values of unique properties depend on the number that it gets. */
-function writeSample(file: SourceFile, module: Module, resource: Resource, seed: number): string {
+function writeSample(module: Module, resource: Resource, seed: number): string {
   const unique = getUnique(resource);
-  const code = writeBody(file, module, resource, seed, unique);
-  const usesNumber = /\bn\b/.test(code.replaceAll(/'(\\.|[^'\\])*'/g, ''));
+  const code = writeBody(module, resource, seed, unique);
+  const usesNumber = getNames(code).includes('n');
   return `${code.includes('await ') ? 'async ' : ''}${usesNumber ? '(n)' : '()'} => (${code})`;
 }
 
@@ -125,7 +168,6 @@ function getUnique({ id, columns }: Resource): string[] {
 }
 
 function writeBody(
-  file: SourceFile,
   module: Module,
   resource: Resource,
   seed: number,
@@ -136,12 +178,14 @@ function writeBody(
   const sent = Object.entries(toSample(request, module.classes, seed)).filter(
     ([name]) => name !== id.property || id.by === 'client',
   );
-  const properties = sent.flatMap(([name, value]): [string, string][] => {
-    const table = columns.find((column) => column.name === name)?.references;
-    if (table === undefined)
-      return [[name, unique.includes(name) ? writeUnique(value) : literal(value)]];
-    const code = writeReference(file, module, resource, table);
-    return code === undefined ? [] : [[name, code]];
+  const properties = sent.map(([name, value]): [string, string] => {
+    const column = columns.find((each) => each.name === name);
+    if (column?.references !== undefined) return [name, writeReference(column.references)];
+    if (column?.join !== undefined) {
+      const code = writeReference(getTable(column));
+      return [name, `[${(value as unknown[]).map(() => code).join(', ')}]`];
+    }
+    return [name, unique.includes(name) ? writeUnique(value) : literal(value)];
   });
   return object(Object.fromEntries(properties));
 }
@@ -155,18 +199,3 @@ function writeUnique(value: unknown): string {
 }
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
-
-/** The id of an earlier resource of the module, or of a category; that of another table a person must add. */
-function writeReference(
-  file: SourceFile,
-  module: Module,
-  from: Resource,
-  table: string,
-): string | undefined {
-  const earlier = module.resources.slice(0, module.resources.indexOf(from));
-  const resource = earlier.find((each) => each.table === table);
-  if (resource !== undefined) return writeRequest(file, module, resource, getUnique(resource));
-  return table === 'categories'
-    ? `(await app.categories.create('dog')).json<{ id: number }>().id`
-    : undefined;
-}

@@ -9,8 +9,12 @@ beforeAll(async () => {
 });
 afterAll(() => guide.copy.remove());
 
+/** The names of tests that passed on both databases. */
 function getPassed(output: string): string[] {
-  return [...output.matchAll(/^PASS (.+)\.databases\.test\.ts/gm)].map(([, name]) => name!);
+  const onSqlite = [...output.matchAll(/^PASS sqlite test\/(.+)\.databases\.test\.ts/gm)];
+  return onSqlite
+    .map(([, test]) => test!)
+    .filter((test) => output.includes(`PASS postgres test/${test}.databases.test.ts`));
 }
 
 describe('the guide', () => {
@@ -19,17 +23,13 @@ describe('the guide', () => {
     await guide.write('library.openapi.yaml', LIBRARY);
     const output = await guide.runBlock('generate -- from');
     expect(output).toMatch(/^POST \/books +implemented$/m);
-    expect(getPassed(output)).toEqual(
-      expect.arrayContaining(['sqlite test/library', 'postgres test/library']),
-    );
+    expect(getPassed(output)).toContain('library');
     await guide.commit('Add library');
   });
 
   it('generates a resource by fields that passes the checks without a change', async () => {
     await guide.git('checkout', '--quiet', '-b', 'pets', 'main');
-    expect(getPassed(await guide.runBlock('notes:text?'))).toEqual(
-      expect.arrayContaining(['sqlite test/pets', 'postgres test/pets']),
-    );
+    expect(getPassed(await guide.runBlock('notes:text?'))).toContain('pets');
     await guide.commit('Add pets');
   });
 
@@ -48,7 +48,7 @@ describe('the guide', () => {
     await guide.git('checkout', '--quiet', '-b', 'suppliers', 'main');
     await guide.runBlock('nest g resource');
     await guide.npm('typecheck');
-    await guide.write('test/plain.test.ts', PLAIN_TEST);
+    await guide.writeCode('test/plain.test.ts', PLAIN_TEST);
     const output = await guide.npm('test', '--', 'test/plain', '--selectProjects', 'sqlite');
     expect(output).toContain('PASS sqlite test/plain.test.ts');
   });
@@ -60,10 +60,12 @@ describe('the guide', () => {
       'import { StoreModule': `import { SuppliersModule } from './modules/suppliers/suppliers.module.js';\nimport { StoreModule`,
       '  StoreModule,': '  StoreModule,\n  SuppliersModule,',
     });
-    for (const [path, text, imports] of BLOCKS)
-      await guide.writeBlock(path.replace('~', folder), text, imports);
-    await guide.write(`${folder}/dto/create-supplier.dto.ts`, DTO);
-    await guide.write(`${folder}/suppliers.service.ts`, SERVICE);
+    await guide.writeBlock(`${folder}/entities/supplier.entity.ts`, 'class Supplier {');
+    await guide.writeBlock(`${folder}/migrations/1796000000000-create-suppliers.ts`, 'createTable');
+    await guide.writeBlock(`${folder}/suppliers.module.ts`, 'class SuppliersModule');
+    await guide.writeBlock('test/suppliers.databases.test.ts', 'describeResource');
+    await guide.writeCode(`${folder}/dto/create-supplier.dto.ts`, DTO);
+    await guide.writeCode(`${folder}/suppliers.service.ts`, SERVICE);
     await guide.edit(`${folder}/suppliers.controller.ts`, {
       "@Param('id') id: string": "@IdParam('id') id: number",
       '+id': 'id',
@@ -74,12 +76,7 @@ describe('the guide', () => {
     await guide.npm('format');
     await guide.npm('typecheck');
     const output = await guide.npm('test', '--', 'test/suppliers', 'test/migrations');
-    expect(getPassed(output)).toEqual(
-      expect.arrayContaining(['sqlite test/suppliers', 'postgres test/suppliers']),
-    );
-    expect(getPassed(output)).toEqual(
-      expect.arrayContaining(['sqlite test/migrations', 'postgres test/migrations']),
-    );
+    expect(getPassed(output)).toEqual(expect.arrayContaining(['suppliers', 'migrations']));
   });
 });
 
@@ -109,9 +106,7 @@ components:
         title: { type: string, maxLength: 100 }
 `;
 
-const PLAIN_TEST = `import { startApp } from './support/app.js';
-import { jsonHeaders, sendRequest } from './support/http-client.js';
-const app = await startApp();
+const PLAIN_TEST = `const app = await startApp();
 afterAll(() => app.stop());
 it('has the resource', async () => {
   const url = app.url + '/v1/suppliers';
@@ -122,46 +117,7 @@ it('has the resource', async () => {
 });
 `;
 
-/** The files that the guide shows, what their blocks contain, and what they import. */
-const BLOCKS = [
-  [
-    '~/entities/supplier.entity.ts',
-    'class Supplier {',
-    `import { Column, Entity, ForeignKey } from 'typeorm';
-import { bigintTransformer, IdColumn } from '../../../platform/database/statements/columns.js';
-`,
-  ],
-  [
-    '~/migrations/1796000000000-create-suppliers.ts',
-    'createTable',
-    `import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
-import { addRevisionTrigger, dropRevisionTrigger } from '../../../platform/database/lists/revision-trigger.js';
-import { idColumn } from '../../../platform/database/statements/columns.js';
-`,
-  ],
-  [
-    '~/suppliers.module.ts',
-    'class SuppliersModule',
-    `import { Feature } from '../../platform/feature.decorator.js';
-import { Supplier } from './entities/supplier.entity.js';
-import { CreateSuppliers1796000000000 } from './migrations/1796000000000-create-suppliers.js';
-import { SuppliersController } from './suppliers.controller.js';
-import { SuppliersService } from './suppliers.service.js';
-`,
-  ],
-  [
-    'test/suppliers.databases.test.ts',
-    'describeResource',
-    `import { startApp } from './support/app.js';
-import { describeResource } from './support/describe-resource.js';
-import type { Category } from './support/http-client.js';
-`,
-  ],
-] as const;
-
-const DTO = `import { Property } from '../../../platform/resource/property.js';
-
-export class CreateSupplierDto {
+const DTO = `export class CreateSupplierDto {
   @Property({ type: 'string', minLength: 1, maxLength: 100, notBlank: true })
   name!: string;
 
@@ -170,16 +126,7 @@ export class CreateSupplierDto {
 }
 `;
 
-const SERVICE = `import { Injectable } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
-import type { Resource } from '../../platform/resource/resource.js';
-import { ResourceKit } from '../../platform/resource/resource-kit.js';
-import type { CreateSupplierDto } from './dto/create-supplier.dto.js';
-import type { UpdateSupplierDto } from './dto/update-supplier.dto.js';
-import { Supplier } from './entities/supplier.entity.js';
-
-@Injectable()
+const SERVICE = `@Injectable()
 export class SuppliersService {
   private readonly suppliers: Resource<Supplier, Supplier>;
 

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { createDataSource } from '../../../../src/data-source.js';
 import { createDatabase, type TestDatabase } from '../../../../test/support/app.js';
 import { DATABASE } from '../../../../test/support/databases.js';
-import { Guide } from './guide.js';
+import { Guide, succeed } from './guide.js';
 
 import.meta.jest.setTimeout(1_800_000);
 
@@ -22,8 +22,7 @@ afterAll(async () => {
 /** Runs `migration:run` or `migration:revert` of the copy on the database. */
 async function migrate(script: string): Promise<void> {
   const env = { DATABASE_URL: database.url };
-  const { failed, output } = await guide.copy.run('npm', ['run', '--silent', script], env);
-  if (failed) throw new Error(output);
+  await succeed(guide.copy.run('npm', ['run', '--silent', script], env));
 }
 
 /** Runs statements, and returns the rows of the last one. */
@@ -49,9 +48,9 @@ async function applyGuide(): Promise<void> {
   const code = await readFile(guide.copy.resolve(`${FOLDER}/migrations/${draft}`), 'utf8');
   const name = /export class (\w+)/.exec(code)![1]!;
   const up = guide.getBlock('ts', 'createUniqueConstraint');
-  await guide.write(
+  await guide.writeCode(
     `${FOLDER}/migrations/${draft}`,
-    `${MIGRATION_IMPORTS}export class ${name} implements MigrationInterface {\n${up}${DOWN}}\n`,
+    `export class ${name} implements MigrationInterface {\n${up}${DOWN}}\n`,
   );
   await guide.edit(`${FOLDER}/pets.module.ts`, {
     'migrations: [': `migrations: [${name}, `,
@@ -74,19 +73,19 @@ async function applyGuide(): Promise<void> {
     'notes: row.notes': 'color: row.color',
     '    categoryId: row.categoryId ?? undefined,\n': '',
   });
-  await guide.write('test/pets.databases.test.ts', TEST);
+  await guide.writeCode('test/pets.databases.test.ts', TEST);
 }
 
 /** Writes the operation that the guide shows. */
 async function addOperation(): Promise<void> {
   const path = `${FOLDER}/exchange.controller.ts`;
-  await guide.writeBlock(path, 'class ExchangeController', OPERATION_IMPORTS);
+  await guide.writeBlock(path, 'class ExchangeController');
   await guide.edit(`${FOLDER}/pets.service.ts`, { 'function toPet': 'export function toPet' });
   await guide.edit(`${FOLDER}/pets.module.ts`, {
     'controllers: [': 'errorCodes: [NOT_FOR_SALE],\n  controllers: [ExchangeController, ',
     'import { PetEntity': `import { ExchangeController, NOT_FOR_SALE } from './exchange.controller.js';\nimport { PetEntity`,
   });
-  await guide.write('test/exchange.databases.test.ts', EXCHANGE_TEST);
+  await guide.writeCode('test/exchange.databases.test.ts', EXCHANGE_TEST);
 }
 
 describe('a generated module', () => {
@@ -137,10 +136,6 @@ describe('a generated module', () => {
   });
 });
 
-const MIGRATION_IMPORTS = `import { type MigrationInterface, type QueryRunner, TableColumn, TableForeignKey, TableIndex, TableUnique } from 'typeorm';
-
-`;
-
 const DOWN = `
   async down(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.dropUniqueConstraint('pets', 'uq_pets_name');
@@ -155,10 +150,7 @@ const DOWN = `
   }
 `;
 
-const TEST = `import { startApp } from './support/app.js';
-import { describeResource } from './support/describe-resource.js';
-
-const app = await startApp();
+const TEST = `const app = await startApp();
 afterAll(() => app.stop());
 
 await describeResource(app, '/pets', {
@@ -169,28 +161,7 @@ await describeResource(app, '/pets', {
 });
 `;
 
-const OPERATION_IMPORTS = `import { Body, Controller, Post } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Repository } from 'typeorm';
-import { toConstraintError } from '../../platform/database/statements/constraint-error.js';
-import { ApiError } from '../../platform/errors/api-error.js';
-import type { FeatureErrorCode } from '../../platform/errors/error-codes.js';
-import { IdempotencyKey } from '../../platform/idempotency/idempotency-key.decorator.js';
-import { transactionOnce } from '../../platform/idempotency/idempotency-records.js';
-import { IdParam } from '../../platform/resource/id-param.decorator.js';
-import { Operation } from '../../platform/resource/operation.decorator.js';
-import { insertReturning, updateReturning } from '../../platform/resource/returning.js';
-import { PetEntity } from './pet.entity.js';
-import { NewPet, Pet } from './pets.api.gen.js';
-import { toPet } from './pets.service.js';
-
-`;
-
-const EXCHANGE_TEST = `import { startApp } from './support/app.js';
-import { jsonHeaders, sendRequest } from './support/http-client.js';
-
-const app = await startApp();
+const EXCHANGE_TEST = `const app = await startApp();
 afterAll(() => app.stop());
 
 const post = async (path: string, name: string) => {

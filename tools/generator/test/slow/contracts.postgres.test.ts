@@ -6,6 +6,7 @@ import { createDatabase } from '../../../../test/support/app.js';
 import { type CopyResult, getCommand, ProjectCopy } from '../../../../test/support/project-copy.js';
 import { onEachConnection, RetryingClient } from '../../../../test/support/retrying-client.js';
 import { BOOTSTRAP_KEY, createServices } from '../../../../test/support/service-process.js';
+import { succeed } from './guide.js';
 
 import.meta.jest.setTimeout(1_200_000);
 
@@ -15,17 +16,21 @@ const isThere = existsSync(CONTRACTS);
 if (!isThere) process.stderr.write(`Skipped tests that need ${CONTRACTS}\n`);
 const describeContracts = isThere ? describe : describe.skip;
 
-/** A request, and what the response must contain. `:name` in a path and in a body is a value of an earlier response. */
+/**
+ * A request, and what the response must contain. `:name` in a path and in a body is the property of the last response
+ * to a POST.
+ */
 interface Step {
   readonly request: string;
   readonly body?: object;
-  readonly status: number;
+  /** 200 by default. */
+  readonly status?: number;
   readonly response?: object;
-  /** Keeps a property of the response, by a name. */
-  readonly keep?: Readonly<Record<string, string>>;
 }
 
 const PET = { name: 'Rex', photoUrls: ['a'], tags: [{ id: 1, name: 'b' }], status: 'available' };
+const MAX = { name: 'Max', photoUrls: [], status: 'sold' };
+const ORDER = { petId: 7, quantity: 2 };
 const EVENT = {
   name: 'Tour',
   location: 'Hall',
@@ -33,6 +38,9 @@ const EVENT = {
   dates: ['2026-11-23'],
   price: 9.5,
 };
+const CHEAPER = { ...EVENT, price: 5 };
+const TICKET = { ticketType: 'general', ticketDate: '2026-11-23', email: 'a@example.com' };
+const DOG = { id: 7, name: 'Rex', tag: 'dog' };
 
 /** For each contract: how many operations are implemented, and the steps in which a client sees the effect of each. */
 const SCENARIOS: Readonly<
@@ -41,38 +49,23 @@ const SCENARIOS: Readonly<
   'swagger-petstore': {
     implemented: 12,
     steps: [
-      { request: 'POST /pet', body: PET, status: 200, response: PET, keep: { pet: 'id' } },
-      { request: 'GET /pet/:pet', status: 200, response: PET },
-      {
-        request: 'PUT /pet',
-        body: { id: ':pet', name: 'Max', photoUrls: [], status: 'sold' },
-        status: 200,
-        response: { name: 'Max' },
-      },
-      { request: 'GET /pet/findByStatus?status=sold', status: 200, response: [{ name: 'Max' }] },
-      { request: 'GET /pet/findByStatus?status=available', status: 200, response: [] },
-      { request: 'DELETE /pet/:pet', status: 200 },
-      { request: 'GET /pet/:pet', status: 404 },
-      {
-        request: 'POST /store/order',
-        body: { petId: 7, quantity: 2 },
-        status: 200,
-        response: { quantity: 2 },
-        keep: { order: 'id' },
-      },
-      { request: 'GET /store/order/:order', status: 200, response: { petId: 7 } },
-      { request: 'DELETE /store/order/:order', status: 200 },
-      { request: 'GET /store/order/:order', status: 404 },
-      {
-        request: 'POST /user',
-        body: { username: 'ann', password: 'secret', phone: '1' },
-        status: 200,
-      },
+      { request: 'POST /pet', body: PET, response: PET },
+      { request: 'GET /pet/:id', response: PET },
+      { request: 'PUT /pet', body: { id: ':id', ...MAX }, response: MAX },
+      { request: 'GET /pet/findByStatus?status=sold', response: [MAX] },
+      { request: 'GET /pet/findByStatus?status=available', response: [] },
+      { request: 'DELETE /pet/:id' },
+      { request: 'GET /pet/:id', status: 404 },
+      { request: 'POST /store/order', body: ORDER, response: ORDER },
+      { request: 'GET /store/order/:id', response: ORDER },
+      { request: 'DELETE /store/order/:id' },
+      { request: 'GET /store/order/:id', status: 404 },
+      { request: 'POST /user', body: { username: 'ann', password: 'secret', phone: '1' } },
       { request: 'POST /user', body: { username: 'ann' }, status: 409 },
-      { request: 'GET /user/ann', status: 200, response: { username: 'ann', phone: '1' } },
-      { request: 'PUT /user/ann', body: { username: 'ann', phone: '2' }, status: 200 },
-      { request: 'GET /user/ann', status: 200, response: { phone: '2' } },
-      { request: 'DELETE /user/ann', status: 200 },
+      { request: 'GET /user/ann', response: { username: 'ann', phone: '1' } },
+      { request: 'PUT /user/ann', body: { username: 'ann', phone: '2' } },
+      { request: 'GET /user/ann', response: { phone: '2' } },
+      { request: 'DELETE /user/ann' },
       { request: 'GET /user/ann', status: 404 },
       { request: 'GET /store/inventory', status: 501 },
     ],
@@ -80,70 +73,36 @@ const SCENARIOS: Readonly<
   museum: {
     implemented: 5,
     steps: [
-      {
-        request: 'POST /special-events',
-        body: EVENT,
-        status: 201,
-        response: EVENT,
-        keep: { event: 'eventId' },
-      },
-      { request: 'GET /special-events/:event', status: 200, response: EVENT },
-      {
-        request: 'PATCH /special-events/:event',
-        body: { price: 15 },
-        status: 200,
-        response: { ...EVENT, price: 15 },
-      },
-      { request: 'GET /special-events/:event', status: 200, response: { ...EVENT, price: 15 } },
-      { request: 'DELETE /special-events/:event', status: 204 },
-      { request: 'GET /special-events/:event', status: 404 },
-      {
-        request: 'POST /tickets',
-        body: { ticketType: 'general', ticketDate: '2026-11-23', email: 'a@example.com' },
-        status: 201,
-        response: { ticketType: 'general' },
-        keep: { ticket: 'ticketId' },
-      },
-      {
-        request: 'POST /tickets',
-        body: { ticketType: 'none', ticketDate: '2026-11-23' },
-        status: 400,
-      },
-      { request: 'GET /tickets/:ticket/qr', status: 501 },
+      { request: 'POST /special-events', body: EVENT, status: 201, response: EVENT },
+      { request: 'GET /special-events/:eventId', response: EVENT },
+      { request: 'PATCH /special-events/:eventId', body: { price: 5 }, response: CHEAPER },
+      { request: 'GET /special-events/:eventId', response: CHEAPER },
+      { request: 'DELETE /special-events/:eventId', status: 204 },
+      { request: 'GET /special-events/:eventId', status: 404 },
+      { request: 'POST /tickets', body: { ...TICKET, ticketType: 'none' }, status: 400 },
+      { request: 'POST /tickets', body: TICKET, status: 201, response: { ticketType: 'general' } },
+      { request: 'GET /tickets/:ticketId/qr', status: 501 },
     ],
   },
   'oai-petstore': {
     implemented: 3,
     steps: [
-      { request: 'POST /pets', body: { id: 7, name: 'Rex', tag: 'dog' }, status: 201 },
+      { request: 'POST /pets', body: DOG, status: 201 },
       { request: 'POST /pets', body: { id: 7, name: 'Max' }, status: 409 },
       { request: 'POST /pets', body: { id: 3, name: 'Max' }, status: 201 },
-      {
-        request: 'GET /pets',
-        status: 200,
-        response: [
-          { id: 3, name: 'Max' },
-          { id: 7, name: 'Rex', tag: 'dog' },
-        ],
-      },
-      { request: 'GET /pets?limit=1', status: 200, response: [{ id: 3 }] },
-      { request: 'GET /pets/7', status: 200, response: { id: 7, name: 'Rex', tag: 'dog' } },
+      { request: 'GET /pets', response: [{ id: 3, name: 'Max' }, DOG] },
+      { request: 'GET /pets?limit=1', response: [{ id: 3 }] },
+      { request: 'GET /pets/7', response: DOG },
       { request: 'GET /pets/8', status: 404 },
     ],
   },
   'oai-petstore-expanded': {
     implemented: 3,
     steps: [
-      {
-        request: 'POST /pets',
-        body: { name: 'Rex', tag: 'dog' },
-        status: 200,
-        response: { name: 'Rex' },
-        keep: { pet: 'id' },
-      },
-      { request: 'GET /pets/:pet', status: 200, response: { name: 'Rex', tag: 'dog' } },
-      { request: 'DELETE /pets/:pet', status: 204 },
-      { request: 'GET /pets/:pet', status: 404 },
+      { request: 'POST /pets', body: { name: 'Rex', tag: 'dog' }, response: { name: 'Rex' } },
+      { request: 'GET /pets/:id', response: { name: 'Rex', tag: 'dog' } },
+      { request: 'DELETE /pets/:id', status: 204 },
+      { request: 'GET /pets/:id', status: 404 },
     ],
   },
 };
@@ -161,11 +120,10 @@ async function commit(): Promise<void> {
   await succeed(copy.git('commit', '--quiet', '--allow-empty', '--message', 'Test'));
 }
 
-/** @returns the output of a command, which must succeed */
-async function succeed(command: Promise<CopyResult>): Promise<string> {
-  const { failed, output } = await command;
-  if (failed) throw new Error(output);
-  return output;
+/** Returns to the last commit. */
+async function reset(): Promise<void> {
+  await succeed(copy.git('reset', '--quiet', '--hard'));
+  await succeed(copy.git('clean', '--quiet', '--force', '-d'));
 }
 
 const toFile = (contract: string): string => join(CONTRACTS, `${contract}.openapi.yaml`);
@@ -191,16 +149,12 @@ async function serve(type: 'sqlite' | 'postgres') {
 }
 
 async function runSteps(client: RetryingClient, steps: readonly Step[]): Promise<void> {
-  const kept: Record<string, unknown> = {};
+  let created: Record<string, unknown> = {};
   const fill = (text: string): string =>
-    text.replaceAll(/"?:([a-z]+)"?/g, (match, name: string) =>
-      name in kept
-        ? match.startsWith('"')
-          ? JSON.stringify(kept[name])
-          : String(kept[name])
-        : match,
-    );
-  for (const { request, body, status, response, keep = {} } of steps) {
+    text
+      .replaceAll(/":(\w+)"/g, (_match, name: string) => JSON.stringify(created[name]))
+      .replaceAll(/(?<=\/):(\w+)/g, (_match, name: string) => String(created[name]));
+  for (const { request, body, status = 200, response } of steps) {
     const [method, path] = fill(request).split(' ');
     const sent = body && (JSON.parse(fill(JSON.stringify(body))) as object);
     const result = await client.send(method!, path!, sent);
@@ -211,8 +165,7 @@ async function runSteps(client: RetryingClient, steps: readonly Step[]): Promise
     });
     expect(response === undefined ? {} : result.json()).toMatchObject(response ?? {});
     expect(result.text).not.toContain('secret');
-    for (const [name, property] of Object.entries(keep))
-      kept[name] = result.json<Record<string, unknown>>()[property];
+    if (method === 'POST' && response !== undefined) created = result.json();
   }
 }
 
@@ -221,10 +174,7 @@ describeContracts.each([
   { contracts: ['swagger-petstore', 'museum', 'oai-petstore-expanded'], tests: [] },
   { contracts: ['oai-petstore'], tests: ['/test/oai-petstore', '/test/openapi'] },
 ])('the modules of $contracts', ({ contracts, tests }) => {
-  beforeAll(async () => {
-    await succeed(copy.git('reset', '--quiet', '--hard'));
-    await succeed(copy.git('clean', '--quiet', '--force', '-d'));
-  });
+  beforeAll(reset);
 
   it('are generated of the documents as they are', async () => {
     for (const contract of contracts) {
@@ -314,16 +264,12 @@ async function changePetsConcurrently(client: RetryingClient): Promise<void> {
 describeContracts('a contract that changed', () => {
   const PATH = 'museum.openapi.yaml';
   beforeAll(async () => {
-    await succeed(copy.git('reset', '--quiet', '--hard'));
-    await succeed(copy.git('clean', '--quiet', '--force', '-d'));
+    await reset();
     await cp(toFile('museum'), copy.resolve(PATH));
     await generate(PATH);
     await commit();
   });
-  afterEach(async () => {
-    await succeed(copy.git('reset', '--quiet', '--hard'));
-    await succeed(copy.git('clean', '--quiet', '--force', '-d'));
-  });
+  afterEach(reset);
 
   it.each<{
     change: string;

@@ -2,6 +2,34 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type CopyResult, ProjectCopy } from '../../../../test/support/project-copy.js';
+import { addImports } from '../../write/imports.js';
+
+/** What the code of the guide uses, and generated code does not. */
+const DECLARATIONS = {
+  ApiTags: '@nestjs/swagger',
+  TableForeignKey: 'typeorm',
+  TableIndex: 'typeorm',
+  TableUnique: 'typeorm',
+  toConstraintError: 'src/platform/database/statements/constraint-error.js',
+  FeatureErrorCode: 'type src/platform/errors/error-codes.js',
+  transactionOnce: 'src/platform/idempotency/idempotency-records.js',
+  insertReturning: 'src/platform/resource/returning.js',
+  updateReturning: 'src/platform/resource/returning.js',
+  Category: 'type test/support/http-client.js',
+  jsonHeaders: 'test/support/http-client.js',
+  sendRequest: 'test/support/http-client.js',
+  PetEntity: 'src/modules/pets/pet.entity.js',
+  NewPet: 'src/modules/pets/pets.api.gen.js',
+  Pet: 'src/modules/pets/pets.api.gen.js',
+  toPet: 'src/modules/pets/pets.service.js',
+  Supplier: 'src/modules/suppliers/entities/supplier.entity.js',
+  CreateSuppliers1796000000000:
+    'src/modules/suppliers/migrations/1796000000000-create-suppliers.js',
+  SuppliersController: 'src/modules/suppliers/suppliers.controller.js',
+  SuppliersService: 'src/modules/suppliers/suppliers.service.js',
+  CreateSupplierDto: 'type src/modules/suppliers/dto/create-supplier.dto.js',
+  UpdateSupplierDto: 'type src/modules/suppliers/dto/update-supplier.dto.js',
+};
 
 /** docs/adding-a-module.md, and the project that it is carried out in. */
 export class Guide {
@@ -43,9 +71,13 @@ export class Guide {
     return succeed(this.copy.run('sh', ['-ec', commands.slice(0, count).join('\n')]));
   }
 
-  /** Writes a file: a block of the guide, with the imports that an editor adds. */
-  async writeBlock(path: string, text: string, imports: string): Promise<void> {
-    await this.write(path, `${imports}\n${this.getBlock('ts', text)}`);
+  /** Writes a file: code, or a block of the guide, with the imports that an editor adds. */
+  writeCode(path: string, code: string): Promise<void> {
+    return this.write(path, addImports(path, code, DECLARATIONS));
+  }
+
+  writeBlock(path: string, text: string): Promise<void> {
+    return this.writeCode(path, this.getBlock('ts', text));
   }
 
   async write(path: string, code: string): Promise<void> {
@@ -64,8 +96,11 @@ export class Guide {
   }
 }
 
-/** @throws {Error} if the command fails */
-async function succeed(command: Promise<CopyResult>): Promise<string> {
+/**
+ * @returns the output of a command
+ * @throws {Error} if the command fails
+ */
+export async function succeed(command: Promise<CopyResult>): Promise<string> {
   const { failed, output } = await command;
   if (failed) throw new Error(output);
   return output;

@@ -1,0 +1,52 @@
+/** Where names that generated code uses are declared: a module, after `type ` if the name is that of a type. */
+export type Declarations = Readonly<Record<string, string>>;
+
+/** What the platform and its libraries declare. A type has a `*`. */
+export const DECLARATIONS: Declarations = {
+  ...declare(
+    '@nestjs/common',
+    'Body Controller Delete Get Injectable Patch Post Put Query StreamableFile',
+  ),
+  ...declare('@nestjs/swagger', 'ApiSchema'),
+  ...declare('@nestjs/typeorm', 'InjectRepository'),
+  ...declare('node:crypto', 'randomUUID'),
+  ...declare(
+    'typeorm',
+    'Check Column Entity ForeignKey Index PrimaryColumn Repository Table TableColumn Unique *MigrationInterface *QueryRunner',
+  ),
+  ...declare('src/platform/config/max-id.js', 'MAX_ID'),
+  ...declare(
+    'src/platform/database/lists/revision-trigger.js',
+    'addRevisionTrigger dropRevisionTrigger',
+  ),
+  ...declare(
+    'src/platform/database/statements/columns.js',
+    'bigintTransformer dateTimeTransformer IdColumn idColumn uuidTransformer VersionColumn versionColumn',
+  ),
+  ...declare('src/platform/errors/api-error.js', 'ApiError'),
+  ...declare('src/platform/auth/public.decorator.js', 'Public'),
+  ...declare('src/platform/feature.decorator.js', 'Feature'),
+  ...declare('src/platform/http/responses/cached-json-response.js', '*CachedJsonResponse'),
+  ...declare('src/platform/idempotency/idempotency-key.decorator.js', 'IdempotencyKey'),
+  ...declare('src/platform/resource/binary-body.decorator.js', 'BinaryBody'),
+  ...declare('src/platform/resource/id-param.decorator.js', 'IdParam'),
+  ...declare('src/platform/resource/if-match.decorator.js', 'IfMatch *VersionCriteria'),
+  ...declare('src/platform/resource/json-body.decorator.js', 'JsonBody'),
+  ...declare('src/platform/resource/operation.decorator.js', 'Operation'),
+  ...declare('src/platform/resource/password.js', 'hashPassword'),
+  ...declare('src/platform/resource/property.js', 'Property'),
+  ...declare('src/platform/resource/resource.js', '*Complete *Resource'),
+  ...declare('src/platform/resource/resource-kit.js', 'ResourceKit'),
+  ...declare('src/platform/resource/versioned.js', 'ReturnsEtag *Versioned'),
+  ...declare('test/support/app.js', 'startApp'),
+  ...declare('test/support/describe-resource.js', 'describeResource'),
+  ...declare('test/support/fixtures.js', 'insertRow'),
+};
+
+function declare(module: string, names: string): Record<string, string> {
+  return Object.fromEntries(
+    names
+      .split(' ')
+      .map((name) => [name.replace('*', ''), name.startsWith('*') ? `type ${module}` : module]),
+  );
+}
