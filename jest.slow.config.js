@@ -1,6 +1,6 @@
 /** What takes minutes by nature: repeated SIGKILLs, outages, the generator, the image, conformance, fuzzing. */
 import { readdirSync } from 'node:fs';
-import { sep } from 'node:path';
+import { basename } from 'node:path';
 import { createConfig } from './jest.config.js';
 
 /** Its slow tests add modules to copies of the project, and expect no other than the original ones. */
@@ -8,7 +8,7 @@ const GENERATOR = '/tools/generator/test/slow/';
 
 const modules = readdirSync(new URL('src/modules/', import.meta.url), { recursive: true })
   .filter((path) => /\.(module|entity)\.ts$/.test(path))
-  .map((path) => path.split(sep).at(-1));
+  .map((path) => basename(path));
 const ORIGINAL = 'categories.module.ts,category.entity.ts,pets.module.ts,store.module.ts';
 const hasOnlyOriginalModules = modules.toSorted().join() === ORIGINAL;
 

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Builds what production needs: dist, node_modules without development dependencies, data and compile-cache.
+# Builds what production needs: dist, node_modules without development dependencies, data, compile-cache and an SBOM.
 #
 #   scripts/build-production.sh install   installs all dependencies; uses package.json and package-lock.json
-#   scripts/build-production.sh build     compiles src, then removes the development dependencies
+#   scripts/build-production.sh build     compiles src, removes the development dependencies, and lists the others in
+#                                         sbom.cdx.json
 #   scripts/build-production.sh warm      fills compile-cache; run it as the user who will run the service
 #
 # Steps of their own, so that the Dockerfile installs again only if the dependencies change.
@@ -18,6 +19,12 @@ case "${1:-}" in
     npm run build
     # Without --omit=optional, TypeScript stays: it is an optional peer dependency of @nestjs/swagger.
     npm prune --workspaces=false --omit=dev --omit=optional
+    # npm sbom fails if package.json declares development dependencies that are not installed, and finds a third too few
+    # packages in the lock file alone.
+    cp package.json package.json.saved
+    npm pkg delete devDependencies
+    npm sbom --workspaces=false --sbom-format=cyclonedx >sbom.cdx.json
+    mv package.json.saved package.json
     # The directory of the default SQLite database, and that of NODE_COMPILE_CACHE.
     mkdir -p data compile-cache
     ;;

@@ -56,3 +56,15 @@ describe('docs/errors.md', () => {
     );
   });
 });
+
+describe('README.md', () => {
+  it('quotes about performance what the last run of the benchmark produced', async () => {
+    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+    const [, quoted] =
+      /^<!-- npm run bench -->\n(.+)\n<!-- \/npm run bench -->$/ms.exec(readme) ?? [];
+    const [, summary] = (await readFile(join(ROOT, 'tools/bench/RESULTS.md'), 'utf8')).split(
+      '\n\n',
+    );
+    expect(quoted).toBe(summary);
+  });
+});

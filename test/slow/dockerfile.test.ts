@@ -14,7 +14,7 @@ const UID = isRoot ? 65_534 : process.getuid!();
 const execute = promisify(execFile);
 
 interface Lock {
-  readonly packages: Readonly<Record<string, { dev?: boolean }>>;
+  readonly packages: Readonly<Record<string, { version: string; dev?: boolean }>>;
 }
 
 const readJson = async <T>(...path: string[]): Promise<T> =>
@@ -123,6 +123,17 @@ describe('Image', () => {
     const built = await readdir(join(app, 'dist'), { recursive: true });
     expect(built).toEqual(expect.arrayContaining(['main.js', 'commit', 'cli/keys.js']));
     expect(built.filter((path) => /\.(ts|env|sqlite)$|\.test\./.test(path))).toEqual([]);
+  });
+
+  it('lists exactly its dependencies in an SBOM', async () => {
+    const { packages } = await readJson<Lock>(app, 'node_modules/.package-lock.json');
+    const installed = Object.entries(packages).map(
+      ([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`,
+    );
+    const sbom = await readJson<{ components: { 'bom-ref': string }[] }>(app, 'sbom.cdx.json');
+    const listed = sbom.components.map((component) => component['bom-ref']);
+    expect(listed.toSorted()).toEqual([...new Set(installed)].toSorted());
+    expect(await readJson(app, 'package.json')).toEqual(await readJson(ROOT, 'package.json'));
   });
 
   it('rejects an unsupported version of Node with one sentence, in every entry point', async () => {

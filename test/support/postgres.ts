@@ -36,8 +36,17 @@ export default async function setup(): Promise<void> {
   globalThis.stopPostgres = stop;
 }
 
-/** Starts a real server in a temporary directory, on a free port of the loopback interface. */
-export async function startPostgres(): Promise<PostgresServer> {
+/** No commit of a test needs to survive a crash of the machine. */
+const TEST_SETTINGS = ['-c', 'fsync=off', '-c', 'max_connections=300'];
+
+/**
+ * Starts a real server in a temporary directory, on a free port of the loopback interface.
+ *
+ * @param settings options of the command `postgres`
+ */
+export async function startPostgres(
+  settings: readonly string[] = TEST_SETTINGS,
+): Promise<PostgresServer> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-postgres-'));
   // PostgreSQL refuses to run as root. Its own user needs access to the directory.
   await chmod(directory, 0o755);
@@ -61,14 +70,7 @@ export async function startPostgres(): Promise<PostgresServer> {
       // The server hashes the password at every connection; by default 4,096 times.
       '--set=scram_iterations=1',
     ],
-    postgresFlags: [
-      '-c',
-      'listen_addresses=127.0.0.1',
-      '-c',
-      'fsync=off',
-      '-c',
-      'max_connections=300',
-    ],
+    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', ...settings],
     onLog: () => undefined,
     onError: () => undefined,
   });

@@ -1,0 +1,14 @@
+/** Starts OpenTelemetry's SDK for Node: `node --import ./deploy/tracing.mjs dist/main.js`. docs/operations.md has the rest. */
+import { register } from 'import-in-the-middle/register-hooks.mjs';
+
+// The service imports Express as an ES module, which needs a loader hook; the others are loaded with require.
+register({ include: ['express'] });
+
+const defaults = {
+  OTEL_SERVICE_NAME: 'petstore',
+  OTEL_NODE_ENABLED_INSTRUMENTATIONS: 'http,express,pg',
+  OTEL_METRICS_EXPORTER: 'none',
+  OTEL_LOGS_EXPORTER: 'none',
+};
+for (const [name, value] of Object.entries(defaults)) process.env[name] ??= value;
+await import('@opentelemetry/auto-instrumentations-node/register');

@@ -1,0 +1,121 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Deployment, StatefulSet } from 'kubernetes-types/apps/v1.js';
+import type { Job } from 'kubernetes-types/batch/v1.js';
+import type { Container, Service } from 'kubernetes-types/core/v1.js';
+import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
+import { parseAllDocuments } from 'yaml';
+import { loadConfig } from '../../../src/platform/config/config.js';
+import { startApp, type TestApp } from '../../../test/support/app.js';
+
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+const execute = promisify(execFile);
+
+const hasKubectl = spawnSync('kubectl', ['kustomize', '--help'], { stdio: 'ignore' }).status === 0;
+
+/** The modules of `kubernetes-types` that declare the kinds of each `apiVersion`. */
+const MODULES: Readonly<Record<string, string>> = {
+  v1: 'core/v1',
+  'apps/v1': 'apps/v1',
+  'batch/v1': 'batch/v1',
+  'policy/v1': 'policy/v1',
+};
+
+type Resource = (Deployment | StatefulSet | Job | Service | PodDisruptionBudget) & {
+  readonly apiVersion: string;
+  readonly kind: string;
+};
+
+/** Returns what `kubectl apply -k` would send, by kind. */
+async function render(overlay: string): Promise<Map<string, Resource>> {
+  const { stdout } = await execute('kubectl', ['kustomize', join('deploy/kubernetes', overlay)], {
+    cwd: ROOT,
+  });
+  const resources = parseAllDocuments(stdout).map((document) => document.toJS() as Resource);
+  return new Map(resources.map((resource) => [resource.kind, resource]));
+}
+
+/** Compiles the resources as literals of their types, so that a misspelled property is an error, too. */
+async function getTypeErrors(resources: Iterable<Resource>): Promise<string> {
+  const directory = await mkdtemp(join(process.env['TEST_BUILD']!, 'kubernetes-'));
+  const lines = Array.from(resources, (resource, index) => {
+    const type = `import('kubernetes-types/${MODULES[resource.apiVersion]}').${resource.kind}`;
+    return `export const resource${index}: ${type} = ${JSON.stringify(resource)};`;
+  });
+  await writeFile(join(directory, 'resources.ts'), lines.join('\n'));
+  const compiler = join(ROOT, 'node_modules/typescript-7/bin/tsc');
+  const options = ['--noEmit', '--strict', '--ignoreConfig', '--types', ''];
+  const args = [compiler, ...options, join(directory, 'resources.ts')];
+  const { stdout } = await execute(process.execPath, args, { cwd: directory }).catch(
+    (error: { stdout: string }) => error,
+  );
+  await rm(directory, { recursive: true });
+  return stdout;
+}
+
+const getContainer = (workload: Deployment | StatefulSet | Job): Container =>
+  workload.spec!.template.spec!.containers[0]!;
+
+/** The configuration of the service in a pod, whose secret contains `DATABASE_URL`. */
+function loadPodConfig(container: Container): ReturnType<typeof loadConfig> {
+  const env = Object.fromEntries(container.env!.map(({ name, value }) => [name, value]));
+  return loadConfig({ DATABASE_URL: 'postgres://petstore:secret@db/petstore', ...env });
+}
+
+(hasKubectl ? describe : describe.skip)('deploy/kubernetes (needs kubectl)', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startApp();
+  });
+  afterAll(() => app.stop());
+
+  it.each([
+    ['base', ['Deployment', 'Job', 'PodDisruptionBudget', 'Service'], 'Deployment'],
+    ['sqlite', ['Service', 'StatefulSet'], 'StatefulSet'],
+  ])('%s has valid resources that fit the service', async (overlay, kinds, kind) => {
+    const resources = await render(overlay);
+    expect([...resources.keys()].toSorted()).toEqual(kinds);
+    expect(await getTypeErrors(resources.values())).toBe('');
+
+    const workload = resources.get(kind) as Deployment | StatefulSet;
+    const { spec, metadata } = workload.spec!.template;
+    const container = getContainer(workload);
+    const config = loadPodConfig(container);
+    expect(container.ports).toEqual([
+      { name: 'http', containerPort: config.port },
+      { name: 'metrics', containerPort: config.metricsPort },
+    ]);
+    for (const probe of [container.livenessProbe!, container.readinessProbe!]) {
+      expect(probe.httpGet!.port).toBe('http');
+      expect((await app.send('GET', probe.httpGet!.path!, '')).status).toBe(200);
+    }
+    expect(spec!.terminationGracePeriodSeconds! * 1000).toBeGreaterThanOrEqual(
+      config.shutdownDelay + 10_000,
+    );
+    const service = resources.get('Service') as Service;
+    expect(service.spec!.ports).toEqual([{ name: 'http', port: 80, targetPort: 'http' }]);
+    for (const labels of [service.spec!.selector, workload.spec!.selector.matchLabels])
+      expect(metadata!.labels).toEqual(labels);
+  });
+
+  it('migrates with a command of the service, in a pod that gets no requests', async () => {
+    const resources = await render('base');
+    const job = resources.get('Job') as Job;
+    const { command, image, envFrom } = getContainer(job);
+    expect(command).toEqual(['node', 'dist/cli/migrations.js', 'run']);
+    expect(existsSync(join(ROOT, 'src/cli/migrations.ts'))).toBe(true);
+    expect(job.spec!.template.metadata?.labels).toBeUndefined();
+    const container = getContainer(resources.get('Deployment') as Deployment);
+    expect({ image, envFrom }).toEqual({ image: container.image, envFrom: container.envFrom });
+    expect(loadPodConfig(container).migrations).toBe('off');
+  });
+
+  it('reports a misspelled property', async () => {
+    const deployment = (await render('base')).get('Deployment')!;
+    Object.assign(getContainer(deployment as Deployment), { livenesProbe: {} });
+    expect(await getTypeErrors([deployment])).toMatch(/livenesProbe.* does not exist/);
+  });
+});
