@@ -1,163 +1,66 @@
-import { type SpawnOptions, spawn, spawnSync } from 'node:child_process';
-import { availableParallelism } from 'node:os';
-import { fileURLToPath } from 'node:url';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { NEW_CATEGORY } from './categories.js';
+import { AUTHORIZATION, onCore, ROOT, type Server } from './servers.js';
 
-/** The requests to send and the responses to expect. */
+/** A load of list requests, at the highest rate or at a fixed one (requests per second), or of create requests. */
 export interface Load {
-  /** URLs of the target's instances; the connections are distributed evenly among them. */
-  readonly urls: readonly string[];
-  readonly key: string;
-  /** Number of connections, each with one request in flight. */
+  readonly servers: readonly Server[];
   readonly connections: number;
-  /** Duration in whole seconds; the maximum duration if `requests` is set. */
-  readonly durationSeconds: number;
-  /** Stops after this number of responses, divided among the instances; 0 stops only by duration. */
-  readonly requests: number;
-  /** 0: only list requests; 1: only create requests; n: every nth request is a create request. */
-  readonly writeInterval: number;
-  /** Sent as `If-None-Match` with list requests unless empty. */
-  readonly etag: string;
-  /** Body of a create request. */
-  readonly createBody: string;
-  /** Sent as `Idempotency-Key` with create requests, each with its number, unless empty. */
-  readonly idempotencyKey: string;
-  /** Expected status of a list response: 200 or 304. */
-  readonly listStatus: number;
-  /** Expected body length in bytes of a list response before anything is created. */
-  readonly listLength: number;
-  /** Expected body length in bytes of a create response, without the digits of the id. */
-  readonly createdLength: number;
-  /** The highest id before the load starts. */
-  readonly lastId: number;
-}
-
-/** The result of one load. */
-export interface LoadResult {
-  /** Number of responses that the generator counted, and how many of them were checked. */
-  readonly requests: number;
-  readonly checked: number;
   readonly seconds: number;
-  /** Latency in milliseconds. */
-  readonly p50: number;
-  readonly p99: number;
-  /** Number of create requests with the expected response. */
-  readonly created: number;
-  /** Number of responses with an unexpected status or body length, and a description of the first. */
-  readonly failed: number;
-  readonly firstFailure: string;
-  /** Number of connection errors, dropped connections and timeouts. */
-  readonly socketErrors: number;
+  readonly create?: boolean;
+  /** In place of PLACEHOLDER, each request has one of so many numbers as `values`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly values?: number;
+  readonly rate?: number | undefined;
 }
 
-const SCRIPT = fileURLToPath(new URL('../../../tools/bench/load.lua', import.meta.url));
+/** The result of a load; latencies in milliseconds. */
+export type LoadResult = Record<'requests' | 'seconds' | 'p50' | 'p99', number>;
 
-/** Whether there are at least two cores and `taskset` can set the affinity. */
-export const supportsAffinity =
-  availableParallelism() >= 2 &&
-  ['0', '1'].every((core) => spawnSync('taskset', ['-c', core, 'true']).status === 0);
-
-/** Wraps a command so that it runs on the given core, if affinity is supported. */
-export function withAffinity(
-  core: 0 | 1,
-  command: string,
-  args: readonly string[],
-): [string, string[]] {
-  return supportsAffinity
-    ? ['taskset', ['-c', String(core), command, ...args]]
-    : [command, [...args]];
-}
-
-/** Moves a running process to the given core, if affinity is supported. */
-export function setAffinity(core: 0 | 1, pid: number): void {
-  if (supportsAffinity) spawnSync('taskset', ['-cp', String(core), String(pid)]);
-}
-
-/** Describes the CPU affinity of all processes for the report. */
-export const affinityDescription = supportsAffinity
-  ? 'target on core 0 (shared by two instances), load generator and PostgreSQL on core 1 (taskset)'
-  : 'no CPU affinity (no taskset, or a single core)';
-
-/** Returns the version of wrk, or undefined if it is not installed. */
-export function findWrk(): string | undefined {
-  const { stdout, error } = spawnSync('wrk', ['-v'], { encoding: 'utf8' });
-  return error ? undefined : (stdout.split('\n')[0] ?? '').replace(/ \[.*/, '').trim();
-}
-
-/**
- * Sends the load from a separate process on core 1.
- * @throws {Error} if a response was unexpected or missing
- */
+/** Sends a load from a process of its own. @throws {Error} if a response is not a 2xx, or a connection fails */
 export async function runLoad(load: Load): Promise<LoadResult> {
-  const result = await loadWithWrk(load);
-  if (result.failed > 0) {
-    const count = `${result.failed} of ${result.requests} responses were unexpected`;
-    throw new Error(`${count}, the first: ${result.firstFailure}; ${expectedResponses(load)}`);
-  }
-  if (result.socketErrors > 0) throw new Error(`${result.socketErrors} socket errors or timeouts`);
-  if (result.checked === 0 || result.checked !== result.requests) {
-    throw new Error(`received ${result.requests} responses but checked ${result.checked}`);
-  }
+  const headers = { ...AUTHORIZATION, ...load.headers };
+  const options = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
+  return load.rate === undefined ? runWrk(load, options) : runH2load(load, load.rate, options);
+}
+
+async function runWrk(load: Load, headers: readonly string[]): Promise<LoadResult> {
+  const { servers, connections, seconds, create = false, values = 1e9 } = load;
+  const options = [`-t${servers.length}`, `-c${connections}`, `-d${seconds}`, '--timeout', '60'];
+  const script = ['-s', join(ROOT, 'tools/bench/load.lua'), servers[0]!.url, '--'];
+  const args = [servers.map(({ port }) => port).join(), String(values)];
+  if (create) args.push(JSON.stringify(NEW_CATEGORY));
+  const output = await run('wrk', ...options, ...headers, ...script, ...args);
+  const line = output.trimEnd().split('\n').at(-1)!;
+  const { failed, ...result } = JSON.parse(line) as LoadResult & { failed: number };
+  if (failed > 0) throw new Error(`${failed} failed requests: ${output}`);
   return result;
 }
 
-function expectedResponses({ writeInterval, listStatus, listLength, createdLength }: Load): string {
-  const list = `${listStatus} with ${listLength} bytes`;
-  const create = `201 with ${createdLength} bytes plus the digits of the id`;
-  if (writeInterval === 0) return `expected ${list}`;
-  return writeInterval === 1
-    ? `expected ${create}`
-    : `expected ${list} (more after create requests) or ${create}`;
+async function runH2load(load: Load, rate: number, headers: string[]): Promise<LoadResult> {
+  const { servers, connections, seconds } = load;
+  const log = join(ROOT, 'build/h2load.log');
+  rmSync(log, { force: true });
+  const options = ['--h1', `-n${rate * seconds}`, `-c${connections}`, `--log-file=${log}`];
+  await run('h2load', ...options, `--rps=${rate / connections}`, ...headers, servers[0]!.url);
+  // The start, the status and the duration of each request; times in microseconds.
+  const lines = readFileSync(log, 'utf8').trim().split('\n');
+  const requests = lines.map((line) => line.split('\t').map(Number) as [number, number, number]);
+  const failed = rate * seconds - requests.filter(([, status]) => status === 200).length;
+  if (failed > 0) throw new Error(`${failed} failed requests`);
+  const latencies = requests.map(([, , duration]) => duration / 1000).toSorted((a, b) => a - b);
+  const at = (share: number): number => latencies[Math.floor(latencies.length * share)]!;
+  const elapsed = (requests.at(-1)![0] - requests[0]![0]) / 1e6;
+  return { requests: requests.length, seconds: elapsed, p50: at(0.5), p99: at(0.99) };
 }
 
-async function loadWithWrk(load: Load): Promise<LoadResult> {
-  const { urls, connections, durationSeconds } = load;
-  // One thread per instance.
-  const loadOptions = [
-    `-t${urls.length}`,
-    `-c${connections}`,
-    `-d${durationSeconds}`,
-    '--timeout',
-    '60',
-  ];
-  // In the order in which load.lua reads them.
-  const scriptArgs = [
-    load.key,
-    load.etag,
-    load.createBody,
-    load.writeInterval,
-    load.listStatus,
-    load.listLength,
-    load.createdLength,
-    load.lastId,
-    Math.ceil(load.requests / urls.length),
-    connections / urls.length,
-    urls.map((url) => new URL(url).port).join(),
-    load.idempotencyKey,
-  ].map(String);
-  const [command, args] = withAffinity(1, 'wrk', [
-    ...loadOptions,
-    '-s',
-    SCRIPT,
-    urls[0] ?? '',
-    '--',
-    ...scriptArgs,
-  ]);
-  const options: SpawnOptions = { stdio: ['ignore', 'pipe', 'pipe'] };
-  // The last line of its output is a LoadResult as JSON.
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, args, options);
-    let output = '';
-    let errors = '';
-    child.stdout?.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-      if (chunk.includes('limit reached')) child.kill('SIGINT');
-    });
-    child.stderr?.on('data', (chunk: Buffer) => (errors += chunk.toString()));
-    child.on('error', reject);
-    child.on('close', (code) => {
-      const line = output.trimEnd().split('\n').at(-1) ?? '';
-      if (code === 0 && line.startsWith('{')) resolve(JSON.parse(line) as LoadResult);
-      else reject(new Error(`wrk failed (${code}): ${errors || output}`));
-    });
-  });
+async function run(...command: string[]): Promise<string> {
+  const child = spawn(...onCore('load', ...command), { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [output] = await Promise.all([text(child.stdout), once(child, 'exit')]);
+  if (child.exitCode === 0) return output;
+  throw new Error(`${command[0]} failed, or is not installed. ${output}`.trim());
 }

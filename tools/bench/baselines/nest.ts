@@ -1,45 +1,14 @@
-import { hash, randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
-import {
-  type ArgumentsHost,
-  Body,
-  type CanActivate,
-  Catch,
-  Controller,
-  type ExceptionFilter,
-  type ExecutionContext,
-  Get,
-  Header,
-  HttpException,
-  Injectable,
-  Module,
-  Post,
-  UnauthorizedException,
-  ValidationPipe,
-} from '@nestjs/common';
+/**
+ * The floor of NestJS on Express: one global guard that compares the header, and our headers by `setHeader`. `MODE` is
+ * `list` (a constant body), `insert` (ValidationPipe, and each category inserted at once), `batch` (the categories of a
+ * turn of the event loop in one statement) or `stock` (nest-stock.ts). Only the last one loads TypeORM and Swagger.
+ */
+import * as nest from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
-import type { Database } from 'better-sqlite3';
 import { IsOptional, IsString, Length, Matches, MaxLength } from 'class-validator';
-import type { NextFunction, Request, Response } from 'express';
-import { Column, Entity, PrimaryGeneratedColumn, Repository } from 'typeorm';
-
-// Stock NestJS: the default adapter, a guard, ValidationPipe, and TypeORM's find and save.
-
-const { PORT = '3000', API_KEY = '', DATABASE_FILE = 'nest.sqlite' } = process.env;
-
-@Entity('categories')
-class Category {
-  @PrimaryGeneratedColumn()
-  id!: number;
-
-  @Column({ length: 100 })
-  name!: string;
-
-  @Column({ type: 'varchar', length: 1000, nullable: true })
-  description?: string | null;
-}
+import express, { type Request, type Response } from 'express';
+import * as shared from './shared.js';
 
 class NewCategory {
   @IsString()
@@ -53,99 +22,54 @@ class NewCategory {
   description?: string;
 }
 
-@Injectable()
-class CategoriesService {
-  constructor(@InjectRepository(Category) private readonly categories: Repository<Category>) {}
+const CREATED = { ...shared.NOT_STORED, ...shared.JSON_TYPE };
+const isStock = shared.mode === 'stock';
+const createInsert = shared.mode === 'batch' ? shared.insertInBatches : shared.insertAtOnce;
+const insert = isStock ? undefined : createInsert();
 
-  async list(): Promise<Category[]> {
-    return (await this.categories.find({ order: { id: 'ASC' } })).map(withoutNull);
-  }
-
-  async create(category: NewCategory): Promise<Category> {
-    return withoutNull(await this.categories.save(this.categories.create(category)));
-  }
+function setHeaders(response: Response, headers: Record<string, string>): void {
+  for (const all of [shared.defaultHeaders(), headers])
+    for (const name in all) response.setHeader(name, all[name]!);
 }
 
-function withoutNull({ id, name, description }: Category): Category {
-  return { id, name, description: description ?? undefined };
-}
-
-@Controller('categories')
+@nest.Controller('v1/categories')
 class CategoriesController {
-  constructor(private readonly categories: CategoriesService) {}
-
-  @Get()
-  @Header('Cache-Control', 'private, no-cache')
-  @Header('Vary', 'Accept-Encoding')
-  list(): Promise<Category[]> {
-    return this.categories.list();
+  @nest.Get()
+  list(@nest.Res() response: Response): void {
+    setHeaders(response, shared.constantList.headers);
+    response.end(shared.constantList.body);
   }
 
-  @Post()
-  @Header('Cache-Control', 'no-store')
-  create(@Body() category: NewCategory): Promise<Category> {
-    return this.categories.create(category);
-  }
-}
-
-@Injectable()
-class ApiKeyGuard implements CanActivate {
-  private readonly keyHashes = new Set([hash('sha256', API_KEY)]);
-
-  canActivate(context: ExecutionContext): boolean {
-    const request = context.switchToHttp().getRequest<Request>();
-    const [scheme, key] = (request.headers.authorization ?? '').split(' ');
-    if (scheme === 'Bearer' && key !== undefined && this.keyHashes.has(hash('sha256', key)))
-      return true;
-    context
-      .switchToHttp()
-      .getResponse<Response>()
-      .setHeader('WWW-Authenticate', 'Bearer realm="petstore"');
-    throw new UnauthorizedException('The API key is missing or invalid.');
+  @nest.Post()
+  async create(@nest.Body() body: NewCategory, @nest.Res() response: Response): Promise<void> {
+    const { name, description } = body;
+    const json = JSON.stringify({ id: await insert!(body), name, description });
+    response.statusCode = 201;
+    setHeaders(response, CREATED);
+    response.setHeader('Content-Length', Buffer.byteLength(json));
+    response.end(json);
   }
 }
 
-@Catch()
-class ErrorFilter implements ExceptionFilter {
-  catch(error: unknown, host: ArgumentsHost): void {
-    const status = error instanceof HttpException ? error.getStatus() : 500;
-    const message = error instanceof HttpException ? error.message : 'Internal error';
-    const code = (STATUS_CODES[status] ?? 'Error').toUpperCase().replaceAll(' ', '_');
-    host.switchToHttp().getResponse<Response>().status(status).json({ code, message, status });
+class ApiKeyGuard implements nest.CanActivate {
+  canActivate(context: nest.ExecutionContext): boolean {
+    const { authorization } = context.switchToHttp().getRequest<Request>().headers;
+    if (authorization !== shared.authorization) throw new nest.UnauthorizedException();
+    return true;
   }
 }
 
-@Module({
-  imports: [
-    TypeOrmModule.forRoot({
-      type: 'better-sqlite3',
-      database: DATABASE_FILE,
-      entities: [Category],
-      synchronize: true,
-      enableWAL: true,
-      prepareDatabase: (database: Database) => {
-        database.pragma('synchronous = FULL');
-      },
-    }),
-    TypeOrmModule.forFeature([Category]),
-  ],
-  controllers: [CategoriesController],
-  providers: [CategoriesService],
-})
-class AppModule {}
+@nest.Module({ controllers: [CategoriesController] })
+class MinimalModule {}
 
-const app = await NestFactory.create<NestExpressApplication>(AppModule, {
-  logger: ['error', 'warn'],
-});
+const stock = isStock ? await import('./nest-stock.js') : undefined;
+const options = { logger: ['error' as const], bodyParser: isStock };
+const Root = stock?.StockModule ?? MinimalModule;
+const app = await NestFactory.create<NestExpressApplication>(Root, options);
 app.disable('x-powered-by');
-app.setGlobalPrefix('v1');
-app.use((_request: Request, response: Response, next: NextFunction) => {
-  response.setHeader('X-Request-Id', randomUUID());
-  response.setHeader('X-Content-Type-Options', 'nosniff');
-  response.setHeader('Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'");
-  next();
-});
 app.useGlobalGuards(new ApiKeyGuard());
-app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
-app.useGlobalFilters(new ErrorFilter());
-await app.listen(Number(PORT), '127.0.0.1');
+if (shared.mode !== 'list')
+  app.useGlobalPipes(new nest.ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
+if (shared.mode === 'insert' || shared.mode === 'batch') app.use(express.json());
+stock?.setUp(app);
+await app.listen(shared.port, '127.0.0.1');
