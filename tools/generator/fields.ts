@@ -2,7 +2,6 @@
  * Parses the fields of `npm run generate -- resource`, and makes an OpenAPI document of them, so that a resource goes
  * the same way as a contract.
  */
-import { parse } from 'yaml';
 import type { Json } from './read/document.js';
 import type { ResourceId } from './model.js';
 import { toCamelCase, toPascalCase, toSentence, toSingular } from './names.js';
@@ -14,7 +13,7 @@ export class FieldsError extends Error {}
 const TYPES: Readonly<Record<string, (argument: string | undefined) => Json>> = {
   string: (range) => ({ type: 'string', ...toRange(range ?? '1..100', 'Length') }),
   text: (range) => ({ type: 'string', ...toRange(range ?? '0..10000', 'Length') }),
-  integer: (range) => ({ type: 'integer', ...toFormat(range), ...toRange(range, 'imum') }),
+  integer: (range) => toInteger(range),
   number: (range) => ({ type: 'number', format: 'double', ...toRange(range, 'imum') }),
   decimal: (argument) => toDecimal(argument ?? '10,2'),
   boolean: () => ({ type: 'boolean' }),
@@ -30,9 +29,17 @@ const TYPES: Readonly<Record<string, (argument: string | undefined) => Json>> = 
   json: () => ({ type: 'object', additionalProperties: true }),
 };
 
-/** The operations of a resource, in the order in which they are documented. */
-export const OPERATIONS = ['list', 'create', 'read', 'replace', 'update', 'delete'] as const;
-type OperationName = (typeof OPERATIONS)[number];
+/** The operations of a resource, in the order in which they are documented; `*` stands for its name. */
+const OPERATIONS = {
+  list: { method: 'get', summary: 'List *', status: 200, response: 'The * in id order.' },
+  create: { method: 'post', summary: 'Create a *', status: 201, response: 'The created *.' },
+  read: { method: 'get', summary: 'Get a *', status: 200, response: 'The *.' },
+  replace: { method: 'put', summary: 'Replace a *', status: 200, response: 'The replaced *.' },
+  update: { method: 'patch', summary: 'Update a *', status: 200, response: 'The updated *.' },
+  delete: { method: 'delete', summary: 'Delete a *', status: 204, response: 'The * was deleted.' },
+} as const;
+type OperationName = keyof typeof OPERATIONS;
+export const OPERATION_NAMES = Object.keys(OPERATIONS) as OperationName[];
 
 export interface ResourceOptions {
   /** Plural, which is also the path: `pets`, or `store/orders`. */
@@ -88,153 +95,131 @@ export function toDocument(options: ResourceOptions, tables: Tables): Json {
     openapi: '3.1.0',
     info: { title: plural, version: '1.0.0' },
     tags: [{ name: tag, description: `${toSentence(tag)} of the pet store` }],
-    paths: parse(writePaths(options, item, ID_SCHEMAS[kind], operations, filters)) as Json,
+    paths: toPaths(options, item, ID_SCHEMAS[kind], operations, filters),
     components: { schemas: toSchemas(item, ID_SCHEMAS[kind], fields) },
   };
 }
 
 function toSchemas(item: string, id: Json, fields: readonly Field[]): Json {
-  const toObject = (properties: Record<string, Json>, required: readonly Field[]): Json => ({
-    type: 'object',
-    required: [...('id' in properties ? ['id'] : []), ...required.map(({ name }) => name)],
-    properties,
-  });
-  const toProperties = (own: readonly Field[]): Record<string, Json> =>
-    Object.fromEntries(own.map(({ name, schema }) => [name, schema]));
-  const returned = fields.filter(({ schema }) => schema['writeOnly'] !== true);
-  const writable = fields.filter(({ schema }) => schema['readOnly'] !== true);
-  const isReturned = ({ required, schema }: Field): boolean => required || 'default' in schema;
-  const patch = writable.map((field): [string, Json] => {
-    const { default: _default, ...schema } = field.schema;
-    return [field.name, isReturned(field) ? schema : { ...schema, nullable: true }];
+  const schema = { ...id, description: 'Assigned by the service.' };
+  const returned = fields.filter((field) => field.schema['writeOnly'] !== true);
+  const writable = fields.filter((field) => field.schema['readOnly'] !== true);
+  const isReturned = (field: Field): boolean => field.required || 'default' in field.schema;
+  const patch = writable.map((field): Field => {
+    const { default: _default, ...rest } = field.schema;
+    return { ...field, schema: isReturned(field) ? rest : { ...rest, nullable: true } };
   });
   return {
     [item]: toObject(
-      { id: { ...id, description: 'Assigned by the service.' }, ...toProperties(returned) },
-      returned.filter(isReturned),
+      [{ name: 'id', schema, required: true, filter: false }, ...returned],
+      isReturned,
     ),
-    [`New${item}`]: toObject(
-      toProperties(writable),
-      writable.filter(({ required }) => required),
-    ),
-    [`${item}Patch`]: toObject(Object.fromEntries(patch), []),
+    [`New${item}`]: toObject(writable),
+    [`${item}Patch`]: toObject(patch, () => false),
   };
 }
 
-const writeContent = (schema: string, type = 'application/json'): string =>
-  `content: { ${type}: { schema: ${schema} } }`;
+const toObject = (
+  fields: readonly Field[],
+  isRequired = ({ required }: Field): boolean => required,
+): Json => ({
+  type: 'object',
+  required: fields.filter(isRequired).map(({ name }) => name),
+  properties: Object.fromEntries(fields.map(({ name, schema }) => [name, schema])),
+});
 
-const writeReference = (schema: string): string => `{ $ref: '#/components/schemas/${schema}' }`;
-
-/** Writes the paths of a resource, in YAML. */
-function writePaths(
-  { name, pages, ifMatch }: ResourceOptions,
+/** Returns the paths of a resource, with the operations that it has. */
+function toPaths(
+  { name, pages = false, ifMatch = false }: ResourceOptions,
   item: string,
-  idSchema: Json,
-  operations: readonly string[],
+  id: Json,
+  used: readonly string[],
   filters: readonly Field[],
-): string {
-  const plural = name.split('/').at(-1)!;
-  const idName = `${toCamelCase(item)}Id`;
-  const noun = toSentence(item).toLowerCase();
+): Json {
+  const [tag, plural = tag!] = name.split('/');
   const nouns = plural.replaceAll('-', ' ');
-  const tags = `tags: ['${name.split('/')[0]}']`;
-  const id = JSON.stringify(idSchema);
-  const string = '{ schema: { type: string } }';
-  const returned = writeContent(writeReference(item));
-  const etag = ifMatch === true ? `ETag: ${string}` : '';
-  const precondition =
-    ifMatch === true
-      ? 'parameters: [{ name: If-Match, in: header, required: true, schema: { type: string } }]'
-      : '';
-  const missing = `404: { description: No ${noun} has this id. }`;
-  const page = `
-    - name: limit
-      in: query
-      description: The maximum number of items.
-      schema: { type: integer, format: int32, minimum: 1, maximum: 100, default: 20 }
-    - { name: after, in: query, description: The last id of the page before., schema: ${id} }`;
-  const query = filters.map(({ name: field, schema: { default: _default, ...schema } }) => {
-    const description = `Selects ${nouns} by ${field}.`;
-    return `\n    - ${JSON.stringify({ name: field, in: 'query', description, schema })}`;
-  });
-  const all: Readonly<Record<OperationName, string>> = {
-    list: `
-  get:
-    operationId: list${toPascalCase(plural)}
-    summary: List ${nouns}
-    ${tags}
-    parameters: ${pages === true ? page : ''}${query.join('')}
-    responses:
-      200:
-        description: The ${nouns} in id order.
-        ${writeContent(`{ type: array, items: ${writeReference(item)} }`)}`,
-    create: `
-  post:
-    operationId: create${item}
-    summary: Create a ${noun}
-    ${tags}
-    requestBody: { required: true, ${writeContent(writeReference(`New${item}`))} }
-    responses:
-      201:
-        description: The created ${noun}.
-        ${returned}
-        headers: { Location: ${string}, ${etag} }`,
-    read: `
-  get:
-    operationId: get${item}
-    summary: Get a ${noun}
-    ${tags}
-    responses:
-      200: { description: The ${noun}., ${returned}, headers: { ${etag} } }
-      ${missing}`,
-    replace: `
-  put:
-    operationId: replace${item}
-    summary: Replace a ${noun}
-    ${tags}
-    ${precondition}
-    requestBody: { required: true, ${writeContent(writeReference(`New${item}`))} }
-    responses:
-      200: { description: The replaced ${noun}., ${returned} }
-      ${missing}`,
-    update: `
-  patch:
-    operationId: update${item}
-    summary: Update a ${noun}
-    ${tags}
-    ${precondition}
-    requestBody:
-      required: true
-      ${writeContent(writeReference(`${item}Patch`), 'application/merge-patch+json')}
-    responses:
-      200: { description: The updated ${noun}., ${returned}, headers: { ${etag} } }
-      ${missing}`,
-    delete: `
-  delete:
-    operationId: delete${item}
-    summary: Delete a ${noun}
-    ${tags}
-    ${precondition}
-    responses:
-      204: { description: The ${noun} was deleted. }
-      ${missing}`,
+  const noun = toSentence(item).toLowerCase();
+  const idName = `${toCamelCase(item)}Id`;
+  const text = { schema: { type: 'string' } };
+  const headers = { Location: text, ...(ifMatch && { ETag: text }) };
+  const precondition = [{ name: 'If-Match', in: 'header', required: true, ...text }];
+  const query = [...(pages ? toPageParameters(id) : []), ...toFilters(filters, nouns)];
+  const bodies: Partial<Record<OperationName, Json>> = {
+    create: toContent(toReference(`New${item}`)),
+    replace: toContent(toReference(`New${item}`)),
+    update: toContent(toReference(`${item}Patch`), 'application/merge-patch+json'),
   };
-  const write = (names: readonly OperationName[]): string =>
-    names.map((each) => (operations.includes(each) ? all[each] : '')).join('');
-  return `
-/${name}:${write(['list', 'create'])}
-/${name}/{${idName}}:
-  parameters:
-    - { name: ${idName}, in: path, required: true, description: The id of the ${noun}., schema: ${id} }${write(['read', 'replace', 'update', 'delete'])}`;
+  const toOperation = (operation: OperationName): Json => {
+    const { summary, status, response } = OPERATIONS[operation];
+    const isList = operation === 'list';
+    const isItem = !isList && operation !== 'create';
+    const words = isList ? nouns : noun;
+    const returned = isList ? { type: 'array', items: toReference(item) } : toReference(item);
+    const [verb] = summary.toLowerCase().split(' ');
+    const body = bodies[operation];
+    return {
+      operationId: `${verb}${isList ? toPascalCase(plural) : item}`,
+      summary: summary.replace('*', words),
+      tags: [tag],
+      parameters: isList ? query : isItem && ifMatch && operation !== 'read' ? precondition : [],
+      requestBody: body && { required: true, ...body },
+      responses: {
+        [status]: {
+          description: response.replace('*', words),
+          ...(status !== 204 && toContent(returned)),
+          ...(status === 201 && { headers }),
+        },
+        ...(isItem && { 404: { description: `No ${noun} has this id.` } }),
+      },
+    };
+  };
+  const toItem = (...operations: OperationName[]): Json =>
+    Object.fromEntries(
+      operations
+        .filter((operation) => used.includes(operation))
+        .map((operation) => [OPERATIONS[operation].method, toOperation(operation)]),
+    );
+  const description = `The id of the ${noun}.`;
+  return {
+    [`/${name}`]: toItem('list', 'create'),
+    [`/${name}/{${idName}}`]: {
+      parameters: [{ name: idName, in: 'path', required: true, description, schema: id }],
+      ...toItem('read', 'replace', 'update', 'delete'),
+    },
+  };
 }
+
+const toReference = (schema: string): Json => ({ $ref: `#/components/schemas/${schema}` });
+
+const toContent = (schema: Json, type = 'application/json'): Json => ({
+  content: { [type]: { schema } },
+});
+
+const toPageParameters = (id: Json): Json[] => [
+  {
+    name: 'limit',
+    in: 'query',
+    description: 'The maximum number of items.',
+    schema: { type: 'integer', format: 'int32', minimum: 1, maximum: 100, default: 20 },
+  },
+  { name: 'after', in: 'query', description: 'The last id of the page before.', schema: id },
+];
+
+const toFilters = (fields: readonly Field[], nouns: string): Json[] =>
+  fields.map(({ name, schema: { default: _default, ...schema } }) => {
+    const description = `Selects ${nouns} by ${name}.`;
+    return { name, in: 'query', description, schema };
+  });
 
 function parseOperations(text: string | undefined): string[] {
   const names =
-    text?.split(',').map((name) => name.trim()) ?? OPERATIONS.filter((name) => name !== 'replace');
-  const unknown = names.find((name) => !(OPERATIONS as readonly string[]).includes(name));
+    text?.split(',').map((name) => name.trim()) ??
+    OPERATION_NAMES.filter((name) => name !== 'replace');
+  const unknown = names.find((name) => !Object.hasOwn(OPERATIONS, name));
   if (unknown !== undefined)
-    throw new FieldsError(`The operation ${unknown} is unknown${suggest(unknown, OPERATIONS)}.`);
+    throw new FieldsError(
+      `The operation ${unknown} is unknown${suggest(unknown, OPERATION_NAMES)}.`,
+    );
   if (!names.includes('create'))
     throw new FieldsError('Without the operation create, there would be nothing to read.');
   return names;
@@ -322,14 +307,7 @@ class FieldParser {
       const uniqueItems = 'x-references' in items && { uniqueItems: true };
       return { type: 'array', items, ...limits, ...uniqueItems };
     }
-    if (text.startsWith('{') && text.endsWith('}')) {
-      const fields = this.parse(text.slice(1, -1));
-      return {
-        type: 'object',
-        required: fields.filter(({ required }) => required).map(({ name }) => name),
-        properties: Object.fromEntries(fields.map(({ name, schema }) => [name, schema])),
-      };
-    }
+    if (text.startsWith('{') && text.endsWith('}')) return toObject(this.parse(text.slice(1, -1)));
     const [, name = '', argument] = /^([a-z-]+)(?:\((.*)\))?$/s.exec(text) ?? [];
     if (name === 'ref') return this.parseReference(argument, place);
     if (name === 'map') {
@@ -357,26 +335,22 @@ const MARKS = ['unique', 'filter', 'read-only', 'write-only'];
 /** `1..100`, `..100`, `1..` as keywords such as `minLength` and `maximum`. */
 function toRange(range: string | undefined, keyword: 'Length' | 'Items' | 'imum'): Json {
   if (range === undefined || range === '') return {};
-  const [, min, max] = /^(-?[\d.]+?)?\.\.(-?[\d.]+)?$/.exec(range) ?? [];
-  const limits = [min, max].map((each) => (each === undefined ? undefined : Number(each)));
-  if (
-    (min === undefined && max === undefined) ||
-    limits.some(Number.isNaN) ||
-    Number(min ?? -Infinity) > Number(max ?? Infinity)
-  )
+  const [, ...ends] = /^(-?[\d.]+?)?\.\.(-?[\d.]+)?$/.exec(range) ?? [];
+  const [min, max] = ends.map((end) => (end === undefined ? undefined : Number(end)));
+  const limits = Object.entries({ [`min${keyword}`]: min, [`max${keyword}`]: max }).filter(
+    ([, limit]) => limit !== undefined,
+  );
+  const isValid = limits.length > 0 && ![min, max].some(Number.isNaN);
+  if (!isValid || (min ?? -Infinity) > (max ?? Infinity))
     throw new FieldsError(`The range ${range} must be minimum..maximum, such as 1..100.`);
-  return {
-    ...(limits[0] !== undefined && { [`min${keyword}`]: limits[0] }),
-    ...(limits[1] !== undefined && { [`max${keyword}`]: limits[1] }),
-  };
+  return Object.fromEntries(limits);
 }
 
-function toFormat(range: string | undefined): Json {
-  const { minimum = -Infinity, maximum = Infinity } = toRange(range, 'imum') as {
-    minimum?: number;
-    maximum?: number;
-  };
-  return { format: minimum >= -(2 ** 31) && maximum < 2 ** 31 ? 'int32' : 'int64' };
+function toInteger(range: string | undefined): Json {
+  const limits = toRange(range, 'imum') as { minimum?: number; maximum?: number };
+  const { minimum = -Infinity, maximum = Infinity } = limits;
+  const isSmall = minimum >= -(2 ** 31) && maximum < 2 ** 31;
+  return { type: 'integer', format: isSmall ? 'int32' : 'int64', ...limits };
 }
 
 function toDecimal(argument: string): Json {

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { basename } from 'node:path';
 import { Command } from 'commander';
-import { type ResourceOptions, FieldsError, OPERATIONS, toDocument } from './fields.js';
+import { type ResourceOptions, FieldsError, OPERATION_NAMES, toDocument } from './fields.js';
 import { generate } from './generator.js';
 import { toKebabCase } from './names.js';
 import { ContractError, type Json, readDocument } from './read/document.js';
@@ -33,7 +33,7 @@ program
   .requiredOption('--fields <fields>', 'fields as name:type, separated by spaces')
   .option(
     '--operations <operations>',
-    `separated by commas: ${OPERATIONS.join(', ')} (default: all but replace)`,
+    `separated by commas: ${OPERATION_NAMES.join(', ')} (default: all but replace)`,
   )
   .option('--pages', 'return the list in pages, with the fields that end in :filter as filters')
   .option('--if-match', 'give the resource an ETag, and require If-Match to change it')
