@@ -3,7 +3,7 @@
  * the contract is planned as it would be generated: so what the generator notes is no difference.
  */
 import { isDeepStrictEqual } from 'node:util';
-import type { DtoClass, Operation, Property, Schema } from './model.js';
+import { getProperties, type Operation, type Property, type Schema } from './model.js';
 import { toPascalCase } from './names.js';
 import { readContract, toRoute } from './read/contract.js';
 import type { Json } from './read/document.js';
@@ -26,9 +26,6 @@ const NOT_VALUES = new Set(
   ).split(' '),
 );
 
-/** Classes of another document, by their names. */
-type Classes = ReadonlyMap<string, DtoClass>;
-
 /**
  * Lists the differences of an OpenAPI document from a contract: operations, parameters, bodies, responses and the
  * structure of their schemas. Names of schemas, descriptions and examples are not compared.
@@ -43,7 +40,7 @@ export function compareWithContract(
   const plan = planModule(readContract(contract, ''));
   const actual = readContract(document, '');
   const routes = new Map(actual.operations.map((each) => [toRoute(each.method, each.path), each]));
-  const comparison = new Comparison(toMap(plan.classes), toMap(actual.classes));
+  const comparison = new Comparison();
   for (const expected of plan.operations) {
     const operation = routes.get(toRoute(expected.method, expected.path));
     const place = `${expected.method.toUpperCase()} ${expected.path}`;
@@ -53,18 +50,10 @@ export function compareWithContract(
   return comparison.differences;
 }
 
-const toMap = (classes: readonly DtoClass[]): Classes =>
-  new Map(classes.map((dto) => [dto.name, dto]));
-
 class Comparison {
   readonly differences: string[] = [];
   /** The pairs of classes that are compared, as classes may contain themselves. */
   private readonly compared = new Set<string>();
-
-  constructor(
-    private readonly expectedClasses: Classes,
-    private readonly actualClasses: Classes,
-  ) {}
 
   report(place: string, text: string): void {
     this.differences.push(`${place}: ${text}`);
@@ -119,15 +108,12 @@ class Comparison {
         this.report(place, actual === undefined ? 'is missing' : 'is not in the contract');
       return;
     }
-    const pair = `${expected.class} ${actual.class}`;
     if (expected.class !== undefined && actual.class !== undefined) {
+      const pair = `${expected.class.name} ${actual.class.name}`;
       if (this.compared.has(pair)) return;
       this.compared.add(pair);
     }
-    const [left, right] = [
-      expand(expected, this.expectedClasses),
-      expand(actual, this.actualClasses),
-    ];
+    const [left, right] = [expand(expected), expand(actual)];
     for (const keyword of new Set([...Object.keys(left.keywords), ...Object.keys(right.keywords)]))
       this.compareValues(`${place} ${keyword}`, left.keywords[keyword], right.keywords[keyword]);
     for (const property of left.properties) {
@@ -149,11 +135,10 @@ class Comparison {
 }
 
 /** The keywords of a schema that are values, in one form, and its properties, which may be those of its class. */
-function expand(
-  schema: Schema,
-  classes: Classes,
-): { readonly keywords: Json; readonly properties: readonly Property[] } {
-  const dto = classes.get(schema.class ?? '');
+function expand(schema: Schema): {
+  readonly keywords: Json;
+  readonly properties: readonly Property[];
+} {
   const format =
     schema.type === 'integer' ? (schema.format === 'int32' ? 'int32' : 'int64') : schema.format;
   const limits = FORMAT_LIMITS[format ?? ''] ?? {};
@@ -172,11 +157,11 @@ function expand(
   return {
     keywords: {
       ...Object.fromEntries(keywords),
-      ...(dto !== undefined && { type: 'object' }),
+      ...(schema.class !== undefined && { type: 'object' }),
       ...(schema.enum && { enum: new Set(schema.enum) }),
       ...(schema.binary && { binary: undefined }),
     },
-    properties: dto?.properties ?? schema.properties ?? [],
+    properties: getProperties(schema) ?? [],
   };
 }
 

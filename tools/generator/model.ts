@@ -10,7 +10,7 @@ export type Method = (typeof METHODS)[number];
 export interface Schema {
   readonly type?: 'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object';
   /** The class of the object; then there is no `type`. */
-  readonly class?: string;
+  readonly class?: DtoClass;
   readonly nullable?: boolean;
   readonly enum?: readonly (string | number | boolean)[];
   readonly format?: string;
@@ -50,10 +50,24 @@ export interface Schema {
   readonly references?: string;
 }
 
+/** The properties of an object, with a class or without; undefined for other values. */
+export const getProperties = ({
+  class: dto,
+  properties,
+}: Schema): readonly Property[] | undefined => dto?.properties ?? properties;
+
+/** A schema and those that it contains, as far as they are not those of a class. */
+export function getParts(schema: Schema): Schema[] {
+  const { items, properties = [], additionalProperties, oneOf = [] } = schema;
+  const values = additionalProperties === true ? undefined : additionalProperties;
+  const parts = [items, ...properties, values, ...oneOf];
+  return [schema, ...parts.flatMap((each) => (each === undefined ? [] : getParts(each)))];
+}
+
 export interface Discriminator {
   readonly property: string;
   /** The class for each value of the property. */
-  readonly mapping: Readonly<Record<string, string>>;
+  readonly mapping: Readonly<Record<string, DtoClass>>;
 }
 
 export interface Property extends Schema {
@@ -69,7 +83,8 @@ export interface DtoClass {
   /** The name in the OpenAPI document. */
   readonly publishedName: string;
   readonly description: string | undefined;
-  readonly properties: readonly Property[];
+  /** Set after it is created, because they may have the class itself. */
+  properties: readonly Property[];
 }
 
 export interface Parameter extends Property {
@@ -150,12 +165,18 @@ export interface Resource {
   readonly name: string;
   /** `special_events`. */
   readonly table: string;
-  /** The class that clients see. */
-  readonly dto: string;
+  /** The operation that creates it, and the class of its body. */
+  readonly create: Operation;
+  readonly request: DtoClass;
+  /** The class that clients see: that of the response, or, if there is none, of the request. */
+  readonly dto: DtoClass;
+  /** The path of the operation that creates it, without a slash at the end: `/special-events`. */
+  readonly collection: string;
+  readonly parent: Parent | undefined;
   readonly id: ResourceId;
   readonly columns: readonly Column[];
-  /** Whether it has an ETag, which If-Match is compared with. */
-  readonly versioned: boolean;
+  /** Whether it has an ETag, which If-Match is compared with: known after its operations. */
+  versioned: boolean;
 }
 
 /** A table whose primary key is the id of a row and an id that the row refers to. */
@@ -186,11 +207,12 @@ export interface Column {
   readonly nullable: boolean;
   readonly unique: boolean;
   readonly references: string | undefined;
-  readonly indexed: boolean;
+  /** Whether it has an index: known after the filters of lists. */
+  indexed: boolean;
   /** The row is deleted with the one that it refers to. */
   readonly cascades?: boolean;
   /** The references of an array of ids, which the column has as JSON. */
-  readonly join?: Join | undefined;
+  join?: Join | undefined;
   /** A value that the request does not have: the time of the request, also of each change, or a random text. */
   readonly assigned?: 'now' | 'now on changes' | 'today' | 'uuid' | 'default';
   /** It is stored as a hash, and never returned. */
@@ -199,35 +221,41 @@ export interface Column {
   readonly hidden?: boolean;
 }
 
-/** How an operation works on a resource. */
-export type Implementation =
-  | {
-      readonly kind: 'list';
-      readonly resource: string;
-      /** The class of the rows of the response. */
-      readonly dto: string;
-      readonly filters: readonly Filter[];
-      /** The parameters that select a page: the maximum number of rows, and which page; empty for a whole list. */
-      readonly paging: { readonly limit?: string; readonly by?: 'after' | 'page' | 'offset' };
-      readonly envelope: Envelope | undefined;
-      readonly parent: Parent | undefined;
-    }
-  | {
-      readonly kind: 'create';
-      readonly resource: string;
-      readonly dto: string | undefined;
-      readonly parent: Parent | undefined;
-      /** The URL of a new resource, with the property of its key: `pets/{id}`. */
-      readonly location: string | undefined;
-    }
-  | {
-      readonly kind: 'read' | 'replace' | 'patch' | 'delete';
-      readonly resource: string;
-      /** The class of the response; undefined if it has no body. */
-      readonly dto: string | undefined;
-      readonly key: Key;
-      readonly parent: Parent | undefined;
-    };
+/** How an operation works. */
+export type Implementation = Stub | ListOperation | CreateOperation | ItemOperation;
+
+/** An operation that only returns 501. */
+export interface Stub {
+  readonly kind: 'stub';
+  readonly reason: string;
+}
+
+interface OperationOnResource {
+  readonly resource: Resource;
+  /** The class of the response, or of each row in it; undefined if it has no body. */
+  readonly dto: DtoClass | undefined;
+  readonly parent: Parent | undefined;
+}
+
+export interface ListOperation extends OperationOnResource {
+  readonly kind: 'list';
+  readonly filters: readonly Filter[];
+  /** The parameters that select a page: the maximum number of rows, and which page; empty for a whole list. */
+  readonly paging: { readonly limit?: string; readonly by?: 'after' | 'page' | 'offset' };
+  readonly envelope: Envelope | undefined;
+}
+
+export interface CreateOperation extends OperationOnResource {
+  readonly kind: 'create';
+  /** The URL of a new resource, with the property of its key: `pets/{id}`. */
+  readonly location: string | undefined;
+}
+
+/** An operation on one row. */
+export interface ItemOperation extends OperationOnResource {
+  readonly kind: 'read' | 'replace' | 'patch' | 'delete';
+  readonly key: Key;
+}
 
 /** What selects the one row of an operation. */
 export interface Key {
@@ -238,15 +266,15 @@ export interface Key {
   readonly in: 'path' | 'body';
 }
 
-/** A query parameter that selects rows by a property of the entity. */
+/** A query parameter that selects rows by a column. */
 export interface Filter {
   readonly parameter: string;
-  readonly property: string;
+  readonly column: Column;
 }
 
 /** The resource that a path is below: its rows have the id of the parent in a column. */
 export interface Parent {
-  readonly resource: string;
+  readonly resource: Resource;
   readonly parameter: string;
   readonly property: string;
 }
@@ -260,7 +288,7 @@ export interface Envelope {
 }
 
 export interface PlannedOperation extends Operation {
-  readonly implementation: Implementation | { readonly kind: 'stub'; readonly reason: string };
+  readonly implementation: Implementation;
 }
 
 /** Everything that the writers need: a contract, with what is made of it. */

@@ -78,7 +78,7 @@ class ContractReader {
     return {
       tags: [...names].map((name) => ({ name, description: declared.get(name) ?? title })),
       operations,
-      classes: this.schemas.getClasses(),
+      classes: this.schemas.classes,
       leftOut: this.leftOut,
       notes: this.notes,
     };
@@ -247,10 +247,15 @@ class ContractReader {
     if (!isObject(body) || contents.length === 0) return undefined;
     const isMergePatch = contents.some(([type]) => type === MERGE_PATCH);
     const description = text(body['description']);
-    const required = body['required'] === true;
-    const schema = this.readContent(contents, `${toPascalCase(id)}Request`, `the body of ${place}`);
-    if (schema!.binary !== undefined) problems.push(`the body is ${schema!.binary.join(' or ')}`);
-    return { schema: schema!, required, description, isMergePatch };
+    const schema = this.readContent(
+      contents,
+      `${toPascalCase(id)}Request`,
+      `the body of ${place}`,
+    )!;
+    if (schema.binary !== undefined) problems.push(`the body is ${schema.binary.join(' or ')}`);
+    // An empty body of bytes is a missing one.
+    const required = body['required'] === true || schema.binary !== undefined;
+    return { schema, required, description, isMergePatch };
   }
 
   /** Reads the JSON of a body or a response, or the types of its bytes; undefined if it has no content. */

@@ -65,10 +65,11 @@ const COMPONENT = /^#\/components\/schemas\/([^/]+)$/;
 
 /** Reads schemas, and gives names to the classes of objects. */
 export class SchemaReader {
-  private readonly classes = new Map<string, DtoClass>();
+  /** In the order in which they were first used. */
+  readonly classes: DtoClass[] = [];
   private readonly classNames = new Set<string>();
-  /** The names of the classes, by those of the components. */
-  private readonly componentClasses = new Map<string, string>();
+  /** The classes of components, by the names of those. */
+  private readonly componentClasses = new Map<string, DtoClass>();
 
   /**
    * @param prefix of classes whose published name the service already has
@@ -80,11 +81,6 @@ export class SchemaReader {
     private readonly prefix: string,
     private readonly publishedNames: ReadonlySet<string>,
   ) {}
-
-  /** The classes in the order in which they were first used. */
-  getClasses(): DtoClass[] {
-    return [...this.classes.values()];
-  }
 
   /** @param place where the schema is, for the notes */
   read(value: unknown, place: string, depth = 0): Schema {
@@ -98,11 +94,10 @@ export class SchemaReader {
       return this.readAlternatives(merged, place, depth, nullable, annotations);
     if (type === undefined) return this.readAny(merged, place, annotations);
     if (type === 'object' && name !== undefined && this.canBeClass(merged, place)) {
-      const className = this.addClass(name, merged, depth);
       // In OpenAPI 3.0 the siblings of a reference are ignored; what the component itself says is on its class.
       const { description, readOnly, writeOnly, deprecated } = value as Schema;
       return clean({
-        class: className,
+        class: this.toComponentClass(name, merged, depth),
         nullable: annotations.nullable,
         description,
         readOnly,
@@ -167,22 +162,17 @@ export class SchemaReader {
   }
 
   /** A schema that the contract names, in `components`: it becomes a class at its first use. */
-  private addClass(component: string, merged: Json, depth: number): string {
+  private toComponentClass(component: string, merged: Json, depth: number): DtoClass {
     const known = this.componentClasses.get(component);
     if (known !== undefined) return known;
     const publishedName = this.toPublishedName(component);
     const name = makeUnique(toClassName(publishedName), this.classNames);
-    this.componentClasses.set(component, name);
-    const properties: Property[] = [];
-    // Before its properties, which may refer to it.
-    this.classes.set(name, {
-      name,
-      publishedName,
-      description: text(merged['description']),
-      properties,
-    });
-    properties.push(...this.readProperties(merged, component, depth));
-    return name;
+    const description = text(merged['description']);
+    const dto: DtoClass = { name, publishedName, description, properties: [] };
+    this.componentClasses.set(component, dto);
+    this.classes.push(dto);
+    dto.properties = this.readProperties(merged, component, depth);
+    return dto;
   }
 
   /**
@@ -198,21 +188,21 @@ export class SchemaReader {
   }
 
   private toClass({ properties = [], nullable, description }: Schema, name: string): Schema {
-    const same = this.getClasses().find((each) => isDeepStrictEqual(each.properties, properties));
-    const className = same?.name ?? this.addNamedClass(name, properties, description);
-    return clean({ class: className, nullable, description });
+    const same = this.classes.find((each) => isDeepStrictEqual(each.properties, properties));
+    const dto = same ?? this.addClass(name, properties, description);
+    return clean({ class: dto, nullable, description });
   }
 
   /** Adds a class for an object to which the contract gives no name. */
-  private addNamedClass(
+  private addClass(
     name: string,
     properties: readonly Property[],
-    description?: string,
-  ): string {
+    description: string | undefined,
+  ): DtoClass {
     const className = makeUnique(toClassName(this.toPublishedName(name)), this.classNames);
     const dto = { name: className, publishedName: className, description, properties };
-    this.classes.set(className, dto);
-    return className;
+    this.classes.push(dto);
+    return dto;
   }
 
   private toPublishedName(name: string): string {
@@ -317,16 +307,12 @@ export class SchemaReader {
     const named = Object.entries(get(merged['discriminator'], 'mapping') ?? {}).map(
       ([value, target]) => [value, String(target).split('/').at(-1)!] as const,
     );
-    const mapping: Record<string, string> = {};
-    for (const [index, { class: name }] of oneOf.entries()) {
-      if (
-        name === undefined ||
-        !this.classes.get(name)!.properties.some((each) => each.name === property)
-      )
-        return undefined;
+    const mapping: Record<string, DtoClass> = {};
+    for (const [index, { class: dto }] of oneOf.entries()) {
+      if (dto?.properties.some(({ name }) => name === property) !== true) return undefined;
       const source = String(get(alternatives[index], '$ref')).split('/').at(-1)!;
       const values = named.filter(([, target]) => target === source).map(([value]) => value);
-      for (const value of values.length > 0 ? values : [source]) mapping[value] = name;
+      for (const value of values.length > 0 ? values : [source]) mapping[value] = dto;
     }
     return { property, mapping };
   }

@@ -62,7 +62,6 @@ describe('a schema of a contract', () => {
     ['{ allOf: [{ type: string }, { maxLength: 3 }] }', '{ type: string, maxLength: 3 }'],
     ['true', '{}'],
     ['{ type: string, examples: [a, b] }', '{ type: string, example: a }'],
-    ['{ $ref: "#/components/schemas/Pet" }', '{ class: Pet }'],
   ])('%s is read as %s', (yaml, schema) =>
     expect(readSchema(yaml)).toEqual({ schema: parse(schema), notes: [] }),
   );
@@ -122,8 +121,11 @@ describe('a schema of a contract', () => {
       pets({ properties: `{ name: { type: string }, animal: ${animal} }`, more }),
     );
     expect(classes.find(({ name }) => name === 'Pet')!.properties[1]).toMatchObject({
-      oneOf: [{ class: 'Cat' }, { class: 'Dog' }],
-      discriminator: { property: 'kind', mapping: { cat: 'Cat', Dog: 'Dog' } },
+      oneOf: [{ class: { name: 'Cat' } }, { class: { name: 'Dog' } }],
+      discriminator: {
+        property: 'kind',
+        mapping: { cat: { name: 'Cat' }, Dog: { name: 'Dog' } },
+      },
     });
   });
 
@@ -133,7 +135,9 @@ describe('a schema of a contract', () => {
     const pet = `{ type: array, items: { $ref: '#/components/schemas/Pet' } }`;
     const { classes } = toModule(pets({ properties: `{ name: ${a}, children: ${pet} }`, more }));
     expect(classes).toHaveLength(1);
-    expect(classes[0]!.properties[0]).toEqual({ name: 'name', required: true });
+    const [name, children] = classes[0]!.properties;
+    expect(name).toEqual({ name: 'name', required: true });
+    expect(children!.items!.class).toBe(classes[0]);
   });
 });
 
@@ -159,8 +163,8 @@ describe('the list of a contract', () => {
     ['limit: integer, after: integer', { paging: { limit: 'limit', by: 'after' } }],
     ['per_page: integer, page: integer', { paging: { limit: 'per_page', by: 'page' } }],
     ['limit: integer, offset: integer', { paging: { limit: 'limit', by: 'offset' } }],
-    ['sold: boolean', { filters: [{ parameter: 'sold', property: 'sold' }] }],
-    [`name: ${TEXTS}`, { filters: [{ parameter: 'name', property: 'name' }] }],
+    ['sold: boolean', { filters: [{ parameter: 'sold', column: { property: 'sold' } }] }],
+    [`name: ${TEXTS}`, { filters: [{ parameter: 'name', column: { property: 'name' } }] }],
   ])('with the parameters { %s } selects rows', (list, expected) =>
     expect(getList(toList(list))).toMatchObject({ kind: 'list', ...expected }),
   );
@@ -269,7 +273,7 @@ describe('a resource below a parameter', () => {
     '{%s} filters by it, and has a foreign key to its parent',
     (parameter) => {
       const { operations, resources } = toBelow(`/pets/{${parameter}}/toys`);
-      const parent = { resource: 'Pet', parameter, property: 'petId' };
+      const parent = { resource: { name: 'Pet' }, parameter, property: 'petId' };
       expect(operations.filter(({ path }) => path.endsWith('/toys'))).toMatchObject([
         { implementation: { kind: 'list', parent } },
         { implementation: { kind: 'create', parent } },

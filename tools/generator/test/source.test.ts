@@ -6,7 +6,7 @@ import { writeModule, writeService } from '../write/service-file.js';
 import { toSample } from '../write/samples.js';
 import { toType } from '../write/source.js';
 import { writeTest } from '../write/test-file.js';
-import type { Schema } from '../model.js';
+import type { DtoClass, Property, Schema } from '../model.js';
 import { pets, toModule } from './excerpts.js';
 import { edit } from '../../openapi/test/documents.js';
 
@@ -29,13 +29,21 @@ describe('a name of code', () => {
   );
 });
 
+/** A class whose properties do not matter. */
+const toClass = (name: string, properties: readonly Property[] = []): DtoClass => ({
+  name,
+  publishedName: name,
+  description: undefined,
+  properties,
+});
+
 describe('a type of code', () => {
   it.each<[Schema, string]>([
     [
       {
         oneOf: [
-          { class: 'A', nullable: true },
-          { class: 'B', nullable: true },
+          { class: toClass('A'), nullable: true },
+          { class: toClass('B'), nullable: true },
         ],
       },
       'A | B | null',
@@ -52,8 +60,7 @@ describe('a sample of a pattern', () => {
     ['(?i)a', 'A', 'A'],
   ])('%s is found, or is the example %s', (pattern, example, sample) => {
     const property = { name: 'code', required: true, type: 'string', pattern, example } as const;
-    const dto = { name: 'A', publishedName: 'A', description: undefined, properties: [property] };
-    expect(toSample(dto, [], 1)).toEqual({ code: sample });
+    expect(toSample(toClass('A', [property]), 1)).toEqual({ code: sample });
   });
 });
 

@@ -1,10 +1,11 @@
 /** Writes `<module>.api.gen.ts`: the contract as code, which every run overwrites. */
 import type {
+  Body,
   DtoClass,
+  Implementation,
   Module,
   Parameter,
   PlannedOperation,
-  Resource,
   ResourceId,
   Schema,
 } from '../model.js';
@@ -13,7 +14,7 @@ import { addImports } from './imports.js';
 import {
   comment,
   firstSentence,
-  getClassNames,
+  getClasses,
   literal,
   object,
   propertyName,
@@ -62,12 +63,11 @@ export function toQueryClass(operation: PlannedOperation): DtoClass | undefined 
 }
 
 function writeClass(dto: DtoClass, later: readonly DtoClass[]): string {
-  const laterNames = new Set(later.map(({ name }) => name));
   const properties = dto.properties.map((property) => {
     const type = toType(property);
     // The metadata of a property would refer to a class that does not exist yet.
     const isLater =
-      getClassNames(property).some((name) => laterNames.has(name)) && property.type !== 'array';
+      getClasses(property).some((each) => later.includes(each)) && property.type !== 'array';
     return `@Property(${schemaLiteral({ description: '', ...property })})
   ${propertyName(property.name)}${property.required || property.default !== undefined ? '!' : '?'}: ${isLater ? `Readonly<${type}>` : type};`;
   });
@@ -85,7 +85,7 @@ function writeAbstractClass(module: Module): string {
   const { name, operations } = module;
   const methods = operations.map((operation) => {
     const text = operation.summary ?? operation.description ?? operation.operationId;
-    return `${comment(firstSentence(text))}\n  abstract ${operation.name}(${writeSignature(getArguments(operation, module.resources))}): ${getReturnType(operation, module.resources)};`;
+    return `${comment(firstSentence(text))}\n  abstract ${operation.name}(${writeSignature(getArguments(operation))}): ${getReturnType(operation)};`;
   });
   return `/** What ${toPascalCase(name)}Service implements: a method for each operation. */
 export abstract class ${getApiClass(name)} {
@@ -97,16 +97,13 @@ export const writeSignature = (args: readonly Argument[]): string =>
   args.map(({ name, type, isOptional }) => `${name}${isOptional ? '?' : ''}: ${type}`).join(', ');
 
 /** The parameters of the method of an operation; what a request may lack comes last. */
-export function getArguments(
-  operation: PlannedOperation,
-  resources: readonly Resource[],
-): Argument[] {
+export function getArguments(operation: PlannedOperation): Argument[] {
   const { body, implementation, ifMatch } = operation;
   const used = new Set<string>();
   const args: Argument[] = operation.parameters
     .filter((each) => each.in === 'path')
     .map((parameter) => {
-      const argument = toPathArgument(operation, parameter, resources);
+      const argument = toPathArgument(operation, parameter);
       return Object.assign(argument, { name: makeUnique(argument.name, used) });
     });
   const add = (
@@ -123,24 +120,21 @@ export function getArguments(
   const options = ifMatch === 'required' ? '{ required: true }' : '';
   if (ifMatch !== undefined) add('ifMatch', 'ifMatch', 'VersionCriteria', `@IfMatch(${options})`);
   if (body !== undefined) {
-    const { class: className } = body.schema;
-    const name = className === undefined ? 'body' : toMemberName(className);
-    const isRequired = body.required || implementation.kind !== 'stub';
-    const decorator = writeBodyDecorator(operation, isRequired);
-    add('body', name, toType(body.schema), decorator, !isRequired);
+    const { class: dto } = body.schema;
+    const name = dto === undefined ? 'body' : toMemberName(dto.name);
+    add('body', name, toType(body.schema), writeBodyDecorator(body), !body.required);
   }
   if (implementation.kind === 'create')
     add('key', 'key', 'IdempotencyKey', '@IdempotencyKey()', true);
   return args.toSorted((a, b) => Number(a.isOptional) - Number(b.isOptional));
 }
 
-function writeBodyDecorator({ body }: PlannedOperation, isRequired: boolean): string {
-  const { schema, description, isMergePatch } = body!;
+function writeBodyDecorator({ schema, description, isMergePatch, required }: Body): string {
   if (schema.binary !== undefined)
     return `@BinaryBody({ limit: 1_000_000, contentTypes: ${literal(schema.binary)} })`;
   const options = object({
     description: description && quote(description),
-    required: isRequired ? undefined : 'false',
+    required: required ? undefined : 'false',
     mergePatch: isMergePatch ? 'true' : undefined,
   });
   const { example: _example, ...own } = schema;
@@ -148,13 +142,9 @@ function writeBodyDecorator({ body }: PlannedOperation, isRequired: boolean): st
   return `@JsonBody(${schemaLiteral(own)}${options === '{}' ? '' : `, ${options}`})`;
 }
 
-function toPathArgument(
-  operation: PlannedOperation,
-  parameter: Parameter,
-  resources: readonly Resource[],
-): Argument {
+function toPathArgument(operation: PlannedOperation, parameter: Parameter): Argument {
   const { name, description, example, in: _in, required: _required, ...schema } = parameter;
-  const kind = getIdKind(operation, parameter, resources);
+  const kind = getIdKind(operation, parameter);
   return {
     name: toMemberName(name),
     type: kind === 'integer' ? 'number' : 'string',
@@ -173,64 +163,48 @@ function toPathArgument(
 function getIdKind(
   { implementation }: PlannedOperation,
   { name, type }: Parameter,
-  resources: readonly Resource[],
 ): ResourceId['kind'] {
-  const find = (resource: string): ResourceId['kind'] =>
-    resources.find((each) => each.name === resource)!.id.kind;
-  if (implementation.kind !== 'stub') {
-    const { parent, resource } = implementation;
-    if (parent?.parameter === name) return find(parent.resource);
-    if (
-      'key' in implementation &&
-      implementation.key.name === name &&
-      implementation.key.property === 'id'
-    )
-      return find(resource);
-  }
+  if (implementation.kind !== 'stub' && implementation.parent?.parameter === name)
+    return implementation.parent.resource.id.kind;
+  if (
+    'key' in implementation &&
+    implementation.key.name === name &&
+    implementation.key.property === 'id'
+  )
+    return implementation.resource.id.kind;
   return type === 'integer' ? 'integer' : 'text';
 }
 
 /** The type of what the method of an operation returns. */
-export function getReturnType(
-  { success, implementation }: PlannedOperation,
-  resources: readonly Resource[],
-): string {
+export function getReturnType({ success, implementation }: PlannedOperation): string {
   if (implementation.kind === 'list') return `Promise<CachedJsonResponse>`;
   const { schema } = success;
   if (schema === undefined) return 'Promise<void>';
   if (schema.binary !== undefined) return `Promise<StreamableFile>`;
   const type = toType(schema);
-  return returnsVersion(implementation, resources)
-    ? `Promise<Versioned<${type}>>`
-    : `Promise<${type}>`;
+  return returnsVersion(implementation) ? `Promise<Versioned<${type}>>` : `Promise<${type}>`;
 }
 
 /** Whether a response has an ETag. That of a PUT does not: the row is not exactly what was sent (RFC 9110, section 9.3.4). */
-const returnsVersion = (
-  implementation: PlannedOperation['implementation'],
-  resources: readonly Resource[],
-): boolean =>
+const returnsVersion = (implementation: Implementation): boolean =>
   ['create', 'read', 'patch'].includes(implementation.kind) &&
-  resources.some(
-    ({ name, versioned }) =>
-      versioned && 'resource' in implementation && name === implementation.resource,
-  );
+  'resource' in implementation &&
+  implementation.resource.versioned;
 
 function writeController(module: Module): string {
   const methods = sortRoutes(module.operations).map((operation) => {
-    const args = getArguments(operation, module.resources);
+    const args = getArguments(operation);
     const parameters = args.map(
       (each) => `${each.decorator} ${each.name}${each.isOptional ? '?' : ''}: ${each.type}`,
     );
     return [
       `@${toPascalCase(operation.method)}(${quote(toRoute(operation.path))})`,
       operation.isPublic ? `@Public()` : '',
-      operation.success.schema !== undefined &&
-      returnsVersion(operation.implementation, module.resources)
+      operation.success.schema !== undefined && returnsVersion(operation.implementation)
         ? `@ReturnsEtag()`
         : '',
       `@Operation(${writeDocs(operation)})`,
-      `${operation.name}(${parameters.join(', ')}): ${getReturnType(operation, module.resources)} {
+      `${operation.name}(${parameters.join(', ')}): ${getReturnType(operation)} {
         return this.api.${operation.name}(${args.map(({ name }) => name).join(', ')});
       }`,
     ]

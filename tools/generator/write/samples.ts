@@ -1,6 +1,6 @@
 /** Makes values that a schema accepts, for the generated test. */
 import { sample, stringMatching } from 'fast-check';
-import type { DtoClass, Property, Schema } from '../model.js';
+import { type DtoClass, getProperties, type Property, type Schema } from '../model.js';
 
 /** A property of an object whose value makes a request invalid. */
 export interface Invalid {
@@ -13,54 +13,50 @@ export interface Invalid {
  *
  * @param seed two seeds give two bodies whose texts differ, where the schema allows it
  */
-export const toSample = (
-  { properties }: DtoClass,
-  classes: readonly DtoClass[],
+export const toSample = ({ properties }: DtoClass, seed: number): Record<string, unknown> =>
+  toObject(properties, seed, 0);
+
+/** An object; deep inside, only with what is required, because a class may contain itself. */
+function toObject(
+  properties: readonly Property[],
   seed: number,
-): Record<string, unknown> => new Sampler(classes).toObject(properties, seed, 0);
+  depth: number,
+): Record<string, unknown> {
+  const used = properties.filter(
+    ({ readOnly, required }) => readOnly !== true && (required || depth < 3),
+  );
+  return Object.fromEntries(
+    used.map((each) => [each.name, depth > 7 ? null : toValue(each, seed, depth)]),
+  );
+}
 
-class Sampler {
-  constructor(private readonly classes: readonly DtoClass[]) {}
-
-  /** An object; deep inside, only with what is required, because a class may contain itself. */
-  toObject(properties: readonly Property[], seed: number, depth: number): Record<string, unknown> {
-    const used = properties.filter(
-      ({ readOnly, required }) => readOnly !== true && (required || depth < 3),
-    );
-    return Object.fromEntries(
-      used.map((each) => [each.name, depth > 7 ? null : this.toValue(each, seed, depth)]),
-    );
+function toValue(schema: Schema, seed: number, depth: number): unknown {
+  const { type, enum: values, oneOf, discriminator, additionalProperties } = schema;
+  if (values !== undefined) return values[seed % values.length];
+  const properties = getProperties(schema);
+  if (properties !== undefined) return toObject(properties, seed, depth + 1);
+  if (discriminator !== undefined) {
+    const [value, branch] = Object.entries(discriminator.mapping)[0]!;
+    const object = toValue({ class: branch }, seed, depth + 1) as object;
+    return { ...object, [discriminator.property]: value };
   }
+  if (oneOf !== undefined) return toValue(oneOf[0]!, seed, depth + 1);
+  if (type === 'string') return toText(schema, seed);
+  if (type === 'integer' || type === 'number') return toNumber(schema, seed);
+  if (type === 'boolean') return seed % 2 === 0;
+  if (type === 'array') return toArray(schema, seed, depth);
+  if (type === undefined) return 'any';
+  return typeof additionalProperties === 'object'
+    ? { key: toValue(additionalProperties, seed, depth + 1) }
+    : { key: 'value' };
+}
 
-  private toValue(schema: Schema, seed: number, depth: number): unknown {
-    const { type, enum: values, class: name, oneOf, discriminator, additionalProperties } = schema;
-    if (values !== undefined) return values[seed % values.length];
-    const properties =
-      schema.properties ?? this.classes.find((dto) => dto.name === name)?.properties;
-    if (properties !== undefined) return this.toObject(properties, seed, depth + 1);
-    if (discriminator !== undefined) {
-      const [value, branch] = Object.entries(discriminator.mapping)[0]!;
-      const object = this.toValue({ class: branch }, seed, depth + 1) as object;
-      return { ...object, [discriminator.property]: value };
-    }
-    if (oneOf !== undefined) return this.toValue(oneOf[0]!, seed, depth + 1);
-    if (type === 'string') return toText(schema, seed);
-    if (type === 'integer' || type === 'number') return toNumber(schema, seed);
-    if (type === 'boolean') return seed % 2 === 0;
-    if (type === 'array') return this.toArray(schema, seed, depth);
-    if (type === undefined) return 'any';
-    return typeof additionalProperties === 'object'
-      ? { key: this.toValue(additionalProperties, seed, depth + 1) }
-      : { key: 'value' };
-  }
-
-  private toArray(schema: Schema, seed: number, depth: number): unknown[] {
-    const { items = {}, minItems = 0, maxItems = Infinity, uniqueItems } = schema;
-    const length = depth > 3 ? minItems : Math.min(Math.max(minItems, 1), maxItems);
-    return Array.from({ length }, (_, index) =>
-      this.toValue(items, uniqueItems === true ? seed + index : seed, depth + 1),
-    );
-  }
+function toArray(schema: Schema, seed: number, depth: number): unknown[] {
+  const { items = {}, minItems = 0, maxItems = Infinity, uniqueItems } = schema;
+  const length = depth > 3 ? minItems : Math.min(Math.max(minItems, 1), maxItems);
+  return Array.from({ length }, (_, index) =>
+    toValue(items, uniqueItems === true ? seed + index : seed, depth + 1),
+  );
 }
 
 const FORMATS: Readonly<Record<string, (seed: number) => string>> = {

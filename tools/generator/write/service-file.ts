@@ -4,9 +4,11 @@ import type {
   DtoClass,
   Envelope,
   Implementation,
+  ListOperation,
   Module,
   PlannedOperation,
   Resource,
+  Stub,
 } from '../model.js';
 import { toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
 import {
@@ -54,7 +56,7 @@ export function writeService(module: Module): string {
 
   constructor(${[...parameters, `kit: ResourceKit`].join(', ')}) {
     super();
-    ${views.map((view) => writeView(module, view)).join('\n    ')}
+    ${views.map((view) => writeView(view)).join('\n    ')}
   }
 
   `;
@@ -64,12 +66,12 @@ export class ${toPascalCase(module.name)}Service extends ${getApiClass(module.na
   ${constructor}${methods.join('\n\n  ')}
 }
 
-${[...new Map(views.map((view) => [`${view.resource.name} ${view.dto.name}`, view])).values()].map((view) => writeConverter(module, view)).join('\n\n')}
+${[...new Map(views.map((view) => [`${view.resource.name} ${view.dto.name}`, view])).values()].map((view) => writeConverter(view)).join('\n\n')}
 ${module.operations.some(({ implementation }) => implementation.kind === 'stub') ? writeNotImplemented() : ''}`;
   return addImports(getServicePath(module.name), code, getDeclarations(module));
 }
 
-function writeView(module: Module, { name, resource, dto, envelope }: View): string {
+function writeView({ name, resource, dto, envelope }: View): string {
   const renamed = resource.columns.filter((column) => column.name !== column.property);
   const paths = Object.fromEntries(renamed.map((column) => [column.property, column.name]));
   const joins = resource.columns.flatMap(({ property, join }) =>
@@ -108,19 +110,16 @@ const toRepositoryName = (resource: string): string =>
   toMemberName(toCamelCase(toPlural(resource)));
 
 /** One view for each way in which an operation shows a resource: as a class, and in which list. */
-function getViews({ operations, resources, classes }: Module): View[] {
+function getViews({ operations, resources }: Module): View[] {
   return resources.flatMap((resource) => {
-    const base = getBaseName(operations, resource);
     const views = new Map<string, View>();
     for (const { implementation } of operations) {
-      if (implementation.kind === 'stub' || implementation.resource !== resource.name) continue;
+      if (implementation.kind === 'stub' || implementation.resource !== resource) continue;
       const name = getViewName(operations, resource, implementation);
-      const dto = classes.find((each) => each.name === (implementation.dto ?? resource.dto))!;
+      const { dto = resource.dto } = implementation;
       const envelope = implementation.kind === 'list' ? implementation.envelope : undefined;
       views.set(name, { resource, dto, envelope, name });
     }
-    const dto = classes.find((each) => each.name === resource.dto)!;
-    if (!views.has(base)) views.set(base, { resource, dto, envelope: undefined, name: base });
     return [...views.values()];
   });
 }
@@ -134,11 +133,11 @@ function getBaseName(operations: Module['operations'], { name }: Resource): stri
 function getViewName(
   operations: Module['operations'],
   resource: Resource,
-  implementation: Implementation,
+  implementation: Exclude<Implementation, Stub>,
 ): string {
   const base = getBaseName(operations, resource);
   const { dto = resource.dto } = implementation;
-  const shown = dto === resource.dto ? base : `${base}As${dto}`;
+  const shown = dto === resource.dto ? base : `${base}As${dto.name}`;
   return implementation.kind === 'list' && implementation.envelope !== undefined
     ? `${shown}List`
     : shown;
@@ -146,8 +145,8 @@ function getViewName(
 
 function writeMethod(module: Module, views: readonly View[], operation: PlannedOperation): string {
   const { implementation, name } = operation;
-  const args = getArguments(operation, module.resources);
-  const returnType = getReturnType(operation, module.resources);
+  const args = getArguments(operation);
+  const returnType = getReturnType(operation);
   if (implementation.kind === 'stub') {
     const signature = writeSignature(args.map((each) => ({ ...each, name: `_${each.name}` })));
     return `/** Not implemented: ${implementation.reason}. */
@@ -156,11 +155,10 @@ function writeMethod(module: Module, views: readonly View[], operation: PlannedO
   }`;
   }
   const signature = writeSignature(args);
-  const resource = module.resources.find((each) => each.name === implementation.resource)!;
   const view = views.find(
-    (each) => each.name === getViewName(module.operations, resource, implementation),
+    (each) => each.name === getViewName(module.operations, implementation.resource, implementation),
   )!;
-  const lines = writeBody(module, operation, implementation, view, args, views);
+  const lines = writeBody(operation, implementation, view, args, views);
   const isAsync = lines.some((line) => line.includes('await ') || line.includes('throw '));
   return `${isAsync ? 'async ' : ''}${name}(${signature}): ${isAsync ? toPromise(returnType) : returnType} {
     ${lines.join('\n    ')}
@@ -172,9 +170,8 @@ const toPromise = (type: string): string =>
   type.split(' | ').find((each) => each.startsWith('Promise')) ?? type;
 
 function writeBody(
-  module: Module,
   operation: PlannedOperation,
-  implementation: Implementation,
+  implementation: Exclude<Implementation, Stub>,
   { name: view, resource }: View,
   args: readonly Argument[],
   views: readonly View[],
@@ -187,7 +184,7 @@ function writeBody(
   if (parent !== undefined) {
     const parameter = args.find(({ published }) => published === parent.parameter)!.name;
     criteria[parent.property] = parameter;
-    const owner = views.find((each) => each.resource.name === parent.resource)!;
+    const owner = views.find((each) => each.resource === parent.resource)!;
     if (implementation.kind === 'list' || implementation.kind === 'create')
       lines.push(`await this.${owner.name}.require({ id: ${parameter} });`);
   }
@@ -196,7 +193,7 @@ function writeBody(
   }
   const body = find('body');
   if (implementation.kind === 'create') {
-    const row = writeRow(resource, operation, module, body!, criteria);
+    const row = writeRow(resource, operation, body!, criteria);
     lines.push(
       ...row.lines,
       `${returnsBody(operation) ? 'return' : 'await'} this.${view}.create(${row.code}, ${find('key')});`,
@@ -216,8 +213,7 @@ function writeBody(
   const ifMatch = find('ifMatch');
   const selected = object({ ...criteria });
   const where = ifMatch === undefined ? selected : selected.replace(/ \}$/, `, ...${ifMatch} }`);
-  const change =
-    body === undefined ? undefined : writeRow(resource, operation, module, body, {}, kind);
+  const change = body === undefined ? undefined : writeRow(resource, operation, body, {}, kind);
   lines.push(...(change?.lines ?? []));
   const kept = kind === 'replace' && change!.kept.length > 0 ? `<${change!.kept.join(' | ')}>` : '';
   const call = `this.${view}.${kind}${kept}(${[where, change?.code].filter((each) => each !== undefined).join(', ')})`;
@@ -231,7 +227,7 @@ const returnsBody = ({ success }: PlannedOperation): boolean => success.schema !
 
 function writeList(
   operation: PlannedOperation,
-  { filters, paging }: Extract<Implementation, { kind: 'list' }>,
+  { filters, paging }: ListOperation,
   view: string,
   query: string | undefined,
   criteria: Readonly<Record<string, string>>,
@@ -239,7 +235,7 @@ function writeList(
   const filter = object({
     ...criteria,
     ...Object.fromEntries(
-      filters.map(({ parameter, property }) => [property, access(query!, parameter)]),
+      filters.map(({ parameter, column }) => [column.property, access(query!, parameter)]),
     ),
   });
   const filterArgument = filter === '{}' ? [] : [filter];
@@ -265,12 +261,11 @@ function writeList(
 function writeRow(
   resource: Resource,
   operation: PlannedOperation,
-  { classes }: Module,
   body: string,
   parent: Readonly<Record<string, string>>,
   kind: 'create' | 'replace' | 'patch' | 'read' | 'delete' = 'create',
 ): { readonly lines: readonly string[]; readonly code: string; readonly kept: readonly string[] } {
-  const request = classes.find(({ name }) => name === operation.body!.schema.class)!;
+  const request = operation.body!.schema.class!;
   const has = (name: string): boolean => request.properties.some((each) => each.name === name);
   const lines: string[] = [];
   const added: Record<string, string> = { ...parent };
@@ -320,11 +315,11 @@ function writeAssigned({ assigned, schema }: Column): string {
   return `randomUUID()`;
 }
 
-function writeConverter(module: Module, { resource, dto }: View): string {
+function writeConverter({ resource, dto }: View): string {
   const properties = dto.properties.map(({ name, required, nullable }): [string, string] => {
     if (name === resource.id.property) return [name, 'row.id'];
     const column = resource.columns.find((each) => each.name === name);
-    const isHidden = column?.hidden === true && dto.name === resource.dto;
+    const isHidden = column?.hidden === true && dto === resource.dto;
     if (column === undefined || column.hashed === true || isHidden) return [name, 'undefined'];
     const value = access('row', column.property);
     return [

@@ -1,5 +1,5 @@
 /** What the writers share: literals, comments and types of TypeScript. */
-import type { DtoClass, Property, Schema } from '../model.js';
+import { type DtoClass, getParts, type Property, type Schema } from '../model.js';
 import { isIdentifier } from '../names.js';
 
 /** A string of TypeScript; Prettier chooses the quotes. */
@@ -51,16 +51,8 @@ export function toType(schema: Schema): string {
 }
 
 function toNonNullType(schema: Schema): string {
-  const {
-    type,
-    class: className,
-    enum: values,
-    items,
-    properties,
-    additionalProperties,
-    oneOf,
-  } = schema;
-  if (className !== undefined) return className;
+  const { type, class: dto, enum: values, items, properties, additionalProperties, oneOf } = schema;
+  if (dto !== undefined) return dto.name;
   if (schema.binary !== undefined) return 'Buffer';
   if (oneOf !== undefined) {
     const types = new Set(oneOf.map((each) => toNonNullType(each)));
@@ -90,7 +82,7 @@ export function schemaLiteral(
   const {
     name: _name,
     required,
-    class: className,
+    class: dto,
     items,
     properties,
     additionalProperties,
@@ -103,7 +95,7 @@ export function schemaLiteral(
     ...rest
   } = schema;
   return object({
-    type: className === undefined ? rest.type && quote(rest.type) : `() => ${className}`,
+    type: dto === undefined ? rest.type && quote(rest.type) : `() => ${dto.name}`,
     ...Object.fromEntries(
       Object.entries(rest)
         // What is required has no default.
@@ -121,7 +113,7 @@ export function schemaLiteral(
       (additionalProperties === true ? 'true' : schemaLiteral(additionalProperties)),
     oneOf:
       oneOf &&
-      `[${oneOf.map((each) => (each.class === undefined ? schemaLiteral(each) : `() => ${each.class}`)).join(', ')}]`,
+      `[${oneOf.map((each) => (each.class === undefined ? schemaLiteral(each) : `() => ${each.class.name}`)).join(', ')}]`,
     discriminator:
       discriminator &&
       object({
@@ -130,7 +122,7 @@ export function schemaLiteral(
           Object.fromEntries(
             Object.entries(discriminator.mapping).map(([value, target]) => [
               value,
-              `() => ${target}`,
+              `() => ${target.name}`,
             ]),
           ),
         ),
@@ -138,17 +130,9 @@ export function schemaLiteral(
   });
 }
 
-/** A schema and those that it contains. */
-export function getParts(schema: Schema): Schema[] {
-  const { items, properties = [], additionalProperties, oneOf = [] } = schema;
-  const values = additionalProperties === true ? undefined : additionalProperties;
-  const parts = [items, ...properties, values, ...oneOf];
-  return [schema, ...parts.flatMap((each) => (each === undefined ? [] : getParts(each)))];
-}
-
-/** The classes whose names a schema contains. */
-export const getClassNames = (schema: Schema): string[] =>
-  getParts(schema).flatMap(({ class: name }) => name ?? []);
+/** The classes whose names the type of a schema contains. */
+export const getClasses = (schema: Schema): DtoClass[] =>
+  getParts(schema).flatMap(({ class: dto }) => dto ?? []);
 
 /** Sorts classes so that each comes after those that it contains, as far as they do not contain one another. */
 export function sortClasses(classes: readonly DtoClass[]): DtoClass[] {
@@ -157,10 +141,7 @@ export function sortClasses(classes: readonly DtoClass[]): DtoClass[] {
   const visit = (dto: DtoClass): void => {
     if (sorted.has(dto) || visiting.has(dto)) return;
     visiting.add(dto);
-    for (const name of dto.properties.flatMap(getClassNames)) {
-      const used = classes.find((each) => each.name === name);
-      if (used !== undefined) visit(used);
-    }
+    dto.properties.flatMap(getClasses).forEach(visit);
     sorted.add(dto);
   };
   classes.forEach(visit);

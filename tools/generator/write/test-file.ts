@@ -1,5 +1,5 @@
 /** Writes the test of a module: once, then it belongs to the team. */
-import type { Column, DtoClass, Module, PlannedOperation, Resource } from '../model.js';
+import type { Column, Module, Parent, Resource } from '../model.js';
 import { toKebabCase } from '../names.js';
 import { addImports, getNames } from './imports.js';
 import { literal, object, propertyName, quote } from './source.js';
@@ -22,9 +22,8 @@ export function writeTest(
 }
 
 function writeResource(module: Module, resource: Resource, routes: ReadonlySet<string>): string {
-  const { create, request } = getCreate(module, resource);
-  const { id } = resource;
-  const key = getKey(module, resource, create);
+  const { create, request, id, parent } = resource;
+  const key = getKey(module, resource);
   // Nothing tells the id that the service has assigned.
   if (key === undefined) return '';
   const unique = getUnique(resource);
@@ -32,7 +31,7 @@ function writeResource(module: Module, resource: Resource, routes: ReadonlySet<s
     ...request,
     properties: request.properties.filter(({ name }) => name !== id.property),
   });
-  const references = getReferences(request, resource, create);
+  const references = getReferences(resource);
   const values = [
     ...(invalid === undefined ? [] : [[invalid.property, [invalid.value]]]),
     ...references.map((column) => [column.name, [toMissing(column)]]),
@@ -43,45 +42,29 @@ function writeResource(module: Module, resource: Resource, routes: ReadonlySet<s
   });
   const shown = getShown(resource, key);
   return `await describeResource(app, ${quote(create.path)}, ${object({
-    create: writeSample(module, resource, 1),
-    other: writeSample(module, resource, 2),
+    create: writeSample(resource, 1),
+    other: writeSample(resource, 2),
     invalid: values.length === 0 ? undefined : literal(Object.fromEntries(values)),
     references: deletable.length === 0 ? undefined : literal(Object.fromEntries(deletable)),
     unique: unique.length === 0 ? undefined : literal(unique.map((property) => [property])),
     shown: shown === '{}' ? undefined : shown,
     id: key === 'id' ? undefined : quote(key),
-    parent: writeParent(module, create),
+    parent: parent && writeParent(parent),
   })});`;
 }
 
-/** The operation that creates a resource, and the class of its body. */
-function getCreate(
-  { operations, classes }: Module,
-  resource: Resource,
-): { readonly create: PlannedOperation; readonly request: DtoClass } {
-  const create = operations.find(
-    ({ implementation }) =>
-      implementation.kind === 'create' && implementation.resource === resource.name,
-  )!;
-  return { create, request: classes.find(({ name }) => name === create.body!.schema.class)! };
-}
-
 /** The property that the path of a resource ends with; undefined if clients do not know it. */
-function getKey(
-  { operations }: Module,
-  { name, id, columns }: Resource,
-  create: PlannedOperation,
-): string | undefined {
-  const keys = new Set(
-    operations.flatMap(({ implementation }) =>
-      'key' in implementation &&
-      implementation.resource === name &&
-      implementation.key.in === 'path'
-        ? [implementation.key.property]
-        : [],
+function getKey({ operations }: Module, resource: Resource): string | undefined {
+  const { create, id, columns } = resource;
+  const column = columns.find(({ property }) =>
+    operations.some(
+      ({ implementation }) =>
+        'key' in implementation &&
+        implementation.resource === resource &&
+        implementation.key.in === 'path' &&
+        implementation.key.property === property,
     ),
   );
-  const column = columns.find(({ property }) => property !== 'id' && keys.has(property));
   if (column !== undefined) return column.name;
   return create.success.schema === undefined && id.by === 'service' ? undefined : id.property;
 }
@@ -101,31 +84,21 @@ function getShown({ columns, id }: Resource, key: string): string {
 }
 
 /** A function that creates what the path of a resource is below. */
-function writeParent(module: Module, { implementation }: PlannedOperation): string | undefined {
-  const parent = 'parent' in implementation ? implementation.parent : undefined;
-  if (parent === undefined) return undefined;
-  const { table } = module.resources.find(({ name }) => name === parent.resource)!;
-  return `async () => ({ ${propertyName(parent.parameter)}: ${writeReference(table)} })`;
-}
+const writeParent = ({ parameter, resource }: Parent): string =>
+  `async () => ({ ${propertyName(parameter)}: ${writeReference(resource.table)} })`;
 
 /** Code that inserts a row, and returns its id. */
 const writeReference = (table: string): string =>
   `await insertRow(app.dataSource, ${quote(table)})`;
 
 /** The columns whose values a request has, and that refer to rows of other tables. */
-function getReferences(
-  request: DtoClass,
-  { columns }: Resource,
-  create: PlannedOperation,
-): Column[] {
-  const parent = 'parent' in create.implementation ? create.implementation.parent : undefined;
-  return columns.filter(
+const getReferences = ({ request, columns, parent }: Resource): Column[] =>
+  columns.filter(
     ({ name, property, join, references }) =>
       (join ?? references) !== undefined &&
       property !== parent?.property &&
       request.properties.some((each) => each.name === name),
   );
-}
 
 const getTable = ({ join, references }: Column): string =>
   references ?? join!.columns[1]!.references!;
@@ -139,14 +112,13 @@ function toMissing({ schema, join }: Column): unknown {
 
 /** The path of the collection of a table, if an operation deletes its rows. */
 function findPath(
-  { operations, resources }: Module,
+  { operations }: Module,
   routes: ReadonlySet<string>,
   table: string,
 ): string | undefined {
-  const name = resources.find((each) => each.table === table)?.name;
   const own = operations.find(
     ({ implementation: each }) =>
-      each.kind === 'delete' && each.resource === name && each.parent === undefined,
+      each.kind === 'delete' && each.resource.table === table && each.parent === undefined,
   );
   const end = `/${toKebabCase(table)}/{}`;
   const route = [...routes].find((each) => each.startsWith('delete ') && each.endsWith(end));
@@ -154,9 +126,8 @@ function findPath(
 }
 
 /** A function that returns a body; the values of unique properties depend on the number that it gets. */
-function writeSample(module: Module, resource: Resource, seed: number): string {
-  const unique = getUnique(resource);
-  const code = writeBody(module, resource, seed, unique);
+function writeSample(resource: Resource, seed: number): string {
+  const code = writeBody(resource, seed);
   const usesNumber = getNames(code).includes('n');
   return `${code.includes('await ') ? 'async ' : ''}${usesNumber ? '(n)' : '()'} => (${code})`;
 }
@@ -167,15 +138,10 @@ function getUnique({ id, columns }: Resource): string[] {
   return id.by === 'client' ? [...new Set([id.property!, ...unique])] : unique;
 }
 
-function writeBody(
-  module: Module,
-  resource: Resource,
-  seed: number,
-  unique: readonly string[],
-): string {
-  const { request } = getCreate(module, resource);
-  const { id, columns } = resource;
-  const sent = Object.entries(toSample(request, module.classes, seed)).filter(
+function writeBody(resource: Resource, seed: number): string {
+  const { id, columns, request } = resource;
+  const unique = getUnique(resource);
+  const sent = Object.entries(toSample(request, seed)).filter(
     ([name]) => name !== id.property || id.by === 'client',
   );
   const properties = sent.map(([name, value]): [string, string] => {

@@ -1,0 +1,324 @@
+/** What the table of a resource stores: its id, and columns for the properties of requests and responses. */
+import type {
+  Column,
+  DtoClass,
+  Join,
+  Notes,
+  Parent,
+  Property,
+  Resource,
+  ResourceId,
+  Schema,
+} from './model.js';
+import { getParts, getProperties } from './model.js';
+import {
+  isIdentifier,
+  makeUnique,
+  toCamelCase,
+  toPascalCase,
+  toPlural,
+  toSingular,
+  toSnakeCase,
+} from './names.js';
+import { toType } from './write/source.js';
+
+/** Names of properties that hold the time of the request that creates a row, or last changes it. */
+const TIMESTAMP = /^(date|time)?_?(created|inserted|added)(_?(at|on|date|time))?$/i;
+const CHANGE_TIME = /^(date|time|last)?_?(updated|modified|changed)(_?(at|on|date|time))?$/i;
+const PASSWORD = /^(password|passwd|passphrase)$/i;
+
+/** The note of a property that no operation gives a value. */
+export const UNKNOWN = 'nothing says what it contains; it is not returned.';
+
+/** The longest name of a column that PostgreSQL keeps, in bytes. */
+const MAX_NAME_LENGTH = 63;
+
+/** The longest text that both databases can index, in characters. */
+const MAX_INDEXED_LENGTH = 500;
+
+/** The values of references to resources. */
+const ID_SCHEMAS: Readonly<Record<ResourceId['kind'], Schema>> = {
+  integer: { type: 'integer', format: 'int64' },
+  uuid: { type: 'string', format: 'uuid' },
+  text: { type: 'string', maxLength: 255 },
+};
+
+/** A resource before its columns are known. */
+type Draft = Pick<Resource, 'request' | 'dto' | 'id' | 'parent'>;
+
+export const getProperty = (dto: DtoClass | undefined, name: string): Property | undefined =>
+  dto?.properties.find((each) => each.name === name);
+
+/** The properties that requests have. */
+export const getSent = ({ properties }: DtoClass): readonly Property[] =>
+  properties.filter(({ readOnly }) => readOnly !== true);
+
+export const getColumn = ({ columns }: Resource, name: string): Column | undefined =>
+  columns.find((column) => column.name === name);
+
+const isStored = (resource: Resource, name: string): boolean =>
+  name === resource.id.property || getColumn(resource, name) !== undefined;
+
+/**
+ * The id of a resource: the property named as the parameter of the path, or as ids usually are.
+ *
+ * @param pathKey the parameter of the path that follows the collection
+ */
+export function toId(
+  request: DtoClass,
+  dto: DtoClass,
+  pathKey: string | undefined,
+  notes: Notes,
+): ResourceId {
+  const names = ['id', '_id', `${toCamelCase(dto.name)}Id`, `${toSnakeCase(dto.name)}_id`, 'uuid'];
+  const property = (pathKey === undefined ? names : [pathKey, ...names])
+    .flatMap((name) => getProperty(dto, name) ?? [])
+    .find((each) => isIdType(each) && (each.type === 'integer' || /id$/i.test(each.name)));
+  if (property === undefined) return { property: undefined, kind: 'integer', by: 'service' };
+  const { name, type, format } = property;
+  const sent = getSent(request).find((each) => each.name === name);
+  const by = sent?.required === true ? 'client' : 'service';
+  if (sent !== undefined && by === 'service')
+    notes.add(
+      'the service assigns it; one in a request is ignored.',
+      `${request.publishedName}.${name}`,
+    );
+  if (type === 'integer') return { property: name, kind: 'integer', by };
+  if (by === 'service' && format !== 'uuid')
+    notes.add('the service assigns a UUID.', `${dto.publishedName}.${name}`);
+  return { property: name, kind: by === 'service' || format === 'uuid' ? 'uuid' : 'text', by };
+}
+
+const isIdType = ({ type, enum: values }: Schema): boolean =>
+  (type === 'integer' || type === 'string') && values === undefined;
+
+/** Returns the columns of a resource, or why it cannot be stored. */
+export function toColumns(
+  { request, dto, id, parent }: Draft,
+  pathKey: string | undefined,
+  notes: Notes,
+): Column[] | string {
+  const columns: Column[] = [];
+  const sent = getSent(request).filter(({ name }) => name !== id.property);
+  for (const property of sent) {
+    const { name, type } = property;
+    const place = `${request.publishedName}.${name}`;
+    const hashed = type === 'string' && PASSWORD.test(name);
+    if (hashed) notes.add('stored as a hash, and never returned.', place);
+    const shown = getProperty(dto, name);
+    const column = toColumn(property, pathKey);
+    if (column.unique && isUnlimitedText(property))
+      notes.add(`at most ${MAX_INDEXED_LENGTH} characters, because it is unique.`, place);
+    const isShown = shown !== undefined && !hashed && shows(shown, column);
+    if (shown !== undefined && !hashed && !isShown) {
+      if (shown.required) return `${dto.publishedName}.${name} may differ from ${place}`;
+      notes.add(
+        'it is not what the request contains; it is not returned.',
+        `${dto.publishedName}.${name}`,
+      );
+    }
+    if ((property.references ?? getJoined(property)) === undefined && refers(property))
+      notes.add('that its ids exist is not checked.', place);
+    // The class of responses lacks it.
+    const nullable = column.nullable || (hashed && request === dto);
+    columns.push({ ...column, nullable, hashed, hidden: !isShown });
+  }
+  for (const property of dto.properties) {
+    const { name, required, format } = property;
+    if ([id.property, parent?.property].includes(name)) continue;
+    if (sent.some((each) => each.name === name)) continue;
+    const assigned = getAssigned(property);
+    const place = `${dto.publishedName}.${name}`;
+    if (assigned !== undefined) columns.push({ ...toColumn(property), assigned });
+    else if (required) return `nothing says what ${place} contains`;
+    else notes.add(UNKNOWN, place);
+    if (assigned === 'uuid' && format !== 'uuid')
+      notes.add('nothing says what it contains; the service assigns a random text.', place);
+  }
+  const reason = parent && addParentColumn(columns, parent, dto);
+  return reason ?? nameColumns(columns);
+}
+
+function addParentColumn(
+  columns: Column[],
+  { property, resource: { id, table } }: Parent,
+  dto: DtoClass,
+): string | undefined {
+  const reference = { ...ID_SCHEMAS[id.kind], name: property, required: true, references: table };
+  const column = toColumn(reference);
+  const shown = getProperty(dto, property);
+  const hidden = shown === undefined || !shows(shown, column);
+  if (hidden && shown?.required === true) return `${dto.publishedName}.${shown.name} is not its id`;
+  const own = columns.findIndex(({ name }) => name === property);
+  columns.splice(own === -1 ? columns.length : own, 1, { ...column, hidden });
+  return undefined;
+}
+
+function toColumn(schema: Property, pathKey?: string): Column {
+  const { name, required, nullable, default: value, unique, references } = schema;
+  const property =
+    isIdentifier(name) && !['id', 'version'].includes(name) ? name : `${toCamelCase(name)}Value`;
+  return {
+    name,
+    property,
+    column: toSnakeCase(property),
+    schema,
+    nullable: nullable === true || (!required && value === undefined),
+    unique: unique === true || name === pathKey,
+    references,
+    indexed: references !== undefined,
+  };
+}
+
+/** Gives each column a name of its own, and each property of the entity: `petId` and `pet_id` have the same one. */
+function nameColumns(columns: readonly Column[]): Column[] {
+  const names = new Set(['id', 'version']);
+  const properties = new Set(names);
+  return columns.map((each) => {
+    const column = makeUnique(each.column, names).slice(-MAX_NAME_LENGTH);
+    return Object.assign({}, each, { column, property: makeUnique(each.property, properties) });
+  });
+}
+
+/** What the service can assign to a property that only responses have. */
+function getAssigned(property: Property): Column['assigned'] {
+  const { name, type, format, required, nullable, pattern } = property;
+  if (property.default !== undefined) return 'default';
+  if (type !== 'string' || property.enum !== undefined || pattern !== undefined) return undefined;
+  const isNeeded = required && nullable !== true;
+  if (format === 'date-time') {
+    if (CHANGE_TIME.test(name)) return 'now on changes';
+    return isNeeded || TIMESTAMP.test(name) ? 'now' : undefined;
+  }
+  if (format === 'date') return isNeeded || TIMESTAMP.test(name) ? 'today' : undefined;
+  return isNeeded && (format === undefined || format === 'uuid') ? 'uuid' : undefined;
+}
+
+/** The table that the ids in an array refer to. */
+const getJoined = ({ type, items }: Schema): string | undefined =>
+  type === 'array' ? items?.references : undefined;
+
+/**
+ * Returns the join entity of a column, if it has an array of references.
+ *
+ * @param names those of entities that exist
+ * @param tables those of tables that exist
+ */
+export function toJoin(
+  { name, table, id }: Resource,
+  { property, schema }: Column,
+  names: Set<string>,
+  tables: Set<string>,
+): Join | undefined {
+  if (getJoined(schema) === undefined) return undefined;
+  const noun = toSingular(property.replace(/(_i|I)ds?$/, ''));
+  const own = { ...ID_SCHEMAS[id.kind], name: `${toCamelCase(name)}Id`, required: true };
+  const other = { ...schema.items, name: `${toCamelCase(noun)}Id`, required: true };
+  return {
+    name: makeUnique(`${name}${toPascalCase(noun)}`, names),
+    table: makeUnique(`${toSnakeCase(name)}_${toSnakeCase(toPlural(noun))}`, tables),
+    columns: nameColumns([
+      { ...toColumn(own), references: table, cascades: true },
+      toColumn(other),
+    ]),
+  };
+}
+
+/** Whether a value has ids of other resources. */
+const refers = (schema: Schema, seen = new Set<DtoClass>()): boolean =>
+  getParts(schema).some(({ references, class: dto }) => {
+    if (dto === undefined || seen.has(dto)) return references !== undefined;
+    seen.add(dto);
+    return dto.properties.some((each) => refers(each, seen));
+  });
+
+/** Makes the classes of a resource those that the service publishes. */
+export function publish(resource: Resource): void {
+  for (const dto of new Set([resource.request, resource.dto]))
+    dto.properties = dto.properties.map((property) => toPublished(property, dto, resource));
+}
+
+/** A password is never returned, and an indexed text has a limit. */
+function toPublished(property: Property, dto: DtoClass, resource: Resource): Property {
+  const column = getColumn(resource, property.name);
+  if (column?.hashed === true)
+    return { ...property, required: property.required && dto !== resource.dto, writeOnly: true };
+  return column?.unique === true && isUnlimitedText(property)
+    ? { ...property, maxLength: MAX_INDEXED_LENGTH }
+    : property;
+}
+
+const isUnlimitedText = ({ type, format, enum: values, maxLength = Infinity }: Schema): boolean =>
+  type === 'string' &&
+  values === undefined &&
+  !['date', 'date-time', 'uuid'].includes(format!) &&
+  maxLength > MAX_INDEXED_LENGTH;
+
+/**
+ * Whether TypeScript assigns each value of one schema to another, apart from null.
+ *
+ * @param isPatch whether the value is a merge patch, whose objects may lack properties
+ * @param compared the classes that are compared already, which may contain themselves
+ */
+export function accepts(
+  to: Schema,
+  from: Schema,
+  isPatch = false,
+  compared = new Set<string>(),
+): boolean {
+  const [properties, others] = [getProperties(to), getProperties(from)];
+  if (properties !== undefined && others !== undefined) {
+    const pair = `${to.class?.name} ${from.class?.name} ${isPatch}`;
+    if (properties === others || (to.class && from.class && compared.has(pair))) return true;
+    compared.add(pair);
+    const hasCommon = properties.some(({ name }) => others.some((each) => each.name === name));
+    const isEmpty = properties.length === 0 || others.length === 0;
+    return (
+      (hasCommon || isEmpty) &&
+      properties.every((property) => {
+        const other = others.find(({ name }) => name === property.name);
+        const isOptional = isPatch || !property.required;
+        if (other === undefined) return isOptional;
+        return (
+          (other.required || isOptional) &&
+          (other.nullable !== true || property.nullable === true || isPatch) &&
+          accepts(property, other, isPatch, compared)
+        );
+      })
+    );
+  }
+  if (to.enum !== undefined) return from.enum?.every((value) => to.enum!.includes(value)) === true;
+  if (to.items !== undefined && from.items !== undefined)
+    return accepts(to.items, from.items, false, compared);
+  const type = toType({ ...to, nullable: false });
+  const isSame = type === toType({ ...from, enum: undefined, nullable: false });
+  return type === 'unknown' || (isSame && (to.type !== 'integer' || from.type === 'integer'));
+}
+
+/** Whether a property of a response always has the value of a column. */
+function shows(property: Property, { schema, nullable, hashed }: Column): boolean {
+  if (hashed === true) return !property.required;
+  const isGiven = !nullable || !property.required || property.nullable === true;
+  return isGiven && accepts(property, schema);
+}
+
+/** Whether a class shows rows of a resource: it has every required property, and half of the others. */
+export function isPartOf(shown: DtoClass, resource: Resource): boolean {
+  if (shown === resource.dto) return true;
+  const stored = shown.properties.filter(({ name }) => isStored(resource, name));
+  return (
+    stored.length > 0 &&
+    stored.length * 2 >= shown.properties.length &&
+    shown.properties.every((property) => {
+      const column = getColumn(resource, property.name);
+      if (column === undefined) return !property.required || isStored(resource, property.name);
+      return shows(property, column);
+    })
+  );
+}
+
+/** Notes the properties of a response that the resource does not have. */
+export function noteMissing(shown: DtoClass, resource: Resource, notes: Notes): void {
+  for (const { name } of shown.properties)
+    if (!isStored(resource, name)) notes.add(UNKNOWN, `${shown.publishedName}.${name}`);
+}
