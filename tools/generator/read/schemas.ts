@@ -82,22 +82,29 @@ export class SchemaReader {
     private readonly publishedNames: ReadonlySet<string>,
   ) {}
 
-  /** @param place where the schema is, for the notes */
-  read(value: unknown, place: string, depth = 0): Schema {
-    if (depth > MAX_DEPTH || !isObject(value)) return {};
+  /**
+   * @param place where the schema is, for the notes
+   * @param outer what the schema is in, up to the properties of a class
+   */
+  read(value: unknown, place: string, outer: readonly unknown[] = []): Schema {
+    if (outer.length > MAX_DEPTH || !isObject(value)) return {};
     const reference = COMPONENT.exec(String(value['$ref']))?.[1];
-    const merged = this.merge(value, depth);
+    const merged = this.merge(value);
+    const alternatives = merged['oneOf'] ?? merged['anyOf'];
+    // Alternatives that contain themselves are any value there: each would have all of them.
+    if (alternatives !== undefined && outer.includes(alternatives)) return {};
+    const inner = [...outer, alternatives];
     const { type, nullable } = getType(merged);
     const name = reference === undefined ? this.getAlias(value) : decodeURIComponent(reference);
     const annotations = this.readAnnotations(merged, nullable);
-    if (merged['oneOf'] !== undefined || merged['anyOf'] !== undefined)
-      return this.readAlternatives(merged, place, depth, nullable, annotations);
+    if (alternatives !== undefined)
+      return this.readAlternatives(merged, place, inner, nullable, annotations);
     if (type === undefined) return this.readAny(merged, place, annotations);
     if (type === 'object' && name !== undefined && this.canBeClass(merged, place)) {
       // In OpenAPI 3.0 the siblings of a reference are ignored; what the component itself says is on its class.
       const { description, readOnly, writeOnly, deprecated } = value as Schema;
       return clean({
-        class: this.toComponentClass(name, merged, depth),
+        class: this.toComponentClass(name, merged),
         nullable: annotations.nullable,
         description,
         readOnly,
@@ -112,13 +119,13 @@ export class SchemaReader {
       ...(annotations.enum !== undefined && toEnum(annotations.enum, type)),
       ...(type === 'string' && { format: annotations.format }),
       ...(type === 'string' && toReferenceLimit(annotations)),
-      ...(type === 'array' && this.readArray(merged, place, depth)),
-      ...(type === 'object' && this.readObject(merged, place, depth)),
+      ...(type === 'array' && this.readArray(merged, place, inner)),
+      ...(type === 'object' && this.readObject(merged, place, inner)),
     });
   }
 
-  private readArray(merged: Json, place: string, depth: number): Partial<Schema> {
-    const item = this.read(merged['items'], `${place}[]`, depth + 1);
+  private readArray(merged: Json, place: string, outer: readonly unknown[]): Partial<Schema> {
+    const item = this.read(merged['items'], `${place}[]`, outer);
     const { maxItems = Infinity } = merged as Schema;
     if (item.references === undefined || maxItems <= MAX_REFERENCES) return { items: item };
     this.notes.add(`at most ${MAX_REFERENCES} ids.`, place);
@@ -134,20 +141,20 @@ export class SchemaReader {
     return false;
   }
 
-  private readObject(merged: Json, place: string, depth: number): Partial<Schema> {
+  private readObject(merged: Json, place: string, outer: readonly unknown[]): Partial<Schema> {
     const isKnown = this.canBeClass(merged, place);
-    const properties = isKnown ? this.readProperties(merged, place, depth) : [];
+    const properties = isKnown ? this.readProperties(merged, place, outer) : [];
     const additional = merged['additionalProperties'];
     if (properties.length > 0) return { properties };
     return {
       additionalProperties:
         isObject(additional) && Object.keys(additional).length > 0
-          ? this.read(additional, `${place}.*`, depth + 1)
+          ? this.read(additional, `${place}.*`, outer)
           : true,
     };
   }
 
-  private readProperties(merged: Json, place: string, depth: number): Property[] {
+  private readProperties(merged: Json, place: string, outer: readonly unknown[] = []): Property[] {
     const required = new Set(items(merged['required']));
     const additional = merged['additionalProperties'];
     const properties = allEntries(merged['properties']);
@@ -156,13 +163,13 @@ export class SchemaReader {
         'Objects have only the properties that the contract names; others are rejected with 400.',
       );
     return properties.map(([name, value]) => {
-      const schema = this.read(value, `${place}.${name}`, depth + 1);
+      const schema = this.read(value, `${place}.${name}`, outer);
       return Object.assign({ name, required: required.has(name) }, schema);
     });
   }
 
   /** A schema that the contract names, in `components`: it becomes a class at its first use. */
-  private toComponentClass(component: string, merged: Json, depth: number): DtoClass {
+  private toComponentClass(component: string, merged: Json): DtoClass {
     const known = this.componentClasses.get(component);
     if (known !== undefined) return known;
     const publishedName = this.toPublishedName(component);
@@ -171,7 +178,7 @@ export class SchemaReader {
     const dto: DtoClass = { name, publishedName, description, properties: [] };
     this.componentClasses.set(component, dto);
     this.classes.push(dto);
-    dto.properties = this.readProperties(merged, component, depth);
+    dto.properties = this.readProperties(merged, component);
     return dto;
   }
 
@@ -219,7 +226,7 @@ export class SchemaReader {
   }
 
   /** Follows references and merges `allOf`. The properties and the required ones add up; another keyword overrides. */
-  private merge(value: Json, depth: number): Json {
+  private merge(value: Json, depth = 0): Json {
     const resolved = resolve(this.root, value);
     if (!isObject(resolved) || depth > MAX_DEPTH) return {};
     const { allOf, ...own } = resolved;
@@ -228,11 +235,14 @@ export class SchemaReader {
     const inherited: Json = Object.assign({}, ...parts);
     // A composition is not described by its parts, unless it is only a name for one.
     const { description: _description, example: _example, title: _title, ...rest } = inherited;
+    // The alternatives of a class with a discriminator are the classes that extend it.
+    const { oneOf: _oneOf, anyOf: _anyOf, discriminator, ...base } = rest;
+    const composed = discriminator === undefined ? rest : base;
     const all = [...parts, own];
     const properties = Object.fromEntries(all.flatMap((part) => allEntries(part['properties'])));
     const required = [...new Set(all.flatMap((part) => items(part['required'])))];
     return {
-      ...(parts.length === 1 && own['properties'] === undefined ? inherited : rest),
+      ...(parts.length === 1 && own['properties'] === undefined ? inherited : composed),
       ...own,
       ...(Object.keys(properties).length > 0 && { properties }),
       ...(required.length > 0 && { required }),
@@ -265,7 +275,7 @@ export class SchemaReader {
   private readAlternatives(
     merged: Json,
     place: string,
-    depth: number,
+    outer: readonly unknown[],
     nullable: boolean,
     annotations: Schema,
   ): Schema {
@@ -277,7 +287,7 @@ export class SchemaReader {
       const single = this.read(
         isObject(rest['properties']) ? { allOf: [rest, alternatives[0]] } : alternatives[0],
         place,
-        depth + 1,
+        outer,
       );
       return clean({
         ...single,
@@ -286,7 +296,7 @@ export class SchemaReader {
       });
     }
     const oneOf = alternatives.map((each, index) =>
-      this.read(each, `${place}.oneOf[${index}]`, depth + 1),
+      this.read(each, `${place}.oneOf[${index}]`, outer),
     );
     const discriminator = this.readDiscriminator(merged, oneOf, alternatives);
     if (discriminator === undefined)

@@ -114,11 +114,13 @@ describe('a schema of a contract', () => {
 
   it('with a discriminator keeps its classes by the values of the property', () => {
     const kind = '{ type: object, required: [kind], properties: { kind: { type: string } } }';
-    const more = `{ components: { schemas: { Cat: ${kind}, Dog: ${kind} } } }`;
     const animal = `{ oneOf: [{ $ref: '#/components/schemas/Cat' }, { $ref: '#/components/schemas/Dog' }],
       discriminator: { propertyName: kind, mapping: { cat: '#/components/schemas/Cat' } } }`;
+    const reference = `{ $ref: '#/components/schemas/Animal' }`;
+    // A class may extend the one with the discriminator.
+    const more = `{ components: { schemas: { Cat: ${kind}, Dog: { allOf: [${reference}, ${kind}] }, Animal: ${animal} } } }`;
     const { classes } = toModule(
-      pets({ properties: `{ name: { type: string }, animal: ${animal} }`, more }),
+      pets({ properties: `{ name: { type: string }, animal: ${reference} }`, more }),
     );
     expect(classes.find(({ name }) => name === 'Pet')!.properties[1]).toMatchObject({
       oneOf: [{ class: { name: 'Cat' } }, { class: { name: 'Dog' } }],
@@ -131,13 +133,20 @@ describe('a schema of a contract', () => {
 
   it('may contain itself', () => {
     const a = `{ $ref: '#/components/schemas/a' }`;
-    const more = `{ components: { schemas: { a: { $ref: '#/components/schemas/b' }, b: ${a} } } }`;
+    const json = `{ $ref: '#/components/schemas/json' }`;
+    const jsons = `{ anyOf: [{ type: array, items: ${json} }, { additionalProperties: ${json} }] }`;
+    const more = `{ components: { schemas: { a: { $ref: '#/components/schemas/b' }, b: ${a}, json: ${jsons} } } }`;
     const pet = `{ type: array, items: { $ref: '#/components/schemas/Pet' } }`;
-    const { classes } = toModule(pets({ properties: `{ name: ${a}, children: ${pet} }`, more }));
+    const properties = `{ name: ${a}, children: ${pet}, data: ${json} }`;
+    const { classes } = toModule(pets({ properties, more }));
     expect(classes).toHaveLength(1);
-    const [name, children] = classes[0]!.properties;
+    const [name, children, data] = classes[0]!.properties;
     expect(name).toEqual({ name: 'name', required: true });
     expect(children!.items!.class).toBe(classes[0]);
+    expect(data!.oneOf).toEqual([
+      { type: 'array', items: {} },
+      { type: 'object', additionalProperties: {} },
+    ]);
   });
 });
 
