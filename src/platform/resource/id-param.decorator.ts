@@ -4,28 +4,14 @@ import { ApiError } from '../errors/api-error.js';
 import { RequestParam } from '../http/request-param.js';
 import { toDocument } from './property.js';
 import type { Schema } from './schema.js';
+import { findProblems, parseParameter } from './schema-rules.js';
 
-/** An integer as the service writes it, without a sign, leading zero or exponent, and a UUID. */
-const INTEGER = /^[1-9]\d{0,15}$/;
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** The types of ids: their schemas, and how the segment of a path becomes an id, or undefined if it cannot be one. */
-const ID_TYPES = {
-  integer: {
-    schema: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID, example: 1 },
-    parse: (text: string) =>
-      INTEGER.test(text) && Number(text) <= MAX_ID ? Number(text) : undefined,
-  },
-  uuid: {
-    schema: { type: 'string', format: 'uuid', example: '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70' },
-    parse: (text: string) => (UUID.test(text) ? text.toLowerCase() : undefined),
-  },
-  text: {
-    schema: { type: 'string', minLength: 1, example: 'rex' },
-    // PostgreSQL cannot store NUL.
-    parse: (text: string) => (text.includes('\0') ? undefined : text),
-  },
-} as const;
+/** The schemas of the types of ids. */
+const SCHEMAS = {
+  integer: { type: 'integer', format: 'int64', minimum: 1, maximum: MAX_ID, example: 1 },
+  uuid: { type: 'string', format: 'uuid' },
+  text: { type: 'string', minLength: 1, example: 'rex' },
+} as const satisfies Record<string, Schema>;
 
 /**
  * Passes the id in the path to a handler, as a number or a string, and declares it in the OpenAPI document.
@@ -37,20 +23,23 @@ const ID_TYPES = {
 export function IdParam(
   name: string,
   options: {
-    readonly type?: keyof typeof ID_TYPES;
+    readonly type?: keyof typeof SCHEMAS;
     readonly description?: string;
     readonly example?: number | string;
     readonly schema?: Schema;
   } = {},
 ): ParameterDecorator {
   const { type = 'integer', description = 'The id that the service assigned.' } = options;
-  const { schema, parse } = ID_TYPES[type];
-  const published = options.schema === undefined ? schema : toDocument(options.schema);
+  const schema = SCHEMAS[type];
+  const published = toDocument(options.schema ?? schema);
   return RequestParam(
     ({ params }) => {
-      const id = parse(String(params[name]));
-      if (id === undefined) throw new ApiError('NOT_FOUND', 'Resource not found.');
-      return id;
+      const text = String(params[name]);
+      const id = parseParameter(schema, text);
+      // An integer only as the service writes it, for example without a leading zero.
+      if (String(id) !== text || findProblems(schema, id).length > 0)
+        throw new ApiError('NOT_FOUND', 'Resource not found.');
+      return type === 'uuid' ? text.toLowerCase() : id;
     },
     ApiParam({
       name,

@@ -5,7 +5,7 @@ import { ValidateBy, type ValidationArguments } from 'class-validator';
 import { ANY_TYPE } from '../openapi/schema-references.js';
 import { FORMATS, getIntegerFormat, toLimits, toRegExp } from './scalar-violations.js';
 import { isOptional, type Schema } from './schema.js';
-import { check, convert, VALID } from './schema-rules.js';
+import { convert, findProblems, VALID } from './schema-rules.js';
 
 /**
  * Declares a property of a DTO once, for the validation and for the OpenAPI document. Strings and names of properties
@@ -37,18 +37,16 @@ export function Property(schema: Schema): PropertyDecorator {
 const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'boolean']);
 
 function Validate(schema: Schema): PropertyDecorator {
-  const findProblems = ({ property, value }: ValidationArguments): string[] => {
-    const problems: string[] = [];
-    if (schema.readOnly !== true) check(schema, value, property, problems);
-    else if (value !== undefined) problems.push(`${property} is read-only`);
-    return problems;
+  const find = ({ property, value }: ValidationArguments): string[] => {
+    if (schema.readOnly !== true) return findProblems(schema, value, property);
+    return value === undefined ? [] : [`${property} is read-only`];
   };
   return ValidateBy({
     name: VALID,
     constraints: [schema],
     validator: {
-      validate: (_value, details) => findProblems(details!).length === 0,
-      defaultMessage: (details) => findProblems(details!).join('; '),
+      validate: (_value, details) => find(details!).length === 0,
+      defaultMessage: (details) => find(details!).join('; '),
     },
   });
 }

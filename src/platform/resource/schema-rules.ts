@@ -19,8 +19,15 @@ interface Fields {
   readonly foreign?: ReadonlySet<string>;
 }
 
-/** Adds what is wrong with a value to the problems, each with its path, until there are `MAX_PROBLEMS`. */
-export function check(schema: Schema, value: unknown, path: string, problems: string[]): void {
+/** Returns what is wrong with a value: at most `MAX_PROBLEMS`, each with its path, which starts with that of the value. */
+export function findProblems(schema: Schema, value: unknown, path = ''): string[] {
+  const problems: string[] = [];
+  check(schema, value, path, problems);
+  return problems;
+}
+
+/** Adds what is wrong with a value to the problems, until there are `MAX_PROBLEMS`. */
+function check(schema: Schema, value: unknown, path: string, problems: string[]): void {
   if (value === undefined && !isOptional(schema)) report(problems, path, ' is missing');
   if (value === undefined || (value === null && schema.nullable === true)) return;
   const violation = findViolation(schema, value);

@@ -4,8 +4,8 @@ import { ApiError } from '../errors/api-error.js';
 import { shorten } from '../errors/shorten.js';
 import { isObject, type Schema } from './schema.js';
 import {
-  check,
   convert,
+  findProblems,
   getFields,
   joinName,
   MAX_PROBLEMS,
@@ -58,13 +58,10 @@ export async function validateBody<Dto extends object>(
  */
 export async function validateJson(schema: Schema, value: unknown): Promise<unknown> {
   if (value === undefined) throw validationFailed(['request body is required']);
-  const problems: string[] = [];
-  check(schema, value, '', problems);
+  const problems = findProblems(schema, value);
   if (problems.length > 0) throw validationFailed(problems);
   const converted = convert(schema, value);
-  const dtos = [...findDtos(converted, '')];
-  if (!dtos.some(([, dto]) => getFields(dto.constructor as Type).isDecorated)) return converted;
-  for (const [path, dto] of dtos) {
+  for (const [path, dto] of findDecorated(converted, '')) {
     const errors = await validate(dto, VALIDATOR_OPTIONS);
     const messages = errors.flatMap((error) => flattenErrors(error, dto, path));
     if (messages.length > 0) throw validationFailed(messages.slice(0, MAX_PROBLEMS));
@@ -81,13 +78,12 @@ function parseParameters(dto: Type, texts: object): object {
   );
 }
 
-/** Finds the instances of DTOs in a value, with their paths. */
-function* findDtos(value: unknown, path: string): Generator<[path: string, dto: object]> {
+/** Finds the objects in a value whose classes have other decorators of class-validator, with their paths. */
+function* findDecorated(value: unknown, path: string): Generator<[path: string, dto: object]> {
   if (typeof value !== 'object' || value === null) return;
-  const { declared, isDecorated } = getFields(value.constructor as Type);
-  if (declared.size > 0 || isDecorated) yield [path, value];
+  if (getFields(value.constructor as Type).isDecorated) yield [path, value];
   for (const [name, inner] of Object.entries(value))
-    yield* findDtos(inner, joinPath(value, path, name));
+    yield* findDecorated(inner, joinPath(value, path, name));
 }
 
 /** Returns the path of a property of an object, or of an item of an array. */
