@@ -15,7 +15,6 @@ export function closeRequestBody({ requestBody }: Operation, { components }: Ope
         : reference;
     if (schema === undefined || '$ref' in schema || closed.has(schema)) return;
     closed.add(schema);
-    allowNullReference(schema);
     // A map has no properties, but the schema of its values.
     if (schema.properties !== undefined) schema.additionalProperties ??= false;
     Object.values(schema.properties ?? {}).forEach(close);
@@ -26,16 +25,4 @@ export function closeRequestBody({ requestBody }: Operation, { components }: Ope
     if (typeof schema.additionalProperties === 'object') close(schema.additionalProperties);
   };
   for (const { schema } of Object.values(requestBody.content)) close(schema);
-}
-
-/**
- * Rewrites a schema that is a reference or null: Nest combines them with `allOf`, in which the referenced
- * schema rejects null (OpenAPI 3.0.3, proposal 2019-10-31 "Clarify Semantics of nullable").
- */
-function allowNullReference(schema: Schema): void {
-  if (schema.nullable !== true || schema.allOf === undefined) return;
-  schema.anyOf = [...schema.allOf, { type: 'object', nullable: true, enum: [null] }];
-  delete schema.allOf;
-  delete schema.nullable;
-  delete schema.type;
 }

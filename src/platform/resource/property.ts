@@ -61,18 +61,24 @@ const isGiven = (value: unknown): boolean =>
 /** What OpenAPI 3.0 can express of `notBlank`: its patterns have no Unicode properties, with which many clients fail. */
 const NOT_WHITE_SPACE = String.raw`[^\s\u0085]`;
 
-/** Returns a schema as in OpenAPI 3.0.3, in which a class is a function that returns it, as in Nest's. */
+/** A schema that is only valid for null (OpenAPI 3.0.3, proposal 2019-10-31 "Clarify Semantics of nullable"). */
+const NULL = { type: 'object', nullable: true, enum: [null] };
+
+/** Returns a schema as in OpenAPI 3.0.3, in which a reference is a function that returns the class. */
 export function toDocument(schema: Schema): Record<string, unknown> {
   const { optional: _optional, notBlank, const: constant, pattern, ...keywords } = schema;
   const { type, nullable, items, properties = {}, additionalProperties } = keywords;
+  if (typeof type === 'function') {
+    const { type: $ref, nullable: _nullable, ...others } = keywords;
+    if (nullable === true) return { ...others, anyOf: [{ $ref }, NULL] };
+    return Object.keys(others).length === 0 ? { $ref } : { ...others, allOf: [{ $ref }] };
+  }
   const isPlain = pattern === undefined || /^u?$/.test(toRegExp(pattern).flags);
   if (!isPlain || (notBlank === true && pattern !== undefined))
     throw new TypeError('A pattern cannot have flags other than u, or be combined with notBlank.');
   const { check: _check, ...format } = FORMATS[keywords.format ?? ''] ?? {};
   const values = constant === undefined ? keywords.enum : [constant];
   const limits = toLimits(schema);
-  const isAbove = limits.exclusiveMinimum >= Math.max(limits.minimum, -Number.MAX_VALUE);
-  const isBelow = limits.exclusiveMaximum <= Math.min(limits.maximum, Number.MAX_VALUE);
   const names = Object.keys(properties);
   const required = names.filter((name) => !isOptional(properties[name]!));
   const toBranch = (branch: Schema | (() => Class<object>)) =>
@@ -81,16 +87,14 @@ export function toDocument(schema: Schema): Record<string, unknown> {
     example: values?.[0] ?? EXAMPLES[String(type)],
     ...format,
     ...keywords,
-    // Nest recognizes the function by its name.
-    ...(typeof type === 'function' && { type: () => type() }),
-    // Only a schema with a type is nullable, and an enum has null then (OpenAPI 3.0.3, proposal 2019-10-31).
+    // Only a schema with a type is nullable, and an enum has null then.
     nullable: nullable === true && type !== undefined ? true : undefined,
     enum: values && nullable === true ? [...new Set([...values, null])] : values,
     ...(type === 'integer' && { format: keywords.format ?? getIntegerFormat(limits) }),
-    minimum: isAbove ? limits.exclusiveMinimum : limits.minimum,
-    exclusiveMinimum: isAbove ? true : undefined,
-    maximum: isBelow ? limits.exclusiveMaximum : limits.maximum,
-    exclusiveMaximum: isBelow ? true : undefined,
+    minimum: limits.minimum,
+    exclusiveMinimum: limits.exclusiveMinimum || undefined,
+    maximum: limits.maximum,
+    exclusiveMaximum: limits.exclusiveMaximum || undefined,
     ...(notBlank === true && { pattern: NOT_WHITE_SPACE }),
     ...(pattern !== undefined && { pattern: toRegExp(pattern).source }),
     items: items && toDocument(items),

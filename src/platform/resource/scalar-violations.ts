@@ -1,4 +1,5 @@
 /** What is wrong with strings and numbers: each function returns the text that follows the path in a message. */
+import { isBase64, isUUID } from 'class-validator';
 import type { Schema } from './schema.js';
 
 type Violation = string | undefined;
@@ -35,16 +36,9 @@ function checkDateTime(text: string): true | string {
 /** The characters of a URI (RFC 3986, section 2). `URL` also accepts others, such as spaces and backslashes. */
 const HTTP_URI = /^https?:\/\/([A-Za-z0-9\-._~:/?#[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+$/;
 
-/** RFC 9562, section 4: any version. */
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 /** RFC 5321, section 4.1.2, without quoted strings and address literals, and with a top-level domain. */
 const EMAIL =
   /^(?=.{1,64}@)[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@([a-z\d]([a-z\d-]{0,61}[a-z\d])?\.)+[a-z\d]([a-z\d-]{0,61}[a-z\d])?$/i;
-
-/** RFC 4648, section 4. A regular expression with a repeated group would fail on a text of megabytes. */
-const isBase64 = (text: string): boolean =>
-  text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text);
 
 /** The formats of strings that are validated. Values are returned as they were sent. */
 export const FORMATS: Readonly<Record<string, Format>> = {
@@ -55,7 +49,8 @@ export const FORMATS: Readonly<Record<string, Format>> = {
   // RFC 3339 does not limit the digits of a fraction of a second.
   'date-time': { check: checkDateTime, maxLength: 64, example: '2026-11-01T12:00:00.000Z' },
   uuid: {
-    check: (text) => UUID.test(text) || 'a UUID',
+    // Of any version.
+    check: (text) => isUUID(text, 'loose') || 'a UUID',
     example: '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70',
   },
   uri: {
@@ -144,19 +139,26 @@ const LIMITS: Readonly<Record<string, readonly [number, number]>> = {
   int64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
 };
 
-/** Returns the limits of a number, which do not exceed those of its format; those of an integer are inclusive. */
+/**
+ * Returns the limits of a number as in OpenAPI 3.0.3, one on each side. They do not exceed those of its format; those of an
+ * integer are inclusive.
+ */
 export function toLimits(schema: Schema) {
-  const isInteger = schema.type === 'integer';
+  const { type, exclusiveMinimum: above = -Infinity, exclusiveMaximum: below = Infinity } = schema;
+  const isInteger = type === 'integer';
   const format = LIMITS[schema.format ?? ''] ?? (isInteger ? LIMITS.int64! : [-Infinity, Infinity]);
   const minimum = Math.max(format[0], schema.minimum ?? -Infinity);
   const maximum = Math.min(format[1], schema.maximum ?? Infinity);
-  const { exclusiveMinimum = -Infinity, exclusiveMaximum = Infinity } = schema;
-  if (!isInteger) return { minimum, maximum, exclusiveMinimum, exclusiveMaximum };
+  if (isInteger)
+    return {
+      minimum: Math.max(Math.ceil(minimum), Math.floor(above) + 1),
+      maximum: Math.min(Math.floor(maximum), Math.ceil(below) - 1),
+    };
   return {
-    minimum: Math.max(Math.ceil(minimum), Math.floor(exclusiveMinimum) + 1),
-    maximum: Math.min(Math.floor(maximum), Math.ceil(exclusiveMaximum) - 1),
-    exclusiveMinimum: -Infinity,
-    exclusiveMaximum: Infinity,
+    minimum: Math.max(minimum, above),
+    exclusiveMinimum: above !== -Infinity && above >= minimum,
+    maximum: Math.min(maximum, below),
+    exclusiveMaximum: below !== Infinity && below <= maximum,
   };
 }
 
@@ -167,25 +169,19 @@ export function findNumberViolation(schema: Schema, value: unknown): Violation {
   const number = typeof value === 'number' ? value : NaN;
   const isNumber = isInteger ? Number.isInteger : Number.isFinite;
   const isRepresentable = isNumber(schema.format === 'float' ? Math.fround(number) : number);
-  if (
-    isRepresentable &&
-    number >= minimum &&
-    number <= maximum &&
-    number > exclusiveMinimum &&
-    number < exclusiveMaximum
-  ) {
+  const isAbove = exclusiveMinimum ? number > minimum : number >= minimum;
+  const isBelow = exclusiveMaximum ? number < maximum : number <= maximum;
+  if (isRepresentable && isAbove && isBelow) {
     const { multipleOf } = schema;
     const isMultiple = multipleOf === undefined || isMultipleOf(number, multipleOf);
     return isMultiple ? undefined : ` must be a multiple of ${multipleOf}`;
   }
   if (isInteger) return ` must be an integer from ${minimum} to ${maximum}`;
-  const limits = Object.entries({
-    'at least': minimum,
-    'greater than': exclusiveMinimum,
-    'at most': maximum,
-    'less than': exclusiveMaximum,
-  }).filter(([, limit]) => Number.isFinite(limit));
-  const words = limits.map(([comparison, limit]) => `${comparison} ${limit}`).join(' and ');
+  const limits = [
+    Number.isFinite(minimum) && `${exclusiveMinimum ? 'greater than' : 'at least'} ${minimum}`,
+    Number.isFinite(maximum) && `${exclusiveMaximum ? 'less than' : 'at most'} ${maximum}`,
+  ];
+  const words = limits.filter(Boolean).join(' and ');
   return ` must be a number${words === '' ? '' : `, ${words}`}`;
 }
 
