@@ -1,4 +1,5 @@
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
@@ -9,9 +10,9 @@ import type { ApiKey, Scope } from './keys/api-key.entity.js';
 import { ApiKeysService } from './keys/api-keys.service.js';
 import { AuthFailureLimiter } from './auth-failure-limiter.js';
 import { isMistyped } from './keys/key-format.js';
-import { isPublic } from './public.decorator.js';
+import { IsPublic } from './public.decorator.js';
 import { RateLimiter } from './rate-limiter.js';
-import { getRequiredScope } from './scope.decorator.js';
+import { RequiredScope } from './scope.decorator.js';
 
 /** RFC 6750, section 2.1, with a case-insensitive scheme (RFC 9110, section 11.1) and a maximum length. */
 const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;
@@ -35,10 +36,11 @@ export class ApiKeyGuard implements CanActivate {
     private readonly keys: ApiKeysService,
     private readonly database: DatabaseConnection,
     private readonly failures: AuthFailureLimiter,
+    private readonly reflector: Reflector,
   ) {}
 
   canActivate(context: ExecutionContext): true | Promise<true> {
-    if (isPublic(context.getHandler())) return true;
+    if (this.reflector.get(IsPublic, context.getHandler())) return true;
     const request = context.switchToHttp().getRequest<Request>();
     const key = getKey(request);
     if (!this.database.isReady) throw new DatabaseUnavailableError();
@@ -56,7 +58,9 @@ export class ApiKeyGuard implements CanActivate {
       );
     const request = context.switchToHttp().getRequest<Request>();
     request.apiKey = key;
-    requireScope(key, getRequiredScope(context.getHandler(), request.method));
+    const { method } = request;
+    const implied = method === 'GET' || method === 'HEAD' ? 'read' : 'write';
+    requireScope(key, this.reflector.get(RequiredScope, context.getHandler()) ?? implied);
     const limit = key.requestsPerMinute ?? this.config.keyRequestsPerMinute;
     if (limit === 0) return true;
     const message = `Rate limit exceeded (${limit} requests per minute).`;

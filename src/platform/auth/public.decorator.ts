@@ -1,7 +1,9 @@
-import { applyDecorators, SetMetadata } from '@nestjs/common';
+import { applyDecorators } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import { ApiExtension } from '@nestjs/swagger';
 
-const PUBLIC = 'petstore:public';
+/** Whether a route needs no API key. */
+export const IsPublic = Reflector.createDecorator<true>();
 
 /** The extension that marks a public operation for `createDocument`, which removes it. */
 export const PUBLIC_EXTENSION = 'x-public';
@@ -11,10 +13,5 @@ export const PUBLIC_EXTENSION = 'x-public';
  * and without the 401 of a missing key. No operation of the published interface is public.
  */
 export function Public(): MethodDecorator {
-  return applyDecorators(SetMetadata(PUBLIC, true), ApiExtension(PUBLIC_EXTENSION, true));
-}
-
-/** Whether a handler is declared public. */
-export function isPublic(handler: object): boolean {
-  return Reflect.hasMetadata(PUBLIC, handler);
+  return applyDecorators(IsPublic(true), ApiExtension(PUBLIC_EXTENSION, true));
 }

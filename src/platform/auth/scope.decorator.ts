@@ -1,17 +1,11 @@
-import { applyDecorators, SetMetadata } from '@nestjs/common';
+import { applyDecorators } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import { ApiExtension } from '@nestjs/swagger';
 import type { Scope } from './keys/api-key.entity.js';
 
-const SCOPE = 'petstore:scope';
+/** The scope that an operation requires, if its method implies another one. */
+export const RequiredScope = Reflector.createDecorator<Scope>();
 
 /** Declares the scope that an operation requires, also in the OpenAPI document, if its method implies another one. */
 export const RequireScope = (scope: Scope): MethodDecorator =>
-  applyDecorators(SetMetadata(SCOPE, scope), ApiExtension('x-required-scope', scope));
-
-/** Returns the scope that an operation requires: GET and HEAD imply `read`, other methods `write`. */
-export function getRequiredScope(handler: object, method: string): Scope {
-  return (
-    (Reflect.getMetadata(SCOPE, handler) as Scope | undefined) ??
-    (method === 'GET' || method === 'HEAD' ? 'read' : 'write')
-  );
-}
+  applyDecorators(RequiredScope(scope), ApiExtension('x-required-scope', scope));

@@ -1,16 +1,15 @@
-import { applyDecorators, SetMetadata } from '@nestjs/common';
+import { applyDecorators } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import { ApiExtension } from '@nestjs/swagger';
 
 /** A date in UTC, as `YYYY-MM-DD`. */
 export type IsoDate = `${number}-${number}-${number}`;
 
-/** The dates of a deprecated operation, in milliseconds since 1970. */
-export interface Deprecation {
-  readonly deprecatedAt: number;
-  readonly sunsetAt: number | undefined;
-}
-
-const DEPRECATION = 'petstore:deprecation';
+/** The headers of a deprecated operation, and its sunset in milliseconds since 1970, or infinity. */
+export const Deprecation = Reflector.createDecorator<{
+  readonly headers: Map<string, string>;
+  readonly sunsetAt: number;
+}>();
 
 /**
  * Marks an operation as deprecated since a date and, if it is known, as removed from another date, from which it
@@ -21,11 +20,13 @@ const DEPRECATION = 'petstore:deprecation';
 export function Deprecated(dates: { since: IsoDate; sunset?: IsoDate }): MethodDecorator {
   const { since, sunset } = dates;
   const deprecatedAt = parseUtcDate(since);
-  const sunsetAt = sunset === undefined ? undefined : parseUtcDate(sunset);
-  if (sunsetAt !== undefined && sunsetAt <= deprecatedAt)
+  const sunsetAt = sunset === undefined ? Infinity : parseUtcDate(sunset);
+  if (sunsetAt <= deprecatedAt)
     throw new RangeError(`The sunset ${sunset} must be later than the deprecation ${since}`);
+  const headers = new Map([['Deprecation', `@${deprecatedAt / 1000}`]]);
+  if (sunset !== undefined) headers.set('Sunset', new Date(sunsetAt).toUTCString());
   return applyDecorators(
-    SetMetadata(DEPRECATION, { deprecatedAt, sunsetAt } satisfies Deprecation),
+    Deprecation({ headers, sunsetAt }),
     ApiExtension('x-deprecated-since', since),
     ...(sunset === undefined ? [] : [ApiExtension('x-sunset', sunset)]),
   );
@@ -34,11 +35,6 @@ export function Deprecated(dates: { since: IsoDate; sunset?: IsoDate }): MethodD
 /** Marks an operation as subject to change in the OpenAPI document. */
 export function Stability(stability: 'experimental' | 'beta'): MethodDecorator {
   return ApiExtension('x-stability', stability);
-}
-
-/** Returns the deprecation of an operation, if it is deprecated. */
-export function getDeprecation(handler: object): Deprecation | undefined {
-  return Reflect.getMetadata(DEPRECATION, handler) as Deprecation | undefined;
 }
 
 /** Returns the start of a date in milliseconds since 1970. */

@@ -1,7 +1,8 @@
 import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/common';
+import { Reflector } from '@nestjs/core';
 import type { Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
-import { getDeprecation } from './lifecycle.decorators.js';
+import { Deprecation } from './lifecycle.decorators.js';
 
 /**
  * Sends the `Deprecation` (RFC 9745) and `Sunset` (RFC 8594) headers of a deprecated operation, also on errors.
@@ -10,16 +11,14 @@ import { getDeprecation } from './lifecycle.decorators.js';
  */
 @Injectable()
 export class LifecycleGuard implements CanActivate {
+  constructor(private readonly reflector: Reflector) {}
+
   canActivate(context: ExecutionContext): true {
-    const deprecation = getDeprecation(context.getHandler());
+    const deprecation = this.reflector.get(Deprecation, context.getHandler());
     if (deprecation === undefined) return true;
-    const response = context.switchToHttp().getResponse<Response>();
-    const { deprecatedAt, sunsetAt } = deprecation;
-    response.setHeader('Deprecation', `@${deprecatedAt / 1000}`);
-    if (sunsetAt === undefined) return true;
-    const sunset = new Date(sunsetAt).toUTCString();
-    response.setHeader('Sunset', sunset);
+    const { headers, sunsetAt } = deprecation;
+    context.switchToHttp().getResponse<Response>().setHeaders(headers);
     if (Date.now() < sunsetAt) return true;
-    throw new ApiError('GONE', `This operation was removed on ${sunset}.`);
+    throw new ApiError('GONE', `This operation was removed on ${headers.get('Sunset')}.`);
   }
 }
