@@ -1,7 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { PickType } from '@nestjs/swagger';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
-import type { ForeignKeyMetadata } from 'typeorm/metadata/ForeignKeyMetadata.js';
 import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
 import type { CachedList, PageRequest, Paging } from '../database/lists/cached-list.js';
 import { toConstraintError } from '../database/statements/constraint-error.js';
@@ -70,6 +69,7 @@ const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
 export class Resource<Entity extends ObjectLiteral, Body> {
   private readonly cachedList: CachedList<Entity, CachedJsonResponse>;
   private readonly inserter: IdempotentInserter<Entity, Result<Entity, Body>>;
+  private readonly joins: readonly [property: string, entity: Type<object>][];
   /** The properties of the DTO that are in JSON columns. */
   private jsonDto: Type<object> | undefined;
 
@@ -78,7 +78,8 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     private readonly options: ResourceOptions<Entity, Body>,
     kit: ResourceKit,
   ) {
-    const { toBody, envelope } = options;
+    const { toBody, envelope, joins = {} } = options;
+    this.joins = Object.entries(joins as Record<string, Type<object>>);
     this.cachedList = kit.cachedList(
       repository,
       async (chunks, paging) => {
@@ -109,8 +110,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    * @throws {ApiError} VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
    */
   create(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
-    const insert =
-      this.options.joins === undefined ? this.inserter.insert(row, key) : this.insert(row, key);
+    const insert = this.joins.length === 0 ? this.inserter.insert(row, key) : this.insert(row, key);
     const created = this.convertErrors(row, insert);
     if (key === undefined || this.repository.metadata.versionColumn === undefined) return created;
     // The response of an earlier request was read from JSON.
@@ -212,10 +212,6 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     return { ...patch, ...(await validateBody(this.jsonDto, merged)) } as Changes<Entity>;
   }
 
-  private getJoins(): [property: string, entity: Type<object>][] {
-    return Object.entries((this.options.joins ?? {}) as Record<string, Type<object>>);
-  }
-
   /** Inserts a row and the rows of its join entities. */
   private insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
     const { target, manager } = this.repository;
@@ -231,7 +227,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     changes: Changes<Entity>,
     merges = false,
   ): Promise<Result<Entity, Body>> {
-    const joins = this.getJoins().some(([name]) => name in changes);
+    const joins = this.joins.some(([name]) => name in changes);
     const statement =
       merges || joins
         ? modifyReturning(this.repository, criteria, async (row, own) => {
@@ -245,7 +241,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
 
   /** Stores the references in the values of a row. */
   private async join(own: EntityManager, { id }: Entity, values: ObjectLiteral): Promise<void> {
-    for (const [name, entity] of this.getJoins())
+    for (const [name, entity] of this.joins)
       if (values[name] !== undefined)
         await storeReferences(own.getRepository(entity), id, values[name] ?? []);
   }
@@ -254,12 +250,11 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   private convertErrors<T>(row: object, statement: Promise<T>): Promise<T> {
     return statement.catch(async (error: unknown) => {
       const { manager } = this.repository;
-      const keys = this.getJoins().map(([name, entity]) => [
-        name,
-        getReferenceKey(manager.getRepository(entity)),
-      ]);
-      const joined = Object.fromEntries(keys) as Record<string, ForeignKeyMetadata>;
-      throw await toConstraintError(error, this.repository, row, this.options.paths, joined);
+      const joined = this.joins.map(
+        ([name, entity]) => [name, getReferenceKey(manager.getRepository(entity))] as const,
+      );
+      const keys = Object.fromEntries(joined);
+      throw await toConstraintError(error, this.repository, row, this.options.paths, keys);
     });
   }
 
