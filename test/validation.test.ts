@@ -9,7 +9,7 @@ import { Feature } from '../src/platform/feature.decorator.js';
 import { applyMergePatch } from '../src/platform/resource/merge-patch.js';
 import { Property } from '../src/platform/resource/property.js';
 import type { Schema } from '../src/platform/resource/schema.js';
-import { validateBody } from '../src/platform/resource/validation.pipe.js';
+import { StrictValidationPipe, validateBody } from '../src/platform/resource/validation.pipe.js';
 import { startApp, type TestApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 import { Sample } from './support/sample.dto.js';
@@ -314,6 +314,16 @@ describe('a DTO with decorators of class-validator', () => {
       const result = validateBody(Contacts, { contact: { ...contact, ...changes } });
       await expect(result).rejects.toMatchObject({ message });
     }
+  });
+
+  it('may describe a query', async () => {
+    class Filter {
+      @IsInt() @Type(() => Number) age!: number;
+    }
+    const transform = (query: object): Promise<unknown> =>
+      new StrictValidationPipe().transform(query, { type: 'query', metatype: Filter });
+    await expect(transform({ age: '7', x: '1' })).resolves.toEqual({ age: 7 });
+    await expect(transform({ age: 'x' })).rejects.toThrow('age must be an integer number.');
   });
 
   it('may be derived with PartialType', async () => {

@@ -1,7 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { Property } from './property.js';
 import { isObject, type Schema } from './schema.js';
-import { getFields } from './schema-rules.js';
+import { FOREIGN, getFields } from './schema-rules.js';
 
 /** Every property is optional, and those that can be cleared may be null. */
 type Patch<Body, Clearable extends keyof Body> = {
@@ -33,7 +33,7 @@ export function MergePatch<Body, const Clearable extends string & keyof Body = n
 ): Type<Patch<Body, Clearable>> {
   class MergePatchBody {}
   for (const [name, schema] of getFields(body).declared) {
-    if (schema.readOnly === true) continue;
+    if (schema.readOnly === true || schema === FOREIGN) continue;
     const nullable = (clearable as readonly string[]).includes(name);
     Property({ ...toPatch(schema), optional: true, nullable })(MergePatchBody.prototype, name);
   }

@@ -12,13 +12,6 @@ import { isObject, isOptional, type Schema } from './schema.js';
 /** How many problems of a request are reported. */
 export const MAX_PROBLEMS = 10;
 
-/** The properties of an object by their names. */
-interface Fields {
-  readonly declared: ReadonlyMap<string, Schema>;
-  /** Those that have other decorators of class-validator instead. */
-  readonly foreign?: ReadonlySet<string>;
-}
-
 /** Returns what is wrong with a value: at most `MAX_PROBLEMS`, each with its path, which starts with that of the value. */
 export function findProblems(schema: Schema, value: unknown, path = ''): string[] {
   const problems: string[] = [];
@@ -38,13 +31,12 @@ function check(schema: Schema, value: unknown, path: string, problems: string[])
     const { additionalProperties: others = schema.properties === undefined } = schema;
     const dto = getDto(schema, value);
     if (dto !== undefined) {
-      checkFields(getFields(dto), false, value, path, problems);
+      checkFields(getFields(dto).declared, false, value, path, problems);
     } else if (discriminator !== undefined) {
       const names = Object.keys(discriminator.mapping).join(', ');
       report(problems, joinName(path, discriminator.propertyName), ` must be one of ${names}`);
     } else {
-      const declared = new Map(Object.entries(properties));
-      checkFields({ declared }, others, value, path, problems);
+      checkFields(new Map(Object.entries(properties)), others, value, path, problems);
     }
   }
 }
@@ -115,7 +107,7 @@ const sortNames = (_name: string, value: unknown): unknown =>
 
 /** @param others the schema of the properties that are not declared, or whether they are allowed */
 function checkFields(
-  { declared, foreign }: Fields,
+  declared: ReadonlyMap<string, Schema>,
   others: Schema | boolean,
   value: object,
   path: string,
@@ -124,16 +116,15 @@ function checkFields(
   for (const [name, inner] of Object.entries(value)) {
     if (problems.length >= MAX_PROBLEMS) return;
     const schema = declared.get(name);
-    const rest = foreign?.has(name) === true || others;
     // Libraries treat what every object inherits, such as `constructor`, as a known property.
     const isInherited = name in Object.prototype || name === 'prototype';
-    const isUnknown = schema === undefined ? rest === false : schema.readOnly === true;
+    const isUnknown = schema === undefined ? others === false : schema.readOnly === true;
     if (isInherited || (isUnknown && inner !== undefined))
       problems.push(`unknown property ${shorten(joinName(path, name))}`);
     else if (schema === undefined && inner !== undefined) {
       const violation = findStringViolation({}, name);
       if (violation !== undefined) report(problems, path, `: a key${violation}`);
-      else check(rest === true ? {} : (rest as Schema), inner, joinName(path, name), problems);
+      else check(others === true ? {} : (others as Schema), inner, joinName(path, name), problems);
     }
   }
   for (const [name, schema] of declared) {
@@ -177,15 +168,20 @@ export function convert(schema: Schema, value: unknown = structuredClone(schema.
 /** The name of the constraint of every declared property. */
 export const VALID = 'valid';
 
-interface DtoFields extends Required<Fields> {
+/** The schema of a property that only has other decorators of class-validator. */
+export const FOREIGN: Schema = { optional: true };
+
+/** The properties of a DTO. */
+interface Fields {
+  readonly declared: ReadonlyMap<string, Schema>;
   /** Whether the class has other decorators of class-validator. */
   readonly isDecorated: boolean;
 }
 
-const fieldsOfClasses = new WeakMap<Class, DtoFields>();
+const fieldsOfClasses = new WeakMap<Class, Fields>();
 
 /** Returns the properties of a DTO, with the inherited ones. */
-export function getFields(dto: Class): DtoFields {
+export function getFields(dto: Class): Fields {
   const known = fieldsOfClasses.get(dto);
   if (known !== undefined) return known;
   // Nest's OmitType, PickType and PartialType copy the metadata of class-validator.
@@ -195,14 +191,12 @@ export function getFields(dto: Class): DtoFields {
     if (name === VALID) declared.set(propertyName, constraints[0] as Schema);
   const others = metadata.filter(({ name }) => name !== VALID);
   for (const { type, propertyName } of others) {
-    const schema = declared.get(propertyName);
+    const schema = declared.get(propertyName) ?? FOREIGN;
     // Such as that of Nest's PartialType; class-validator evaluates it.
-    if (type === ValidationTypes.CONDITIONAL_VALIDATION && schema !== undefined)
-      declared.set(propertyName, { ...schema, optional: true });
+    const isConditional = type === ValidationTypes.CONDITIONAL_VALIDATION && schema !== FOREIGN;
+    declared.set(propertyName, isConditional ? { ...schema, optional: true } : schema);
   }
-  const names = others.map(({ propertyName }) => propertyName);
-  const foreign = new Set(names.filter((name) => !declared.has(name)));
-  const fields = { declared, foreign, isDecorated: others.length > 0 };
+  const fields = { declared, isDecorated: others.length > 0 };
   fieldsOfClasses.set(dto, fields);
   return fields;
 }
