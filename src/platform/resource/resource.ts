@@ -79,7 +79,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     kit: ResourceKit,
   ) {
     const { toBody, envelope, joins = {} } = options;
-    this.joins = Object.entries(joins as Record<string, Type<object>>);
+    this.joins = Object.entries(joins);
     this.cachedList = kit.cachedList(
       repository,
       async (chunks, paging) => {
