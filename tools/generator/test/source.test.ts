@@ -48,7 +48,17 @@ describe('a type of code', () => {
       },
       'A | B | null',
     ],
-    [{ oneOf: [{ type: 'string' }, { type: 'string', enum: ['none'] }] }, 'string'],
+    [
+      {
+        nullable: true,
+        oneOf: [
+          { type: 'string', nullable: true },
+          { type: 'string', enum: ['none'] },
+        ],
+      },
+      'string | null',
+    ],
+    [{ oneOf: [{ enum: [true, false] }, { enum: [true, 1.5] }] }, 'true | false | 1.5'],
   ])('of %j has no part twice', (schema, type) => expect(toType(schema)).toBe(type));
 });
 

@@ -129,14 +129,16 @@ function writeColumn(
     name: quote(getConstraintName('fk', table, column.column)),
     onDelete: cascades === true ? quote('CASCADE') : undefined,
   });
-  const valueType = hashed === true ? 'string' : toType({ ...schema, nullable: false });
+  const valueType = toType(
+    hashed === true ? { type: 'string', nullable } : { ...schema, nullable },
+  );
   return [
     ...(references === undefined || cascades === true
       ? []
       : [`@Index(${quote(getConstraintName('ix', table, column.column))})`]),
     ...(references === undefined ? [] : [`@ForeignKey(${quote(references)}, ${key})`]),
     `@${decorator}(${[...(isKept ? [] : [quote(type)]), ...(options === '{}' ? [] : [options])].join(', ')})`,
-    `${propertyName(property)}!: ${valueType}${nullable && valueType !== 'unknown' ? ' | null' : ''};`,
+    `${propertyName(property)}!: ${valueType};`,
   ].join('\n  ');
 }
 

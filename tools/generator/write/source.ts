@@ -44,32 +44,35 @@ export const firstSentence = (text: string | undefined): string | undefined =>
     .split(/(?<=[.!?])\s|\n/)[0]
     ?.slice(0, 200);
 
-/** The type of the values of a schema. */
+/** The type of the values of a schema: a union in which no type is contained in another, with null at its end. */
 export function toType(schema: Schema): string {
-  const type = toNonNullType(schema);
-  return schema.nullable === true && type !== 'unknown' ? `${type} | null` : type;
+  const types = new Set(toTypes(schema));
+  if (types.has('unknown')) return 'unknown';
+  if (types.delete('null')) types.add('null');
+  return [...types]
+    .filter((type) => !LITERAL.test(type) || !types.has(typeof JSON.parse(type)))
+    .join(' | ');
 }
 
-function toNonNullType(schema: Schema): string {
+const LITERAL = /^(["\d-]|(true|false)$)/;
+
+function toTypes(schema: Schema): string[] {
   const { type, class: dto, enum: values, items, properties, additionalProperties, oneOf } = schema;
-  if (dto !== undefined) return dto.name;
-  if (schema.binary !== undefined) return 'Buffer';
-  if (oneOf !== undefined) {
-    const types = new Set(oneOf.map((each) => toNonNullType(each)));
-    if (oneOf.some(({ nullable: isNullable }) => isNullable === true)) types.add('null');
-    const own = [...types].filter((each) => !(types.has('string') && each.startsWith('"')));
-    return types.has('unknown') ? 'unknown' : own.join(' | ');
-  }
-  if (values !== undefined) return values.map(literal).join(' | ');
+  if (schema.nullable === true) return [...toTypes({ ...schema, nullable: false }), 'null'];
+  if (dto !== undefined) return [dto.name];
+  if (schema.binary !== undefined) return ['Buffer'];
+  if (oneOf !== undefined) return oneOf.flatMap(toTypes);
+  if (values !== undefined) return values.map(literal);
   if (type === 'array') {
     const item = toType(items ?? {});
-    return /^[\w.]+$/.test(item) ? `${item}[]` : `(${item})[]`;
+    return [/^[\w.]+$/.test(item) ? `${item}[]` : `(${item})[]`];
   }
-  if (properties !== undefined) return toObjectType(properties);
+  if (properties !== undefined) return [toObjectType(properties)];
   if (type === 'object')
-    return `Record<string, ${additionalProperties === true || additionalProperties === undefined ? 'unknown' : toType(additionalProperties)}>`;
-  if (type === 'integer') return 'number';
-  return type ?? 'unknown';
+    return [
+      `Record<string, ${additionalProperties === true || additionalProperties === undefined ? 'unknown' : toType(additionalProperties)}>`,
+    ];
+  return [type === 'integer' ? 'number' : (type ?? 'unknown')];
 }
 
 const toObjectType = (properties: readonly Property[]): string =>
