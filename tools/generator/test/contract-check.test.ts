@@ -81,7 +81,7 @@ describe('the comparison with a contract', () => {
     const contract = pets({
       properties:
         '{ name: { type: string }, password: { type: string }, phone: { type: string, format: phone } }',
-      required: ['name', 'password'],
+      required: 'name, password',
       parameters: '[{ name: limit, in: query, schema: { type: integer } }]',
       item: '{name}',
     });

@@ -1,5 +1,14 @@
 import { parse } from 'yaml';
-import { getNotes, getResults, pets, readSchema, toDocument, toModule } from './excerpts.js';
+import {
+  getNotes,
+  getResults,
+  pets,
+  readSchema,
+  toContent,
+  toDocument,
+  toModule,
+  toResponses,
+} from './excerpts.js';
 import type { Implementation, Module, Resource } from '../model.js';
 import type { Json } from '../read/document.js';
 
@@ -10,33 +19,27 @@ const getList = ({ operations }: Module): Implementation | object => operations[
 const toPets = (properties: string, id = '{ type: integer, readOnly: true }'): Module =>
   toModule(pets({ properties: `{ id: ${id}, name: { type: string }, ${properties} }` }));
 
-/** One operation. */
-const toOperation = (operation: string, method = 'post'): Module =>
-  toModule(toDocument(`{ paths: { /things: { ${method}: ${operation} } } }`));
-
-const OBJECT = '{ required: [name], properties: { name: { type: string } } }';
-const toResponse = (status: number, schema: string): string =>
-  `{ ${status}: { description: OK, content: { application/json: { schema: ${schema} } } } }`;
-/** A POST with a body and a response. */
-const post = (type: string, schema: string, response = schema, status = 201): string =>
-  `{ requestBody: { content: { ${type}: { schema: ${schema} } } }, responses: ${toResponse(status, response)} }`;
-
 const toObject = (properties: string, required = 'name'): string =>
   `{ type: object, required: [${required}], properties: { ${properties} } }`;
 
+const toReference = (name: string): string => `{ $ref: '#/components/schemas/${name}' }`;
+
+const toBody = (schema: string, type?: string): string =>
+  `requestBody: { ${toContent(schema, type)} }`;
+
 /** Toys, below a path. */
-const toBelow = (path: string): Module => {
-  const toy = `{ $ref: '#/components/schemas/Toy' }`;
-  const get = `{ responses: ${toResponse(200, `{ type: array, items: ${toy} }`)} }`;
-  const properties = '{ id: { type: integer, readOnly: true }, label: { type: string } }';
-  const schemas = `{ Toy: { type: object, required: [label], properties: ${properties} } }`;
-  const operations = `{ get: ${get}, post: ${post('application/json', toy)} }`;
-  return toModule(
-    pets({
-      more: `{ paths: { '${path}': ${operations} }, components: { schemas: ${schemas} } }`,
-    }),
-  );
+const toToys = (path: string): Module => {
+  const toy = toObject('id: { type: integer, readOnly: true }, label: { type: string }', 'label');
+  const reference = toReference('Toy');
+  const get = `{ ${toResponses(`{ type: array, items: ${reference} }`)} }`;
+  const post = `{ ${toBody(reference)}, ${toResponses(reference, 201)} }`;
+  const paths = `${path}: { get: ${get}, post: ${post} }`;
+  return toModule(pets({ paths, schemas: `Toy: ${toy}` }));
 };
+
+/** One operation. */
+const toThings = (method: string, operation: string): Module =>
+  toModule(toDocument(`paths: { /things: { ${method}: { ${operation} } } }`));
 
 describe('a schema of a contract', () => {
   it.each([
@@ -50,7 +53,7 @@ describe('a schema of a contract', () => {
     expect(readSchema(yaml)).toEqual({ schema: parse(yaml), notes: [] }),
   );
 
-  it.each([
+  it.each<[yaml: string, schema: string, note?: string]>([
     ['{ type: [string, "null"], maxLength: 5 }', '{ type: string, maxLength: 5, nullable: true }'],
     ['{ oneOf: [{ type: integer }, { type: "null" }] }', '{ type: integer, nullable: true }'],
     ['{ const: dog }', '{ type: string, enum: [dog] }'],
@@ -58,26 +61,13 @@ describe('a schema of a contract', () => {
     ['{ enum: [a, null] }', '{ type: string, enum: [a], nullable: true }'],
     ['{ type: object }', '{ type: object, additionalProperties: true }'],
     ['{ additionalProperties: true }', '{ type: object, additionalProperties: true }'],
-    [OBJECT, '{ type: object, properties: [{ name: name, required: true, type: string }] }'],
+    [
+      '{ required: [a], properties: { a: {} } }',
+      '{ type: object, properties: [{ name: a, required: true }] }',
+    ],
     ['{ allOf: [{ type: string }, { maxLength: 3 }] }', '{ type: string, maxLength: 3 }'],
     ['true', '{}'],
     ['{ type: string, examples: [a, b] }', '{ type: string, example: a }'],
-  ])('%s is read as %s', (yaml, schema) =>
-    expect(readSchema(yaml)).toEqual({ schema: parse(schema), notes: [] }),
-  );
-
-  it.each([
-    ['{ type: string, nullable: true }', '{ type: string, nullable: true }'],
-    [
-      '{ type: number, minimum: 0, exclusiveMinimum: true }',
-      '{ type: number, exclusiveMinimum: 0 }',
-    ],
-    ['{ type: number, maximum: 9, exclusiveMaximum: false }', '{ type: number, maximum: 9 }'],
-  ])('%s is read as %s in OpenAPI 3.0', (yaml, schema) =>
-    expect(readSchema(yaml, '3.0.3').schema).toEqual(parse(schema)),
-  );
-
-  it.each([
     [
       '{ type: string, format: phone }',
       '{ type: string, format: phone }',
@@ -108,41 +98,52 @@ describe('a schema of a contract', () => {
       '{ oneOf: [{ type: string }, { type: integer }] }',
       'Pet.value: the alternatives of oneOf and anyOf are accepted as they are, without a discriminator.',
     ],
-  ])('%s is read as %s, with a note', (yaml, schema, note) =>
-    expect(readSchema(yaml)).toEqual({ schema: parse(schema), notes: [note] }),
+  ])('%s is read as %s, and what is not validated is noted', (yaml, schema, ...notes) =>
+    expect(readSchema(yaml)).toEqual({ schema: parse(schema), notes }),
+  );
+
+  it.each([
+    ['{ type: string, nullable: true }', '{ type: string, nullable: true }'],
+    [
+      '{ type: number, minimum: 0, exclusiveMinimum: true }',
+      '{ type: number, exclusiveMinimum: 0 }',
+    ],
+    ['{ type: number, maximum: 9, exclusiveMaximum: false }', '{ type: number, maximum: 9 }'],
+  ])('%s is read as %s in OpenAPI 3.0', (yaml, schema) =>
+    expect(readSchema(yaml, '', '3.0.3').schema).toEqual(parse(schema)),
   );
 
   it('with a discriminator keeps its classes by the values of the property', () => {
-    const kind = '{ type: object, required: [kind], properties: { kind: { type: string } } }';
-    const animal = `{ oneOf: [{ $ref: '#/components/schemas/Cat' }, { $ref: '#/components/schemas/Dog' }],
-      discriminator: { propertyName: kind, mapping: { cat: '#/components/schemas/Cat' } } }`;
-    const reference = `{ $ref: '#/components/schemas/Animal' }`;
-    // A class may extend the one with the discriminator.
-    const more = `{ components: { schemas: { Cat: ${kind}, Dog: { allOf: [${reference}, ${kind}] }, Animal: ${animal} } } }`;
-    const { classes } = toModule(
-      pets({ properties: `{ name: { type: string }, animal: ${reference} }`, more }),
+    const kind = toObject('kind: { type: string }', 'kind');
+    const discriminator = `{ propertyName: kind, mapping: { cat: '#/components/schemas/Cat' } }`;
+    const alternatives = `[${toReference('Cat')}, ${toReference('Dog')}]`;
+    const { schema } = readSchema(
+      toReference('Animal'),
+      // A class may extend the one with the discriminator.
+      `Cat: ${kind}, Dog: { allOf: [${toReference('Animal')}, ${kind}] },
+      Animal: { oneOf: ${alternatives}, discriminator: ${discriminator} }`,
     );
-    expect(classes.find(({ name }) => name === 'Pet')!.properties[1]).toMatchObject({
-      oneOf: [{ class: { name: 'Cat' } }, { class: { name: 'Dog' } }],
-      discriminator: {
-        property: 'kind',
-        mapping: { cat: { name: 'Cat' }, Dog: { name: 'Dog' } },
-      },
+    const [cat, dog] = [{ name: 'Cat' }, { name: 'Dog' }];
+    expect(schema).toMatchObject({
+      oneOf: [{ class: cat }, { class: dog }],
+      discriminator: { property: 'kind', mapping: { cat, Dog: dog } },
     });
   });
 
   it('may contain itself', () => {
-    const a = `{ $ref: '#/components/schemas/a' }`;
-    const json = `{ $ref: '#/components/schemas/json' }`;
+    const json = toReference('json');
+    const children = `{ type: array, items: ${toReference('Pet')} }`;
     const jsons = `{ anyOf: [{ type: array, items: ${json} }, { additionalProperties: ${json} }] }`;
-    const more = `{ components: { schemas: { a: { $ref: '#/components/schemas/b' }, b: ${a}, json: ${jsons} } } }`;
-    const pet = `{ type: array, items: { $ref: '#/components/schemas/Pet' } }`;
-    const properties = `{ name: ${a}, children: ${pet}, data: ${json} }`;
-    const { classes } = toModule(pets({ properties, more }));
+    const { classes } = toModule(
+      pets({
+        properties: `{ name: ${toReference('a')}, children: ${children}, data: ${json} }`,
+        schemas: `a: ${toReference('b')}, b: ${toReference('a')}, json: ${jsons}`,
+      }),
+    );
     expect(classes).toHaveLength(1);
-    const [name, children, data] = classes[0]!.properties;
+    const [name, pet, data] = classes[0]!.properties;
     expect(name).toEqual({ name: 'name', required: true });
-    expect(children!.items!.class).toBe(classes[0]);
+    expect(pet!.items!.class).toBe(classes[0]);
     expect(data!.oneOf).toEqual([
       { type: 'array', items: {} },
       { type: 'object', additionalProperties: {} },
@@ -153,7 +154,6 @@ describe('a schema of a contract', () => {
 describe('the list of a contract', () => {
   const TEXTS = '{ schema: { type: array, items: { type: string } } }';
   const OTHERS = `sold: { type: boolean }, tags: { type: array, items: { type: string } }`;
-  const PET = { $ref: '#/components/schemas/Pet' };
 
   /** @param list parameters by name: the type of one in the query, or more */
   const toList = (list: string): Module => {
@@ -197,25 +197,19 @@ describe('the list of a contract', () => {
     expect(getList(toList(list))).toEqual({ kind: 'stub', reason }),
   );
 
-  const ROWS = { type: 'array', items: PET };
+  const ROWS = `{ type: array, items: ${toReference('Pet')} }`;
   it.each([
-    [
-      { data: ROWS, has_more: { type: 'boolean' } },
-      { items: 'data', paging: { has_more: 'hasMore' } },
-    ],
-    [
-      { rows: ROWS, meta: { type: 'object' } },
-      { items: 'rows', paging: {} },
-    ],
-    [{ rows: ROWS, meta: { type: 'object', required: true } }, undefined],
-    [{ rows: ROWS, others: ROWS }, undefined],
-  ])('that is an object with %j has the rows in its only array: %j', (properties, envelope) => {
-    const required = Object.entries(properties).flatMap(([name, part]) =>
-      'required' in part ? name : [],
-    );
-    const list = getList(toModule(pets({ list: { type: 'object', properties, required } })));
-    expect(list).toMatchObject(envelope === undefined ? { kind: 'stub' } : { envelope });
-  });
+    [`data: ${ROWS}, has_more: {}`, '', { items: 'data', paging: { has_more: 'hasMore' } }],
+    [`rows: ${ROWS}, meta: {}`, '', { items: 'rows', paging: {} }],
+    [`rows: ${ROWS}, meta: {}`, 'meta', undefined],
+    [`rows: ${ROWS}, others: ${ROWS}`, '', undefined],
+  ])(
+    'that is an object with { %s } has its only array as rows',
+    (properties, required, envelope) => {
+      const list = getList(toModule(pets({ list: toObject(properties, required) })));
+      expect(list).toMatchObject(envelope === undefined ? { kind: 'stub' } : { envelope });
+    },
+  );
 
   it('has limits, which the report notes', () => {
     const module = toList('limit: integer');
@@ -227,16 +221,16 @@ describe('the list of a contract', () => {
 describe('the id of a contract', () => {
   it.each([
     ['id: { type: integer, readOnly: true }', '{petId}', 'id integer service'],
-    ['id: { type: integer } # required', '{petId}', 'id integer client'],
+    ['id: { type: integer }', '{petId}', 'id integer client'],
     ['id: { type: string, format: uuid, readOnly: true }', '{petId}', 'id uuid service'],
-    ['id: { type: string, format: uuid } # required', '{id}', 'id uuid client'],
-    ['id: { type: string } # required', '{id}', 'id text client'],
+    ['id: { type: string, format: uuid }', '{id}', 'id uuid client'],
+    ['id: { type: string }', '{id}', 'id text client'],
     ['petNumber: { type: integer, readOnly: true }', '{petNumber}', 'petNumber integer service'],
     ['pet_id: { type: integer, readOnly: true }', '{petId}', 'pet_id integer service'],
     ['', '{name}', 'undefined integer service'],
   ])('%s in the path %s is %s', (id, item, expected) => {
-    const properties = `{ name: { type: string },\n${id}\n}`;
-    const required = id.endsWith('required') ? ['name', 'id'] : ['name'];
+    const properties = `{ name: { type: string }, ${id} }`;
+    const required = expected.endsWith('client') ? 'name, id' : 'name';
     const { property, kind, by } = getResource(toModule(pets({ properties, required, item }))).id;
     expect(`${property} ${kind} ${by}`).toBe(expected);
   });
@@ -271,8 +265,7 @@ describe('an array of references', () => {
   });
 
   it('is not checked within another value, which is noted', () => {
-    const tag = '{ type: integer, x-references: tags }';
-    const module = toPets(`tag: { type: object, properties: { id: ${tag} } }`);
+    const module = toPets(`tag: ${toObject('id: { type: integer, x-references: tags }', '')}`);
     expect(getNotes(module)).toEqual(['Pet.tag: that its ids exist is not checked.']);
   });
 });
@@ -281,7 +274,7 @@ describe('a resource below a parameter', () => {
   it.each([['petId'], ['id']])(
     '{%s} filters by it, and has a foreign key to its parent',
     (parameter) => {
-      const { operations, resources } = toBelow(`/pets/{${parameter}}/toys`);
+      const { operations, resources } = toToys(`/pets/{${parameter}}/toys`);
       const parent = { resource: { name: 'Pet' }, parameter, property: 'petId' };
       expect(operations.filter(({ path }) => path.endsWith('/toys'))).toMatchObject([
         { implementation: { kind: 'list', parent } },
@@ -296,61 +289,59 @@ describe('a resource below a parameter', () => {
     ['/shops/{shopId}/toys', 'no operation creates what {shopId} identifies'],
     ['/shops/{shopId}/pets/{petId}/toys', 'it is below more than one parameter'],
   ])('is a stub at %s', (path, reason) =>
-    expect(getResults(toBelow(path))).toMatchObject({ [`POST ${path}`]: reason }),
+    expect(getResults(toToys(path))).toMatchObject({ [`POST ${path}`]: reason }),
   );
 });
 
 describe('an operation that the generator cannot implement', () => {
-  const JSON_TYPE = 'application/json';
+  const NAME = toObject('name: { type: string }');
 
   it.each([
     ['put', 'name: { type: string }', 'the body may lack name, which every resource has'],
     ['patch', 'name: { type: integer }', 'the resource stores another name than the body contains'],
     ['patch', 'color: { type: string }', 'the resource does not store color'],
   ])('is a stub for a %s with { %s }', (method, properties, reason) => {
-    const body = `{ content: { ${JSON_TYPE}: { schema: ${toObject(properties, '')} } } }`;
-    const operation = `{ requestBody: ${body}, responses: { 204: { description: OK } } }`;
-    const more = `{ paths: { '/pets/{petId}': { ${method}: ${operation} } } }`;
-    const results = getResults(toModule(pets({ more })));
+    const body = toBody(toObject(properties, ''));
+    const operations = `${method}: { ${body}, responses: { 204: { description: OK } } }`;
+    const results = getResults(toModule(pets({ operations })));
     expect(results[`${method.toUpperCase()} /pets/{petId}`]).toBe(reason);
   });
 
   it.each([
-    ['the body is multipart/form-data', post('multipart/form-data', '{ type: object }')],
-    ['the body is application/octet-stream', post('application/octet-stream', '{ type: string }')],
-    ['the body is not an object with a name', post(JSON_TYPE, `{ type: array, items: ${OBJECT} }`)],
-    ['it has no body that could be stored', `{ responses: ${toResponse(200, '{}')} }`],
-    ['the status 202 says more than that a row was stored', post(JSON_TYPE, OBJECT, OBJECT, 202)],
+    ['the body is multipart/form-data', toBody(NAME, 'multipart/form-data')],
+    [
+      'the body is application/octet-stream',
+      toBody('{ type: string }', 'application/octet-stream'),
+    ],
+    ['the body is not an object with a name', toBody(`{ type: array, items: ${NAME} }`)],
+    ['it has no body that could be stored', toResponses('{}')],
+    [
+      'the status 202 says more than that a row was stored',
+      `${toBody(NAME)}, ${toResponses(NAME, 202)}`,
+    ],
     [
       'the response has nothing of what the request contains',
-      post(JSON_TYPE, OBJECT, toObject('done: { type: boolean }', '')),
+      `${toBody(NAME)}, ${toResponses(toObject('done: { type: boolean }', ''))}`,
     ],
-    [
-      'no operation shows what it would store',
-      `{ requestBody: { content: { ${JSON_TYPE}: { schema: ${OBJECT} } } }, responses: { 204: {} } }`,
-    ],
+    ['no operation shows what it would store', `${toBody(NAME)}, responses: { 204: {} }`],
     [
       'PostThingsResponse.name may differ from PostThingsRequest.name',
-      post(JSON_TYPE, OBJECT, toObject('name: { type: integer }, id: { type: integer }')),
+      `${toBody(NAME)}, ${toResponses(toObject('name: { type: integer }, id: { type: integer }'))}`,
     ],
     [
       'nothing says what PostThingsResponse.price contains',
-      post(
-        JSON_TYPE,
-        OBJECT,
-        toObject('name: { type: string }, price: { type: number }', 'name, price'),
-      ),
+      `${toBody(NAME)}, ${toResponses(toObject('name: { type: string }, price: { type: number }', 'price'))}`,
     ],
   ])('is a stub for a POST: %s', (reason, operation) =>
-    expect(getResults(toOperation(operation))).toEqual({ 'POST /things': reason }),
+    expect(getResults(toThings('post', operation))).toEqual({ 'POST /things': reason }),
   );
 
   it.each([
-    ['the response is image/png', '{ responses: { 200: { content: { image/png: {} } } } }'],
-    ['a GET request has no body', post(JSON_TYPE, OBJECT)],
-    ['it is none of the standard operations on what the contract creates', '{ responses: {} }'],
+    ['the response is image/png', 'responses: { 200: { content: { image/png: {} } } }'],
+    ['a GET request has no body', toBody(NAME)],
+    ['it is none of the standard operations on what the contract creates', 'responses: {}'],
   ])('is a stub for a GET: %s', (reason, operation) =>
-    expect(getResults(toOperation(operation, 'get'))).toEqual({ 'GET /things': reason }),
+    expect(getResults(toThings('get', operation))).toEqual({ 'GET /things': reason }),
   );
 
   it('is left out, if it is not an operation on resources, or the same route as another', () => {

@@ -6,8 +6,8 @@ import type { Json } from '../read/document.js';
 import { planModule } from '../resources.js';
 
 /** Makes a document of its paths, components and so on in YAML. */
-export const toDocument = (yaml: string, version = '3.1.0'): Json => ({
-  openapi: version,
+export const toDocument = (yaml: string): Json => ({
+  openapi: '3.1.0',
   info: { title: 'An excerpt', version: '1.0.0' },
   ...(parse(yaml) as Json),
 });
@@ -36,72 +36,49 @@ export const getResults = ({ operations, leftOut }: Module): Record<string, stri
     ...leftOut.map(({ operation, reason }) => [operation, `left out: ${reason}`]),
   ]) as Record<string, string>;
 
-const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
-const content = (schema: Json): Json => ({ content: { 'application/json': { schema } } });
+/** `content` of a body or a response in YAML. */
+export const toContent = (schema: string, type = 'application/json'): string =>
+  `content: { ${type}: { schema: ${schema} } }`;
 
-/** What {@link pets} can have instead of its standard form. */
-interface Variant {
-  readonly properties?: string;
-  readonly required?: readonly string[];
-  /** Of the list, in YAML. */
-  readonly parameters?: string;
-  readonly list?: Json;
-  readonly item?: string;
-  readonly more?: string;
-}
+/** `responses` in YAML. */
+export const toResponses = (schema: string, status = 200): string =>
+  `responses: { ${status}: { description: OK, ${toContent(schema)} } }`;
 
-/** A document with a list, a POST and a GET of pets. */
-export function pets({ properties, required, parameters, list, item, more }: Variant = {}): Json {
-  const responses = (status: number, schema: Json): Json => ({
-    [status]: { description: 'OK', ...content(schema) },
-  });
-  const base = toDocument(more ?? '{}');
-  return {
-    ...base,
-    paths: {
-      '/pets': {
-        get: {
-          operationId: 'listPets',
-          parameters: parse(parameters ?? '[]') as Json[],
-          responses: responses(200, list ?? { type: 'array', items: ref('Pet') }),
-        },
-        post: {
-          operationId: 'createPet',
-          requestBody: { required: true, ...content(ref('Pet')) },
-          responses: responses(201, ref('Pet')),
-        },
-      },
-      [`/pets/${item ?? '{petId}'}`]: {
-        get: { operationId: 'getPet', responses: responses(200, ref('Pet')) },
-      },
-      ...(base['paths'] as Json | undefined),
-    },
-    components: {
-      schemas: {
-        Pet: {
-          type: 'object',
-          required: required ?? ['name'],
-          properties: parse(
-            properties ?? '{ id: { type: integer, readOnly: true }, name: { type: string } }',
-          ) as Json,
-        },
-        ...(base['components'] as { schemas?: Json } | undefined)?.schemas,
-      },
-    },
-  };
-}
+const PET = `{ $ref: '#/components/schemas/Pet' }`;
+
+/** A document with a list, a POST and a GET of pets. What it has instead of its standard form, or besides it, is YAML. */
+export const pets = ({
+  properties = '{ id: { type: integer, readOnly: true }, name: { type: string } }',
+  required = 'name',
+  parameters = '[]',
+  list = `{ type: array, items: ${PET} }`,
+  item = '{petId}',
+  operations = '',
+  paths = '',
+  schemas = '',
+} = {}): Json =>
+  toDocument(`
+paths:
+  /pets:
+    get: { operationId: listPets, parameters: ${parameters}, ${toResponses(list)} }
+    post:
+      operationId: createPet
+      requestBody: { required: true, ${toContent(PET)} }
+      ${toResponses(PET, 201)}
+  /pets/${item}: { get: { operationId: getPet, ${toResponses(PET)} }, ${operations} }
+  ${paths}
+components:
+  schemas: { Pet: { type: object, required: [${required}], properties: ${properties} }, ${schemas} }
+`);
 
 /** Reads one schema in YAML, as a property of an object. */
 export function readSchema(
   yaml: string,
-  version = '3.1.0',
+  schemas = '',
+  openapi = '3.1.0',
 ): { readonly schema: Schema; readonly notes: readonly string[] } {
-  const document = {
-    ...pets({ properties: `{ name: { type: string }, value: ${yaml} }` }),
-    openapi: version,
-  };
-  const contract = readContract(document, 'zoo');
-  const { classes } = contract;
-  const { name: _name, required: _required, ...schema } = classes[0]!.properties[1]!;
+  const properties = `{ name: { type: string }, value: ${yaml} }`;
+  const contract = readContract({ ...pets({ properties, schemas }), openapi }, 'zoo');
+  const { name: _name, required: _required, ...schema } = contract.classes[0]!.properties[1]!;
   return { schema, notes: getNotes(contract) };
 }

@@ -94,7 +94,7 @@ describe('generated code', () => {
     const module = toModule(
       pets({
         properties: `{ id: ${id}, name: { type: string }, ownerId: ${reference}, tagIds: ${tags} }`,
-        required: ['name', 'ownerId', 'tagIds'],
+        required: 'name, ownerId, tagIds',
       }),
     );
     expect(await print(writeTest(module, new Set(['delete /v/tags/{}']))!)).toContain(`
