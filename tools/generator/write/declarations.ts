@@ -1,7 +1,7 @@
 /** Where names that generated code uses are declared: a module, after `type ` if the name is that of a type. */
 export type Declarations = Readonly<Record<string, string>>;
 
-/** What the platform and its libraries declare. A type has a `*`. */
+/** What the platform and its libraries declare. */
 export const DECLARATIONS: Declarations = {
   ...declare(
     '@nestjs/common',
@@ -43,7 +43,8 @@ export const DECLARATIONS: Declarations = {
   ...declare('test/support/fixtures.js', 'insertRow'),
 };
 
-function declare(module: string, names: string): Record<string, string> {
+/** @param names separated by spaces; those of types have a `*` */
+export function declare(module: string, names: string): Declarations {
   return Object.fromEntries(
     names
       .split(' ')

@@ -1,4 +1,5 @@
 /** Runs the commands and the code of docs/adding-a-module.md. */
+import { pets } from '../excerpts.js';
 import { Guide } from './guide.js';
 
 import.meta.jest.setTimeout(1_800_000);
@@ -80,31 +81,7 @@ describe('the guide', () => {
   });
 });
 
-const LIBRARY = `openapi: 3.1.0
-info: { title: Library, version: 1.0.0 }
-paths:
-  /books:
-    get:
-      responses:
-        '200':
-          description: All books.
-          content: { application/json: { schema: { type: array, items: { $ref: '#/components/schemas/Book' } } } }
-    post:
-      requestBody:
-        content: { application/json: { schema: { $ref: '#/components/schemas/Book' } } }
-      responses:
-        '201':
-          description: The created book.
-          content: { application/json: { schema: { $ref: '#/components/schemas/Book' } } }
-components:
-  schemas:
-    Book:
-      type: object
-      required: [title]
-      properties:
-        id: { type: integer, format: int64, readOnly: true }
-        title: { type: string, maxLength: 100 }
-`;
+const LIBRARY = JSON.stringify(pets()).replaceAll('pet', 'book').replaceAll('Pet', 'Book');
 
 const PLAIN_TEST = `const app = await startApp();
 afterAll(() => app.stop());

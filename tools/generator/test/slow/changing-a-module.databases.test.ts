@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { createDataSource } from '../../../../src/data-source.js';
 import { createDatabase, type TestDatabase } from '../../../../test/support/app.js';
 import { DATABASE } from '../../../../test/support/databases.js';
-import { Guide, succeed } from './guide.js';
+import { Guide } from './guide.js';
 
 import.meta.jest.setTimeout(1_800_000);
 
@@ -20,10 +20,8 @@ afterAll(async () => {
 });
 
 /** Runs `migration:run` or `migration:revert` of the copy on the database. */
-async function migrate(script: string): Promise<void> {
-  const env = { DATABASE_URL: database.url };
-  await succeed(guide.copy.run('npm', ['run', '--silent', script], env));
-}
+const migrate = (script: string): Promise<string> =>
+  guide.run('npm', ['run', '--silent', script], { DATABASE_URL: database.url });
 
 /** Runs statements, and returns the rows of the last one. */
 async function query(...statements: string[]): Promise<unknown> {

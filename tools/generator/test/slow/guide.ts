@@ -1,34 +1,33 @@
-/** Runs the guide in a copy of the project that is a git repository. */
+/** Runs commands and the guide in a copy of the project that is a git repository. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type CopyResult, ProjectCopy } from '../../../../test/support/project-copy.js';
+import { declare } from '../../write/declarations.js';
 import { addImports } from '../../write/imports.js';
+
+const SUPPLIERS = 'src/modules/suppliers';
 
 /** What the code of the guide uses, and generated code does not. */
 const DECLARATIONS = {
-  ApiTags: '@nestjs/swagger',
-  TableForeignKey: 'typeorm',
-  TableIndex: 'typeorm',
-  TableUnique: 'typeorm',
-  toConstraintError: 'src/platform/database/statements/constraint-error.js',
-  FeatureErrorCode: 'type src/platform/errors/error-codes.js',
-  transactionOnce: 'src/platform/idempotency/idempotency-records.js',
-  insertReturning: 'src/platform/resource/returning.js',
-  updateReturning: 'src/platform/resource/returning.js',
-  Category: 'type test/support/http-client.js',
-  jsonHeaders: 'test/support/http-client.js',
-  sendRequest: 'test/support/http-client.js',
-  PetEntity: 'src/modules/pets/pet.entity.js',
-  NewPet: 'src/modules/pets/pets.api.gen.js',
-  Pet: 'src/modules/pets/pets.api.gen.js',
-  toPet: 'src/modules/pets/pets.service.js',
-  Supplier: 'src/modules/suppliers/entities/supplier.entity.js',
-  CreateSuppliers1796000000000:
-    'src/modules/suppliers/migrations/1796000000000-create-suppliers.js',
-  SuppliersController: 'src/modules/suppliers/suppliers.controller.js',
-  SuppliersService: 'src/modules/suppliers/suppliers.service.js',
-  CreateSupplierDto: 'type src/modules/suppliers/dto/create-supplier.dto.js',
-  UpdateSupplierDto: 'type src/modules/suppliers/dto/update-supplier.dto.js',
+  ...declare('@nestjs/swagger', 'ApiTags'),
+  ...declare('typeorm', 'TableForeignKey TableIndex TableUnique'),
+  ...declare('src/platform/database/statements/constraint-error.js', 'toConstraintError'),
+  ...declare('src/platform/errors/error-codes.js', '*FeatureErrorCode'),
+  ...declare('src/platform/idempotency/idempotency-records.js', 'transactionOnce'),
+  ...declare('src/platform/resource/returning.js', 'insertReturning updateReturning'),
+  ...declare('test/support/http-client.js', '*Category jsonHeaders sendRequest'),
+  ...declare('src/modules/pets/pet.entity.js', 'PetEntity'),
+  ...declare('src/modules/pets/pets.api.gen.js', 'NewPet Pet'),
+  ...declare('src/modules/pets/pets.service.js', 'toPet'),
+  ...declare(`${SUPPLIERS}/entities/supplier.entity.js`, 'Supplier'),
+  ...declare(
+    `${SUPPLIERS}/migrations/1796000000000-create-suppliers.js`,
+    'CreateSuppliers1796000000000',
+  ),
+  ...declare(`${SUPPLIERS}/suppliers.controller.js`, 'SuppliersController'),
+  ...declare(`${SUPPLIERS}/suppliers.service.js`, 'SuppliersService'),
+  ...declare(`${SUPPLIERS}/dto/create-supplier.dto.js`, '*CreateSupplierDto'),
+  ...declare(`${SUPPLIERS}/dto/update-supplier.dto.js`, '*UpdateSupplierDto'),
 };
 
 /** docs/adding-a-module.md, and the project that it is carried out in. */
@@ -46,6 +45,9 @@ export class Guide {
     return guide;
   }
 
+  /** Run a command, and return its output. They throw if it fails. */
+  readonly run = (...args: Parameters<ProjectCopy['run']>): Promise<string> =>
+    succeed(this.copy.run(...args));
   readonly git = (...args: string[]): Promise<string> => succeed(this.copy.git(...args));
   readonly npm = (...args: string[]): Promise<string> => succeed(this.copy.npm(...args));
 
@@ -68,7 +70,7 @@ export class Guide {
   /** Runs the commands of a block, or only the first ones, and returns their output. */
   async runBlock(text: string, count = Infinity): Promise<string> {
     const commands = this.getBlock('sh', text).split(/(?<!\\)\n/);
-    return succeed(this.copy.run('sh', ['-ec', commands.slice(0, count).join('\n')]));
+    return this.run('sh', ['-ec', commands.slice(0, count).join('\n')]);
   }
 
   /** Writes a file: code, or a block of the guide, with the imports that an editor adds. */
@@ -96,12 +98,9 @@ export class Guide {
   }
 }
 
-/**
- * @returns the output of a command
- * @throws {Error} if the command fails
- */
-export async function succeed(command: Promise<CopyResult>): Promise<string> {
+async function succeed(command: Promise<CopyResult>): Promise<string> {
   const { failed, output } = await command;
-  if (failed) throw new Error(output);
+  // The names of the files that passed hide those that failed.
+  if (failed) throw new Error(output.replaceAll(/^PASS .*\n/gm, ''));
   return output;
 }
