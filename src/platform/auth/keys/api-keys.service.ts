@@ -10,7 +10,7 @@ import { generateKey, hashKey } from './key-format.js';
 
 /** How long a valid key is cached, in milliseconds: a revocation takes effect within this time. */
 const KEY_CACHE_TTL_MS = 2_000;
-const KEY_CACHE_SIZE = 1_000;
+const KEY_CACHE_SIZE = 10_000;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** How long before its expiry the use of a key is logged, in milliseconds. */
