@@ -1,22 +1,21 @@
 /** Makes a module from an OpenAPI document: reads it, plans what is stored, and writes the files. */
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
-import type { Column, Module, Resource } from './model.js';
+import type { Column, Module, Operation, Resource } from './model.js';
 import { Changes, type Project, readIfExists, readProject } from './project.js';
 import { readContract, toRoute } from './read/contract.js';
 import { ContractError, type Json } from './read/document.js';
 import { planModule } from './resources.js';
-import { getApiPath, writeApi } from './write/api-file.js';
+import { writeApi } from './write/api-file.js';
 import {
-  getEntityPath,
-  getMigrationPath,
   writeColumnsMigration,
   writeEntity,
   writeJoin,
   writeMigration,
 } from './write/entity-file.js';
-import { getModulePath, getServicePath, writeModule, writeService } from './write/service-file.js';
-import { getTestPath, writeTest } from './write/test-file.js';
+import type { SourceFile } from './write/imports.js';
+import { writeModule, writeService } from './write/service-file.js';
+import { writeTest } from './write/test-file.js';
 import { toKebabCase } from './names.js';
 
 /** A module, the files that a run writes, and what people have to do. */
@@ -52,39 +51,35 @@ async function writeFiles(module: Module, project: Project, changes: Changes): P
   const routes = new Set(operations.map(({ method, path }) => toRoute(method, path)));
   for (const placeholder of project.placeholders)
     if (routes.has(placeholder.route)) await changes.deletePlaceholder(placeholder);
-  const isNew = !existsSync(getApiPath(name));
-  await changes.write(getApiPath(name), writeApi(module));
-  const timestamps = new Map(
-    resources.map((resource, index) => [
-      resource.name,
-      Math.max(Date.now(), project.latestMigration + 1) + index,
-    ]),
-  );
-  const tasks: string[] = [];
-  for (const resource of resources) {
-    const path = getEntityPath(name, resource);
-    const entity = isNew ? undefined : await readIfExists(path);
-    const timestamp = timestamps.get(resource.name)!;
-    for (const join of resource.columns.flatMap((column) => column.join ?? []))
-      await changes.writeOnce(getEntityPath(name, join), writeJoin(module, join));
-    if (entity === undefined) {
-      await changes.writeOnce(path, writeEntity(module, resource));
-      await changes.writeOnce(
-        getMigrationPath(name, resource, timestamp),
-        writeMigration(module, resource, timestamp),
-      );
-      if (!isNew)
-        tasks.push(
-          `Add the entity and the migration of ${resource.table} to ${getModulePath(name)}.`,
-        );
-    } else tasks.push(...(await compareColumns(module, resource, entity, timestamp, changes)));
-  }
-  await changes.writeOnce(getServicePath(name), writeService(module));
-  await changes.writeOnce(getModulePath(name), writeModule(module, timestamps));
+  const api = writeApi(module);
+  const isNew = !existsSync(api.path);
+  const start = Math.max(Date.now(), project.latestMigration + 1);
+  const timestamps = new Map(resources.map((resource, index) => [resource, start + index]));
+  const feature = writeModule(module, timestamps);
+  const service = writeService(module);
   const test = writeTest(module, project.routes);
-  if (test !== undefined) await changes.writeOnce(getTestPath(name), test);
+  await changes.write(api);
+  const tasks: string[] = [];
+  for (const [resource, timestamp] of timestamps) {
+    const entity = writeEntity(module, resource);
+    const text = isNew ? undefined : await readIfExists(entity.path);
+    for (const join of resource.columns.flatMap((column) => column.join ?? []))
+      await changes.writeOnce(writeJoin(module, join));
+    if (text === undefined) {
+      await changes.writeOnce(entity);
+      await changes.writeOnce(writeMigration(module, resource, timestamp));
+      if (!isNew)
+        tasks.push(`Add the entity and the migration of ${resource.table} to ${feature.path}.`);
+    } else {
+      const current = { path: entity.path, code: text };
+      tasks.push(...(await compareColumns(module, resource, current, timestamp, changes)));
+    }
+  }
+  await changes.writeOnce(service);
+  await changes.writeOnce(feature);
+  if (test !== undefined) await changes.writeOnce(test);
   await changes.addFeature(name);
-  if (!isNew) tasks.push(...(await compareMethods(module)));
+  if (!isNew) tasks.push(...(await compareMethods(operations, service.path)));
   return tasks;
 }
 
@@ -92,16 +87,15 @@ async function writeFiles(module: Module, project: Project, changes: Changes): P
 async function compareColumns(
   module: Module,
   resource: Resource,
-  entity: string,
+  { path, code }: SourceFile,
   timestamp: number,
   changes: Changes,
 ): Promise<string[]> {
   const known = new Set(
-    [...entity.matchAll(/^ {2}(?:'([^']+)'|(\w+))[!?]?:/gm)].map(
+    [...code.matchAll(/^ {2}(?:'([^']+)'|(\w+))[!?]?:/gm)].map(
       ([, quoted, name]) => quoted ?? name,
     ),
   );
-  const path = getEntityPath(module.name, resource);
   const added = resource.columns.filter(({ property }) => !known.has(property));
   const stored = new Set(['id', 'version', ...resource.columns.map(({ property }) => property)]);
   const removed = [...known].filter((name) => !stored.has(name!));
@@ -113,7 +107,7 @@ async function compareColumns(
   const ending = draft.path.slice(draft.path.indexOf('-', folder.length));
   const isDrafted =
     existsSync(folder) && (await readdir(folder)).some((file) => file.endsWith(ending));
-  if (!isDrafted) await changes.write(draft.path, draft.code);
+  if (!isDrafted) await changes.write(draft);
   return [
     ...tasks,
     `${path}: add ${names}, and the draft of its migration, ${toKebabCase(ending.slice(1, -3))}, to the module.`,
@@ -121,8 +115,7 @@ async function compareColumns(
 }
 
 /** Names the methods that the service does not have yet; TypeScript reports them, too. */
-async function compareMethods({ name, operations }: Module): Promise<string[]> {
-  const path = getServicePath(name);
+async function compareMethods(operations: readonly Operation[], path: string): Promise<string[]> {
   const service = existsSync(path) ? await readFile(path, 'utf8') : undefined;
   if (service === undefined) return [];
   return operations

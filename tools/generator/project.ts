@@ -7,6 +7,7 @@ import { type Service, toRoute } from './read/contract.js';
 import { ContractError, entries, get, type Json } from './read/document.js';
 import { METHODS, type ResourceId } from './model.js';
 import { toPascalCase } from './names.js';
+import type { SourceFile } from './write/imports.js';
 
 const MODULES = 'src/modules';
 const FEATURES = 'src/features.ts';
@@ -120,15 +121,15 @@ export class Changes {
   private readonly deleted = new Set<string>();
 
   /** Writes a file, unless it has the same text already. */
-  async write(path: string, code: string): Promise<void> {
+  async write({ path, code }: SourceFile): Promise<void> {
     const options = await resolveConfig(path);
     const text = await format(code, { ...options, filepath: path });
     if ((await readIfExists(path)) !== text) this.written.set(path, text);
   }
 
   /** Writes a file that people own: only if it does not exist, or is deleted by this run. */
-  async writeOnce(path: string, code: string): Promise<void> {
-    if (!existsSync(path) || this.deleted.has(path)) await this.write(path, code);
+  async writeOnce(file: SourceFile): Promise<void> {
+    if (!existsSync(file.path) || this.deleted.has(file.path)) await this.write(file);
   }
 
   delete(path: string): void {

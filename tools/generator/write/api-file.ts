@@ -10,28 +10,26 @@ import type {
   Schema,
 } from '../model.js';
 import { makeUnique, toMemberName, toPascalCase } from '../names.js';
-import { addImports } from './imports.js';
+import { addImports, type SourceFile } from './imports.js';
 import {
+  call,
+  code,
   comment,
-  firstSentence,
   getClasses,
-  literal,
-  object,
+  ifAny,
   propertyName,
-  quote,
-  schemaLiteral,
   sortClasses,
+  toOptions,
   toType,
 } from './source.js';
 
-export const getApiPath = (module: string): string => `src/modules/${module}/${module}.api.gen.ts`;
 export const getApiClass = (module: string): string => `${toPascalCase(module)}Api`;
 
 /** A parameter of the method of an operation. */
 export interface Argument {
   readonly name: string;
   readonly type: string;
-  readonly isOptional: boolean;
+  readonly isOptional?: boolean;
   /** The code of its decorator. */
   readonly decorator: string;
   readonly role: 'path' | 'query' | 'body' | 'key' | 'ifMatch';
@@ -39,20 +37,21 @@ export interface Argument {
   readonly published?: string;
 }
 
-export function writeApi(module: Module): string {
+export function writeApi(module: Module): SourceFile {
   const queries = module.operations.flatMap((operation) => toQueryClass(operation) ?? []);
   const classes = sortClasses([...module.classes, ...queries]);
-  const code = [
+  const path = `src/modules/${module.name}/${module.name}.api.gen.ts`;
+  const text = [
     ...classes.map((dto, index) => writeClass(dto, classes.slice(index + 1))),
     writeAbstractClass(module),
     writeController(module),
   ].join('\n\n');
   const firstLine = `// Generated from ${module.source} by \`npm run generate\`. Do not edit: the next run overwrites it.`;
-  return `${firstLine}\n\n${addImports(getApiPath(module.name), code)}`;
+  return { path, code: `${firstLine}\n\n${addImports(path, text)}` };
 }
 
 /** The class of the query parameters of an operation, if it has any. */
-export function toQueryClass(operation: PlannedOperation): DtoClass | undefined {
+function toQueryClass(operation: PlannedOperation): DtoClass | undefined {
   const properties = operation.parameters
     .filter((each) => each.in === 'query')
     .map(({ in: _in, ...property }) => property);
@@ -63,29 +62,28 @@ export function toQueryClass(operation: PlannedOperation): DtoClass | undefined 
 }
 
 function writeClass(dto: DtoClass, later: readonly DtoClass[]): string {
+  const { name, publishedName, description } = dto;
   const properties = dto.properties.map((property) => {
     const type = toType(property);
     // The metadata of a property would refer to a class that does not exist yet.
     const isLater =
       getClasses(property).some((each) => later.includes(each)) && property.type !== 'array';
-    return `@Property(${schemaLiteral({ description: '', ...property })})
-  ${propertyName(property.name)}${property.required || property.default !== undefined ? '!' : '?'}: ${isLater ? `Readonly<${type}>` : type};`;
+    const mark = property.required || property.default !== undefined ? '!' : '?';
+    return `${call('@Property', toOptions({ description: '', ...property }))}
+  ${propertyName(property.name)}${mark}: ${isLater ? `Readonly<${type}>` : type};`;
   });
-  const schema =
-    dto.publishedName === dto.name && dto.description === undefined
-      ? ''
-      : `@ApiSchema(${object({
-          name: dto.publishedName === dto.name ? undefined : quote(dto.publishedName),
-          description: dto.description && quote(dto.description),
-        })})\n`;
-  return `${schema}export class ${dto.name} {\n  ${properties.join('\n\n  ')}\n}`;
+  const options = ifAny({ name: publishedName === name ? undefined : publishedName, description });
+  return `${options === undefined ? '' : `${call('@ApiSchema', options)}\n`}export class ${name} {
+  ${properties.join('\n\n  ')}
+}`;
 }
 
-function writeAbstractClass(module: Module): string {
-  const { name, operations } = module;
+function writeAbstractClass({ name, operations }: Module): string {
   const methods = operations.map((operation) => {
-    const text = operation.summary ?? operation.description ?? operation.operationId;
-    return `${comment(firstSentence(text))}\n  abstract ${operation.name}(${writeSignature(getArguments(operation))}): ${getReturnType(operation)};`;
+    const { summary, description, operationId } = operation;
+    const text = getFirstSentence(summary ?? description ?? operationId);
+    const signature = writeSignature(getArguments(operation));
+    return `${comment(text)}\n  abstract ${operation.name}(${signature}): ${getReturnType(operation)};`;
   });
   return `/** What ${toPascalCase(name)}Service implements: a method for each operation. */
 export abstract class ${getApiClass(name)} {
@@ -93,68 +91,83 @@ export abstract class ${getApiClass(name)} {
 }`;
 }
 
-export const writeSignature = (args: readonly Argument[]): string =>
-  args.map(({ name, type, isOptional }) => `${name}${isOptional ? '?' : ''}: ${type}`).join(', ');
+const getFirstSentence = (text: string): string =>
+  text
+    .trim()
+    .split(/(?<=[.!?])\s|\n/)[0]!
+    .slice(0, 200);
+
+const writeParameter = ({ name, type, isOptional }: Argument): string =>
+  `${name}${isOptional === true ? '?' : ''}: ${type}`;
+
+/** @param prefix of names: `_` if they are not used */
+export const writeSignature = (args: readonly Argument[], prefix = ''): string =>
+  args.map((each) => `${prefix}${writeParameter(each)}`).join(', ');
 
 /** The parameters of the method of an operation; what a request may lack comes last. */
 export function getArguments(operation: PlannedOperation): Argument[] {
-  const { body, implementation, ifMatch } = operation;
-  const used = new Set<string>();
-  const args: Argument[] = operation.parameters
-    .filter((each) => each.in === 'path')
-    .map((parameter) => {
-      const argument = toPathArgument(operation, parameter);
-      return Object.assign(argument, { name: makeUnique(argument.name, used) });
-    });
-  const add = (
-    role: Argument['role'],
-    name: string,
-    type: string,
-    decorator: string,
-    isOptional = false,
-  ): void => {
-    args.push({ role, name: makeUnique(name, used), type, decorator, isOptional });
-  };
+  const { parameters, body, implementation, ifMatch } = operation;
+  const path = parameters.filter((each) => each.in === 'path');
   const query = toQueryClass(operation);
-  if (query !== undefined) add('query', 'query', query.name, '@Query()');
-  const options = ifMatch === 'required' ? '{ required: true }' : '';
-  if (ifMatch !== undefined) add('ifMatch', 'ifMatch', 'VersionCriteria', `@IfMatch(${options})`);
-  if (body !== undefined) {
-    const { class: dto } = body.schema;
-    const name = dto === undefined ? 'body' : toMemberName(dto.name);
-    add('body', name, toType(body.schema), writeBodyDecorator(body), !body.required);
-  }
-  if (implementation.kind === 'create')
-    add('key', 'key', 'IdempotencyKey', '@IdempotencyKey()', true);
-  return args.toSorted((a, b) => Number(a.isOptional) - Number(b.isOptional));
+  const options = ifMatch === 'required' ? { required: true } : undefined;
+  const args: readonly (Argument | undefined)[] = [
+    ...path.map((parameter) => toPathArgument(operation, parameter)),
+    query && { role: 'query', name: 'query', type: query.name, decorator: '@Query()' },
+    ifMatch && {
+      role: 'ifMatch',
+      name: 'ifMatch',
+      type: 'VersionCriteria',
+      decorator: call('@IfMatch', options),
+    },
+    body && {
+      role: 'body',
+      name: body.schema.class === undefined ? 'body' : toMemberName(body.schema.class.name),
+      type: toType(body.schema),
+      decorator: writeBodyDecorator(body),
+      isOptional: !body.required,
+    },
+    implementation.kind === 'create'
+      ? {
+          role: 'key',
+          name: 'key',
+          type: 'IdempotencyKey',
+          decorator: '@IdempotencyKey()',
+          isOptional: true,
+        }
+      : undefined,
+  ];
+  const used = new Set<string>();
+  return args
+    .flatMap((each) => each ?? [])
+    .map((each) => Object.assign(each, { name: makeUnique(each.name, used) }))
+    .toSorted((a, b) => Number(a.isOptional ?? false) - Number(b.isOptional ?? false));
 }
 
 function writeBodyDecorator({ schema, description, isMergePatch, required }: Body): string {
   if (schema.binary !== undefined)
-    return `@BinaryBody({ limit: 1_000_000, contentTypes: ${literal(schema.binary)} })`;
-  const options = object({
-    description: description && quote(description),
-    required: required ? undefined : 'false',
-    mergePatch: isMergePatch ? 'true' : undefined,
+    return call('@BinaryBody', { limit: code('1_000_000'), contentTypes: schema.binary });
+  const options = ifAny({
+    description,
+    required: required ? undefined : false,
+    mergePatch: isMergePatch ? true : undefined,
   });
   const { example: _example, ...own } = schema;
-  if (own.class !== undefined && own.nullable === undefined && options === '{}') return `@Body()`;
-  return `@JsonBody(${schemaLiteral(own)}${options === '{}' ? '' : `, ${options}`})`;
+  const isPlain = own.class !== undefined && own.nullable === undefined && options === undefined;
+  return isPlain ? '@Body()' : call('@JsonBody', toOptions(own), options);
 }
 
 function toPathArgument(operation: PlannedOperation, parameter: Parameter): Argument {
   const { name, description, example, in: _in, required: _required, ...schema } = parameter;
   const kind = getIdKind(operation, parameter);
   return {
+    role: 'path',
     name: toMemberName(name),
     type: kind === 'integer' ? 'number' : 'string',
-    isOptional: false,
-    decorator: `@IdParam(${quote(name)}, ${object({
-      type: kind === 'integer' ? undefined : quote(kind),
-      description: description && quote(description),
-      schema: schemaLiteral({ ...schema, ...(example !== undefined && { example }) }),
-    })})`,
-    role: 'path',
+    decorator: call('@IdParam', name, {
+      type: kind === 'integer' ? undefined : kind,
+      description,
+      schema: toOptions({ ...schema, ...(example !== undefined && { example }) }),
+    }),
     published: name,
   };
 }
@@ -191,29 +204,25 @@ const returnsVersion = (implementation: Implementation): boolean =>
   'resource' in implementation &&
   implementation.resource.versioned;
 
-function writeController(module: Module): string {
-  const methods = sortRoutes(module.operations).map((operation) => {
+function writeController({ name: module, operations }: Module): string {
+  const methods = sortRoutes(operations).map((operation) => {
+    const { method, path, name, isPublic, success, implementation } = operation;
     const args = getArguments(operation);
-    const parameters = args.map(
-      (each) => `${each.decorator} ${each.name}${each.isOptional ? '?' : ''}: ${each.type}`,
-    );
+    const parameters = args.map((each) => `${each.decorator} ${writeParameter(each)}`);
+    const hasEtag = success.schema !== undefined && returnsVersion(implementation);
     return [
-      `@${toPascalCase(operation.method)}(${quote(toRoute(operation.path))})`,
-      operation.isPublic ? `@Public()` : '',
-      operation.success.schema !== undefined && returnsVersion(operation.implementation)
-        ? `@ReturnsEtag()`
-        : '',
-      `@Operation(${writeDocs(operation)})`,
-      `${operation.name}(${parameters.join(', ')}): ${getReturnType(operation)} {
-        return this.api.${operation.name}(${args.map(({ name }) => name).join(', ')});
+      call(`@${toPascalCase(method)}`, toRoute(path)),
+      ...(isPublic ? ['@Public()'] : []),
+      ...(hasEtag ? ['@ReturnsEtag()'] : []),
+      call('@Operation', toDocs(operation)),
+      `${name}(${parameters.join(', ')}): ${getReturnType(operation)} {
+        return this.api.${name}(${args.map((each) => each.name).join(', ')});
       }`,
-    ]
-      .filter((line) => line !== '')
-      .join('\n  ');
+    ].join('\n  ');
   });
   return `@Controller()
-export class ${toPascalCase(module.name)}Controller {
-  constructor(private readonly api: ${getApiClass(module.name)}) {}
+export class ${toPascalCase(module)}Controller {
+  constructor(private readonly api: ${getApiClass(module)}) {}
 
   ${methods.join('\n\n  ')}
 }`;
@@ -238,36 +247,36 @@ const sortRoutes = (operations: readonly PlannedOperation[]): PlannedOperation[]
     return index === -1 ? 0 : left[index]!.startsWith('{') ? 1 : -1;
   });
 
-function writeDocs(operation: PlannedOperation): string {
+/** The options of `@Operation`. */
+function toDocs(operation: PlannedOperation): object {
   const { operationId, summary, description, deprecated, success, implementation, errors, tags } =
     operation;
-  const reason = implementation.kind === 'stub' ? `Not implemented yet: returns 501.` : undefined;
-  const text = [description, reason].filter((each) => each !== undefined).join('\n\n');
-  return object({
-    operationId: quote(operationId),
-    tags: tags.length === 0 ? undefined : literal(tags),
-    summary: summary && quote(summary),
-    description: text === '' ? undefined : quote(text),
-    deprecated: deprecated ? 'true' : undefined,
-    status: success.status === 200 ? undefined : String(success.status),
-    returns: writeReturns(success.schema),
-    contentTypes: success.schema?.binary && literal(success.schema.binary),
-    response: quote(success.description),
+  const isStub = implementation.kind === 'stub';
+  const text = [description, isStub ? 'Not implemented yet: returns 501.' : undefined];
+  return {
+    operationId,
+    tags: ifAny(tags),
+    summary,
+    description: ifAny(text) && text.filter((each) => each !== undefined).join('\n\n'),
+    deprecated: deprecated ? true : undefined,
+    status: success.status === 200 ? undefined : success.status,
+    returns: toReturns(success.schema),
+    contentTypes: success.schema?.binary,
+    response: success.description,
     list:
       implementation.kind === 'list'
-        ? quote(implementation.paging.by === undefined ? 'whole' : 'pages')
+        ? implementation.paging.by === undefined
+          ? 'whole'
+          : 'pages'
         : undefined,
-    location:
-      'location' in implementation && implementation.location !== undefined
-        ? quote(implementation.location)
-        : undefined,
-    notImplemented: implementation.kind === 'stub' ? 'true' : undefined,
-    errors: Object.keys(errors).length === 0 ? undefined : literal(errors),
-  });
+    location: 'location' in implementation ? implementation.location : undefined,
+    notImplemented: isStub ? true : undefined,
+    errors: ifAny(errors),
+  };
 }
 
-function writeReturns(schema: Schema | undefined): string | undefined {
+function toReturns(schema: Schema | undefined): object | undefined {
   if (schema === undefined || schema.binary !== undefined) return undefined;
   const { example: _example, ...own } = schema;
-  return schemaLiteral(own);
+  return toOptions(own);
 }

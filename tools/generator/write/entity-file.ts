@@ -1,11 +1,8 @@
 /** Writes the entity of a resource and the migration of its table: once, then they belong to the team. */
-import type { Column, Join, Module, Resource, ResourceId } from '../model.js';
+import type { Column, Join, Module, Resource, ResourceId, Schema } from '../model.js';
 import { toKebabCase, toPascalCase, toSnakeCase } from '../names.js';
-import { addImports, getDeclarations } from './imports.js';
-import { literal, object, propertyName, quote, toType } from './source.js';
-
-export const getEntityPath = (module: string, { name }: Resource | Join): string =>
-  `src/modules/${module}/${toKebabCase(name)}.entity.ts`;
+import { getDeclarations, type SourceFile, toFile } from './imports.js';
+import { call, code, type Code, ifAny, propertyName, toType } from './source.js';
 
 /** The longest name of a constraint or an index that PostgreSQL keeps, in bytes. */
 const MAX_NAME_LENGTH = 63;
@@ -13,8 +10,8 @@ const MAX_NAME_LENGTH = 63;
 /** The type of a column in an entity, and the conversion of its values. */
 interface ColumnType {
   readonly type: string;
-  readonly length?: number | undefined;
-  readonly transformer?: 'bigintTransformer' | 'dateTimeTransformer' | 'uuidTransformer' | false;
+  readonly length?: number;
+  readonly transformer?: Code | undefined;
 }
 
 const INT32 = 2 ** 31;
@@ -28,168 +25,169 @@ function getColumnType({ schema, hashed, references, join }: Column): ColumnType
     const isSmall = format === 'int32' || (minimum >= -INT32 && maximum < INT32);
     return isSmall && references === undefined
       ? { type }
-      : { type: 'bigint', transformer: 'bigintTransformer' };
+      : { type: 'bigint', transformer: code('bigintTransformer') };
   }
+  const uuids = code('uuidTransformer');
   // A JSON value.
   if (type !== 'string') {
     const isUuids = join !== undefined && schema.items?.format === 'uuid';
-    return { type: 'simple-json', transformer: isUuids && 'uuidTransformer' };
+    return { type: 'simple-json', transformer: isUuids ? uuids : undefined };
   }
-  if (format === 'date-time') return { type: 'bigint', transformer: 'dateTimeTransformer' };
+  if (format === 'date-time') return { type: 'bigint', transformer: code('dateTimeTransformer') };
   if (format === 'date') return { type: 'varchar', length: 10 };
-  if (format === 'uuid') {
-    const transformer = references !== undefined && 'uuidTransformer';
-    return { type: 'varchar', length: 36, transformer };
-  }
+  if (format === 'uuid')
+    return {
+      type: 'varchar',
+      length: 36,
+      transformer: references === undefined ? undefined : uuids,
+    };
   // An enum may get longer values, and a text without a limit has none here, either.
   return schema.enum !== undefined || maxLength === undefined || maxLength > 10_000
     ? { type: 'text' }
     : { type: 'varchar', length: maxLength };
 }
 
-export const getConstraintName = (
+const getConstraintName = (
   kind: 'pk' | 'fk' | 'uq' | 'ix' | 'ck',
   table: string,
   ...columns: string[]
 ): string => [kind, table, ...columns].join('_').slice(0, MAX_NAME_LENGTH);
 
 /** The options of `@IdColumn` and `idColumn`. */
-function writeIdOptions({ kind, by }: ResourceId): string {
-  if (kind === 'integer' && by === 'service') return '';
-  const options = object({
-    type: kind === 'integer' ? undefined : quote(kind),
-    byClient: by === 'client' ? 'true' : undefined,
-    length: kind === 'text' ? '255' : undefined,
+const toIdOptions = ({ kind, by }: ResourceId): object | undefined =>
+  ifAny({
+    type: kind === 'integer' ? undefined : kind,
+    byClient: by === 'client' ? true : undefined,
+    length: kind === 'text' ? 255 : undefined,
   });
-  return `, ${options}`;
-}
 
-export function writeEntity(module: Module, resource: Resource): string {
+const getEntityPath = (module: Module, { name }: Resource | Join): string =>
+  `src/modules/${module.name}/${toKebabCase(name)}.entity.ts`;
+
+export function writeEntity(module: Module, resource: Resource): SourceFile {
   const { name, table, id, columns, versioned } = resource;
-  const checks =
-    id.kind === 'integer'
-      ? `\n@Check(${quote(getConstraintName('ck', table, 'id'))}, \`"id" <= \${MAX_ID}\`)`
-      : '';
-  const indexes = columns
-    .filter(({ indexed, unique, references }) => indexed && !unique && references === undefined)
-    .map(
-      ({ property, column }) =>
-        `\n@Index(${quote(getConstraintName('ix', table, column))}, [${quote(property)}, 'id'])`,
-    );
-  const uniques = columns
-    .filter(({ unique }) => unique)
-    .map(
-      ({ property, column }) =>
-        `\n@Unique(${quote(getConstraintName('uq', table, column))}, [${quote(property)}])`,
-    );
-  const properties = columns.map((column) => writeColumn(table, column));
-  const code = `/** A row of the table \`${table}\`. */
-@Entity(${quote(table)})${checks}${uniques.join('')}${indexes.join('')}
+  const checked = code('`"id" <= ${MAX_ID}`');
+  const uniques = columns.filter(({ unique }) => unique);
+  const indexed = columns.filter(
+    ({ indexed: isIndexed, unique, references }) =>
+      isIndexed && !unique && references === undefined,
+  );
+  const decorators = [
+    call('@Entity', table),
+    ...(id.kind === 'integer'
+      ? [call('@Check', getConstraintName('ck', table, 'id'), checked)]
+      : []),
+    ...uniques.map(({ property, column }) =>
+      call('@Unique', getConstraintName('uq', table, column), [property]),
+    ),
+    ...indexed.map(({ property, column }) =>
+      call('@Index', getConstraintName('ix', table, column), [property, 'id']),
+    ),
+  ];
+  const properties = [
+    `${call('@IdColumn', getConstraintName('pk', table), toIdOptions(id))}
+  id!: ${id.kind === 'integer' ? 'number' : 'string'};`,
+    ...(versioned ? ['@VersionColumn()\n  version!: number;'] : []),
+    ...columns.map((column) => writeColumn(table, column)),
+  ];
+  const text = `/** A row of the table \`${table}\`. */
+${decorators.join('\n')}
 export class ${name}Entity {
-  @IdColumn(${quote(getConstraintName('pk', table))}${writeIdOptions(id)})
-  id!: ${id.kind === 'integer' ? 'number' : 'string'};
-${versioned ? `\n  @VersionColumn()\n  version!: number;\n` : ''}
   ${properties.join('\n\n  ')}
 }`;
-  return addImports(getEntityPath(module.name, resource), code, getDeclarations(module));
+  return toFile(getEntityPath(module, resource), text, getDeclarations(module));
 }
 
 /** Writes the entity of the references of an array. */
-export function writeJoin(module: Module, join: Join): string {
+export function writeJoin(module: Module, join: Join): SourceFile {
   const { name, table, columns } = join;
-  const code = `/** A row of the table \`${table}\`. */
-@Entity(${quote(table)})
+  const primary = getConstraintName('pk', table);
+  const text = `/** A row of the table \`${table}\`. */
+${call('@Entity', table)}
 export class ${name}Entity {
-  ${columns.map((column) => writeColumn(table, column, 'PrimaryColumn')).join('\n\n  ')}
+  ${columns.map((column) => writeColumn(table, column, primary)).join('\n\n  ')}
 }`;
-  return addImports(getEntityPath(module.name, join), code);
+  return toFile(getEntityPath(module, join), text);
 }
 
-function writeColumn(
-  table: string,
-  column: Column,
-  decorator: 'Column' | 'PrimaryColumn' = 'Column',
-): string {
+/** @param primary the constraint of the primary key that the column is a part of */
+function writeColumn(table: string, column: Column, primary?: string): string {
   const { property, references, nullable, schema, hashed, assigned, cascades } = column;
   const { type, length, transformer } = getColumnType(column);
   const isKept = nullable && assigned !== undefined && assigned !== 'now on changes';
-  const options = object({
+  const options = {
     // Only this form has the option `update`.
-    type: isKept ? quote(type) : undefined,
-    name: column.column === property ? undefined : quote(column.column),
-    length: length === undefined ? undefined : String(length),
-    nullable: nullable ? 'true' : undefined,
+    type: isKept ? type : undefined,
+    name: column.column === property ? undefined : column.column,
+    length,
+    nullable: nullable ? true : undefined,
     // A replacement, which lacks it, keeps it.
-    update: isKept ? 'false' : undefined,
-    transformer: transformer === false ? undefined : transformer,
-    primaryKeyConstraintName:
-      decorator === 'Column' ? undefined : quote(getConstraintName('pk', table)),
-  });
-  const key = object({
-    name: quote(getConstraintName('fk', table, column.column)),
-    onDelete: cascades === true ? quote('CASCADE') : undefined,
-  });
-  const valueType = toType(
-    hashed === true ? { type: 'string', nullable } : { ...schema, nullable },
-  );
+    update: isKept ? false : undefined,
+    transformer,
+    primaryKeyConstraintName: primary,
+  };
+  const decorator = primary === undefined ? '@Column' : '@PrimaryColumn';
+  const key = {
+    name: getConstraintName('fk', table, column.column),
+    onDelete: cascades === true ? 'CASCADE' : undefined,
+  };
+  const stored: Schema = hashed === true ? { type: 'string' } : schema;
   return [
     ...(references === undefined || cascades === true
       ? []
-      : [`@Index(${quote(getConstraintName('ix', table, column.column))})`]),
-    ...(references === undefined ? [] : [`@ForeignKey(${quote(references)}, ${key})`]),
-    `@${decorator}(${[...(isKept ? [] : [quote(type)]), ...(options === '{}' ? [] : [options])].join(', ')})`,
-    `${propertyName(property)}!: ${valueType};`,
+      : [call('@Index', getConstraintName('ix', table, column.column))]),
+    ...(references === undefined ? [] : [call('@ForeignKey', references, key)]),
+    call(decorator, isKept ? undefined : type, ifAny(options)),
+    `${propertyName(property)}!: ${toType({ ...stored, nullable })};`,
   ].join('\n  ');
 }
 
-export const getMigrationClass = (resource: Resource, timestamp: number): string =>
-  `Create${toPascalCase(resource.table)}${timestamp}`;
+/** The name of a migration in the list of its module. */
+export const getMigrationClass = ({ table }: Resource, timestamp: number): string =>
+  `Create${toPascalCase(table)}${timestamp}`;
+
 export const getMigrationPath = (module: string, { table }: Resource, timestamp: number): string =>
   `src/modules/${module}/migrations/${timestamp}-create-${toKebabCase(table)}.ts`;
 
-/** Writes the statements that create a table. */
+/** Writes the statement that creates a table. */
 function writeTable(
   { table, columns }: Resource | Join,
-  own: readonly string[],
-  checks?: string,
+  own: readonly Code[],
+  check?: object,
 ): string {
   const primary = own.length === 0 ? getConstraintName('pk', table) : undefined;
-  const parts = object({
-    name: quote(table),
-    columns: `[${[...own, ...columns.map((column) => writeTableColumn(column, primary))].join(', ')}]`,
-    checks,
-    uniques: list(
-      columns
-        .filter(({ unique }) => unique)
-        .map(({ column }) =>
-          literal({ name: getConstraintName('uq', table, column), columnNames: [column] }),
-        ),
+  const toConstraint = (kind: 'fk' | 'uq' | 'ix', column: string, ...more: string[]): object => ({
+    name: getConstraintName(kind, table, column),
+    columnNames: [column, ...more],
+  });
+  const parts = {
+    name: table,
+    columns: [...own, ...columns.map((column) => toTableColumn(column, primary))],
+    checks: check && [check],
+    uniques: ifAny(
+      columns.filter(({ unique }) => unique).map(({ column }) => toConstraint('uq', column)),
     ),
-    foreignKeys: list(
-      columns
-        .filter(({ references }) => references !== undefined)
-        .map(({ column, references, cascades }) =>
-          literal({
-            name: getConstraintName('fk', table, column),
-            columnNames: [column],
-            referencedTableName: references,
-            referencedColumnNames: ['id'],
-            ...(cascades === true && { onDelete: 'CASCADE' }),
-          }),
-        ),
+    foreignKeys: ifAny(
+      columns.flatMap(({ column, references, cascades }) =>
+        references === undefined
+          ? []
+          : {
+              ...toConstraint('fk', column),
+              referencedTableName: references,
+              referencedColumnNames: ['id'],
+              onDelete: cascades === true ? 'CASCADE' : undefined,
+            },
+      ),
     ),
-    indices: list(
+    indices: ifAny(
       columns
         .filter(({ indexed, unique }) => indexed && !unique)
         .map(({ column, references }) =>
-          literal({
-            name: getConstraintName('ix', table, column),
-            columnNames: references === undefined ? [column, 'id'] : [column],
-          }),
+          references === undefined ? toConstraint('ix', column, 'id') : toConstraint('ix', column),
         ),
     ),
-  });
-  return `await queryRunner.createTable(new Table(${parts}));`;
+  };
+  return `await queryRunner.createTable(new ${call('Table', parts)});`;
 }
 
 /** Writes the statements that create and drop the tables of the references of columns. */
@@ -197,50 +195,47 @@ function writeJoins(columns: readonly Column[]): { up: string; down: string } {
   const joins = columns.flatMap(({ join }) => join ?? []);
   return {
     up: joins.map((join) => writeTable(join, [])).join('\n    '),
-    down: joins.map(({ table }) => `await queryRunner.dropTable(${quote(table)});`).join('\n    '),
+    down: joins.map(({ table }) => `await ${call('queryRunner.dropTable', table)};`).join('\n    '),
   };
 }
 
-export function writeMigration(module: Module, resource: Resource, timestamp: number): string {
+export function writeMigration(module: Module, resource: Resource, timestamp: number): SourceFile {
   const { table, id, versioned, columns } = resource;
+  const primary = getConstraintName('pk', table);
   const own = [
-    `idColumn(queryRunner, ${quote(getConstraintName('pk', table))}${writeIdOptions(id)})`,
-    ...(versioned ? ['versionColumn'] : []),
+    code(call('idColumn', code('queryRunner'), primary, toIdOptions(id))),
+    ...(versioned ? [code('versionColumn')] : []),
   ];
-  const checks =
-    id.kind === 'integer'
-      ? `[{ name: ${quote(getConstraintName('ck', table, 'id'))}, expression: '"id" <= 9007199254740991' }]`
-      : undefined;
+  const checkName = getConstraintName('ck', table, 'id');
+  const check = { name: checkName, expression: '"id" <= 9007199254740991' };
   const joins = writeJoins(columns);
-  const code = `export class ${getMigrationClass(resource, timestamp)} implements MigrationInterface {
+  const text = `export class ${getMigrationClass(resource, timestamp)} implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    ${writeTable(resource, own, checks)}
-    await addRevisionTrigger(queryRunner, ${quote(table)});
+    ${writeTable(resource, own, id.kind === 'integer' ? check : undefined)}
+    await ${call('addRevisionTrigger', code('queryRunner'), table)};
     ${joins.up}
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
     ${joins.down}
-    await dropRevisionTrigger(queryRunner, ${quote(table)});
-    await queryRunner.dropTable(${quote(table)});
+    await ${call('dropRevisionTrigger', code('queryRunner'), table)};
+    await ${call('queryRunner.dropTable', table)};
   }
 }`;
-  return addImports(getMigrationPath(module.name, resource, timestamp), code);
+  return toFile(getMigrationPath(module.name, resource, timestamp), text);
 }
 
-const list = (codes: readonly string[]): string | undefined =>
-  codes.length === 0 ? undefined : `[${codes.join(', ')}]`;
-
 /** @param primary the constraint of the primary key that the column is a part of */
-function writeTableColumn(column: Column, primary?: string): string {
+function toTableColumn(column: Column, primary?: string): object {
   const { type, length } = getColumnType(column);
-  return literal({
+  return {
     name: column.column,
     type: type === 'simple-json' ? 'text' : type,
-    ...(length !== undefined && { length: String(length) }),
-    ...(column.nullable && { isNullable: true }),
-    ...(primary !== undefined && { isPrimary: true, primaryKeyConstraintName: primary }),
-  });
+    length: length?.toString(),
+    isNullable: column.nullable ? true : undefined,
+    isPrimary: primary === undefined ? undefined : true,
+    primaryKeyConstraintName: primary,
+  };
 }
 
 /** Writes the draft of a migration for columns that a changed contract added. */
@@ -249,31 +244,32 @@ export function writeColumnsMigration(
   { table }: Resource,
   columns: readonly Column[],
   timestamp: number,
-): { path: string; code: string } {
+): SourceFile {
   const names = columns
     .map(({ column }) => toKebabCase(column))
     .join('-and-')
     .slice(0, 60);
   const path = `src/modules/${module.name}/migrations/${timestamp}-add-${names}-to-${toKebabCase(table)}.ts`;
   const className = `Add${toPascalCase(toSnakeCase(names))}To${toPascalCase(table)}${timestamp}`;
-  const add = columns.map(
-    (column) => `new TableColumn(${writeTableColumn({ ...column, nullable: true })})`,
+  const added = columns.map((column) =>
+    code(`new ${call('TableColumn', toTableColumn({ ...column, nullable: true }))}`),
   );
+  const dropped = columns.map(({ column }) => column);
   const joins = writeJoins(columns);
-  const code = `/**
+  const text = `/**
  * A draft: rows that exist have no value for these columns, so they may be null. Add it to \`migrations\` of the module,
  * and the columns to the entity.
  */
 export class ${className} implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.addColumns(${quote(table)}, [${add.join(', ')}]);
+    await ${call('queryRunner.addColumns', table, added)};
     ${joins.up}
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
     ${joins.down}
-    await queryRunner.dropColumns(${quote(table)}, ${literal(columns.map(({ column }) => column))});
+    await ${call('queryRunner.dropColumns', table, dropped)};
   }
 }`;
-  return { path, code: addImports(path, code) };
+  return toFile(path, text);
 }

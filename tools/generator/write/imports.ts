@@ -1,13 +1,25 @@
 /** Adds to generated code the imports that it needs. */
 import { posix } from 'node:path';
-import type { Module } from '../model.js';
+import type { Module, Resource } from '../model.js';
 import { toKebabCase, toPascalCase } from '../names.js';
 import { DECLARATIONS, type Declarations } from './declarations.js';
+
+/** A file that is generated: not formatted yet. */
+export interface SourceFile {
+  /** In the project, such as `src/modules/pets/pets.service.ts`. */
+  readonly path: string;
+  readonly code: string;
+}
+
+/** Makes a file of its code, with the imports that {@link addImports} adds. */
+export const toFile = (path: string, code: string, own?: Declarations): SourceFile => ({
+  path,
+  code: addImports(path, code, own),
+});
 
 /**
  * Returns the text of a file: its code, after the imports of the names that it uses.
  *
- * @param path in the project, such as `src/modules/pets/pets.service.ts`
  * @param own what other files of the module declare
  */
 export function addImports(path: string, code: string, own: Declarations = {}): string {
@@ -46,20 +58,23 @@ function toRelative(from: string, to: string): string {
   return relative.startsWith('.') ? relative : `./${relative}`;
 }
 
+/** The names of entities, without `Entity`: each resource is followed by its joins. */
+export const getEntities = (resources: readonly Resource[]): string[] =>
+  resources.flatMap(({ name, columns }) => [
+    name,
+    ...columns.flatMap(({ join }) => join?.name ?? []),
+  ]);
+
 /** What the files of a module declare for one another. */
 export function getDeclarations({ name, classes, operations, resources }: Module): Declarations {
   const api = `src/modules/${name}/${name}.api.gen.js`;
   const prefix = toPascalCase(name);
   const queries = operations.map((operation) => `${toPascalCase(operation.name)}Query`);
-  const entities = resources.flatMap((resource) => [
-    resource.name,
-    ...resource.columns.flatMap(({ join }) => join?.name ?? []),
-  ]);
   return {
     ...Object.fromEntries(queries.map((query) => [query, `type ${api}`])),
     ...Object.fromEntries(classes.map((dto) => [dto.name, `type ${api}`])),
     ...Object.fromEntries(
-      entities.map((each) => [
+      getEntities(resources).map((each) => [
         `${each}Entity`,
         `src/modules/${name}/${toKebabCase(each)}.entity.js`,
       ]),

@@ -2,12 +2,6 @@
 import { sample, stringMatching } from 'fast-check';
 import { type DtoClass, getProperties, type Property, type Schema } from '../model.js';
 
-/** A property of an object whose value makes a request invalid. */
-export interface Invalid {
-  readonly property: string;
-  readonly value: unknown;
-}
-
 /**
  * Returns a body that a class accepts, without the properties that only responses have.
  *
@@ -108,10 +102,12 @@ function toNumber(schema: Schema, seed: number): number {
   return value <= highest ? value : first;
 }
 
-/** Returns a property and a value that its schema rejects, if there is one. */
-export function toInvalid({ properties }: DtoClass): Invalid | undefined {
+/** Returns values that the schema of a property rejects, by its name, if there are such. */
+export function toInvalid(properties: readonly Property[]): Record<string, unknown[]> {
   const property = properties.find(
-    ({ readOnly, type, class: name }) => readOnly !== true && (type ?? name) !== undefined,
+    ({ readOnly, type, class: dto }) => readOnly !== true && (type ?? dto) !== undefined,
   );
-  return property && { property: property.name, value: property.type === 'string' ? 1 : 'text' };
+  return property === undefined
+    ? {}
+    : { [property.name]: [property.type === 'string' ? 1 : 'text'] };
 }

@@ -1,4 +1,5 @@
 /** Writes the service and the module of a contract: once, then they belong to the team. */
+import { isDeepStrictEqual } from 'node:util';
 import type {
   Column,
   DtoClass,
@@ -10,7 +11,7 @@ import type {
   Resource,
   Stub,
 } from '../model.js';
-import { toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
+import { makeUnique, toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
 import {
   type Argument,
   getApiClass,
@@ -19,15 +20,10 @@ import {
   writeSignature,
 } from './api-file.js';
 import { getMigrationClass, getMigrationPath } from './entity-file.js';
-import { addImports, getDeclarations } from './imports.js';
-import { access, comment, literal, object, propertyName, quote } from './source.js';
+import { getDeclarations, getEntities, type SourceFile, toFile } from './imports.js';
+import { access, call, code, type Code, ifAny, literal, propertyName, spread } from './source.js';
 
-export const getServicePath = (module: string): string =>
-  `src/modules/${module}/${module}.service.ts`;
-export const getModulePath = (module: string): string =>
-  `src/modules/${module}/${module}.module.ts`;
-
-/** A resource as one class of responses shows it: the service has a property for each. */
+/** A resource as one class of responses shows it, and in which list. */
 interface View {
   readonly resource: Resource;
   readonly dto: DtoClass;
@@ -37,11 +33,14 @@ interface View {
   readonly name: string;
 }
 
-export function writeService(module: Module): string {
-  const views = getViews(module);
-  const methods = module.operations.map((operation) => writeMethod(module, views, operation));
-  const repositories = [...new Set(views.map(({ resource }) => resource))];
-  const parameters = repositories.map(
+/** The views that operations use. */
+type Views = ReadonlyMap<Implementation, View>;
+
+export function writeService(module: Module): SourceFile {
+  const { name: moduleName, operations, resources, source } = module;
+  const used = getViews(module);
+  const views = [...new Set(used.values())];
+  const parameters = resources.map(
     ({ name }) =>
       `@InjectRepository(${name}Entity) ${toRepositoryName(name)}: Repository<${name}Entity>`,
   );
@@ -49,315 +48,291 @@ export function writeService(module: Module): string {
     ({ name, resource, dto }) =>
       `private readonly ${name}: Resource<${resource.name}Entity, ${dto.name}>;`,
   );
-  const constructor =
-    views.length === 0
-      ? ''
-      : `${fields.join('\n  ')}
+  const constructor = `${fields.join('\n  ')}
 
-  constructor(${[...parameters, `kit: ResourceKit`].join(', ')}) {
+  constructor(${[...parameters, 'kit: ResourceKit'].join(', ')}) {
     super();
-    ${views.map((view) => writeView(view)).join('\n    ')}
+    ${views.map(writeView).join('\n    ')}
   }
 
   `;
-  const code = `/** Implements the operations of ${module.source}. */
+  const methods = operations.map((operation) => writeMethod(operation, used));
+  const converters = new Set(views.map(writeConverter));
+  const text = `/** Implements the operations of ${source}. */
 @Injectable()
-export class ${toPascalCase(module.name)}Service extends ${getApiClass(module.name)} {
-  ${constructor}${methods.join('\n\n  ')}
+export class ${toPascalCase(moduleName)}Service extends ${getApiClass(moduleName)} {
+  ${views.length === 0 ? '' : constructor}${methods.join('\n\n  ')}
 }
 
-${[...new Map(views.map((view) => [`${view.resource.name} ${view.dto.name}`, view])).values()].map((view) => writeConverter(view)).join('\n\n')}
-${module.operations.some(({ implementation }) => implementation.kind === 'stub') ? writeNotImplemented() : ''}`;
-  return addImports(getServicePath(module.name), code, getDeclarations(module));
-}
-
-function writeView({ name, resource, dto, envelope }: View): string {
-  const renamed = resource.columns.filter((column) => column.name !== column.property);
-  const paths = Object.fromEntries(renamed.map((column) => [column.property, column.name]));
-  const joins = resource.columns.flatMap(({ property, join }) =>
-    join === undefined ? [] : [[property, `${join.name}Entity`] as const],
-  );
-  const options = object({
-    toBody: `to${dto.name}`,
-    paths: renamed.length === 0 ? undefined : literal(paths),
-    envelope: envelope && writeEnvelope(envelope),
-    joins: joins.length === 0 ? undefined : object(Object.fromEntries(joins)),
-  });
-  return `this.${name} = kit.resource(${toRepositoryName(resource.name)}, ${options});`;
-}
-
-/** What the properties beside the rows of a list tell, from what the kit knows of a page. */
-const PAGING_VALUES: Readonly<Record<Envelope['paging'][string], string>> = {
-  total: 'paging.total',
-  count: 'items.length',
-  limit: 'paging.limit',
-  offset: 'paging.offset',
-  page: 'paging.page',
-  pages: 'Math.ceil(paging.total / (paging.limit ?? 1))',
-  next: 'paging.next && Object.values(paging.next)[0]',
-  hasMore: 'paging.next !== undefined',
-};
-
-function writeEnvelope({ items, paging }: Envelope): string {
-  const others = Object.entries(paging).map(([name, role]) => [name, PAGING_VALUES[role]]);
-  const parameters = others.some(([, code]) => code!.includes('paging'))
-    ? '(items, paging)'
-    : '(items)';
-  return `${parameters} => (${object({ [items]: 'items', ...(Object.fromEntries(others) as Record<string, string>) })})`;
+${[...converters].join('\n\n')}
+${operations.some(({ implementation }) => implementation.kind === 'stub') ? NOT_IMPLEMENTED : ''}`;
+  const path = `src/modules/${moduleName}/${moduleName}.service.ts`;
+  return toFile(path, text, getDeclarations(module));
 }
 
 const toRepositoryName = (resource: string): string =>
   toMemberName(toCamelCase(toPlural(resource)));
 
 /** One view for each way in which an operation shows a resource: as a class, and in which list. */
-function getViews({ operations, resources }: Module): View[] {
-  return resources.flatMap((resource) => {
-    const views = new Map<string, View>();
+function getViews({ operations, resources }: Module): Views {
+  const methods = new Set(operations.map(({ name }) => name));
+  const views = new Map<Implementation, View>();
+  for (const resource of resources) {
+    const plural = toRepositoryName(resource.name);
+    const base = methods.has(plural) ? `${plural}Resource` : plural;
+    const names = new Set<string>();
     for (const { implementation } of operations) {
       if (implementation.kind === 'stub' || implementation.resource !== resource) continue;
-      const name = getViewName(operations, resource, implementation);
       const { dto = resource.dto } = implementation;
       const envelope = implementation.kind === 'list' ? implementation.envelope : undefined;
-      views.set(name, { resource, dto, envelope, name });
+      const same = [...views.values()].find(
+        (each) =>
+          each.resource === resource &&
+          each.dto === dto &&
+          isDeepStrictEqual(each.envelope, envelope),
+      );
+      const name = `${base}${dto === resource.dto ? '' : `As${dto.name}`}${envelope ? 'List' : ''}`;
+      views.set(implementation, same ?? { resource, dto, envelope, name: makeUnique(name, names) });
     }
-    return [...views.values()];
-  });
+  }
+  return views;
 }
 
-/** The name of the property for a resource: the service may have a method of that name. */
-function getBaseName(operations: Module['operations'], { name }: Resource): string {
-  const base = toRepositoryName(name);
-  return operations.some((operation) => operation.name === base) ? `${base}Resource` : base;
+function writeView({ name, resource, dto, envelope }: View): string {
+  const { columns } = resource;
+  const renamed = columns.filter((column) => column.name !== column.property);
+  const options = {
+    toBody: code(`to${dto.name}`),
+    paths: ifAny(Object.fromEntries(renamed.map((column) => [column.property, column.name]))),
+    envelope: envelope && toEnvelope(envelope),
+    joins: ifAny(
+      Object.fromEntries(
+        columns.map(({ property, join }) => [property, join && code(`${join.name}Entity`)]),
+      ),
+    ),
+  };
+  const repository = code(toRepositoryName(resource.name));
+  return `this.${name} = ${call('kit.resource', repository, options)};`;
 }
 
-function getViewName(
-  operations: Module['operations'],
-  resource: Resource,
-  implementation: Exclude<Implementation, Stub>,
-): string {
-  const base = getBaseName(operations, resource);
-  const { dto = resource.dto } = implementation;
-  const shown = dto === resource.dto ? base : `${base}As${dto.name}`;
-  return implementation.kind === 'list' && implementation.envelope !== undefined
-    ? `${shown}List`
-    : shown;
+/** What the properties beside the rows of a list tell, from what the kit knows of a page. */
+const PAGING_VALUES: Readonly<Record<Envelope['paging'][string], Code>> = {
+  total: code('paging.total'),
+  count: code('items.length'),
+  limit: code('paging.limit'),
+  offset: code('paging.offset'),
+  page: code('paging.page'),
+  pages: code('Math.ceil(paging.total / (paging.limit ?? 1))'),
+  next: code('paging.next && Object.values(paging.next)[0]'),
+  hasMore: code('paging.next !== undefined'),
+};
+
+function toEnvelope({ items, paging }: Envelope): Code {
+  const others = Object.entries(paging).map(([name, role]) => [name, PAGING_VALUES[role]] as const);
+  const parameters = others.some(([, { text }]) => text.includes('paging'))
+    ? '(items, paging)'
+    : '(items)';
+  const body = { [items]: code('items'), ...Object.fromEntries(others) };
+  return code(`${parameters} => (${literal(body)})`);
 }
 
-function writeMethod(module: Module, views: readonly View[], operation: PlannedOperation): string {
-  const { implementation, name } = operation;
+function writeMethod(operation: PlannedOperation, views: Views): string {
+  const { implementation, name, operationId } = operation;
   const args = getArguments(operation);
   const returnType = getReturnType(operation);
   if (implementation.kind === 'stub') {
-    const signature = writeSignature(args.map((each) => ({ ...each, name: `_${each.name}` })));
     return `/** Not implemented: ${implementation.reason}. */
-  ${name}(${signature}): ${returnType} {
-    throw notImplemented(${quote(operation.operationId)});
+  ${name}(${writeSignature(args, '_')}): ${returnType} {
+    throw ${call('notImplemented', operationId)};
   }`;
   }
-  const signature = writeSignature(args);
-  const view = views.find(
-    (each) => each.name === getViewName(module.operations, implementation.resource, implementation),
-  )!;
-  const lines = writeBody(operation, implementation, view, args, views);
+  const lines = writeStatements(operation, implementation, views, args);
   const isAsync = lines.some((line) => line.includes('await ') || line.includes('throw '));
-  return `${isAsync ? 'async ' : ''}${name}(${signature}): ${isAsync ? toPromise(returnType) : returnType} {
+  return `${isAsync ? 'async ' : ''}${name}(${writeSignature(args)}): ${returnType} {
     ${lines.join('\n    ')}
   }`;
 }
 
-/** An asynchronous method returns only the promise of the two that its abstract one allows. */
-const toPromise = (type: string): string =>
-  type.split(' | ').find((each) => each.startsWith('Promise')) ?? type;
-
-function writeBody(
+function writeStatements(
   operation: PlannedOperation,
   implementation: Exclude<Implementation, Stub>,
-  { name: view, resource }: View,
+  views: Views,
   args: readonly Argument[],
-  views: readonly View[],
 ): string[] {
+  const { resource, parent, kind } = implementation;
+  const target = `this.${views.get(implementation)!.name}`;
   const find = (role: Argument['role']): string | undefined =>
     args.find((each) => each.role === role)?.name;
+  const getParameter = (published: string): Code =>
+    code(args.find((each) => each.published === published)!.name);
   const lines: string[] = [];
-  const { parent } = implementation;
-  const criteria: Record<string, string> = {};
+  const criteria: Record<string, Code> = {};
   if (parent !== undefined) {
-    const parameter = args.find(({ published }) => published === parent.parameter)!.name;
-    criteria[parent.property] = parameter;
-    const owner = views.find((each) => each.resource === parent.resource)!;
-    if (implementation.kind === 'list' || implementation.kind === 'create')
-      lines.push(`await this.${owner.name}.require({ id: ${parameter} });`);
+    const id = getParameter(parent.parameter);
+    const owner = [...views.values()].find((each) => each.resource === parent.resource)!;
+    criteria[parent.property] = id;
+    if (kind === 'list' || kind === 'create')
+      lines.push(`await ${call(`this.${owner.name}.require`, { id })};`);
   }
-  if (implementation.kind === 'list') {
-    return [...lines, ...writeList(operation, implementation, view, find('query'), criteria)];
+  if (kind === 'list')
+    return [...lines, ...writeList(operation, implementation, target, find('query')!, criteria)];
+  const hasResponse = operation.success.schema !== undefined;
+  const end = hasResponse ? 'return' : 'await';
+  const body = find('body')!;
+  const request = operation.body?.schema.class;
+  if (kind === 'create') {
+    const row = toRow(resource, resource.request, body, kind, criteria);
+    const created = call(`${target}.create`, row.code, code(find('key')!));
+    return [...lines, ...row.lines, `${end} ${created};`];
   }
-  const body = find('body');
-  if (implementation.kind === 'create') {
-    const row = writeRow(resource, operation, body!, criteria);
-    lines.push(
-      ...row.lines,
-      `${returnsBody(operation) ? 'return' : 'await'} this.${view}.create(${row.code}, ${find('key')});`,
-    );
-    return lines;
+  const { key } = implementation;
+  const value = key.in === 'path' ? getParameter(key.name) : access(body, key.name);
+  if (key.in === 'body') {
+    const error = call('ApiError', 'VALIDATION_FAILED', `${key.name} is missing.`);
+    lines.push(`if (${value.text} === undefined) throw new ${error};`);
   }
-  const { key, kind } = implementation;
-  if (key.in === 'path')
-    criteria[key.property] = args.find(({ published }) => published === key.name)!.name;
-  else {
-    const value = access(body!, key.name);
-    lines.push(
-      `if (${value} === undefined) throw new ApiError('VALIDATION_FAILED', ${quote(`${key.name} is missing.`)});`,
-    );
-    criteria[key.property] = value;
-  }
+  criteria[key.property] = value;
   const ifMatch = find('ifMatch');
-  const selected = object({ ...criteria });
-  const where = ifMatch === undefined ? selected : selected.replace(/ \}$/, `, ...${ifMatch} }`);
-  const change = body === undefined ? undefined : writeRow(resource, operation, body, {}, kind);
-  lines.push(...(change?.lines ?? []));
-  const kept = kind === 'replace' && change!.kept.length > 0 ? `<${change!.kept.join(' | ')}>` : '';
-  const call = `this.${view}.${kind}${kept}(${[where, change?.code].filter((each) => each !== undefined).join(', ')})`;
-  if (returnsBody(operation) && kind === 'replace' && resource.versioned)
-    lines.push(`return (await ${call}).body;`);
-  else lines.push(`${returnsBody(operation) ? 'return' : 'await'} ${call};`);
-  return lines;
+  const where = { ...criteria, ...(ifMatch !== undefined && spread(ifMatch)) };
+  if (kind === 'read' || kind === 'delete' || request === undefined)
+    return [...lines, `${end} ${call(`${target}.${kind}`, where)};`];
+  const row = toRow(resource, request, body, kind);
+  const kept = kind === 'replace' && row.kept.length > 0 ? `<${row.kept.join(' | ')}>` : '';
+  const changed = call(`${target}.${kind}${kept}`, where, row.code);
+  // The response of a PUT has no ETag.
+  const isVersioned = hasResponse && kind === 'replace' && resource.versioned;
+  return [
+    ...lines,
+    ...row.lines,
+    isVersioned ? `return (await ${changed}).body;` : `${end} ${changed};`,
+  ];
 }
 
-const returnsBody = ({ success }: PlannedOperation): boolean => success.schema !== undefined;
-
 function writeList(
-  operation: PlannedOperation,
+  { parameters }: PlannedOperation,
   { filters, paging }: ListOperation,
-  view: string,
-  query: string | undefined,
-  criteria: Readonly<Record<string, string>>,
+  target: string,
+  query: string,
+  parent: Readonly<Record<string, Code>>,
 ): string[] {
-  const filter = object({
-    ...criteria,
-    ...Object.fromEntries(
-      filters.map(({ parameter, column }) => [column.property, access(query!, parameter)]),
-    ),
-  });
-  const filterArgument = filter === '{}' ? [] : [filter];
-  const whole = `return this.${view}.list(${filterArgument.join()});`;
+  const selected = filters.map(
+    ({ parameter, column }) => [column.property, access(query, parameter)] as const,
+  );
+  const criteria = ifAny({ ...parent, ...Object.fromEntries(selected) });
+  const whole = `return ${call(`${target}.list`, criteria)};`;
   if (paging.limit === undefined) return [whole];
-  const limit = access(query!, paging.limit);
-  const page = object({
-    limit,
-    // Without a parameter that selects another page, there is no link to one.
-    ...(paging.by === undefined ? { next: 'false' } : { [paging.by]: access(query!, paging.by) }),
-  });
-  const isOptional = operation.parameters.some(
+  const limit = access(query, paging.limit);
+  // Without a parameter that selects another page, there is no link to one.
+  const by = paging.by === undefined ? { next: false } : { [paging.by]: access(query, paging.by) };
+  const isOptional = parameters.some(
     ({ name, required, default: value }) =>
       name === paging.limit && !required && value === undefined,
   );
   return [
-    ...(isOptional ? [`if (${limit} === undefined) ${whole}`] : []),
-    `return this.${view}.page(${[page, ...filterArgument].join(', ')});`,
+    ...(isOptional ? [`if (${limit.text} === undefined) ${whole}`] : []),
+    `return ${call(`${target}.page`, { limit, ...by }, criteria)};`,
   ];
 }
 
-/** Writes the row that a body becomes: without what the resource does not store, with what the service assigns. */
-function writeRow(
-  resource: Resource,
-  operation: PlannedOperation,
-  body: string,
-  parent: Readonly<Record<string, string>>,
-  kind: 'create' | 'replace' | 'patch' | 'read' | 'delete' = 'create',
-): { readonly lines: readonly string[]; readonly code: string; readonly kept: readonly string[] } {
-  const request = operation.body!.schema.class!;
-  const has = (name: string): boolean => request.properties.some((each) => each.name === name);
-  const lines: string[] = [];
-  const added: Record<string, string> = { ...parent };
-  const { id } = resource;
-  const removed: string[] = [];
-  for (const column of resource.columns) {
-    const value = access(body, column.name);
-    if (column.hashed === true && has(column.name))
-      added[column.property] = writeHash(column, value);
-    else if (column.property !== column.name && has(column.name)) added[column.property] = value;
-    if (column.property !== column.name && has(column.name)) removed.push(column.name);
-    if (
-      column.assigned === 'now on changes' ||
-      (column.assigned !== undefined && kind === 'create')
-    )
-      added[column.property] = writeAssigned(column);
-  }
-  if (kind === 'create' && id.by === 'client' && id.property !== 'id' && id.property !== undefined)
-    added['id'] = access(body, id.property);
-  const isSent =
-    id.property !== undefined &&
-    has(id.property) &&
-    !(kind === 'create' && id.by === 'client' && id.property === 'id');
-  if (isSent) removed.unshift(id.property);
-  const isSpread = Object.keys(added).length > 0;
-  const names = removed.map((name) => `${propertyName(name)}: _${toMemberName(name)}`);
-  // Not a spread of the body itself, which is an instance of a class.
-  const isCopied = names.length > 0 || isSpread;
-  if (isCopied) lines.push(`const { ${[...names, '...row'].join(', ')} } = ${body};`);
-  const source = isCopied ? 'row' : body;
-  const more = object(added);
-  const kept = resource.columns
-    .filter(({ name, property, nullable }) => !nullable && !has(name) && !(property in added))
-    .map(({ property }) => quote(property));
-  return { lines, kept, code: more === '{}' ? source : more.replace(/^\{ /, `{ ...${source}, `) };
+/** A body as a row. */
+interface Row {
+  /** The statements before it. */
+  readonly lines: readonly string[];
+  readonly code: Code;
+  /** The properties that the row has and the body has not, as types. */
+  readonly kept: readonly string[];
 }
 
-const writeHash = ({ nullable }: Column, value: string): string => {
-  const hash = `await hashPassword(${value})`;
-  return nullable ? `${value} && (${hash})` : hash;
-};
+/** Makes a row of a body: without what the resource does not store, with what the service assigns. */
+function toRow(
+  { id, columns }: Resource,
+  request: DtoClass,
+  body: string,
+  kind: 'create' | 'replace' | 'patch',
+  parent: Readonly<Record<string, Code>> = {},
+): Row {
+  const has = (name: string): boolean => request.properties.some((each) => each.name === name);
+  const removed: string[] = [];
+  const added: Record<string, Code> = { ...parent };
+  const isId = kind === 'create' && id.by === 'client';
+  if (id.property !== undefined && has(id.property) && !(isId && id.property === 'id')) {
+    removed.push(id.property);
+    if (isId) added['id'] = access(body, id.property);
+  }
+  for (const column of columns) {
+    const { name, property, assigned } = column;
+    if (has(name) && property !== name) removed.push(name);
+    if (has(name) && column.hashed === true) added[property] = toHash(column, access(body, name));
+    else if (has(name) && property !== name) added[property] = access(body, name);
+    if (assigned === 'now on changes' || (assigned !== undefined && kind === 'create'))
+      added[property] = toAssigned(column);
+  }
+  const kept = columns
+    .filter(({ name, property, nullable }) => !nullable && !has(name) && !(property in added))
+    .map(({ property }) => literal(property));
+  if (removed.length === 0 && ifAny(added) === undefined)
+    return { lines: [], code: code(body), kept };
+  const unused = removed.map((name) => `${propertyName(name)}: _${toMemberName(name)}, `);
+  return {
+    // Not a spread of the body itself, which is an instance of a class.
+    lines: [`const { ${unused.join('')}...row } = ${body};`],
+    code: code(ifAny(added) === undefined ? 'row' : literal({ ...spread('row'), ...added })),
+    kept,
+  };
+}
 
-function writeAssigned({ assigned, schema }: Column): string {
-  if (assigned === 'default') return literal(schema.default);
-  if (assigned?.startsWith('now') === true) return 'new Date().toISOString()';
-  if (assigned === 'today') return 'new Date().toISOString().slice(0, 10)';
-  return `randomUUID()`;
+function toHash({ nullable }: Column, { text }: Code): Code {
+  const hash = `await hashPassword(${text})`;
+  return code(nullable ? `${text} && (${hash})` : hash);
+}
+
+function toAssigned({ assigned, schema }: Column): Code {
+  if (assigned === 'default') return code(literal(schema.default));
+  if (assigned === 'uuid') return code('randomUUID()');
+  return code(`new Date().toISOString()${assigned === 'today' ? '.slice(0, 10)' : ''}`);
 }
 
 function writeConverter({ resource, dto }: View): string {
-  const properties = dto.properties.map(({ name, required, nullable }): [string, string] => {
-    if (name === resource.id.property) return [name, 'row.id'];
+  const body = dto.properties.map(({ name, required, nullable }) => {
+    if (name === resource.id.property) return [name, code('row.id')] as const;
     const column = resource.columns.find((each) => each.name === name);
     const isHidden = column?.hidden === true && dto === resource.dto;
-    if (column === undefined || column.hashed === true || isHidden) return [name, 'undefined'];
+    if (column === undefined || column.hashed === true || isHidden)
+      return [name, code('undefined')] as const;
     const value = access('row', column.property);
-    return [
-      name,
-      column.nullable && !required && nullable !== true ? `${value} ?? undefined` : value,
-    ];
+    const mayLack = column.nullable && !required && nullable !== true;
+    return [name, mayLack ? code(`${value.text} ?? undefined`) : value] as const;
   });
-  return `${comment('Converts a row to what clients see.')}
+  return `/** Converts a row to what clients see. */
 function to${dto.name}(row: ${resource.name}Entity): Complete<${dto.name}> {
-  return ${object(Object.fromEntries(properties))};
+  return ${literal(Object.fromEntries(body))};
 }`;
 }
 
-const writeNotImplemented = (): string => `
+const NOT_IMPLEMENTED = `
 function notImplemented(operation: string): ApiError {
   return new ApiError('NOT_IMPLEMENTED', \`\${operation} is not implemented yet.\`);
 }`;
 
-export function writeModule(module: Module, timestamps: ReadonlyMap<string, number>): string {
-  const name = toPascalCase(module.name);
-  const entities = module.resources
-    .flatMap((resource) => [resource, ...resource.columns.flatMap(({ join }) => join ?? [])])
-    .map((each) => `${each.name}Entity`);
-  const migrations = module.resources.map((resource) => {
-    const timestamp = timestamps.get(resource.name)!;
-    const path = getMigrationPath(module.name, resource, timestamp).replace(/ts$/, 'js');
-    return [getMigrationClass(resource, timestamp), path] as const;
+/** @param timestamps those of the migrations */
+export function writeModule(module: Module, timestamps: ReadonlyMap<Resource, number>): SourceFile {
+  const { resources, name: moduleName, tags } = module;
+  const name = toPascalCase(moduleName);
+  const entities = getEntities(resources).map((each) => code(`${each}Entity`));
+  const migrations = [...timestamps].map(([resource, timestamp]) => ({
+    name: getMigrationClass(resource, timestamp),
+    path: getMigrationPath(moduleName, resource, timestamp).replace(/ts$/, 'js'),
+  }));
+  const options = {
+    tag: tags.length === 1 ? tags[0] : tags,
+    entities: ifAny(entities),
+    migrations: ifAny(migrations.map((each) => code(each.name))),
+    controllers: [code(`${name}Controller`)],
+    providers: [{ provide: code(`${name}Api`), useClass: code(`${name}Service`) }],
+  };
+  const text = `${call('@Feature', options)}\nexport class ${name}Module {}`;
+  return toFile(`src/modules/${moduleName}/${moduleName}.module.ts`, text, {
+    ...getDeclarations(module),
+    ...Object.fromEntries(migrations.map((each) => [each.name, each.path])),
   });
-  const tags = module.tags.map(literal);
-  const code = `@Feature(${object({
-    tag: tags.length === 1 ? tags[0] : `[${tags.join(', ')}]`,
-    entities: entities.length === 0 ? undefined : `[${entities.join(', ')}]`,
-    migrations:
-      migrations.length === 0 ? undefined : `[${migrations.map(([each]) => each).join(', ')}]`,
-    controllers: `[${name}Controller]`,
-    providers: `[{ provide: ${name}Api, useClass: ${name}Service }]`,
-  })})
-export class ${name}Module {}`;
-  const own = { ...getDeclarations(module), ...Object.fromEntries(migrations) };
-  return addImports(getModulePath(module.name), code, own);
 }

@@ -2,47 +2,56 @@
 import { type DtoClass, getParts, type Property, type Schema } from '../model.js';
 import { isIdentifier } from '../names.js';
 
-/** A string of TypeScript; Prettier chooses the quotes. */
-export const quote = (text: string): string => JSON.stringify(text);
-
-/** A JSON value in the style of the codebase. */
-export function literal(value: unknown): string {
-  if (typeof value === 'string') return quote(value);
-  if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`;
-  if (typeof value !== 'object' || value === null) return String(value);
-  return `{ ${Object.entries(value)
-    .map(([key, each]) => `${propertyName(key)}: ${literal(each)}`)
-    .join(', ')} }`;
+/** TypeScript within a value of {@link literal}. */
+export class Code {
+  constructor(readonly text: string) {}
 }
 
-/** An object of TypeScript, from code; undefined values are left out. */
-export function object(properties: Readonly<Record<string, string | undefined>>): string {
-  const parts = Object.entries(properties).flatMap(([key, code]) =>
-    code === undefined ? [] : [key === code ? key : `${propertyName(key)}: ${code}`],
-  );
+export const code = (text: string): Code => new Code(text);
+
+/** A property of an object of {@link literal} that has all properties of a variable. */
+export const spread = (variable: string): Readonly<Record<string, Code>> => ({
+  [`...${variable}`]: code(`...${variable}`),
+});
+
+/** A value as TypeScript, which may contain code; Prettier chooses the quotes. Undefined properties are left out. */
+export function literal(value: unknown): string {
+  if (value instanceof Code) return value.text;
+  if (typeof value === 'string') return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(literal).join(', ')}]`;
+  if (typeof value !== 'object' || value === null) return String(value);
+  const parts = Object.entries(value)
+    .filter(([, each]) => each !== undefined)
+    .map(([key, each]: [string, unknown]) =>
+      each instanceof Code && each.text === key ? key : `${propertyName(key)}: ${literal(each)}`,
+    );
   return parts.length === 0 ? '{}' : `{ ${parts.join(', ')} }`;
 }
 
-export const propertyName = (name: string): string => (isIdentifier(name) ? name : quote(name));
+/** A call of a function or a decorator. Undefined arguments are left out. */
+export const call = (name: string, ...args: readonly unknown[]): string =>
+  `${name}(${args
+    .filter((each) => each !== undefined)
+    .map(literal)
+    .join(', ')})`;
 
-export const access = (target: string, name: string): string =>
-  isIdentifier(name) ? `${target}.${name}` : `${target}[${quote(name)}]`;
+/** A list or an object, or undefined if nothing is in it. */
+export const ifAny = <Value extends object>(value: Value): Value | undefined =>
+  Object.values(value).some((each) => each !== undefined) ? value : undefined;
+
+export const propertyName = (name: string): string =>
+  isIdentifier(name) ? name : JSON.stringify(name);
+
+export const access = (target: string, name: string): Code =>
+  code(isIdentifier(name) ? `${target}.${name}` : `${target}[${literal(name)}]`);
 
 /** A doc comment. */
-export function comment(text: string | undefined): string {
-  if (text === undefined) return '';
+export function comment(text: string): string {
   const lines = text.trim().replaceAll('*/', '*\\/').split('\n');
   return lines.length === 1
     ? `/** ${lines[0]!.trim()} */`
     : `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join('\n')}\n */`;
 }
-
-/** The first sentence of a description, for a comment. */
-export const firstSentence = (text: string | undefined): string | undefined =>
-  text
-    ?.trim()
-    .split(/(?<=[.!?])\s|\n/)[0]
-    ?.slice(0, 200);
 
 /** The type of the values of a schema: a union in which no type is contained in another, with null at its end. */
 export function toType(schema: Schema): string {
@@ -68,70 +77,55 @@ function toTypes(schema: Schema): string[] {
     return [/^[\w.]+$/.test(item) ? `${item}[]` : `(${item})[]`];
   }
   if (properties !== undefined) return [toObjectType(properties)];
-  if (type === 'object')
-    return [
-      `Record<string, ${additionalProperties === true || additionalProperties === undefined ? 'unknown' : toType(additionalProperties)}>`,
-    ];
+  if (type === 'object') {
+    const value = additionalProperties === true ? {} : (additionalProperties ?? {});
+    return [`Record<string, ${toType(value)}>`];
+  }
   return [type === 'integer' ? 'number' : (type ?? 'unknown')];
 }
 
 const toObjectType = (properties: readonly Property[]): string =>
   `{ ${properties.map((each) => `${propertyName(each.name)}${each.required ? '' : '?'}: ${toType(each)}`).join('; ')} }`;
 
-/** The argument of `@Property`: a schema, with classes as functions. */
-export function schemaLiteral(
-  schema: Schema & { readonly required?: boolean; readonly name?: string },
-): string {
+/** A schema as the argument of `@Property`, with classes as functions. */
+export function toOptions(schema: Schema & Partial<Property>): object {
   const {
     name: _name,
     required,
     class: dto,
-    items,
-    properties,
-    additionalProperties,
-    oneOf,
-    discriminator,
     unique: _u,
     references: _r,
     binary: _b,
-    pattern,
-    ...rest
+    ...own
   } = schema;
-  return object({
-    type: dto === undefined ? rest.type && quote(rest.type) : `() => ${dto.name}`,
-    ...Object.fromEntries(
-      Object.entries(rest)
-        // What is required has no default.
-        .filter(([key]) => key !== 'type' && !(key === 'default' && required === true))
-        .map(([key, value]) => [key, value === undefined ? undefined : literal(value)]),
-    ),
-    pattern: pattern === undefined ? undefined : quote(pattern),
-    optional: required === false ? 'true' : undefined,
-    items: items && schemaLiteral(items),
+  const { items, properties, additionalProperties, oneOf, discriminator, pattern, ...rest } = own;
+  return {
+    type: dto && toFunction(dto),
+    ...rest,
+    // What is required has no default.
+    default: required === true ? undefined : rest.default,
+    pattern,
+    optional: required === false ? true : undefined,
+    items: items && toOptions(items),
     properties:
-      properties &&
-      object(Object.fromEntries(properties.map((each) => [each.name, schemaLiteral(each)]))),
+      properties && Object.fromEntries(properties.map((each) => [each.name, toOptions(each)])),
     additionalProperties:
-      additionalProperties &&
-      (additionalProperties === true ? 'true' : schemaLiteral(additionalProperties)),
-    oneOf:
-      oneOf &&
-      `[${oneOf.map((each) => (each.class === undefined ? schemaLiteral(each) : `() => ${each.class.name}`)).join(', ')}]`,
-    discriminator:
-      discriminator &&
-      object({
-        propertyName: quote(discriminator.property),
-        mapping: object(
-          Object.fromEntries(
-            Object.entries(discriminator.mapping).map(([value, target]) => [
-              value,
-              `() => ${target.name}`,
-            ]),
-          ),
-        ),
-      }),
-  });
+      additionalProperties === true
+        ? true
+        : additionalProperties && toOptions(additionalProperties),
+    oneOf: oneOf?.map((each) =>
+      each.class === undefined ? toOptions(each) : toFunction(each.class),
+    ),
+    discriminator: discriminator && {
+      propertyName: discriminator.property,
+      mapping: Object.fromEntries(
+        Object.entries(discriminator.mapping).map(([value, each]) => [value, toFunction(each)]),
+      ),
+    },
+  };
 }
+
+const toFunction = ({ name }: DtoClass): Code => code(`() => ${name}`);
 
 /** The classes whose names the type of a schema contains. */
 export const getClasses = (schema: Schema): DtoClass[] =>
@@ -139,14 +133,14 @@ export const getClasses = (schema: Schema): DtoClass[] =>
 
 /** Sorts classes so that each comes after those that it contains, as far as they do not contain one another. */
 export function sortClasses(classes: readonly DtoClass[]): DtoClass[] {
-  const sorted = new Set<DtoClass>();
-  const visiting = new Set<DtoClass>();
+  const sorted: DtoClass[] = [];
+  const visited = new Set<DtoClass>();
   const visit = (dto: DtoClass): void => {
-    if (sorted.has(dto) || visiting.has(dto)) return;
-    visiting.add(dto);
+    if (visited.has(dto)) return;
+    visited.add(dto);
     dto.properties.flatMap(getClasses).forEach(visit);
-    sorted.add(dto);
+    sorted.push(dto);
   };
   classes.forEach(visit);
-  return [...sorted];
+  return sorted;
 }

@@ -1,11 +1,9 @@
 /** Writes the test of a module: once, then it belongs to the team. */
-import type { Column, Module, Parent, Resource } from '../model.js';
+import type { Column, Module, Resource } from '../model.js';
 import { toKebabCase } from '../names.js';
-import { addImports, getNames } from './imports.js';
-import { literal, object, propertyName, quote } from './source.js';
+import { getNames, type SourceFile, toFile } from './imports.js';
+import { call, code, type Code, ifAny, literal } from './source.js';
 import { toInvalid, toSample } from './samples.js';
-
-export const getTestPath = (module: string): string => `test/${module}.databases.test.ts`;
 
 /**
  * @param routes those of other modules
@@ -14,43 +12,42 @@ export const getTestPath = (module: string): string => `test/${module}.databases
 export function writeTest(
   module: Module,
   routes: ReadonlySet<string> = new Set(),
-): string | undefined {
-  const code = module.resources.map((resource) => writeResource(module, resource, routes));
-  if (code.every((each) => each === '')) return undefined;
+): SourceFile | undefined {
+  const tests = module.resources.flatMap((each) => writeResource(module, each, routes) ?? []);
+  if (tests.length === 0) return undefined;
   const start = `const app = await startApp();\nafterAll(() => app.stop());`;
-  return addImports(getTestPath(module.name), [start, ...code].join('\n\n'));
+  return toFile(`test/${module.name}.databases.test.ts`, [start, ...tests].join('\n\n'));
 }
 
-function writeResource(module: Module, resource: Resource, routes: ReadonlySet<string>): string {
+function writeResource(
+  module: Module,
+  resource: Resource,
+  routes: ReadonlySet<string>,
+): string | undefined {
   const { create, request, id, parent } = resource;
   const key = getKey(module, resource);
   // Nothing tells the id that the service has assigned.
-  if (key === undefined) return '';
-  const unique = getUnique(resource);
-  const invalid = toInvalid({
-    ...request,
-    properties: request.properties.filter(({ name }) => name !== id.property),
-  });
+  if (key === undefined) return undefined;
+  const invalid = toInvalid(request.properties.filter(({ name }) => name !== id.property));
   const references = getReferences(resource);
-  const values = [
-    ...(invalid === undefined ? [] : [[invalid.property, [invalid.value]]]),
-    ...references.map((column) => [column.name, [toMissing(column)]]),
-  ] as [string, unknown[]][];
-  const deletable = references.flatMap((column) => {
-    const path = findPath(module, routes, getTable(column));
-    return path === undefined ? [] : [[column.name, path] as const];
-  });
-  const shown = getShown(resource, key);
-  return `await describeResource(app, ${quote(create.path)}, ${object({
-    create: writeSample(resource, 1),
-    other: writeSample(resource, 2),
-    invalid: values.length === 0 ? undefined : literal(Object.fromEntries(values)),
-    references: deletable.length === 0 ? undefined : literal(Object.fromEntries(deletable)),
-    unique: unique.length === 0 ? undefined : literal(unique.map((property) => [property])),
-    shown: shown === '{}' ? undefined : shown,
-    id: key === 'id' ? undefined : quote(key),
-    parent: parent && writeParent(parent),
-  })});`;
+  const missing = references.map((column) => [column.name, [toMissing(column)]]);
+  const paths = references.map((column) => [
+    column.name,
+    findPath(module, routes, getTable(column)),
+  ]);
+  const options = {
+    create: toFunction(resource, 1),
+    other: toFunction(resource, 2),
+    invalid: ifAny({ ...invalid, ...Object.fromEntries(missing) }),
+    references: ifAny(Object.fromEntries(paths)),
+    unique: ifAny(getUnique(resource).map((name) => [name])),
+    shown: ifAny(getShown(resource, key)),
+    id: key === 'id' ? undefined : key,
+    parent:
+      parent &&
+      code(`async () => (${literal({ [parent.parameter]: insert(parent.resource.table) })})`),
+  };
+  return `await ${call('describeResource', code('app'), create.path, options)};`;
 }
 
 /** The property that the path of a resource ends with; undefined if clients do not know it. */
@@ -70,26 +67,21 @@ function getKey({ operations }: Module, resource: Resource): string | undefined 
 }
 
 /** What responses have besides the body, and what they lack of it. */
-function getShown({ columns, id }: Resource, key: string): string {
-  const assigned = columns.filter(
-    (column) => column.assigned !== undefined && column.hidden !== true,
-  );
-  const names = assigned.map(({ name }) => name);
+function getShown({ columns, id }: Resource, key: string): Record<string, Code> {
+  const names = columns
+    .filter(({ assigned, hidden }) => assigned !== undefined && hidden !== true)
+    .map(({ name }) => name);
   if (id.property !== undefined && id.property !== key) names.push(id.property);
   const hidden = columns.filter((column) => column.hidden === true && column.hashed !== true);
-  return object({
-    ...Object.fromEntries(names.map((name) => [name, 'expect.anything()'])),
-    ...Object.fromEntries(hidden.map(({ name }) => [name, 'undefined'])),
-  });
+  return {
+    ...Object.fromEntries(names.map((name) => [name, code('expect.anything()')])),
+    ...Object.fromEntries(hidden.map(({ name }) => [name, code('undefined')])),
+  };
 }
 
-/** A function that creates what the path of a resource is below. */
-const writeParent = ({ parameter, resource }: Parent): string =>
-  `async () => ({ ${propertyName(parameter)}: ${writeReference(resource.table)} })`;
-
-/** Code that inserts a row, and returns its id. */
-const writeReference = (table: string): string =>
-  `await insertRow(app.dataSource, ${quote(table)})`;
+/** Inserts a row, and returns its id. */
+const insert = (table: string): Code =>
+  code(`await ${call('insertRow', code('app.dataSource'), table)}`);
 
 /** The columns whose values a request has, and that refer to rows of other tables. */
 const getReferences = ({ request, columns, parent }: Resource): Column[] =>
@@ -126,10 +118,10 @@ function findPath(
 }
 
 /** A function that returns a body; the values of unique properties depend on the number that it gets. */
-function writeSample(resource: Resource, seed: number): string {
-  const code = writeBody(resource, seed);
-  const usesNumber = getNames(code).includes('n');
-  return `${code.includes('await ') ? 'async ' : ''}${usesNumber ? '(n)' : '()'} => (${code})`;
+function toFunction(resource: Resource, seed: number): Code {
+  const body = literal(toBody(resource, seed));
+  const parameter = getNames(body).includes('n') ? 'n' : '';
+  return code(`${body.includes('await ') ? 'async ' : ''}(${parameter}) => (${body})`);
 }
 
 /** The properties whose values no two rows share. */
@@ -138,30 +130,28 @@ function getUnique({ id, columns }: Resource): string[] {
   return id.by === 'client' ? [...new Set([id.property!, ...unique])] : unique;
 }
 
-function writeBody(resource: Resource, seed: number): string {
+function toBody(resource: Resource, seed: number): object {
   const { id, columns, request } = resource;
   const unique = getUnique(resource);
   const sent = Object.entries(toSample(request, seed)).filter(
     ([name]) => name !== id.property || id.by === 'client',
   );
-  const properties = sent.map(([name, value]): [string, string] => {
-    const column = columns.find((each) => each.name === name);
-    if (column?.references !== undefined) return [name, writeReference(column.references)];
-    if (column?.join !== undefined) {
-      const code = writeReference(getTable(column));
-      return [name, `[${(value as unknown[]).map(() => code).join(', ')}]`];
-    }
-    return [name, unique.includes(name) ? writeUnique(value) : literal(value)];
+  const properties = sent.map(([name, value]) => {
+    const { references, join } = columns.find((each) => each.name === name) ?? {};
+    if (references !== undefined) return [name, insert(references)];
+    if (join !== undefined)
+      return [name, (value as unknown[]).map(() => insert(join.columns[1]!.references!))];
+    return [name, unique.includes(name) ? toUnique(value) : value];
   });
-  return object(Object.fromEntries(properties));
+  return Object.fromEntries(properties) as object;
 }
 
-/** A value that depends on `n`. */
-function writeUnique(value: unknown): string {
-  if (typeof value === 'number') return 'n';
-  if (typeof value !== 'string') return literal(value);
-  if (UUID.test(value)) return `\`${value.slice(0, -6)}\${String(n).padStart(6, '0')}\``;
-  return /^[\w ]+$/.test(value) ? `\`${value.slice(0, 20)} \${n}\`` : literal(value);
+/** A value that depends on `n`, if it can. */
+function toUnique(value: unknown): unknown {
+  if (typeof value === 'number') return code('n');
+  if (typeof value !== 'string') return value;
+  if (UUID.test(value)) return code(`\`${value.slice(0, -6)}\${String(n).padStart(6, '0')}\``);
+  return /^[\w ]+$/.test(value) ? code(`\`${value.slice(0, 20)} \${n}\``) : value;
 }
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
