@@ -14,6 +14,8 @@ const KEYWORDS: Readonly<Record<string, 'number' | 'string' | 'boolean'>> = {
   pattern: 'string',
   minimum: 'number',
   maximum: 'number',
+  exclusiveMinimum: 'number',
+  exclusiveMaximum: 'number',
   multipleOf: 'number',
   minItems: 'number',
   maxItems: 'number',
@@ -31,29 +33,12 @@ const FORMATS: ReadonlySet<string> = new Set(
 );
 
 /** Keywords that are not validated. */
-const IGNORED = [
-  'not',
-  'if',
-  'then',
-  'else',
-  'patternProperties',
-  'propertyNames',
-  'dependentRequired',
-  'dependentSchemas',
-  'prefixItems',
-  'contains',
-  'unevaluatedProperties',
-  'unevaluatedItems',
-];
+const IGNORED = (
+  'not if then else patternProperties propertyNames dependentRequired dependentSchemas prefixItems contains ' +
+  'unevaluatedProperties unevaluatedItems'
+).split(' ');
 
-const TYPES: ReadonlySet<string> = new Set([
-  'string',
-  'integer',
-  'number',
-  'boolean',
-  'array',
-  'object',
-]);
+const TYPES: ReadonlySet<string> = new Set('string integer number boolean array object'.split(' '));
 
 /** The most ids of an array: each is stored as a row, and both databases limit the parameters of a statement. */
 const MAX_REFERENCES = 1_000;
@@ -88,17 +73,15 @@ export class SchemaReader {
    */
   read(value: unknown, place: string, outer: readonly unknown[] = []): Schema {
     if (outer.length > MAX_DEPTH || !isObject(value)) return {};
-    const reference = COMPONENT.exec(String(value['$ref']))?.[1];
     const merged = this.merge(value);
     const alternatives = merged['oneOf'] ?? merged['anyOf'];
     // Alternatives that contain themselves are any value there: each would have all of them.
     if (alternatives !== undefined && outer.includes(alternatives)) return {};
     const inner = [...outer, alternatives];
-    const { type, nullable } = getType(merged);
-    const name = reference === undefined ? this.getAlias(value) : decodeURIComponent(reference);
-    const annotations = this.readAnnotations(merged, nullable);
-    if (alternatives !== undefined)
-      return this.readAlternatives(merged, place, inner, nullable, annotations);
+    const type = getType(merged);
+    const name = getComponent(value);
+    const annotations = readAnnotations(merged);
+    if (alternatives !== undefined) return this.readAlternatives(merged, place, inner, annotations);
     if (type === undefined) return this.readAny(merged, place, annotations);
     if (type === 'object' && name !== undefined && this.canBeClass(merged, place)) {
       // In OpenAPI 3.0 the siblings of a reference are ignored; what the component itself says is on its class.
@@ -134,7 +117,7 @@ export class SchemaReader {
 
   /** Whether an object has properties, and none that the prototypes of JavaScript have. */
   private canBeClass(merged: Json, place: string): boolean {
-    const names = Object.keys(merged['properties'] ?? {});
+    const names = allEntries(merged['properties']).map(([name]) => name);
     const impossible = names.find((name) => name in Object.prototype);
     if (impossible === undefined) return names.length > 0;
     this.notes.add(`any object is accepted, because a property is named ${impossible}.`, place);
@@ -142,16 +125,11 @@ export class SchemaReader {
   }
 
   private readObject(merged: Json, place: string, outer: readonly unknown[]): Partial<Schema> {
-    const isKnown = this.canBeClass(merged, place);
-    const properties = isKnown ? this.readProperties(merged, place, outer) : [];
-    const additional = merged['additionalProperties'];
-    if (properties.length > 0) return { properties };
-    return {
-      additionalProperties:
-        isObject(additional) && Object.keys(additional).length > 0
-          ? this.read(additional, `${place}.*`, outer)
-          : true,
-    };
+    if (this.canBeClass(merged, place))
+      return { properties: this.readProperties(merged, place, outer) };
+    const values = merged['additionalProperties'];
+    const isAny = !isObject(values) || Object.keys(values).length === 0;
+    return { additionalProperties: isAny ? true : this.read(values, `${place}.*`, outer) };
   }
 
   private readProperties(merged: Json, place: string, outer: readonly unknown[] = []): Property[] {
@@ -216,15 +194,6 @@ export class SchemaReader {
     return this.publishedNames.has(name) ? `${this.prefix}${name}` : name;
   }
 
-  /** The component that a schema is, if it is nothing but one: `{ allOf: [{ $ref }] }`. */
-  private getAlias(value: Json): string | undefined {
-    const parts = items(value['allOf']);
-    if (parts.length !== 1 || value['properties'] !== undefined || value['required'] !== undefined)
-      return undefined;
-    const match = COMPONENT.exec(String(get(parts[0], '$ref')));
-    return match === null ? undefined : decodeURIComponent(match[1]!);
-  }
-
   /** Follows references and merges `allOf`. The properties and the required ones add up; another keyword overrides. */
   private merge(value: Json, depth = 0): Json {
     const resolved = resolve(this.root, value);
@@ -249,39 +218,16 @@ export class SchemaReader {
     };
   }
 
-  private readAnnotations(merged: Json, isNullable: boolean): Schema {
-    const copied = Object.entries(KEYWORDS).flatMap(([key, type]) =>
-      typeof merged[key] === type && merged[key] !== '' ? [[key, merged[key]]] : [],
-    );
-    const values = items(merged['enum']);
-    const constants = Object.hasOwn(merged, 'const') ? [merged['const']] : values;
-    const scalars = [...new Set(constants)].filter((item) =>
-      ['string', 'number', 'boolean'].includes(typeof item),
-    );
-    const examples = items(merged['examples']);
-    return clean({
-      ...Object.fromEntries(copied),
-      ...toLimits(merged),
-      enum: scalars.length > 0 ? (scalars as Schema['enum']) : undefined,
-      nullable: isNullable || constants.includes(null) || undefined,
-      example: merged['example'] ?? examples[0],
-      default: merged['default'] ?? undefined,
-      unique: merged['x-unique'] === true || undefined,
-      references: text(merged['x-references']),
-    });
-  }
-
   /** `oneOf` and `anyOf`: null beside one alternative makes it nullable. */
   private readAlternatives(
     merged: Json,
     place: string,
     outer: readonly unknown[],
-    nullable: boolean,
     annotations: Schema,
   ): Schema {
     const all = [...items(merged['oneOf']), ...items(merged['anyOf'])];
     const alternatives = all.filter((each) => !isNull(each));
-    const isNullable = nullable || alternatives.length < all.length || undefined;
+    const nullable = annotations.nullable ?? (alternatives.length < all.length || undefined);
     const { oneOf: _oneOf, anyOf: _anyOf, ...rest } = merged;
     if (alternatives.length === 1) {
       const single = this.read(
@@ -291,7 +237,7 @@ export class SchemaReader {
       );
       return clean({
         ...single,
-        nullable: single.nullable ?? isNullable,
+        nullable: single.nullable ?? nullable,
         description: annotations.description ?? single.description,
       });
     }
@@ -304,7 +250,7 @@ export class SchemaReader {
         'the alternatives of oneOf and anyOf are accepted as they are, without a discriminator.',
         place,
       );
-    return clean({ ...toAnnotations(annotations), oneOf, discriminator, nullable: isNullable });
+    return clean({ ...toAnnotations(annotations), oneOf, discriminator, nullable });
   }
 
   private readDiscriminator(
@@ -329,15 +275,11 @@ export class SchemaReader {
 
   private readAny(merged: Json, place: string, annotations: Schema): Schema {
     this.noteIgnored(merged, place);
-    const types = [merged['type'] ?? []]
-      .flat()
-      .map(String)
-      .filter((type) => type !== 'null');
+    const types = getTypes(merged);
     if (types.length > 1)
       this.notes.add(`any value is accepted, not only ${types.join(' or ')}.`, place);
-    const { enum: values } = annotations;
+    const { enum: values, nullable } = annotations;
     const type = values && getEnumType(values);
-    const { nullable } = annotations;
     return clean({
       ...toAnnotations(annotations),
       ...(type !== undefined && { type, enum: values, nullable }),
@@ -386,28 +328,54 @@ function isPattern(source: string): boolean {
 const toReferenceLimit = ({ references, format, maxLength }: Schema): Schema =>
   references === undefined || format === 'uuid' ? {} : { maxLength: maxLength ?? 255 };
 
-/** The type of a schema. Without one, its keywords tell it. */
-function getType(schema: Json): { type: Schema['type'] | undefined; nullable: boolean } {
-  const types = [schema['type'] ?? []].flat().map(String);
-  const others = types.filter((type) => type !== 'null');
-  const nullable = schema['nullable'] === true || others.length < types.length;
-  const [type = guessType(schema)] = others;
-  return {
-    type: others.length > 1 || !TYPES.has(type!) ? undefined : (type as Schema['type']),
-    nullable,
-  };
+/** The component that a schema is: `{ $ref }`, or nothing but a name for it, `{ allOf: [{ $ref }] }`. */
+function getComponent(schema: Json): string | undefined {
+  const [part, ...others] = items(schema['allOf']);
+  const isAlias = others.length === 0 && !('properties' in schema || 'required' in schema);
+  const reference = schema['$ref'] ?? (isAlias ? get(part, '$ref') : undefined);
+  const name = COMPONENT.exec(String(reference))?.[1];
+  return name && decodeURIComponent(name);
+}
+
+function readAnnotations(merged: Json): Schema {
+  const copied = Object.entries(KEYWORDS).flatMap(([key, type]) =>
+    typeof merged[key] === type && merged[key] !== '' ? [[key, merged[key]]] : [],
+  );
+  const values = 'const' in merged ? [merged['const']] : items(merged['enum']);
+  const scalars = [...new Set(values)].filter((item) =>
+    ['string', 'number', 'boolean'].includes(typeof item),
+  );
+  const isNullable =
+    merged['nullable'] === true || items(merged['type']).includes('null') || values.includes(null);
+  return clean({
+    ...Object.fromEntries(copied),
+    ...toLimits(merged),
+    enum: scalars.length > 0 ? (scalars as Schema['enum']) : undefined,
+    nullable: isNullable || undefined,
+    example: merged['example'] ?? items(merged['examples'])[0],
+    default: merged['default'] ?? undefined,
+    unique: merged['x-unique'] === true || undefined,
+    references: text(merged['x-references']),
+  });
+}
+
+const getTypes = ({ type = [] }: Json): string[] =>
+  [type]
+    .flat()
+    .map(String)
+    .filter((each) => each !== 'null');
+
+/** The type of a schema. Without one, its keywords tell it; with several, it is undefined. */
+function getType(schema: Json): Schema['type'] {
+  const [type = guessType(schema), ...others] = getTypes(schema);
+  return others.length === 0 && TYPES.has(type!) ? (type as Schema['type']) : undefined;
 }
 
 function guessType(schema: Json): string | undefined {
-  if (schema['properties'] !== undefined || schema['additionalProperties'] !== undefined)
-    return 'object';
-  if (schema['items'] !== undefined) return 'array';
-  return schema['format'] !== undefined ||
-    schema['pattern'] !== undefined ||
-    schema['maxLength'] !== undefined ||
-    schema['minLength'] !== undefined
-    ? 'string'
-    : undefined;
+  const has = (keyword: string): boolean => schema[keyword] !== undefined;
+  if (['properties', 'additionalProperties'].some(has)) return 'object';
+  if (has('items')) return 'array';
+  return ['format', 'pattern', 'maxLength', 'minLength'].some(has) ? 'string' : undefined;
 }
 
 /** The values of an enum that have its type. If none has, the values say more than the type. */
@@ -426,14 +394,8 @@ function getEnumType(values: readonly unknown[]): Schema['type'] {
   return values.every((value) => typeof value === 'number') ? 'number' : undefined;
 }
 
-/** Exclusive limits in the form of 3.1: a number. In 3.0, they are a flag of `minimum` and `maximum`. */
-function toLimits({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Json): Schema {
-  return {
-    ...(exclusiveMinimum === true
-      ? { minimum: undefined, exclusiveMinimum: minimum as number }
-      : typeof exclusiveMinimum === 'number' && { exclusiveMinimum }),
-    ...(exclusiveMaximum === true
-      ? { maximum: undefined, exclusiveMaximum: maximum as number }
-      : typeof exclusiveMaximum === 'number' && { exclusiveMaximum }),
-  };
-}
+/** Exclusive limits in the form of 3.1, a number. In 3.0, they are a flag of `minimum` and `maximum`. */
+const toLimits = ({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Json): object => ({
+  ...(exclusiveMinimum === true && { minimum: undefined, exclusiveMinimum: minimum }),
+  ...(exclusiveMaximum === true && { maximum: undefined, exclusiveMaximum: maximum }),
+});
