@@ -53,6 +53,8 @@ export class SchemaReader {
   /** In the order in which they were first used. */
   readonly classes: DtoClass[] = [];
   private readonly classNames = new Set<string>();
+  /** The names of schemas, in lower case: an object without a name gets another one. */
+  private readonly schemaNames: Set<string>;
   /** The classes of components, by the names of those. */
   private readonly componentClasses = new Map<string, DtoClass>();
 
@@ -65,7 +67,10 @@ export class SchemaReader {
     private readonly notes: Notes,
     private readonly prefix: string,
     private readonly publishedNames: ReadonlySet<string>,
-  ) {}
+  ) {
+    const components = allEntries(get(root['components'], 'schemas'));
+    this.schemaNames = new Set(components.map(([name]) => name.toLowerCase()));
+  }
 
   /**
    * @param place where the schema is, for the notes
@@ -150,13 +155,22 @@ export class SchemaReader {
   private toComponentClass(component: string, merged: Json): DtoClass {
     const known = this.componentClasses.get(component);
     if (known !== undefined) return known;
-    const publishedName = this.toPublishedName(component);
-    const name = makeUnique(toClassName(publishedName), this.classNames);
-    const description = text(merged['description']);
-    const dto: DtoClass = { name, publishedName, description, properties: [] };
+    const dto = this.addClass(component, text(merged['description']));
     this.componentClasses.set(component, dto);
-    this.classes.push(dto);
     dto.properties = this.readProperties(merged, component);
+    return dto;
+  }
+
+  private addClass(
+    schemaName: string,
+    description: string | undefined,
+    properties: readonly Property[] = [],
+  ): DtoClass {
+    const isUsed = this.publishedNames.has(schemaName);
+    const publishedName = isUsed ? `${this.prefix}${schemaName}` : schemaName;
+    const name = makeUnique(toClassName(publishedName), this.classNames);
+    const dto: DtoClass = { name, publishedName, description, properties };
+    this.classes.push(dto);
     return dto;
   }
 
@@ -174,24 +188,8 @@ export class SchemaReader {
 
   private toClass({ properties = [], nullable, description }: Schema, name: string): Schema {
     const same = this.classes.find((each) => isDeepStrictEqual(each.properties, properties));
-    const dto = same ?? this.addClass(name, properties, description);
+    const dto = same ?? this.addClass(makeUnique(name, this.schemaNames), description, properties);
     return clean({ class: dto, nullable, description });
-  }
-
-  /** Adds a class for an object to which the contract gives no name. */
-  private addClass(
-    name: string,
-    properties: readonly Property[],
-    description: string | undefined,
-  ): DtoClass {
-    const className = makeUnique(toClassName(this.toPublishedName(name)), this.classNames);
-    const dto = { name: className, publishedName: className, description, properties };
-    this.classes.push(dto);
-    return dto;
-  }
-
-  private toPublishedName(name: string): string {
-    return this.publishedNames.has(name) ? `${this.prefix}${name}` : name;
   }
 
   /** Follows references and merges `allOf`. The properties and the required ones add up; another keyword overrides. */

@@ -130,6 +130,18 @@ describe('a schema of a contract', () => {
     });
   });
 
+  it('without a name gets one that no schema has', () => {
+    const { classes } = toModule(
+      pets({
+        list: toObject('a: {}', ''),
+        properties: `{ name: ${toReference('ListPetsResponse')} }`,
+        schemas: `ListPetsResponse: ${toObject('b: {}', '')}`,
+      }),
+    );
+    const names = classes.map(({ publishedName }) => publishedName);
+    expect(names).toEqual(['ListPetsResponse2', 'Pet', 'ListPetsResponse']);
+  });
+
   it('may contain itself', () => {
     const json = toReference('json');
     const children = `{ type: array, items: ${toReference('Pet')} }`;
