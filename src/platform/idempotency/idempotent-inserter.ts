@@ -1,5 +1,5 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
-import { Deadline, withDeadline } from '../database/connection/deadline.js';
+import { withDeadline } from '../database/connection/deadline.js';
 import type { InsertRow } from '../database/statements/row-mapping.js';
 import { BatchInserter } from '../database/writes/batch-inserter.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
@@ -10,7 +10,7 @@ import { runOnce, toRecord } from './idempotency-records.js';
 /** Inserts the rows of create requests in batches, each once for its Idempotency-Key. */
 export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
   private readonly inserter: BatchInserter<Entity>;
-  /** The requests in progress, by API key and Idempotency-Key. */
+  /** The newest request in progress, by API key and Idempotency-Key. */
   private readonly running = new Map<string, Promise<Response>>();
 
   /** @param toResponse converts a new row to what the client gets */
@@ -34,33 +34,15 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
   async insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
     if (key === undefined) return this.toResponse(await this.inserter.insert(row));
     const id = `${key.apiKeyId} ${key.value}`;
-    if (!this.running.has(id)) return this.insertOnce(id, row, key);
-    const deadline = new Deadline();
-    return withDeadline(this.insertLater(id, row, key, deadline), deadline);
-  }
-
-  /** Waits for requests with the same key, because a batch with both would be rejected. */
-  private async insertLater(
-    id: string,
-    row: InsertRow<Entity>,
-    key: IdempotencyKey,
-    deadline: Deadline,
-  ): Promise<Response> {
-    for (let other = this.running.get(id); other !== undefined; other = this.running.get(id))
-      await other.catch(() => undefined);
-    // From here on the batch decides; it has its own deadline.
-    deadline.beforeCommit();
-    return this.insertOnce(id, row, key);
-  }
-
-  private insertOnce(id: string, row: InsertRow<Entity>, key: IdempotencyKey): Promise<Response> {
-    const insert = async (): Promise<Response> => {
+    const previous = this.running.get(id);
+    const response = runOnce(this.repository.manager, key, async () => {
+      // A batch with both would be rejected.
+      if (previous !== undefined) await withDeadline(previous.catch(() => undefined));
       const toCompanion = (stored: Entity) => toRecord(key, this.toResponse(stored));
       return this.toResponse(await this.inserter.insert(row, toCompanion));
-    };
-    const response = runOnce(this.repository.manager, key, insert).finally(() =>
-      this.running.delete(id),
-    );
+    }).finally(() => {
+      if (this.running.get(id) === response) this.running.delete(id);
+    });
     this.running.set(id, response);
     return response;
   }
