@@ -122,6 +122,12 @@ describe('DataSource.transaction', () => {
   });
 });
 
+/** Waits until pg notices, between two statements, that the connection of a transaction is lost. */
+async function waitForLoss({ queryRunner }: EntityManager): Promise<void> {
+  const client = (await queryRunner!.connect()) as { _queryable: boolean };
+  await waitFor(() => !client._queryable);
+}
+
 describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
   it.each([
     ['a statement', (manager: EntityManager) => manager.query('SELECT 1')],
@@ -130,7 +136,7 @@ describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
     const outcome = dataSource.transaction(async (manager) => {
       const [row] = await manager.query<{ pid: number }[]>('SELECT pg_backend_pid() AS "pid"');
       await dataSource.query('SELECT pg_terminate_backend($1)', [row!.pid]);
-      await waitFor(() => manager.queryRunner!.isReleased);
+      await waitForLoss(manager);
       await proceed(manager);
     });
     await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
@@ -141,8 +147,7 @@ describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
       await insertPair(manager, 'lost');
       const [row] = await manager.query<{ pid: number }[]>('SELECT pg_backend_pid() AS "pid"');
       await dataSource.query('SELECT pg_terminate_backend($1)', [row!.pid]);
-      // TypeORM notices it between two statements.
-      await waitFor(() => manager.queryRunner!.isReleased);
+      await waitForLoss(manager);
       await insertPair(manager, 'lost, too');
     });
     await expect(transaction).rejects.toThrow(DatabaseUnavailableError);

@@ -78,8 +78,9 @@ function isUnavailable(error: unknown): boolean {
 
 /** Whether a failed statement may have been carried out: no response, a session that ended, a file that SQLite could not sync. */
 export function hasUnknownOutcome(error: unknown): boolean {
+  if (!(error instanceof QueryFailedError) || error.message.endsWith('not queryable')) return false;
   const mayBeDone = /^(08...|57P..|E[A-Z]+|SQLITE_IOERR.*|)$/.test(getDriverErrorCode(error));
-  return error instanceof QueryFailedError && mayBeDone && isUnavailable(error);
+  return mayBeDone && isUnavailable(error);
 }
 
 /** Returns the error of the driver behind an error of TypeORM or of this file. */

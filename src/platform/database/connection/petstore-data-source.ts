@@ -47,18 +47,10 @@ type Work<T> = (manager: EntityManager) => Promise<T>;
 /** An EntityManager that repeats a transaction that conflicts with another. */
 class PetstoreEntityManager extends EntityManager {
   override transaction<T>(...parameters: [Work<T>] | [IsolationLevel, Work<T>]): Promise<T> {
-    const run = async (): Promise<T> => {
-      requireConnection(this.queryRunner);
-      return super.transaction(...(parameters as [IsolationLevel, Work<T>]));
-    };
+    const run = () => super.transaction(...(parameters as [IsolationLevel, Work<T>]));
     // Within another transaction it is a savepoint, and only the whole can be repeated.
     return this.queryRunner?.isTransactionActive ? run() : repeatOnConflict(run);
   }
-}
-
-/** TypeORM takes a runner whose connection was lost for one that was released. */
-function requireConnection(queryRunner: QueryRunner | undefined): void {
-  if (queryRunner instanceof PgQueryRunner) queryRunner.requireConnection();
 }
 
 /**
@@ -100,7 +92,6 @@ export class PetstoreDataSource extends DataSource {
     parameters?: any[],
     queryRunner?: QueryRunner,
   ): Promise<T> {
-    requireConnection(queryRunner);
     if (queryRunner === undefined && !isPostgres(this))
       queryRunner = this.sqliteRunner ??= this.createQueryRunner();
     return super.query<T>(query, parameters, queryRunner);

@@ -159,8 +159,6 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
  * cancelled and its connection closed, which rolls it back.
  */
 export class PgQueryRunner extends PostgresQueryRunner {
-  /** Whether the runner was released by its user. */
-  private hasEnded = false;
   private timer: NodeJS.Timeout | undefined;
   /** Set once the time is up; resolves when the connection is closed. */
   private abortion: Promise<void> | undefined;
@@ -170,6 +168,11 @@ export class PgQueryRunner extends PostgresQueryRunner {
     private readonly context: PetstoreDataSource,
   ) {
     super(driver, 'master');
+    // TypeORM would release the runner when its connection is lost; the next statement reports that.
+    const release = this['releasePostgresConnection'].bind(this);
+    this['releasePostgresConnection'] = async (lost?: Error) => {
+      if (lost === undefined) await release();
+    };
   }
 
   override connect(): Promise<any> {
@@ -187,7 +190,6 @@ export class PgQueryRunner extends PostgresQueryRunner {
         // It would stay read-only.
         if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION) void this.client.end();
         throw this.context.translateError(error, {
-          isConnecting: this.isConnectionLost,
           isOutcomeUnknown: isCommit(query, this) && hasUnknownOutcome(error),
         });
       }
@@ -206,22 +208,10 @@ export class PgQueryRunner extends PostgresQueryRunner {
   }
 
   override async release(): Promise<void> {
-    this.hasEnded = true;
     clearTimeout(this.timer);
     // Otherwise it would cancel the next query of the connection.
     await this.abortion;
     await super.release();
-  }
-
-  /** @throws {DatabaseUnavailableError} if the connection was lost between two statements */
-  requireConnection(): void {
-    const error = new Error('Connection terminated between two statements');
-    if (this.isConnectionLost) throw this.context.translateError(error, { isConnecting: true });
-  }
-
-  /** TypeORM releases the runner then. */
-  private get isConnectionLost(): boolean {
-    return this.isReleased && !this.hasEnded;
   }
 
   private get client(): PgClient {
