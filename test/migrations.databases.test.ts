@@ -18,7 +18,7 @@ import { getBuiltFile } from './support/build.js';
 import { type CommandResult, runCommand } from './support/cli.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
-import { connectToPostgres } from './support/postgres-client.js';
+import { connectToPostgres, waitUntilBlocked } from './support/postgres-client.js';
 import { dumpSchema } from './support/schema-dump.js';
 import { waitFor } from './support/wait.js';
 
@@ -51,8 +51,10 @@ async function connectMigrated(): Promise<PetstoreDataSource> {
   return dataSource;
 }
 
-const allMigrationNames = ({ migrations }: PetstoreDataSource): string[] =>
-  migrations.map((migration) => migration.constructor.name);
+/** The names of all migrations, in the order of their timestamps. */
+const ALL_NAMES = collectSchema(FEATURES)
+  .migrations.map(({ name }) => name)
+  .toSorted((a, b) => Number(a.slice(-13)) - Number(b.slice(-13)));
 
 const readAppliedMigrations = async (dataSource: PetstoreDataSource): Promise<string[]> => {
   const rows: { name: string }[] = await dataSource.query(
@@ -68,7 +70,7 @@ describe('migration runner', () => {
     const up = await dumpSchema(dataSource);
     expect(up.filter((object) => object.includes('"categories"'))).not.toEqual([]);
     for (let steps = 1; steps <= count; steps++) {
-      for (let step = 0; step < steps; step++) await dataSource.undoLastMigration();
+      for (let step = 0; step < steps; step++) await dataSource.revertMigration();
       expect(await readAppliedMigrations(dataSource)).toHaveLength(count - steps);
       // TypeORM does not drop its own table.
       const down = await dumpSchema(dataSource);
@@ -82,7 +84,7 @@ describe('migration runner', () => {
   it('applies each migration once, in timestamp order', async () => {
     const dataSource = connect();
     const first = await (await dataSource.initialize()).migrate();
-    expect(first.map(({ name }) => name)).toEqual(allMigrationNames(dataSource));
+    expect(first.map(({ name }) => name)).toEqual(ALL_NAMES);
     const applied = await readAppliedMigrations(dataSource);
     const timestamps = applied.map((name) => Number(/\d{13}$/.exec(name)));
     expect(timestamps).toHaveLength(first.length);
@@ -101,9 +103,8 @@ describe('migration runner', () => {
     const applied = await Promise.all(
       [first, second].map(async (dataSource) => (await dataSource.initialize()).migrate()),
     );
-    const names = allMigrationNames(first);
-    expect(applied.flat().map(({ name }) => name)).toEqual(names);
-    expect(await readAppliedMigrations(second)).toEqual(names);
+    expect(applied.flat().map(({ name }) => name)).toEqual(ALL_NAMES);
+    expect(await readAppliedMigrations(second)).toEqual(ALL_NAMES);
   });
 });
 
@@ -128,6 +129,18 @@ describeOnPostgres('a migration', () => {
     await delay(1_000);
     await other.end();
     expect(await migration).toHaveLength(dataSource.migrations.length);
+  });
+
+  it('is reverted after that of another process has ended', async () => {
+    const dataSource = await connectMigrated();
+    const other = await connectToPostgres(database.url);
+    await other.query('SELECT pg_advisory_lock(7738378831)');
+    const revert = dataSource.revertMigration();
+    await waitUntilBlocked(database.url, 1);
+    expect(await readAppliedMigrations(dataSource)).toEqual(ALL_NAMES);
+    await other.end();
+    expect((await revert)!.name).toBe(ALL_NAMES.at(-1));
+    expect(await readAppliedMigrations(dataSource)).toEqual(ALL_NAMES.slice(0, -1));
   });
 });
 
@@ -185,14 +198,13 @@ describeOnSqlite('TypeORM CLI with ormconfig.ts', () => {
 
   it('shows and runs the pending migrations', async () => {
     const dataSource = await connectMigrated();
-    const names = allMigrationNames(dataSource);
-    await dataSource.undoLastMigration();
+    await dataSource.revertMigration();
     const { output } = await typeorm('migration:show');
-    expect(output).toMatch(new RegExp(`\\[X\\].*${names[0]!}`));
-    expect(output).toMatch(new RegExp(`\\[ \\].*${names.at(-1)!}`));
+    expect(output).toMatch(new RegExp(`\\[X\\].*${ALL_NAMES[0]!}`));
+    expect(output).toMatch(new RegExp(`\\[ \\].*${ALL_NAMES.at(-1)!}`));
 
     expect(await typeorm('migration:run')).toMatchObject({ failed: false });
-    expect(await readAppliedMigrations(dataSource)).toEqual(names);
+    expect(await readAppliedMigrations(dataSource)).toEqual(ALL_NAMES);
   });
 });
 
@@ -233,14 +245,13 @@ const runMigrations = (...args: string[]): Promise<CommandResult> =>
 
 describe('migrations command', () => {
   it('applies all pending migrations, and reverts the last one', async () => {
-    const names = collectSchema(FEATURES).migrations.map(({ name }) => name);
-    const applied = names.map((name) => `Applied migration ${name}\n`).join('');
+    const applied = ALL_NAMES.map((name) => `Applied migration ${name}\n`).join('');
     const outputs: string[] = [];
     for (const args of ['run', 'run', 'revert']) outputs.push((await runMigrations(args)).stdout);
     expect(outputs).toEqual([
       applied,
       'No migrations are pending.\n',
-      `Reverted migration ${names.at(-1)}\n`,
+      `Reverted migration ${ALL_NAMES.at(-1)}\n`,
     ]);
   });
 });
@@ -257,8 +268,7 @@ describe('a migration that is reverted under a running service', () => {
       const logger = new MemoryLogger();
       const app = await startApp({ database, logger });
       try {
-        const names = collectSchema(FEATURES).migrations.map((migration) => migration.name);
-        for (let left = names.length; left > names.indexOf(name); left--)
+        for (let left = ALL_NAMES.length; left > ALL_NAMES.indexOf(name); left--)
           await runMigrations('revert');
         const headers = { ...jsonHeaders(app.key), 'idempotency-key': 'key' };
         const request = { method: 'POST', headers, body: '{"name":"dog"}' };
@@ -283,7 +293,7 @@ describe('a migration that is reverted under a running service', () => {
 describe('keys commands on an outdated schema', () => {
   it('list fails while a migration is pending, and changes nothing', async () => {
     const dataSource = await connectMigrated();
-    await dataSource.undoLastMigration();
+    await dataSource.revertMigration();
     const before = await dumpSchema(dataSource);
     const { code, stderr } = await runCommand(keysCommand, ['list'], env);
     expect(code).toBe(1);

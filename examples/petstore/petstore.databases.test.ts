@@ -229,7 +229,7 @@ describe('examples/petstore', () => {
     const before = await dumpSchema(service.dataSource);
     await service.stop();
     const example = await startApp({ features: FEATURES });
-    for (let count = 0; count < 3; count++) await example.dataSource.undoLastMigration();
+    for (let count = 0; count < 3; count++) await example.dataSource.revertMigration();
     expect(await dumpSchema(example.dataSource)).toEqual(before);
     await example.stop();
   });

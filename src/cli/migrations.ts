@@ -1,7 +1,6 @@
 /** `npm run migration:run` and `migration:revert`: migrates the configured database explicitly. */
 import '../check-node-version.js';
 import { Command } from 'commander';
-import { MigrationExecutor } from 'typeorm';
 import { withDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { isMain, runCommand } from './command.js';
@@ -27,11 +26,11 @@ async function runMigrations(): Promise<void> {
 
 async function revertMigration(): Promise<void> {
   await withDataSource(loadConfig().database, async (dataSource) => {
-    // The newest first.
-    const [last] = await new MigrationExecutor(dataSource).getExecutedMigrations();
-    await dataSource.undoLastMigration();
+    const reverted = await dataSource.revertMigration();
     process.stdout.write(
-      last === undefined ? 'No migrations are applied.\n' : `Reverted migration ${last.name}\n`,
+      reverted === undefined
+        ? 'No migrations are applied.\n'
+        : `Reverted migration ${reverted.name}\n`,
     );
   });
 }

@@ -104,32 +104,24 @@ export class PetstoreDataSource extends DataSource {
     return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
   }
 
-  /** Runs the pending migrations, and returns them. If several processes do so at once, the others wait for one. */
-  async migrate(): Promise<Migration[]> {
-    // As TypeORM does around a migration; within a transaction it would have no effect.
-    if (!isPostgres(this)) await this.query('PRAGMA foreign_keys = OFF');
-    try {
-      // Only READ COMMITTED sees what another process has committed while this one waited.
-      return await this.transaction('READ COMMITTED', async (manager) => {
-        if (isPostgres(this)) await this.lockMigrations(manager);
-        return new MigrationExecutor(this, manager.queryRunner).executePendingMigrations();
-      });
-    } finally {
-      if (!isPostgres(this)) await this.query('PRAGMA foreign_keys = ON');
-    }
+  /** Runs the pending migrations, and returns them. */
+  migrate(): Promise<Migration[]> {
+    return this.changeSchema((executor) => executor.executePendingMigrations());
+  }
+
+  /** Reverts the newest migration, and returns it if there is one. */
+  revertMigration(): Promise<Migration | undefined> {
+    return this.changeSchema(async (executor) => {
+      const [newest] = await executor.getExecutedMigrations();
+      await executor.undoLastMigration();
+      return newest;
+    });
   }
 
   /** @throws {SchemaOutdatedError} if a migration is pending */
   async requireCurrentSchema(): Promise<void> {
-    const queryRunner = this.createQueryRunner();
-    let hasTable: boolean;
-    try {
-      hasTable = await queryRunner.hasTable('migrations');
-    } finally {
-      await queryRunner.release();
-    }
-    // It would create the table, and uses a connection of its own.
-    if (!hasTable || (await this.showMigrations())) throw new SchemaOutdatedError();
+    const pending = await new MigrationExecutor(this).getPendingMigrations();
+    if (pending.length > 0) throw new SchemaOutdatedError();
   }
 
   /** @throws {DatabaseUnavailableError} if a migration is pending, which is reported as an outage */
@@ -147,14 +139,28 @@ export class PetstoreDataSource extends DataSource {
    */
   translateError(error: unknown, { isConnecting = false, isOutcomeUnknown = false } = {}): unknown {
     // Reported when the connection failed.
-    if (error instanceof DatabaseUnavailableError)
-      return isOutcomeUnknown ? new DatabaseUnavailableError(error.cause, true) : error;
+    if (error instanceof DatabaseUnavailableError) return error;
     const translated =
       isConnecting || isOutcomeUnknown
         ? new DatabaseUnavailableError(error, isOutcomeUnknown)
         : translateDriverError(error);
     for (const listener of this.errorListeners) listener(translated);
     return translated;
+  }
+
+  /** Runs migrations in one transaction. If several processes do so at once, the others wait for one. */
+  private async changeSchema<T>(run: (executor: MigrationExecutor) => Promise<T>): Promise<T> {
+    // As TypeORM does around a migration; within a transaction it would have no effect.
+    if (!isPostgres(this)) await this.query('PRAGMA foreign_keys = OFF');
+    try {
+      // Only READ COMMITTED sees what another process has committed while this one waited.
+      return await this.transaction('READ COMMITTED', async (manager) => {
+        if (isPostgres(this)) await this.lockMigrations(manager);
+        return run(new MigrationExecutor(this, manager.queryRunner));
+      });
+    } finally {
+      if (!isPostgres(this)) await this.query('PRAGMA foreign_keys = ON');
+    }
   }
 
   /** Waits for the lock of the migrations, which the transaction keeps. */
