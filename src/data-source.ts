@@ -16,7 +16,7 @@ import { CreateIdempotencyRecords1763600000004 } from './platform/idempotency/mi
 import { PetstoreDataSource } from './platform/database/connection/petstore-data-source.js';
 import { getFeature } from './platform/feature.decorator.js';
 
-/** Collects the entities and migrations of the platform and of the features. */
+/** Collects the entities and migrations of the platform and of the features. TypeORM orders migrations by their names. */
 export function collectSchema(features: readonly Type[]) {
   const declared = features.map(getFeature);
   return {
@@ -29,13 +29,8 @@ export function collectSchema(features: readonly Type[]) {
       CreateRateLimits1763600000005,
       RandomizeRevisions1763600000006,
       ...declared.flatMap(({ migrations }) => migrations),
-    ].toSorted((a, b) => getTimestamp(a) - getTimestamp(b)),
+    ],
   } satisfies Schema;
-}
-
-/** Returns the timestamp at the end of a migration's name, by which TypeORM orders migrations. */
-function getTimestamp({ name }: { readonly name: string }): number {
-  return Number(name.slice(-13));
 }
 
 /** Creates the DataSource of a command, of TypeORM's CLI or of a test; the caller initializes it. */
