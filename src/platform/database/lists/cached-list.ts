@@ -78,7 +78,9 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
 
   /** @throws {DatabaseUnavailableError} */
   get(filters: Criteria<Entity> = {}): Promise<Value> {
-    return this.getCached(JSON.stringify(filters), () => this.loadAll(filters));
+    return this.getCached(JSON.stringify(filters), (reading) =>
+      this.build(this.readChunks(filters, reading), {}),
+    );
   }
 
   /** @throws {DatabaseUnavailableError} */
@@ -86,13 +88,12 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const { limit, after, offset, page, next } = request;
     if (after !== undefined || (offset ?? 0) > 0 || (page ?? 1) > 1)
       return withDeadline(this.loadPage(request, filters));
-    return this.getCached(JSON.stringify([limit, offset, page, next, filters]), async () => ({
-      value: await this.loadPage(request, filters),
-      isOfOneMoment: true,
-    }));
+    return this.getCached(JSON.stringify([limit, offset, page, next, filters]), () =>
+      this.loadPage(request, filters),
+    );
   }
 
-  private getCached(key: string, load: () => Promise<Loaded<Value>>): Promise<Value> {
+  private getCached(key: string, load: Load<Value>): Promise<Value> {
     const query =
       this.queries.get(key) ??
       new CachedQuery(this.repository.metadata.tableName, load, this.revisions, this.metrics);
@@ -123,23 +124,14 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     return this.build([rows], { limit, after, offset, page, next, total });
   }
 
-  private async loadAll(filters: Criteria<Entity>): Promise<Loaded<Value>> {
-    const counts = { statements: 0 };
-    const value = await this.build(this.readChunks(filters, counts), {});
-    return { value, isOfOneMoment: counts.statements === 1 };
-  }
-
   /** Reads all rows by the primary key, and lets other requests run after each chunk. */
-  private async *readChunks(
-    filters: Criteria<Entity>,
-    counts: { statements: number },
-  ): AsyncGenerator<Entity[]> {
+  private async *readChunks(filters: Criteria<Entity>, reading: Reading): AsyncGenerator<Entity[]> {
     let rows: Entity[] = [];
     do {
       if (rows.length > 0) await turn();
       const after = rows.at(-1)?.['id'] as number | string | undefined;
       rows = toEntities(this.repository, await this.query(filters, CHUNK_SIZE, after));
-      counts.statements++;
+      reading.statements++;
       yield rows;
     } while (rows.length === CHUNK_SIZE);
   }
@@ -173,12 +165,13 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
 const toWhere = (conditions: readonly string[]): string =>
   conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
 
-/** A value computed from rows. */
-interface Loaded<Value> {
-  readonly value: Value;
-  /** Whether one statement read all rows. */
-  readonly isOfOneMoment: boolean;
+/** How many statements have read the rows of a list. */
+interface Reading {
+  statements: number;
 }
+
+/** Computes a value from rows. */
+type Load<Value> = (reading: Reading) => Promise<Value>;
 
 /** What is built from one combination of filters and limit, until the table changes. */
 class CachedQuery<Value> {
@@ -188,7 +181,7 @@ class CachedQuery<Value> {
 
   constructor(
     private readonly table: string,
-    private readonly load: () => Promise<Loaded<Value>>,
+    private readonly load: Load<Value>,
     private readonly revisions: TableRevisionTracker,
     private readonly metrics: DatabaseMetrics,
   ) {}
@@ -209,8 +202,10 @@ class CachedQuery<Value> {
       db_collection_name: this.table,
     });
     for (let reads = 1; ; reads++) {
-      const { value, isOfOneMoment } = await this.load();
-      const current = isOfOneMoment ? revision : await this.revisions.read(this.table);
+      const reading = { statements: 0 };
+      const value = await this.load(reading);
+      // The rows of one statement are of one moment.
+      const current = reading.statements > 1 ? await this.revisions.read(this.table) : revision;
       if (current === revision) this.cached = { revision, value };
       else if (reads < MAX_READS) {
         revision = current;
