@@ -69,9 +69,9 @@ export class BatchInserter<Entity extends ObjectLiteral> {
 
   private async insertBatch(items: readonly Item<Entity>[]): Promise<void> {
     const { deadline } = items[0]!;
-    const labels = { db_collection_name: this.repository.metadata.tableName };
-    this.metrics.batchSizes?.observe(labels, items.length);
-    const stopTimer = this.metrics.batchDurations?.startTimer(labels);
+    const { tableName } = this.repository.metadata;
+    this.metrics.batchSizes?.observe({ db_collection_name: tableName }, items.length);
+    const stopTimer = this.metrics.batchDurations?.startTimer({ db_collection_name: tableName });
     try {
       const inserted = await withDeadline(this.insertTogether(items, deadline), deadline);
       items.forEach(({ resolve, reject }, index) => {
@@ -174,29 +174,23 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     deadline: Deadline,
   ): Promise<Entity[]> {
     const { primaryColumns, tableName } = this.repository.metadata;
-    // One connection: the second statement need not wait for another.
-    const queryRunner = manager.dataSource.createQueryRunner();
-    try {
-      const ids: { id: string }[] = primaryColumns[0]!.isGenerated
-        ? await queryRunner.query(
-            `SELECT nextval("sequence") AS "id"
-             FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
-            [`"${tableName}"`, items.length],
-          )
-        : [];
-      const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]?.id)));
-      const parameters = new StatementParameters(manager.dataSource);
-      const rows = buildInsert(this.repository, inserted, parameters);
-      const companions = this.getCompanions(items, inserted);
-      deadline.beforeCommit();
-      await queryRunner.query(
-        `WITH "rows" AS (${rows}) ${buildInsert(this.companions, companions, parameters)}`,
-        parameters.values,
-      );
-      return inserted;
-    } finally {
-      await queryRunner.release();
-    }
+    const ids: { id: string }[] = primaryColumns[0]!.isGenerated
+      ? await manager.query(
+          `SELECT nextval("sequence") AS "id"
+           FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
+          [`"${tableName}"`, items.length],
+        )
+      : [];
+    const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]?.id)));
+    const parameters = new StatementParameters(manager.dataSource);
+    const rows = buildInsert(this.repository, inserted, parameters);
+    const companions = this.getCompanions(items, inserted);
+    deadline.beforeCommit();
+    await manager.query(
+      `WITH "rows" AS (${rows}) ${buildInsert(this.companions, companions, parameters)}`,
+      parameters.values,
+    );
+    return inserted;
   }
 
   /** Returns the companions in the order of their keys, so that two statements cannot wait for each other. */
@@ -204,16 +198,12 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     items: readonly Item<Entity>[],
     inserted: readonly Entity[],
   ): ObjectLiteral[] {
-    const companions = items.flatMap(({ toCompanion }, index) => {
-      const companion = toCompanion?.(inserted[index]!);
-      if (companion === undefined) return [];
-      const { primaryColumns } = this.companions.metadata;
-      const key = primaryColumns.map(({ propertyName }) => String(companion[propertyName]));
-      return { key: key.join(' '), companion };
-    });
-    return companions
-      .toSorted((a, b) => (a.key < b.key ? -1 : 1))
-      .map(({ companion }) => companion);
+    const { primaryColumns } = this.companions.metadata;
+    const toKey = (row: ObjectLiteral): string =>
+      primaryColumns.map(({ propertyName }) => String(row[propertyName])).join(' ');
+    return items
+      .flatMap(({ toCompanion }, index) => toCompanion?.(inserted[index]!) ?? [])
+      .toSorted((a, b) => (toKey(a) < toKey(b) ? -1 : 1));
   }
 
   /** @param id what the database assigned, if it assigns ids */
