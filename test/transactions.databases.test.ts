@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
+import type { Client } from 'pg';
 import type { EntityManager } from 'typeorm';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
@@ -7,7 +8,6 @@ import { DatabaseUnavailableError } from '../src/platform/database/connection/dr
 import type { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
 import { startApp, type TestApp } from './support/app.js';
 import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
-import { waitFor } from './support/wait.js';
 
 let app: TestApp;
 let dataSource: PetstoreDataSource;
@@ -122,32 +122,33 @@ describe('DataSource.transaction', () => {
   });
 });
 
-/** Waits until pg notices, between two statements, that the connection of a transaction is lost. */
-async function waitForLoss({ queryRunner }: EntityManager): Promise<void> {
-  const client = (await queryRunner!.connect()) as { _queryable: boolean };
-  await waitFor(() => !client._queryable);
+/** Terminates the connection of a transaction, and waits until pg notices it, between two statements. */
+async function disconnect({ queryRunner }: EntityManager): Promise<void> {
+  const client = (await queryRunner!.connect()) as Client;
+  const closed = new Promise((resolve) => void client.once('end', resolve));
+  const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS "pid"');
+  await dataSource.query('SELECT pg_terminate_backend($1)', [rows[0]!.pid]);
+  await closed;
 }
 
 describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
   it.each([
     ['a statement', (manager: EntityManager) => manager.query('SELECT 1')],
     ['a savepoint', (manager: EntityManager) => manager.transaction(async () => undefined)],
+    ['the COMMIT', () => Promise.resolve()],
   ])('rejects %s after the connection was lost as an outage', async (_name, proceed) => {
     const outcome = dataSource.transaction(async (manager) => {
-      const [row] = await manager.query<{ pid: number }[]>('SELECT pg_backend_pid() AS "pid"');
-      await dataSource.query('SELECT pg_terminate_backend($1)', [row!.pid]);
-      await waitForLoss(manager);
+      await disconnect(manager);
       await proceed(manager);
     });
     await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
+    await expect(outcome).rejects.toThrow(/Please retry later\.$/);
   });
 
   it('fails and stores nothing if its connection is lost', async () => {
     const transaction = dataSource.transaction(async (manager) => {
       await insertPair(manager, 'lost');
-      const [row] = await manager.query<{ pid: number }[]>('SELECT pg_backend_pid() AS "pid"');
-      await dataSource.query('SELECT pg_terminate_backend($1)', [row!.pid]);
-      await waitForLoss(manager);
+      await disconnect(manager);
       await insertPair(manager, 'lost, too');
     });
     await expect(transaction).rejects.toThrow(DatabaseUnavailableError);
