@@ -7,7 +7,7 @@ import { toSample } from '../write/samples.js';
 import { toType } from '../write/source.js';
 import { writeTest } from '../write/test-file.js';
 import type { DtoClass, Property, Schema } from '../model.js';
-import { pets, toModule } from './excerpts.js';
+import { pets, toContent, toModule, toResponses } from './excerpts.js';
 import { edit } from '../../openapi/test/documents.js';
 
 describe('a name of code', () => {
@@ -85,6 +85,19 @@ describe('generated code', () => {
     const { code } = writeEntity(module, module.resources[0]!);
     expect(code).toMatch(/@Column\(\{ type: "bigint", .*update: false.*\}\)\n.*createdAt!/);
     expect(code).toMatch(/@Column\("bigint", \{(?!.*update: false).*\}\)\n.*updatedAt!/);
+  });
+
+  it('converts rows of two resources to the same class with two functions', () => {
+    const operation = (response: string): string =>
+      toResponses(`{ type: object, properties: { id: { type: integer }, ${response} } }`);
+    const body = `requestBody: { ${toContent(`{ $ref: '#/components/schemas/Toy' }`)} }`;
+    const paths = `/toys: { post: { ${body}, ${operation('name: { type: string }')} } }
+  /toys/{toyId}: { delete: { ${operation('')} } }`;
+    const schemas = 'Toy: { properties: { name: { type: string } } }';
+    const operations = `delete: { ${operation('')} }`;
+    const { code } = writeService(toModule(pets({ paths, schemas, operations })));
+    expect(code.match(/^function to\w+/gm)).toHaveLength(4);
+    expect(new Set(code.match(/^function to\w+/gm)).size).toBe(4);
   });
 
   it('tests a resource with rows of other modules that it refers to', async () => {

@@ -31,6 +31,8 @@ interface View {
   readonly envelope: Envelope | undefined;
   /** The property of the service. */
   readonly name: string;
+  /** The function that converts a row. */
+  readonly converter: string;
 }
 
 /** The views that operations use. */
@@ -76,33 +78,40 @@ const toRepositoryName = (resource: string): string =>
 /** One view for each way in which an operation shows a resource: as a class, and in which list. */
 function getViews({ operations, resources }: Module): Views {
   const methods = new Set(operations.map(({ name }) => name));
+  const names = new Set<string>();
   const views = new Map<Implementation, View>();
   for (const resource of resources) {
     const plural = toRepositoryName(resource.name);
     const base = methods.has(plural) ? `${plural}Resource` : plural;
-    const names = new Set<string>();
     for (const { implementation } of operations) {
       if (implementation.kind === 'stub' || implementation.resource !== resource) continue;
       const { dto = resource.dto } = implementation;
       const envelope = implementation.kind === 'list' ? implementation.envelope : undefined;
-      const same = [...views.values()].find(
-        (each) =>
-          each.resource === resource &&
-          each.dto === dto &&
-          isDeepStrictEqual(each.envelope, envelope),
+      const others = [...views.values()].filter(
+        (each) => each.resource === resource && each.dto === dto,
       );
+      const same = others.find((each) => isDeepStrictEqual(each.envelope, envelope));
       const name = `${base}${dto === resource.dto ? '' : `As${dto.name}`}${envelope ? 'List' : ''}`;
-      views.set(implementation, same ?? { resource, dto, envelope, name: makeUnique(name, names) });
+      views.set(
+        implementation,
+        same ?? {
+          resource,
+          dto,
+          envelope,
+          name: makeUnique(name, names),
+          converter: others[0]?.converter ?? makeUnique(`to${dto.name}`, names),
+        },
+      );
     }
   }
   return views;
 }
 
-function writeView({ name, resource, dto, envelope }: View): string {
+function writeView({ name, resource, envelope, converter }: View): string {
   const { columns } = resource;
   const renamed = columns.filter((column) => column.name !== column.property);
   const options = {
-    toBody: code(`to${dto.name}`),
+    toBody: code(converter),
     paths: ifAny(Object.fromEntries(renamed.map((column) => [column.property, column.name]))),
     envelope: envelope && toEnvelope(envelope),
     joins: ifAny(
@@ -292,7 +301,7 @@ function toAssigned({ assigned, schema }: Column): Code {
   return code(`new Date().toISOString()${assigned === 'today' ? '.slice(0, 10)' : ''}`);
 }
 
-function writeConverter({ resource, dto }: View): string {
+function writeConverter({ resource, dto, converter }: View): string {
   const body = dto.properties.map(({ name, required, nullable }) => {
     if (name === resource.id.property) return [name, code('row.id')] as const;
     const column = resource.columns.find((each) => each.name === name);
@@ -304,7 +313,7 @@ function writeConverter({ resource, dto }: View): string {
     return [name, mayLack ? code(`${value.text} ?? undefined`) : value] as const;
   });
   return `/** Converts a row to what clients see. */
-function to${dto.name}(row: ${resource.name}Entity): Complete<${dto.name}> {
+function ${converter}(row: ${resource.name}Entity): Complete<${dto.name}> {
   return ${literal(Object.fromEntries(body))};
 }`;
 }
