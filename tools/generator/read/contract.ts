@@ -154,7 +154,8 @@ class ContractReader {
       place,
       problems,
     );
-    if (body !== undefined && method === 'get') problems.push('a GET request has no body');
+    if (body !== undefined && ['get', 'delete'].includes(method))
+      problems.push(`a ${method.toUpperCase()} request has no body`);
     const success = this.readSuccess(method, operation, operationId, place);
     if (success.schema?.binary !== undefined)
       problems.push(`the response is ${success.schema.binary.join(', ')}`);

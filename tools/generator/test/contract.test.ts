@@ -312,6 +312,7 @@ describe('an operation that the generator cannot implement', () => {
     ['put', 'name: { type: string }', 'the body may lack name, which every resource has'],
     ['patch', 'name: { type: integer }', 'the resource stores another name than the body contains'],
     ['patch', 'color: { type: string }', 'the resource does not store color'],
+    ['delete', 'name: { type: string }', 'a DELETE request has no body'],
   ])('is a stub for a %s with { %s }', (method, properties, reason) => {
     const body = toBody(toObject(properties, ''));
     const operations = `${method}: { ${body}, responses: { 204: { description: OK } } }`;
