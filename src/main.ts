@@ -15,6 +15,7 @@ import { COMMIT, VERSION } from './platform/config/version.js';
 import { DatabaseConnection } from './platform/database/connection/database-connection.js';
 import { StartupError, toListenError } from './platform/errors/startup-error.js';
 import { createLogger } from './platform/logging/logger.js';
+import { TERMINATION_SIGNALS } from './termination-signals.js';
 
 /** The documented maximum of a shutdown without its delay. Later, the next signal ends the process. */
 const SHUTDOWN_TIMEOUT_MS = 10_000;
@@ -64,7 +65,7 @@ async function bootstrap(): Promise<void> {
 /** Further signals are ignored: a supervisor signals its process group, and npm passes a signal on. */
 function shutDownOnSignal(app: INestApplication, { shutdownDelay }: Config): void {
   let deadline: number | undefined;
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+  for (const signal of TERMINATION_SIGNALS) {
     process.on(signal, () => {
       if (deadline !== undefined) {
         if (performance.now() < deadline) return;

@@ -4,6 +4,7 @@ import { closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Command } from 'commander';
 import { loadConfig } from '../platform/config/config.js';
+import { TERMINATION_SIGNALS } from '../termination-signals.js';
 import { isMain, runCommand } from './command.js';
 
 /** Runs the command. */
@@ -21,8 +22,7 @@ async function backup(file: string): Promise<void> {
   if (!existsSync(database.file)) throw new Error(`The database ${database.file} does not exist.`);
   const draft = `${file}.part`;
   // Before there is a file: by default a signal would end the process at once.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-    process.once(signal, () => process.exit(1));
+  for (const signal of TERMINATION_SIGNALS) process.once(signal, () => process.exit(1));
   // Fails if it exists, so that two backups never write the same file.
   closeSync(openSync(draft, 'wx'));
   process.once('exit', () => {
