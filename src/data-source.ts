@@ -33,20 +33,7 @@ export function collectSchema(features: readonly Type[]) {
   } satisfies Schema;
 }
 
-/** Creates the DataSource of a command, of TypeORM's CLI or of a test; the caller initializes it. */
+/** Creates the DataSource of a command, of TypeORM's CLI or of a test, which is not connected yet. */
 export function createDataSource(database: DatabaseConfig): PetstoreDataSource {
   return new PetstoreDataSource(databaseOptions(database, collectSchema(FEATURES)));
-}
-
-/** Runs an action of a command on a database, and closes the connection. */
-export async function withDataSource(
-  database: DatabaseConfig,
-  action: (dataSource: PetstoreDataSource) => Promise<void>,
-): Promise<void> {
-  const dataSource = await createDataSource(database).initialize();
-  try {
-    await action(dataSource);
-  } finally {
-    await dataSource.destroy();
-  }
 }

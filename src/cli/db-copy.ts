@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Command } from 'commander';
 import type { EntityManager, EntityMetadata } from 'typeorm';
-import { withDataSource } from '../data-source.js';
+import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import type { PetstoreDataSource } from '../platform/database/connection/petstore-data-source.js';
 import { isMain, runCommand } from './command.js';
@@ -29,8 +29,10 @@ async function copy({ from, to }: { from: string; to: string }): Promise<void> {
     throw new Error('Only a copy from sqlite: to postgres: is supported.');
   // TypeORM would create the file and its folder.
   if (!existsSync(source.file)) throw new Error(`The source ${source.file} does not exist.`);
-  await withDataSource(source, (dataSource) => dataSource.requireCurrentSchema());
-  await withDataSource(target, (dataSource) => copyDatabase(source.file, dataSource));
+  await createDataSource(source).whileConnected((dataSource) => dataSource.requireCurrentSchema());
+  await createDataSource(target).whileConnected((dataSource) =>
+    copyDatabase(source.file, dataSource),
+  );
 }
 
 /** Migrates the target, and copies all rows of a SQLite file of the same schema in one transaction. */

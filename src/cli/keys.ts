@@ -5,7 +5,7 @@ import { Logger } from '@nestjs/common';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { ApiKey, type Scope, SCOPES } from '../platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../platform/auth/keys/api-keys.service.js';
-import { withDataSource } from '../data-source.js';
+import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { MAX_ID } from '../platform/config/max-id.js';
 import { isMain, runCommand } from './command.js';
@@ -158,7 +158,7 @@ async function withKeys(
   // better-sqlite3 would create the file.
   if (!mayMigrate && database.type === 'sqlite' && !existsSync(database.file))
     throw new Error(`The database ${database.file} does not exist.`);
-  await withDataSource(database, async (dataSource) => {
+  await createDataSource(database).whileConnected(async (dataSource) => {
     if (mayMigrate) await dataSource.migrate();
     else await dataSource.requireCurrentSchema();
     await action(new ApiKeysService(dataSource.getRepository(ApiKey)));

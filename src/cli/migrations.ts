@@ -1,7 +1,7 @@
 /** `npm run migration:run` and `migration:revert`: migrates the configured database explicitly. */
 import '../check-node-version.js';
 import { Command } from 'commander';
-import { withDataSource } from '../data-source.js';
+import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { isMain, runCommand } from './command.js';
 
@@ -17,7 +17,7 @@ export async function main(args: readonly string[]): Promise<void> {
 }
 
 async function runMigrations(): Promise<void> {
-  await withDataSource(loadConfig().database, async (dataSource) => {
+  await createDataSource(loadConfig().database).whileConnected(async (dataSource) => {
     const applied = await dataSource.migrate();
     for (const { name } of applied) process.stdout.write(`Applied migration ${name}\n`);
     if (applied.length === 0) process.stdout.write('No migrations are pending.\n');
@@ -25,7 +25,7 @@ async function runMigrations(): Promise<void> {
 }
 
 async function revertMigration(): Promise<void> {
-  await withDataSource(loadConfig().database, async (dataSource) => {
+  await createDataSource(loadConfig().database).whileConnected(async (dataSource) => {
     const reverted = await dataSource.revertMigration();
     process.stdout.write(
       reverted === undefined

@@ -26,7 +26,7 @@ export class DatabaseModule {
             // DatabaseConnection does it.
             manualInitialization: true,
           }),
-          dataSourceFactory: async (options) => new PetstoreDataSource(options!, true),
+          dataSourceFactory: async (options) => new PetstoreDataSource(options!),
         }),
       ],
     };

@@ -52,6 +52,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     private readonly metrics: DatabaseMetrics,
     private readonly availability: DatabaseAvailability,
   ) {
+    dataSource.servesRequests = true;
     this.countErrors(dataSource);
     if (isPostgres(dataSource))
       metrics.observePool(() => (dataSource.driver as PostgresDriver).master as Pool);
@@ -130,8 +131,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     );
     this.countErrors(migrator);
     const isNew = database.type === 'sqlite' && !existsSync(database.file);
-    try {
-      await migrator.initialize();
+    await migrator.whileConnected(async () => {
       // In production the path may be mistyped.
       if (isNew)
         this.logger[production ? 'warn' : 'log'](`Created database ${resolve(database.file)}`);
@@ -143,9 +143,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
         'SELECT "name" FROM "migrations" ORDER BY "id" DESC LIMIT 1',
       );
       this.schemaVersion = newest?.name;
-    } finally {
-      if (migrator.isInitialized) await migrator.destroy();
-    }
+    });
   }
 
   /** Only a lock or an outdated schema is worth waiting for on SQLite. */

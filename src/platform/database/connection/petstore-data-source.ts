@@ -1,6 +1,5 @@
 import {
   DataSource,
-  type DataSourceOptions,
   EntityManager,
   type Migration,
   MigrationExecutor,
@@ -58,18 +57,12 @@ class PetstoreEntityManager extends EntityManager {
  * and migrations by several processes at once.
  */
 export class PetstoreDataSource extends DataSource {
+  /** Whether the timeouts of requests apply (see timeouts.ts). */
+  servesRequests = false;
   private readonly errorListeners: ((error: unknown) => void)[] = [];
   private readonly sqliteSession = new SqliteSession();
   /** Runs the statements outside of transactions on SQLite: one saves each of them the construction of its own. */
   private sqliteRunner: QueryRunner | undefined;
-
-  /** @param servesRequests whether the timeouts of requests apply (see timeouts.ts) */
-  constructor(
-    options: DataSourceOptions,
-    readonly servesRequests = false,
-  ) {
-    super(options);
-  }
 
   /** Registers a listener for every error of the driver, translated. */
   onError(listener: (error: unknown) => void): void {
@@ -81,6 +74,16 @@ export class PetstoreDataSource extends DataSource {
     return super.initialize().catch((error: unknown) => {
       throw this.translateError(error);
     });
+  }
+
+  /** Connects to the database, runs an action, and closes the connection. */
+  async whileConnected(action: (dataSource: this) => Promise<void>): Promise<void> {
+    await this.initialize();
+    try {
+      await action(this);
+    } finally {
+      await this.destroy();
+    }
   }
 
   override createEntityManager(queryRunner?: QueryRunner): EntityManager {
