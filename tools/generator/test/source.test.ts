@@ -88,13 +88,14 @@ describe('generated code', () => {
   });
 
   it('converts rows of two resources to the same class with two functions', () => {
-    const operation = (response: string): string =>
-      toResponses(`{ type: object, properties: { id: { type: integer }, ${response} } }`);
+    const deleted = toResponses('{ type: object, properties: { id: { type: integer } } }');
     const body = `requestBody: { ${toContent(`{ $ref: '#/components/schemas/Toy' }`)} }`;
-    const paths = `/toys: { post: { ${body}, ${operation('name: { type: string }')} } }
-  /toys/{toyId}: { delete: { ${operation('')} } }`;
-    const schemas = 'Toy: { properties: { name: { type: string } } }';
-    const operations = `delete: { ${operation('')} }`;
+    const created = toResponses(`{ $ref: '#/components/schemas/Toy' }`);
+    const paths = `/toys: { post: { ${body}, ${created} } }
+  /toys/{toyId}: { delete: { ${deleted} } }`;
+    const id = '{ type: integer, readOnly: true }';
+    const schemas = `Toy: { properties: { id: ${id}, name: { type: string } } }`;
+    const operations = `delete: { ${deleted} }`;
     const { code } = writeService(toModule(pets({ paths, schemas, operations })));
     expect(code.match(/^function to\w+/gm)).toHaveLength(4);
     expect(new Set(code.match(/^function to\w+/gm)).size).toBe(4);
