@@ -11,7 +11,6 @@ const KEYWORDS: Readonly<Record<string, 'number' | 'string' | 'boolean'>> = {
   description: 'string',
   minLength: 'number',
   maxLength: 'number',
-  pattern: 'string',
   minimum: 'number',
   maximum: 'number',
   exclusiveMinimum: 'number',
@@ -291,7 +290,7 @@ export class SchemaReader {
     const format = text(merged['format']);
     if (format !== undefined && !FORMATS.has(format))
       this.notes.add(`The format ${format} is published, and not validated.`);
-    if (typeof merged['pattern'] === 'string' && !isPattern(merged['pattern']))
+    if (merged['pattern'] !== undefined && !isPattern(merged['pattern']))
       this.notes.add('the pattern is not one of JavaScript, and not validated.', place);
   }
 }
@@ -314,9 +313,9 @@ const toAnnotations = (schema: Schema): Schema => {
 const isNull = (schema: unknown): boolean =>
   get(schema, 'type') === 'null' || isDeepStrictEqual(get(schema, 'enum'), [null]);
 
-function isPattern(source: string): boolean {
+function isPattern(source: unknown): source is string {
   try {
-    return new RegExp(source, 'u') instanceof RegExp;
+    return typeof source === 'string' && new RegExp(source) instanceof RegExp;
   } catch {
     return false;
   }
@@ -348,6 +347,7 @@ function readAnnotations(merged: Json): Schema {
   return clean({
     ...Object.fromEntries(copied),
     ...toLimits(merged),
+    pattern: isPattern(merged['pattern']) ? merged['pattern'] : undefined,
     enum: scalars.length > 0 ? (scalars as Schema['enum']) : undefined,
     nullable: isNullable || undefined,
     example: merged['example'] ?? items(merged['examples'])[0],
