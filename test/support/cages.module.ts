@@ -69,7 +69,7 @@ class ToyEntity {
   @Column('simple-json', { nullable: true }) size!: ToySize | null;
   @Column('bigint', { name: 'made_at', nullable: true, transformer: dateTimeTransformer })
   madeAt!: string | null;
-  @Column({ type: 'varchar', name: 'seen_by', length: 50, nullable: true, update: false })
+  @Column('varchar', { name: 'seen_by', length: 50, nullable: true })
   seenBy!: string | null;
 }
 
@@ -315,7 +315,7 @@ class ToysController {
     @IdParam('toyId', { type: 'uuid' }) id: string,
     @Body() toy: NewToy,
   ): Promise<Toy> {
-    return this.toys.replace({ id, cageId }, Object.assign(toy, { cageId }));
+    return this.toys.replace({ id, cageId }, Object.assign(toy, { cageId }), ['seenBy']);
   }
 
   @Patch(':toyId')

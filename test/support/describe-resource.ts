@@ -81,6 +81,12 @@ export async function describeResource(
     Object.fromEntries(
       (getBodySchema(document, operation).required ?? []).map((name) => [name, body[name]]),
     );
+  /** Returns the properties of a body that an operation on a resource accepts, with the id of the resource. */
+  const toAccepted = (operation: Operation, body: Json, resource: Json): Json => {
+    const { properties = {} } = getBodySchema(document, operation);
+    const given = Object.entries({ ...body, [id]: resource[id] });
+    return Object.fromEntries(given.filter(([name]) => name in properties));
+  };
   /** Returns the required properties, and the one that selects the resource. */
   const toMinimal = (body: Json): Json =>
     Object.fromEntries(
@@ -128,8 +134,10 @@ export async function describeResource(
   }
 
   async function change(method: string, resource: Json, properties: Json): Promise<HttpResponse> {
-    const body = method === 'PATCH' ? {} : await other(++count);
-    return send(method, method === 'POST' ? url : toUrl(resource), { ...body, ...properties });
+    const body = await other(++count);
+    if (method === 'POST') return send(method, url, { ...body, ...properties });
+    const accepted = method === 'PUT' ? toAccepted(put!, body, resource) : {};
+    return send(method, toUrl(resource), { ...accepted, ...properties });
   }
 
   for (const [method, operation] of keep({ POST: post, PUT: put, PATCH: patch }))
@@ -147,7 +155,10 @@ export async function describeResource(
         });
 
       const { properties = {} } = getBodySchema(document, operation);
-      for (const names of unique.filter((group) => group.every((name) => name in properties)))
+      // The service ignores the id in a body that changes a resource.
+      const isChosen = method === 'POST' && bodySchema.required?.includes(id) === true;
+      const groups = isChosen && !unique.some(([name]) => name === id) ? [...unique, [id]] : unique;
+      for (const names of groups.filter((group) => group.every((name) => name in properties)))
         it(`rejects the ${names.join(' and ')} of another resource with 409`, async () => {
           const [existing, resource] = [await createOne(), await createOne()];
           const same = Object.fromEntries(names.map((name) => [name, existing[name]]));
@@ -200,13 +211,22 @@ export async function describeResource(
 
     if (put !== undefined)
       it('replaces every property, and removes or resets those that are omitted', async () => {
-        const resource = await createOne();
-        const { [id]: key, ...rest } = await other(++count);
-        const body = key === undefined ? rest : { ...rest, [id]: resource[id] };
-        for (const replacement of [body, toMinimal(body)]) {
+        let resource = await createOne();
+        const { properties = {} } = getBodySchema(document, put);
+        const isGiven = (name: string): boolean =>
+          bodySchema.required?.includes(name) === true &&
+          properties[name]!['default'] === undefined;
+        const body = toAccepted(put, await other(++count), resource);
+        for (const replacement of [body, toRequired(put, body)]) {
           const { status } = await send('PUT', toUrl(resource), replacement);
           expect(status).toBe(getStatus(put));
-          await expectStored({ [id]: resource[id], ...toShown(replacement) });
+          // What the body cannot have, or may lack although every resource has it, stays as it is.
+          const kept = Object.entries(resource).filter(
+            ([name]) => !(name in replacement) && (!(name in properties) || isGiven(name)),
+          );
+          const shownId = { [id]: resource[id] };
+          resource = { ...toShown(replacement), ...Object.fromEntries(kept), ...shown, ...shownId };
+          await expectStored(resource);
         }
       });
 
@@ -214,10 +234,9 @@ export async function describeResource(
       it('patches one property at a time, removes it if it is null, and keeps the others', async () => {
         let resource = await createOne();
         const body = await other(++count);
-        const required = toRequired(patch, body);
-        for (const [name, { nullable, writeOnly }] of Object.entries(
-          getBodySchema(document, patch).properties!,
-        ))
+        const required = toRequired(patch, { ...body, [id]: resource[id] });
+        const { [id]: _id, ...properties } = getBodySchema(document, patch).properties!;
+        for (const [name, { nullable, writeOnly }] of Object.entries(properties))
           for (const value of nullable === true ? [body[name], null] : [body[name]]) {
             const changes = { ...required, [name]: value };
             const { status } = await send('PATCH', toUrl(resource), changes);
@@ -249,12 +268,14 @@ export async function describeResource(
 
     for (const [method, operation] of keep({ GET: get, PUT: put, PATCH: patch, DELETE: remove }))
       it(`returns 404 for ${method} of an unknown resource, and 412 for one with another ETag`, async () => {
+        const resource = await createOne();
         const body =
-          'requestBody' in operation ? toRequired(operation, await other(++count)) : undefined;
+          'requestBody' in operation
+            ? toAccepted(operation, await other(++count), resource)
+            : undefined;
         for (const key of [Number.MAX_SAFE_INTEGER, randomUUID(), 'missing'])
           expect(await send(method, toUrl({ [id]: key }), body)).toBeError('NOT_FOUND');
         if (findParameter(operation, 'If-Match') === undefined) return;
-        const resource = await createOne();
         const response = await send(method, toUrl(resource), body, { 'if-match': '"999"' });
         expect(response).toBeError('PRECONDITION_FAILED');
         await expectStored(resource);

@@ -10,7 +10,7 @@ import type {
   ResourceId,
   Schema,
 } from './model.js';
-import { getParts, getProperties } from './model.js';
+import { getParts, getProperties, isGiven } from './model.js';
 import {
   isIdentifier,
   makeUnique,
@@ -155,7 +155,7 @@ function addParentColumn(
 }
 
 function toColumn(schema: Property, pathKey?: string): Column {
-  const { name, required, nullable, default: value, unique, references } = schema;
+  const { name, nullable, unique, references } = schema;
   const property =
     isIdentifier(name) && !['id', 'version'].includes(name) ? name : `${toCamelCase(name)}Value`;
   return {
@@ -163,7 +163,7 @@ function toColumn(schema: Property, pathKey?: string): Column {
     property,
     column: toSnakeCase(property),
     schema,
-    nullable: nullable === true || (!required && value === undefined),
+    nullable: nullable === true || !isGiven(schema),
     unique: unique === true || name === pathKey,
     references,
     indexed: references !== undefined,
@@ -298,8 +298,8 @@ export function accepts(
 /** Whether a property of a response always has the value of a column. */
 function shows(property: Property, { schema, nullable, hashed }: Column): boolean {
   if (hashed === true) return !property.required;
-  const isGiven = !nullable || !property.required || property.nullable === true;
-  return isGiven && accepts(property, schema);
+  const acceptsNull = !nullable || !property.required || property.nullable === true;
+  return acceptsNull && accepts(property, schema);
 }
 
 /** Whether a class shows rows of a resource: it has every required property, and half of the others. */

@@ -76,6 +76,10 @@ export interface Property extends Schema {
   readonly required: boolean;
 }
 
+/** Whether an object always has a property, at least with its default. */
+export const isGiven = ({ required, default: value }: Property): boolean =>
+  required || value !== undefined;
+
 /** A schema that becomes a class. */
 export interface DtoClass {
   /** The name of the class. */

@@ -34,7 +34,7 @@ import type {
   ResourceId,
   Schema,
 } from './model.js';
-import { getProperties } from './model.js';
+import { getProperties, isGiven } from './model.js';
 import {
   makeUnique,
   toMemberName,
@@ -324,7 +324,9 @@ class Planner {
     const key = findKey(resource, parameter, body);
     if (typeof key === 'string') return key;
     const reason =
-      kind === 'replace' || kind === 'patch' ? checkBody(resource, body, kind) : undefined;
+      kind === 'replace' || kind === 'patch'
+        ? checkBody(resource, body, kind, this.notes)
+        : undefined;
     return reason ?? { kind, resource, dto, key, parent: resource.parent };
   }
 }
@@ -366,26 +368,32 @@ function findKey(
   return { property: 'id', name: parameter, in: 'path' };
 }
 
-/** Returns why a body cannot change a row, or undefined if it can. */
+/** Returns why a body cannot change a row, or undefined if it can. Null is rejected if every row has a value. */
 function checkBody(
   resource: Resource,
   body: Body | undefined,
   kind: 'replace' | 'patch',
+  notes: Notes,
 ): string | undefined {
   const request = body?.schema.class;
   if (request === undefined) return 'the body is not an object with a name';
   const sent = getSent(request).filter(({ name }) => name !== resource.id.property);
   const unknown = sent.find(({ name }) => getColumn(resource, name) === undefined);
   if (unknown !== undefined) return `the resource does not store ${unknown.name}`;
-  for (const property of sent) {
-    const { name, required, default: value } = property;
-    const column = getColumn(resource, name)!;
-    if (!accepts(column.schema, property, kind === 'patch'))
-      return `the resource stores another ${name} than the body contains`;
-    const isMissing = kind === 'replace' && !required && value === undefined;
-    if (!column.nullable && (isMissing || property.nullable === true))
-      return `the body may lack ${name}, which every resource has`;
-  }
+  const other = sent.find(
+    (each) => !accepts(getColumn(resource, each.name)!.schema, each, kind === 'patch'),
+  );
+  if (other !== undefined)
+    return `the resource stores another ${other.name} than the body contains`;
+  request.properties = request.properties.map((property) => {
+    const { nullable, ...rest } = property;
+    if (!sent.includes(property) || getColumn(resource, property.name)!.nullable) return property;
+    const place = `${request.publishedName}.${property.name}`;
+    if (kind === 'replace' && !isGiven(property))
+      notes.add('a PUT request without it keeps its value.', place);
+    if (nullable === true) notes.add('null is rejected, as every resource has a value.', place);
+    return rest;
+  });
   return undefined;
 }
 

@@ -133,23 +133,24 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   }
 
   /**
-   * Replaces a resource. A property that the row lacks becomes null if it may be null, unless its column has the option
-   * `update: false`, or it is one of the criteria.
+   * Replaces a resource. A property that the row lacks becomes null if it may be null, unless it is one of the criteria.
    *
-   * @typeParam Kept the required properties that the row lacks, and that keep their values
+   * @param kept the properties that keep their values if the row lacks them
    * @throws {ApiError} NOT_FOUND; PRECONDITION_FAILED; VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS
    */
   async replace<Kept extends keyof InsertRow<Entity> = never>(
     criteria: Criteria<Entity>,
     row: Omit<InsertRow<Entity>, Kept>,
+    kept: readonly Kept[] = [],
   ): Promise<Result<Entity, Body>> {
     requireColumns(this.repository, row);
     const values: ObjectLiteral = row;
+    const keeps = new Set<PropertyKey>([...Object.keys(criteria), ...kept]);
     const changes = this.repository.metadata.columns
-      .filter(({ isPrimary, isVersion, isUpdate }) => !isPrimary && !isVersion && isUpdate)
+      .filter(({ isPrimary, isVersion }) => !isPrimary && !isVersion)
       .map(({ propertyName: name, isNullable }): [string, unknown] => [
         name,
-        values[name] ?? (isNullable && !(name in criteria) ? null : undefined),
+        values[name] ?? (isNullable && !keeps.has(name) ? null : undefined),
       ]);
     const replacement = Object.fromEntries(changes) as Changes<Entity>;
     return this.update(criteria, replacement);

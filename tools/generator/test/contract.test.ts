@@ -310,7 +310,7 @@ describe('an operation that the generator cannot implement', () => {
   const NAME = toObject('name: { type: string }');
 
   it.each([
-    ['put', 'name: { type: string }', 'the body may lack name, which every resource has'],
+    ['put', 'name: { type: integer }', 'the resource stores another name than the body contains'],
     ['patch', 'name: { type: integer }', 'the resource stores another name than the body contains'],
     ['patch', 'color: { type: string }', 'the resource does not store color'],
     ['delete', 'name: { type: string }', 'a DELETE request has no body'],

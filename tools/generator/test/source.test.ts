@@ -7,7 +7,7 @@ import { toSample } from '../write/samples.js';
 import { toType } from '../write/source.js';
 import { writeTest } from '../write/test-file.js';
 import type { DtoClass, Property, Schema } from '../model.js';
-import { pets, toContent, toModule, toResponses } from './excerpts.js';
+import { getNotes, pets, toContent, toModule, toResponses } from './excerpts.js';
 import { edit } from '../../openapi/test/documents.js';
 
 describe('a name of code', () => {
@@ -78,13 +78,27 @@ const print = (code: string): Promise<string> =>
   format(code, { parser: 'typescript', singleQuote: true });
 
 describe('generated code', () => {
-  it('keeps a time of creation in a replacement, but not one of changes', () => {
+  it('keeps in a replacement what its body cannot have, and what every row has', async () => {
     const at = '{ type: string, format: date-time, readOnly: true }';
-    const properties = `{ name: { type: string }, createdAt: ${at}, updatedAt: ${at} }`;
-    const module = toModule(pets({ properties, item: '{name}' }));
-    const { code } = writeEntity(module, module.resources[0]!);
-    expect(code).toMatch(/@Column\(\{ type: "bigint", .*update: false.*\}\)\n.*createdAt!/);
-    expect(code).toMatch(/@Column\("bigint", \{(?!.*update: false).*\}\)\n.*updatedAt!/);
+    const schema = `{ properties: { name: { type: [string, 'null'] }, tag: { type: string } } }`;
+    const module = toModule(
+      pets({
+        properties: `{ name: { type: string }, tag: { type: string }, createdAt: ${at}, updatedAt: ${at} }`,
+        item: '{name}',
+        operations: `put: { requestBody: { ${toContent(schema)} }, responses: {} }`,
+      }),
+    );
+    expect(await print(writeService(module).code)).toContain(
+      `{ ...row, updatedAt: new Date().toISOString() },
+      ['name', 'createdAt'],
+    );`,
+    );
+    expect(getNotes(module)).toEqual(
+      expect.arrayContaining([
+        'PutPetsByNameRequest.name: a PUT request without it keeps its value.',
+        'PutPetsByNameRequest.name: null is rejected, as every resource has a value.',
+      ]),
+    );
   });
 
   it('converts rows of two resources to the same class with two functions', () => {

@@ -9,6 +9,7 @@ import type {
   ResourceId,
   Schema,
 } from '../model.js';
+import { isGiven } from '../model.js';
 import { makeUnique, toMemberName, toPascalCase } from '../names.js';
 import { addImports, type SourceFile } from './imports.js';
 import {
@@ -68,7 +69,7 @@ function writeClass(dto: DtoClass, later: readonly DtoClass[]): string {
     // The metadata of a property would refer to a class that does not exist yet.
     const isLater =
       getClasses(property).some((each) => later.includes(each)) && property.type !== 'array';
-    const mark = property.required || property.default !== undefined ? '!' : '?';
+    const mark = isGiven(property) ? '!' : '?';
     return `${call('@Property', toOptions({ description: '', ...property }))}
   ${propertyName(property.name)}${mark}: ${isLater ? `Readonly<${type}>` : type};`;
   });

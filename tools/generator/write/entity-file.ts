@@ -112,17 +112,12 @@ export class ${name}Entity {
 
 /** @param primary the constraint of the primary key that the column is a part of */
 function writeColumn(table: string, column: Column, primary?: string): string {
-  const { property, references, nullable, schema, hashed, assigned, cascades } = column;
+  const { property, references, nullable, schema, hashed, cascades } = column;
   const { type, length, transformer } = getColumnType(column);
-  const isKept = nullable && assigned !== undefined && assigned !== 'now on changes';
   const options = {
-    // Only this form has the option `update`.
-    type: isKept ? type : undefined,
     name: column.column === property ? undefined : column.column,
     length,
     nullable: nullable ? true : undefined,
-    // A replacement, which lacks it, keeps it.
-    update: isKept ? false : undefined,
     transformer,
     primaryKeyConstraintName: primary,
   };
@@ -137,7 +132,7 @@ function writeColumn(table: string, column: Column, primary?: string): string {
       ? []
       : [call('@Index', getConstraintName('ix', table, column.column))]),
     ...(references === undefined ? [] : [call('@ForeignKey', references, key)]),
-    call(decorator, isKept ? undefined : type, ifAny(options)),
+    call(decorator, type, ifAny(options)),
     `${propertyName(property)}!: ${toType({ ...stored, nullable })};`,
   ].join('\n  ');
 }

@@ -8,9 +8,11 @@ import type {
   ListOperation,
   Module,
   PlannedOperation,
+  Property,
   Resource,
   Stub,
 } from '../model.js';
+import { isGiven } from '../model.js';
 import { makeUnique, toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
 import {
   type Argument,
@@ -206,8 +208,8 @@ function writeStatements(
   if (kind === 'read' || kind === 'delete' || request === undefined)
     return [...lines, `${end} ${call(`${target}.${kind}`, where)};`];
   const row = toRow(resource, request, body, kind);
-  const kept = kind === 'replace' && row.kept.length > 0 ? `<${row.kept.join(' | ')}>` : '';
-  const changed = call(`${target}.${kind}${kept}`, where, row.code);
+  const kept = kind === 'replace' ? ifAny(getKept(resource, request)) : undefined;
+  const changed = call(`${target}.${kind}`, where, row.code, kept);
   // The response of a PUT has no ETag.
   const isVersioned = hasResponse && kind === 'replace' && resource.versioned;
   return [
@@ -248,8 +250,6 @@ interface Row {
   /** The statements before it. */
   readonly lines: readonly string[];
   readonly code: Code;
-  /** The properties that the row has and the body has not, as types. */
-  readonly kept: readonly string[];
 }
 
 /** Makes a row of a body: without what the resource does not store, with what the service assigns. */
@@ -260,39 +260,45 @@ function toRow(
   kind: 'create' | 'replace' | 'patch',
   parent: Readonly<Record<string, Code>> = {},
 ): Row {
-  const has = (name: string): boolean => request.properties.some((each) => each.name === name);
+  const find = (name: string) => request.properties.find((each) => each.name === name);
   const removed: string[] = [];
   const added: Record<string, Code> = { ...parent };
   const isId = kind === 'create' && id.by === 'client';
-  if (id.property !== undefined && has(id.property) && !(isId && id.property === 'id')) {
+  if (id.property !== undefined && find(id.property) && !(isId && id.property === 'id')) {
     removed.push(id.property);
     if (isId) added['id'] = access(body, id.property);
   }
   for (const column of columns) {
     const { name, property, assigned } = column;
-    if (has(name) && property !== name) removed.push(name);
-    if (has(name) && column.hashed === true) added[property] = toHash(column, access(body, name));
-    else if (has(name) && property !== name) added[property] = access(body, name);
+    const sent = find(name);
+    if (sent && property !== name) removed.push(name);
+    if (sent && column.hashed === true) added[property] = toHash(sent, access(body, name));
+    else if (sent && property !== name) added[property] = access(body, name);
     if (assigned === 'now on changes' || (assigned !== undefined && kind === 'create'))
       added[property] = toAssigned(column);
   }
-  const kept = columns
-    .filter(({ name, property, nullable }) => !nullable && !has(name) && !(property in added))
-    .map(({ property }) => literal(property));
-  if (removed.length === 0 && ifAny(added) === undefined)
-    return { lines: [], code: code(body), kept };
+  if (removed.length === 0 && ifAny(added) === undefined) return { lines: [], code: code(body) };
   const unused = removed.map((name) => `${propertyName(name)}: _${toMemberName(name)}, `);
   return {
     // Not a spread of the body itself, which is an instance of a class.
     lines: [`const { ${unused.join('')}...row } = ${body};`],
     code: code(ifAny(added) === undefined ? 'row' : literal({ ...spread('row'), ...added })),
-    kept,
   };
 }
 
-function toHash({ nullable }: Column, { text }: Code): Code {
+/** The properties that a replacement keeps: those that its body cannot have, or may lack although every row has them. */
+const getKept = ({ columns }: Resource, request: DtoClass): string[] =>
+  columns
+    .filter(({ name, nullable, assigned }) => {
+      const sent = request.properties.find((each) => each.name === name && each.readOnly !== true);
+      const mayLack = sent === undefined || (!nullable && !isGiven(sent));
+      return mayLack && assigned !== 'now on changes';
+    })
+    .map(({ property }) => property);
+
+function toHash(property: Property, { text }: Code): Code {
   const hash = `await hashPassword(${text})`;
-  return code(nullable ? `${text} && (${hash})` : hash);
+  return code(isGiven(property) && property.nullable !== true ? hash : `${text} && (${hash})`);
 }
 
 function toAssigned({ assigned, schema }: Column): Code {
