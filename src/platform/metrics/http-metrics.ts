@@ -1,9 +1,6 @@
-import { Inject, Injectable, type OnModuleInit } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
 import type { Express } from 'express';
 import { Histogram } from 'prom-client';
-import { CONFIG, type Config } from '../config/config.js';
-import { DURATION_BUCKETS, MetricsRegistry } from './prometheus-registry.js';
+import { DURATION_BUCKETS, type MetricsRegistry } from './prometheus-registry.js';
 import { isIdle } from '../http/server/connections.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
 import { getRouteLabel } from '../http/server/request-info.js';
@@ -15,54 +12,44 @@ const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TR
 /** The statuses of failures, which an alert needs before the first one. */
 const FAILURES = [500, 503];
 
-/** Measures every response, under the names of OpenTelemetry's semantic conventions, if the metrics are served. */
-@Injectable()
-export class HttpMetrics implements OnModuleInit {
-  constructor(
-    @Inject(CONFIG) private readonly config: Config,
-    private readonly registry: MetricsRegistry,
-    private readonly host: HttpAdapterHost<HttpAdapter>,
-  ) {}
-
-  onModuleInit(): void {
-    if (this.config.metricsPort === undefined) return;
-    const { http } = this.host.httpAdapter;
-    const duration = new Histogram({
-      name: 'http_server_request_duration_seconds',
-      help: 'Duration of HTTP requests, from their headers to the end of the response.',
-      labelNames: ['http_request_method', 'http_route', 'http_response_status_code'],
-      buckets: DURATION_BUCKETS,
-      registers: [this.registry],
-    });
-    for (const { method, path } of getOperations(this.host.httpAdapter.getInstance()))
-      for (const status of FAILURES)
-        duration.zero({
-          http_request_method: method,
-          http_route: path,
-          http_response_status_code: status,
-        });
-    http.onResponse((request, status, milliseconds) => {
-      const { method = '' } = request;
-      duration.observe(
-        {
-          http_request_method: KNOWN_METHODS.has(method) ? method : '_OTHER',
-          http_route: getRouteLabel(request, status),
-          http_response_status_code: status,
-        },
-        milliseconds / 1000,
-      );
-    });
-    this.registry.addGauge(
-      'http_server_active_requests',
-      'Requests in flight.',
-      () => [...http.connections].filter((connection) => !isIdle(connection)).length,
+/** Measures every response, under the names of OpenTelemetry's semantic conventions. */
+export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter): void {
+  const { http } = adapter;
+  const duration = new Histogram({
+    name: 'http_server_request_duration_seconds',
+    help: 'Duration of HTTP requests, from their headers to the end of the response.',
+    labelNames: ['http_request_method', 'http_route', 'http_response_status_code'],
+    buckets: DURATION_BUCKETS,
+    registers: [registry],
+  });
+  for (const { method, path } of getOperations(adapter.getInstance()))
+    for (const status of FAILURES)
+      duration.zero({
+        http_request_method: method,
+        http_route: path,
+        http_response_status_code: status,
+      });
+  http.onResponse((request, status, milliseconds) => {
+    const { method = '' } = request;
+    duration.observe(
+      {
+        http_request_method: KNOWN_METHODS.has(method) ? method : '_OTHER',
+        http_route: getRouteLabel(request, status),
+        http_response_status_code: status,
+      },
+      milliseconds / 1000,
     );
-    this.registry.addGauge(
-      'petstore_http_connections',
-      'Open connections, idle ones included.',
-      () => http.connections.size,
-    );
-  }
+  });
+  registry.addGauge(
+    'http_server_active_requests',
+    'Requests in flight.',
+    () => [...http.connections].filter((connection) => !isIdle(connection)).length,
+  );
+  registry.addGauge(
+    'petstore_http_connections',
+    'Open connections, idle ones included.',
+    () => http.connections.size,
+  );
 }
 
 /** Returns the operations of the API, whose paths begin with a version; HEAD is too rare for an alert. */

@@ -8,12 +8,15 @@ import {
   type OnApplicationShutdown,
   type OnModuleInit,
 } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import { CONFIG, type Config } from '../config/config.js';
 import { ApiError } from '../errors/api-error.js';
 import { toListenError } from '../errors/startup-error.js';
 import { respondWithError } from '../http/responses/error.filter.js';
 import { writeResponse } from '../http/responses/write-response.js';
+import type { HttpAdapter } from '../http/server/http.adapter.js';
 import { HttpServer } from '../http/server/http-server.js';
+import { addHttpMetrics } from './http-metrics.js';
 import { addProcessMetrics } from './process-metrics.js';
 import { MetricsRegistry } from './prometheus-registry.js';
 
@@ -26,6 +29,7 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
   constructor(
     @Inject(CONFIG) private readonly config: Config,
     private readonly registry: MetricsRegistry,
+    private readonly host: HttpAdapterHost<HttpAdapter>,
   ) {
     this.server = new HttpServer(config, (request, response) => {
       this.sendMetrics(request, response).catch((error: unknown) =>
@@ -51,6 +55,7 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
     const { host, metricsPort } = this.config;
     if (metricsPort === undefined) return;
     addProcessMetrics(this.registry);
+    addHttpMetrics(this.registry, this.host.httpAdapter);
     this.server.listen(metricsPort, host);
     await once(this.server, 'listening').catch((error: unknown) => {
       throw toListenError(error, `${host}:${metricsPort}`, 'METRICS_PORT');

@@ -1,12 +1,11 @@
 import { Global, Module } from '@nestjs/common';
 import { DatabaseMetrics } from './database-metrics.js';
-import { HttpMetrics } from './http-metrics.js';
 import { MetricsRegistry } from './prometheus-registry.js';
 import { MetricsServer } from './metrics-server.js';
 
 @Global()
 @Module({
-  providers: [DatabaseMetrics, HttpMetrics, MetricsRegistry, MetricsServer],
+  providers: [DatabaseMetrics, MetricsRegistry, MetricsServer],
   exports: [DatabaseMetrics, MetricsRegistry],
 })
 export class MetricsModule {}
