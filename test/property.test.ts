@@ -248,7 +248,7 @@ class ZoosController {
   @Patch(':zooId')
   @Operation({ operationId: 'feed', response: 'What the handler gets.' })
   feed(
-    @IdParam('zooId', { schema: { type: 'string', description: 'An id.' }, example: '7' })
+    @IdParam('zooId', { schema: { type: 'string', description: 'An id.', example: '7' } })
     id: number,
     @JsonBody({ type: () => ZooPatch }, { required: false, mergePatch: true }) patch?: ZooPatch,
   ): object {

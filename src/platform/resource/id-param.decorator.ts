@@ -25,13 +25,11 @@ export function IdParam(
   options: {
     readonly type?: keyof typeof SCHEMAS;
     readonly description?: string;
-    readonly example?: number | string;
     readonly schema?: Schema;
   } = {},
 ): ParameterDecorator {
   const { type = 'integer', description = 'The id that the service assigned.' } = options;
   const schema = SCHEMAS[type];
-  const published = toDocument(options.schema ?? schema);
   return RequestParam(
     ({ params }) => {
       const text = String(params[name]);
@@ -41,10 +39,6 @@ export function IdParam(
         throw new ApiError('NOT_FOUND', 'Resource not found.');
       return type === 'uuid' ? text.toLowerCase() : id;
     },
-    ApiParam({
-      name,
-      description,
-      schema: { ...published, ...(options.example !== undefined && { example: options.example }) },
-    }),
+    ApiParam({ name, description, schema: toDocument(options.schema ?? schema) }),
   );
 }
