@@ -1,5 +1,4 @@
 /** Writes the service and the module of a contract: once, then they belong to the team. */
-import { isDeepStrictEqual } from 'node:util';
 import type {
   Column,
   DtoClass,
@@ -13,7 +12,7 @@ import type {
   Stub,
 } from '../model.js';
 import { isGiven } from '../model.js';
-import { makeUnique, toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
+import { toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
 import {
   type Argument,
   getApiClass,
@@ -25,28 +24,22 @@ import { getMigrationClass, getMigrationPath } from './entity-file.js';
 import { getDeclarations, getEntities, type SourceFile, toFile } from './imports.js';
 import { access, call, code, type Code, ifAny, literal, propertyName, spread } from './source.js';
 
-/** A resource as one class of responses shows it, and in which list. */
+/** A resource as one class of responses shows it. */
 interface View {
   readonly resource: Resource;
+  /** The class of a row: that of the response, or of the items of a list. */
   readonly dto: DtoClass;
-  /** Of a list that is an object. */
   readonly envelope: Envelope | undefined;
   /** The property of the service. */
   readonly name: string;
-  /** The function that converts a row. */
-  readonly converter: string;
 }
-
-/** The views that operations use. */
-type Views = ReadonlyMap<Implementation, View>;
 
 export function writeService(module: Module): SourceFile {
   const { name: moduleName, operations, resources, source } = module;
-  const used = getViews(module);
-  const views = [...new Set(used.values())];
+  const views = getViews(module);
   const parameters = resources.map(
-    ({ name }) =>
-      `@InjectRepository(${name}Entity) ${toRepositoryName(name)}: Repository<${name}Entity>`,
+    (resource) =>
+      `@InjectRepository(${resource.name}Entity) ${toRepositoryName(resource)}: Repository<${resource.name}Entity>`,
   );
   const fields = views.map(
     ({ name, resource, dto }) =>
@@ -60,7 +53,7 @@ export function writeService(module: Module): SourceFile {
   }
 
   `;
-  const methods = operations.map((operation) => writeMethod(operation, used));
+  const methods = operations.map((operation) => writeMethod(module, operation));
   const converters = new Set(views.map(writeConverter));
   const text = `/** Implements the operations of ${source}. */
 @Injectable()
@@ -74,57 +67,48 @@ ${operations.some(({ implementation }) => implementation.kind === 'stub') ? NOT_
   return toFile(path, text, getDeclarations(module));
 }
 
-const toRepositoryName = (resource: string): string =>
-  toMemberName(toCamelCase(toPlural(resource)));
+const toRepositoryName = ({ name }: Resource): string => toMemberName(toCamelCase(toPlural(name)));
 
-/** One view for each way in which an operation shows a resource: as a class, and in which list. */
-function getViews({ operations, resources }: Module): Views {
-  const methods = new Set(operations.map(({ name }) => name));
-  const names = new Set<string>();
-  const views = new Map<Implementation, View>();
-  for (const resource of resources) {
-    const plural = toRepositoryName(resource.name);
-    const base = methods.has(plural) ? `${plural}Resource` : plural;
-    for (const { implementation } of operations) {
-      if (implementation.kind === 'stub' || implementation.resource !== resource) continue;
-      const { dto = resource.dto } = implementation;
-      const envelope = implementation.kind === 'list' ? implementation.envelope : undefined;
-      const others = [...views.values()].filter(
-        (each) => each.resource === resource && each.dto === dto,
-      );
-      const same = others.find((each) => isDeepStrictEqual(each.envelope, envelope));
-      const name = `${base}${dto === resource.dto ? '' : `As${dto.name}`}${envelope ? 'List' : ''}`;
-      views.set(
-        implementation,
-        same ?? {
-          resource,
-          dto,
-          envelope,
-          name: makeUnique(name, names),
-          converter: others[0]?.converter ?? makeUnique(`to${dto.name}`, names),
-        },
-      );
-    }
-  }
-  return views;
+/** The property of the service that shows a resource as most operations do. */
+function getBaseName({ operations }: Module, resource: Resource): string {
+  const name = toRepositoryName(resource);
+  return operations.some((operation) => operation.name === name) ? `${name}Resource` : name;
 }
 
-function writeView({ name, resource, envelope, converter }: View): string {
+function toView(module: Module, { implementation, success }: PlannedOperation): View | undefined {
+  if (implementation.kind === 'stub') return undefined;
+  const { resource, dto = resource.dto } = implementation;
+  const envelope = implementation.kind === 'list' ? implementation.envelope : undefined;
+  const response = success.schema?.class ?? dto;
+  const suffix = response === resource.dto ? '' : `As${response.name}`;
+  return { resource, dto, envelope, name: `${getBaseName(module, resource)}${suffix}` };
+}
+
+/** The views that operations use, each once. */
+function getViews(module: Module): View[] {
+  const views = module.operations.flatMap((operation) => toView(module, operation) ?? []);
+  const sorted = module.resources.flatMap((resource) =>
+    views.filter((view) => view.resource === resource),
+  );
+  return [...new Map(sorted.map((view) => [view.name, view])).values()];
+}
+
+function writeView({ name, resource, dto, envelope }: View): string {
   const { columns } = resource;
   const renamed = columns.filter((column) => column.name !== column.property);
+  const joins = columns.map(({ property, join }) => [property, join && code(`${join.name}Entity`)]);
   const options = {
-    toBody: code(converter),
+    toBody: code(getConverterName(resource, dto)),
     paths: ifAny(Object.fromEntries(renamed.map((column) => [column.property, column.name]))),
     envelope: envelope && toEnvelope(envelope),
-    joins: ifAny(
-      Object.fromEntries(
-        columns.map(({ property, join }) => [property, join && code(`${join.name}Entity`)]),
-      ),
-    ),
+    joins: ifAny(Object.fromEntries(joins)),
   };
-  const repository = code(toRepositoryName(resource.name));
-  return `this.${name} = ${call('kit.resource', repository, options)};`;
+  return `this.${name} = ${call('kit.resource', code(toRepositoryName(resource)), options)};`;
 }
+
+/** Rows of several resources may become a class that is not named after any of them. */
+const getConverterName = ({ name, dto: own }: Resource, dto: DtoClass): string =>
+  dto === own || dto.name.startsWith(name) ? `to${dto.name}` : `${toCamelCase(name)}To${dto.name}`;
 
 /** What the properties beside the rows of a list tell, from what the kit knows of a page. */
 const PAGING_VALUES: Readonly<Record<Envelope['paging'][string], Code>> = {
@@ -147,7 +131,7 @@ function toEnvelope({ items, paging }: Envelope): Code {
   return code(`${parameters} => (${literal(body)})`);
 }
 
-function writeMethod(operation: PlannedOperation, views: Views): string {
+function writeMethod(module: Module, operation: PlannedOperation): string {
   const { implementation, name, operationId } = operation;
   const args = getArguments(operation);
   const returnType = getReturnType(operation);
@@ -157,7 +141,7 @@ function writeMethod(operation: PlannedOperation, views: Views): string {
     throw ${call('notImplemented', operationId)};
   }`;
   }
-  const lines = writeStatements(operation, implementation, views, args);
+  const lines = writeStatements(module, operation, implementation, args);
   const isAsync = lines.some((line) => line.includes('await ') || line.includes('throw '));
   return `${isAsync ? 'async ' : ''}${name}(${writeSignature(args)}): ${returnType} {
     ${lines.join('\n    ')}
@@ -165,73 +149,64 @@ function writeMethod(operation: PlannedOperation, views: Views): string {
 }
 
 function writeStatements(
+  module: Module,
   operation: PlannedOperation,
   implementation: Exclude<Implementation, Stub>,
-  views: Views,
   args: readonly Argument[],
 ): string[] {
   const { resource, parent, kind } = implementation;
-  const target = `this.${views.get(implementation)!.name}`;
-  const find = (role: Argument['role']): string | undefined =>
-    args.find((each) => each.role === role)?.name;
-  const getParameter = (published: string): Code =>
-    code(args.find((each) => each.published === published)!.name);
+  const method = `this.${toView(module, operation)!.name}.${kind}`;
+  const find = (role: Argument['role'], published?: string): Code =>
+    code(args.find((each) => each.role === role && each.published === published)!.name);
   const lines: string[] = [];
   const criteria: Record<string, Code> = {};
   if (parent !== undefined) {
-    const id = getParameter(parent.parameter);
-    const owner = [...views.values()].find((each) => each.resource === parent.resource)!;
+    const id = find('path', parent.parameter);
     criteria[parent.property] = id;
     if (kind === 'list' || kind === 'create')
-      lines.push(`await ${call(`this.${owner.name}.require`, { id })};`);
+      lines.push(`await ${call(`this.${getBaseName(module, parent.resource)}.require`, { id })};`);
   }
   if (kind === 'list')
-    return [...lines, ...writeList(operation, implementation, target, find('query')!, criteria)];
+    return [...lines, ...writeList(operation, implementation, method, find, criteria)];
   const hasResponse = operation.success.schema !== undefined;
   const end = hasResponse ? 'return' : 'await';
-  const body = find('body')!;
-  const request = operation.body?.schema.class;
   if (kind === 'create') {
-    const row = toRow(resource, resource.request, body, kind, criteria);
-    const created = call(`${target}.create`, row.code, code(find('key')!));
-    return [...lines, ...row.lines, `${end} ${created};`];
+    const row = toRow(resource, resource.request, find('body'), kind, criteria);
+    return [...lines, ...row.lines, `${end} ${call(method, row.code, find('key'))};`];
   }
   const { key } = implementation;
-  const value = key.in === 'path' ? getParameter(key.name) : access(body, key.name);
+  const value = key.in === 'path' ? find('path', key.name) : access(find('body'), key.name);
   if (key.in === 'body') {
     const error = call('ApiError', 'VALIDATION_FAILED', `${key.name} is missing.`);
     lines.push(`if (${value.text} === undefined) throw new ${error};`);
   }
   criteria[key.property] = value;
-  const ifMatch = find('ifMatch');
-  const where = { ...criteria, ...(ifMatch !== undefined && spread(ifMatch)) };
-  if (kind === 'read' || kind === 'delete' || request === undefined)
-    return [...lines, `${end} ${call(`${target}.${kind}`, where)};`];
-  const row = toRow(resource, request, body, kind);
+  const where = { ...criteria, ...(operation.ifMatch && spread(find('ifMatch'))) };
+  if (kind === 'read' || kind === 'delete') return [...lines, `${end} ${call(method, where)};`];
+  const request = operation.body!.schema.class!;
+  const row = toRow(resource, request, find('body'), kind);
   const kept = kind === 'replace' ? ifAny(getKept(resource, request)) : undefined;
-  const changed = call(`${target}.${kind}`, where, row.code, kept);
+  const changed = call(method, where, row.code, kept);
   // The response of a PUT has no ETag.
   const isVersioned = hasResponse && kind === 'replace' && resource.versioned;
-  return [
-    ...lines,
-    ...row.lines,
-    isVersioned ? `return (await ${changed}).body;` : `${end} ${changed};`,
-  ];
+  const last = isVersioned ? `return (await ${changed}).body;` : `${end} ${changed};`;
+  return [...lines, ...row.lines, last];
 }
 
 function writeList(
   { parameters }: PlannedOperation,
   { filters, paging }: ListOperation,
-  target: string,
-  query: string,
+  method: string,
+  find: (role: 'query') => Code,
   parent: Readonly<Record<string, Code>>,
 ): string[] {
   const selected = filters.map(
-    ({ parameter, column }) => [column.property, access(query, parameter)] as const,
+    ({ parameter, column }) => [column.property, access(find('query'), parameter)] as const,
   );
   const criteria = ifAny({ ...parent, ...Object.fromEntries(selected) });
-  const whole = `return ${call(`${target}.list`, criteria)};`;
+  const whole = `return ${call(method, criteria)};`;
   if (paging.limit === undefined) return [whole];
+  const query = find('query');
   const limit = access(query, paging.limit);
   // Without a parameter that selects another page, there is no link to one.
   const by = paging.by === undefined ? { next: false } : { [paging.by]: access(query, paging.by) };
@@ -241,7 +216,7 @@ function writeList(
   );
   return [
     ...(isOptional ? [`if (${limit.text} === undefined) ${whole}`] : []),
-    `return ${call(`${target}.page`, { limit, ...by }, criteria)};`,
+    `return ${call(method.replace(/list$/, 'page'), { limit, ...by }, criteria)};`,
   ];
 }
 
@@ -256,7 +231,7 @@ interface Row {
 function toRow(
   { id, columns }: Resource,
   request: DtoClass,
-  body: string,
+  body: Code,
   kind: 'create' | 'replace' | 'patch',
   parent: Readonly<Record<string, Code>> = {},
 ): Row {
@@ -277,12 +252,12 @@ function toRow(
     if (assigned === 'now on changes' || (assigned !== undefined && kind === 'create'))
       added[property] = toAssigned(column);
   }
-  if (removed.length === 0 && ifAny(added) === undefined) return { lines: [], code: code(body) };
+  if (removed.length === 0 && ifAny(added) === undefined) return { lines: [], code: body };
   const unused = removed.map((name) => `${propertyName(name)}: _${toMemberName(name)}, `);
   return {
     // Not a spread of the body itself, which is an instance of a class.
-    lines: [`const { ${unused.join('')}...row } = ${body};`],
-    code: code(ifAny(added) === undefined ? 'row' : literal({ ...spread('row'), ...added })),
+    lines: [`const { ${unused.join('')}...row } = ${body.text};`],
+    code: code(ifAny(added) === undefined ? 'row' : literal({ ...spread(code('row')), ...added })),
   };
 }
 
@@ -307,19 +282,19 @@ function toAssigned({ assigned, schema }: Column): Code {
   return code(`new Date().toISOString()${assigned === 'today' ? '.slice(0, 10)' : ''}`);
 }
 
-function writeConverter({ resource, dto, converter }: View): string {
+function writeConverter({ resource, dto }: View): string {
   const body = dto.properties.map(({ name, required, nullable }) => {
     if (name === resource.id.property) return [name, code('row.id')] as const;
     const column = resource.columns.find((each) => each.name === name);
     const isHidden = column?.hidden === true && dto === resource.dto;
     if (column === undefined || column.hashed === true || isHidden)
       return [name, code('undefined')] as const;
-    const value = access('row', column.property);
+    const value = access(code('row'), column.property);
     const mayLack = column.nullable && !required && nullable !== true;
     return [name, mayLack ? code(`${value.text} ?? undefined`) : value] as const;
   });
   return `/** Converts a row to what clients see. */
-function ${converter}(row: ${resource.name}Entity): Complete<${dto.name}> {
+function ${getConverterName(resource, dto)}(row: ${resource.name}Entity): Complete<${dto.name}> {
   return ${literal(Object.fromEntries(body))};
 }`;
 }

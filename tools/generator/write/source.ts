@@ -10,8 +10,8 @@ export class Code {
 export const code = (text: string): Code => new Code(text);
 
 /** A property of an object of {@link literal} that has all properties of a variable. */
-export const spread = (variable: string): Readonly<Record<string, Code>> => ({
-  [`...${variable}`]: code(`...${variable}`),
+export const spread = ({ text }: Code): Readonly<Record<string, Code>> => ({
+  [`...${text}`]: code(`...${text}`),
 });
 
 /** A value as TypeScript, which may contain code; Prettier chooses the quotes. Undefined properties are left out. */
@@ -42,8 +42,8 @@ export const ifAny = <Value extends object>(value: Value): Value | undefined =>
 export const propertyName = (name: string): string =>
   isIdentifier(name) ? name : JSON.stringify(name);
 
-export const access = (target: string, name: string): Code =>
-  code(isIdentifier(name) ? `${target}.${name}` : `${target}[${literal(name)}]`);
+export const access = ({ text }: Code, name: string): Code =>
+  code(isIdentifier(name) ? `${text}.${name}` : `${text}[${literal(name)}]`);
 
 /** A doc comment. */
 export function comment(text: string): string {
