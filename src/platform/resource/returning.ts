@@ -14,6 +14,7 @@ import {
   toConditions,
   toEntities,
 } from '../database/statements/row-mapping.js';
+import { transactionOnce } from '../idempotency/idempotency-records.js';
 
 /** The new values of a row. Undefined leaves a property unchanged. */
 export type Changes<Entity> = {
@@ -94,7 +95,8 @@ export async function updateReturning<Entity extends ObjectLiteral>(
 
 /**
  * Updates the row that meets the criteria with values that depend on its current ones, such as the result
- * of a JSON merge patch, and returns it. The row is locked meanwhile, so that no change of another request is lost.
+ * of a JSON merge patch, and returns it. The row is locked meanwhile, so that no change of another request is lost. It is a
+ * transaction of its own.
  *
  * @param criteria usually the id; at least one property
  * @param getChanges returns the new values, and throws what the caller gets; it must not wait for statements but those of
@@ -108,16 +110,11 @@ export async function modifyReturning<Entity extends ObjectLiteral>(
   criteria: Criteria<Entity>,
   getChanges: (row: Entity, own: EntityManager) => Changes<Entity> | Promise<Changes<Entity>>,
 ): Promise<Entity | undefined> {
-  const deadline = new Deadline();
-  const modify = async (own: EntityManager): Promise<Entity | undefined> => {
+  return transactionOnce(manager.dataSource, undefined, async (own) => {
     const repository = own.getRepository<Entity>(target);
     const row = await selectOne(repository, criteria, { lock: true });
-    const changed =
-      row && (await updateReturning(repository, criteria, await getChanges(row, own)));
-    deadline.beforeCommit();
-    return changed;
-  };
-  return withDeadline(manager.transaction(modify), deadline);
+    return row && updateReturning(repository, criteria, await getChanges(row, own));
+  });
 }
 
 /**
