@@ -425,8 +425,9 @@ const PAGE_LIMITS = {
 };
 
 /** Whether rows can be selected by a parameter: a scalar, compared with a column that an index can have. */
-function canFilter(parameter: Schema, { type, format }: Schema): boolean {
-  const compared = parameter.type === 'array' ? parameter.items : parameter;
-  if (type === undefined || compared?.type !== type) return false;
+function canFilter(parameter: Schema, schema: Schema): boolean {
+  const { items: compared = parameter } = parameter;
+  const { type, format } = schema;
+  if (type === undefined || compared.type !== type || !accepts(schema, compared)) return false;
   return type === 'integer' || type === 'boolean' || (type === 'string' && format !== 'date-time');
 }

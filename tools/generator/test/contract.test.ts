@@ -166,7 +166,7 @@ describe('a schema of a contract', () => {
 
 describe('the list of a contract', () => {
   const TEXTS = '{ schema: { type: array, items: { type: string } } }';
-  const OTHERS = `sold: { type: boolean }, tags: { type: array, items: { type: string } }`;
+  const OTHERS = `sold: { type: boolean }, size: { enum: [s, m] }, tags: { type: array, items: { type: string } }`;
 
   /** @param list parameters by name: the type of one in the query, or more */
   const toList = (list: string): Module => {
@@ -186,6 +186,7 @@ describe('the list of a contract', () => {
     ['per_page: integer, page: integer', { paging: { limit: 'per_page', by: 'page' } }],
     ['limit: integer, offset: integer', { paging: { limit: 'limit', by: 'offset' } }],
     ['sold: boolean', { filters: [{ parameter: 'sold', column: { property: 'sold' } }] }],
+    ['size: { schema: { enum: [m] } }', { filters: [{ parameter: 'size' }] }],
     [`name: ${TEXTS}`, { filters: [{ parameter: 'name', column: { property: 'name' } }] }],
   ])('with the parameters { %s } selects rows', (list, expected) =>
     expect(getList(toList(list))).toMatchObject({ kind: 'list', ...expected }),
@@ -195,6 +196,7 @@ describe('the list of a contract', () => {
     ['sort: string', 'the query parameter sort has no known effect'],
     ['page: integer', 'the query parameter page has no known effect'],
     ['sold: string', 'the query parameter sold has no known effect'],
+    ['size: string', 'the query parameter size has no known effect'],
     [`tags: ${TEXTS}`, 'the query parameter tags has no known effect'],
     [
       'name: { style: deepObject, schema: { type: object } }',
