@@ -208,7 +208,7 @@ function check({ against, target }: Options): void {
 async function checkContract(path: string): Promise<void> {
   // Only this option needs them, and they take a second to load.
   const contracts = await import('../generator/read/document.js');
-  const { compareWithContract } = await import('../generator/contract-check.js');
+  const { compareWithContract } = await import('./contract-check.js');
   const { root } = await contracts.readDocument(path);
   // Both libraries have a type of their own for the same document.
   const document = readDocument('openapi.json') as unknown as typeof root;

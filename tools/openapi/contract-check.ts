@@ -3,11 +3,11 @@
  * the contract is planned as it would be generated: so what the generator notes is no difference.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { getProperties, type Operation, type Property, type Schema } from './model.js';
-import { toPascalCase } from './names.js';
-import { readContract, toRoute } from './read/contract.js';
-import type { Json } from './read/document.js';
-import { planModule } from './resources.js';
+import { getProperties, type Operation, type Property, type Schema } from '../generator/model.js';
+import { toPascalCase } from '../generator/names.js';
+import { readContract, toRoute } from '../generator/read/contract.js';
+import type { Json } from '../generator/read/document.js';
+import { planModule } from '../generator/resources.js';
 
 /** The limits that the platform adds to formats: numbers of JSON are exact up to 2^53-1 (RFC 8259, section 6). */
 const FORMAT_LIMITS: Readonly<Record<string, Schema>> = {

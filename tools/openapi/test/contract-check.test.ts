@@ -1,6 +1,6 @@
 import { compareWithContract } from '../contract-check.js';
-import { pets, toDocument } from './excerpts.js';
-import { type Document, edit } from '../../openapi/test/documents.js';
+import { pets, toDocument } from '../../generator/test/excerpts.js';
+import { type Document, edit } from './documents.js';
 
 const CONTRACT: Document = pets({
   properties:
