@@ -155,8 +155,8 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
 }
 
 /**
- * Runs statements on one connection of the PostgreSQL pool. A statement or a transaction that takes too long is
- * cancelled and its connection closed, which rolls it back.
+ * Runs statements on one connection of the PostgreSQL pool. If it is not released in time, what it runs is cancelled, and
+ * the connection closed, which rolls a transaction back.
  */
 export class PgQueryRunner extends PostgresQueryRunner {
   private timer: NodeJS.Timeout | undefined;
@@ -175,10 +175,15 @@ export class PgQueryRunner extends PostgresQueryRunner {
     };
   }
 
-  override connect(): Promise<any> {
-    return super.connect().catch((error: unknown) => {
+  override async connect(): Promise<any> {
+    const client: PgClient = await super.connect().catch((error: unknown) => {
       throw this.context.translateError(error, { isConnecting: true });
     });
+    if (this.context.servesRequests)
+      this.timer ??= setTimeout(() => {
+        this.abortion = cancelQuery(client).then(() => client.end());
+      }, TRANSACTION_TIMEOUT_MS);
+    return client;
   }
 
   override query(query: string, parameters?: any[], useStructuredResult?: boolean): Promise<any> {
@@ -188,23 +193,15 @@ export class PgQueryRunner extends PostgresQueryRunner {
         return await super.query(query, parameters, useStructuredResult);
       } catch (error) {
         // It would stay read-only.
-        if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION) void this.client.end();
+        if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION)
+          void (this.databaseConnection as PgClient).end();
         throw this.context.translateError(error, {
           isOutcomeUnknown: isCommit(query, this) && hasUnknownOutcome(error),
         });
       }
     };
-    if (this.isTransactionActive) return run();
     // Outside of a transaction, a statement is one.
-    return repeatOnConflict(async () => {
-      await this.startTimer();
-      return run().finally(() => clearTimeout(this.timer));
-    });
-  }
-
-  override async startTransaction(isolationLevel?: IsolationLevel): Promise<void> {
-    if (this.transactionDepth === 0) await this.startTimer();
-    await super.startTransaction(isolationLevel);
+    return this.isTransactionActive ? run() : repeatOnConflict(run);
   }
 
   override async release(): Promise<void> {
@@ -212,19 +209,6 @@ export class PgQueryRunner extends PostgresQueryRunner {
     // Otherwise it would cancel the next query of the connection.
     await this.abortion;
     await super.release();
-  }
-
-  private get client(): PgClient {
-    return this.databaseConnection as PgClient;
-  }
-
-  private async startTimer(): Promise<void> {
-    await this.connect();
-    clearTimeout(this.timer);
-    if (!this.context.servesRequests) return;
-    this.timer = setTimeout(() => {
-      this.abortion = cancelQuery(this.client).then(() => this.client.end());
-    }, TRANSACTION_TIMEOUT_MS);
   }
 }
 

@@ -10,8 +10,8 @@ export const CONNECT_TIMEOUT_MS = 2_000;
 export const CANCEL_TIMEOUT_MS = 200;
 
 /**
- * How long a transaction, or on PostgreSQL a statement, may take before it is rolled back, and how long a statement waits
- * for the write lock of another process on SQLite.
+ * How long a transaction may take, or hold its connection to PostgreSQL, before it is rolled back, and how long a statement
+ * waits for the write lock of another process on SQLite. On PostgreSQL, a statement is a transaction, too.
  */
 export const TRANSACTION_TIMEOUT_MS = 2_000;
 
