@@ -13,7 +13,6 @@ import type { Pool } from 'pg';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { StartupError } from '../../errors/startup-error.js';
-import { databaseOptions } from './data-source-options.js';
 import { DatabaseAvailability, requireWritable } from './database-availability.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseMetrics } from '../../metrics/database-metrics.js';
@@ -124,11 +123,8 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
 
   /** Uses a connection of its own, to which the timeouts of requests do not apply. */
   private async migrate(): Promise<void> {
-    const { entities, migrations } = this.dataSource.options;
     const { database, production } = this.config;
-    const migrator = new PetstoreDataSource(
-      databaseOptions(database, { entities: entities!, migrations: migrations! }),
-    );
+    const migrator = new PetstoreDataSource(this.dataSource.options);
     this.countErrors(migrator);
     const isNew = database.type === 'sqlite' && !existsSync(database.file);
     await migrator.whileConnected(async () => {

@@ -207,12 +207,11 @@ class CachedQuery<Value> {
       // The rows of one statement are of one moment.
       const current = reading.statements > 1 ? await this.revisions.read(this.table) : revision;
       if (current === revision) this.cached = { revision, value };
-      else if (reads < MAX_READS) {
-        revision = current;
-        continue;
+      if (current === revision || reads === MAX_READS) {
+        stopTimer?.();
+        return value;
       }
-      stopTimer?.();
-      return value;
+      revision = current;
     }
   }
 }
