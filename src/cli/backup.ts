@@ -47,13 +47,7 @@ async function copy(from: string, to: string): Promise<number> {
   // One read transaction. Without it, SQLite would start again with every commit of another process.
   source.exec('BEGIN');
   const count = source.prepare<[], number>('SELECT COUNT(*) FROM "categories"').pluck().get()!;
-  await source.backup(to, {
-    progress: ({ totalPages, remainingPages }) => {
-      const percent = Math.floor((1 - remainingPages / totalPages) * 100);
-      if (process.stderr.isTTY) process.stderr.write(`${percent} %\r`);
-      return 1_000;
-    },
-  });
+  await source.backup(to);
   source.close();
   return count;
 }

@@ -89,7 +89,6 @@ async function copyTable(
       batch.flat(),
     );
     count += batch.length;
-    if (process.stderr.isTTY) process.stderr.write(`${tableName}: ${count}\r`);
   }
   if ((await countRows(target, tableName)) !== count)
     throw new Error(`The copy of ${tableName} has another number of rows than its source.`);
