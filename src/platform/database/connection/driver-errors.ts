@@ -62,10 +62,13 @@ const NO_CONNECTION =
 /**
  * Translates an error that the driver threw to a DatabaseUnavailableError or a TransactionConflictError, or returns it,
  * such as that of a wrong statement. Call it only where the driver is called: ECONNREFUSED means a database only there.
+ *
+ * @param isCommit whether the statement has an effect that cannot be rolled back
  */
-export function translateDriverError(error: unknown): unknown {
+export function translateDriverError(error: unknown, isCommit = false): unknown {
   if (CONFLICT.test(getDriverErrorCode(error))) return new TransactionConflictError(error);
-  return isUnavailable(error) ? new DatabaseUnavailableError(error) : error;
+  if (!isUnavailable(error)) return error;
+  return new DatabaseUnavailableError(error, isCommit && hasUnknownOutcome(error));
 }
 
 function isUnavailable(error: unknown): boolean {
@@ -77,10 +80,9 @@ function isUnavailable(error: unknown): boolean {
 }
 
 /** Whether a failed statement may have been carried out: no response, a session that ended, a file that SQLite could not sync. */
-export function hasUnknownOutcome(error: unknown): boolean {
-  if (!(error instanceof QueryFailedError) || error.message.endsWith('not queryable')) return false;
-  const mayBeDone = /^(08...|57P..|E[A-Z]+|SQLITE_IOERR.*|)$/.test(getDriverErrorCode(error));
-  return mayBeDone && isUnavailable(error);
+function hasUnknownOutcome(error: unknown): boolean {
+  const wasSent = error instanceof QueryFailedError && !error.message.endsWith('not queryable');
+  return wasSent && /^(08...|57P..|E[A-Z]+|SQLITE_IOERR.*|)$/.test(getDriverErrorCode(error));
 }
 
 /** Returns the error of the driver behind an error of TypeORM or of this file. */

@@ -138,15 +138,14 @@ export class PetstoreDataSource extends DataSource {
    * Reports an error of the driver and returns the error to throw instead.
    *
    * @param options.isConnecting whether any error, such as an expired certificate, makes the database unavailable
-   * @param options.isOutcomeUnknown whether what the statement does may have been stored
+   * @param options.isCommit whether the statement has an effect that cannot be rolled back
    */
-  translateError(error: unknown, { isConnecting = false, isOutcomeUnknown = false } = {}): unknown {
+  translateError(error: unknown, { isConnecting = false, isCommit = false } = {}): unknown {
     // Reported when the connection failed.
     if (error instanceof DatabaseUnavailableError) return error;
-    const translated =
-      isConnecting || isOutcomeUnknown
-        ? new DatabaseUnavailableError(error, isOutcomeUnknown)
-        : translateDriverError(error);
+    const translated = isConnecting
+      ? new DatabaseUnavailableError(error)
+      : translateDriverError(error, isCommit);
     for (const listener of this.errorListeners) listener(translated);
     return translated;
   }

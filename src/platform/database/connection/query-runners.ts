@@ -14,7 +14,6 @@ import { cancelQuery, type PgClient } from './cancel-query.js';
 import {
   DatabaseUnavailableError,
   getDriverErrorCode,
-  hasUnknownOutcome,
   isBusyError,
   READ_ONLY_TRANSACTION,
   TransactionConflictError,
@@ -80,9 +79,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
         return run().finally(release);
       });
     } catch (error) {
-      const translated = this.context.translateError(error, {
-        isOutcomeUnknown: isCommit(query, this) && hasUnknownOutcome(error),
-      });
+      const translated = this.context.translateError(error, { isCommit: isCommit(query, this) });
       // SQLite rolls back by itself after some errors. The next statement would be outside of the transaction.
       const { inTransaction } = this.driver.databaseConnection as Database.Database;
       if (this.isTransactionActive && !inTransaction) {
@@ -195,9 +192,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
         // It would stay read-only.
         if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION)
           void (this.databaseConnection as PgClient).end();
-        throw this.context.translateError(error, {
-          isOutcomeUnknown: isCommit(query, this) && hasUnknownOutcome(error),
-        });
+        throw this.context.translateError(error, { isCommit: isCommit(query, this) });
       }
     };
     // Outside of a transaction, a statement is one.
