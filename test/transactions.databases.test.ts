@@ -111,6 +111,18 @@ describe('DataSource.transaction', () => {
     expect(await app.categories.getNames()).toEqual(['after']);
   });
 
+  it('that is begun on a query runner is rolled back, too, also if the runner is never released', async () => {
+    const queryRunner = dataSource.createQueryRunner();
+    await queryRunner.startTransaction();
+    await queryRunner.manager.insert(CategoryEntity, { name: 'late' });
+    await delay(2_200);
+    expect((await app.categories.create('after')).status).toBe(201);
+    const later = queryRunner.manager.insert(CategoryEntity, { name: 'later' });
+    await expect(later).rejects.toThrow(DatabaseUnavailableError);
+    expect(await app.categories.getNames()).toEqual(['after']);
+    await queryRunner.release();
+  });
+
   it('that waits for a statement outside of it fails instead of hanging', async () => {
     const repository = dataSource.getRepository(CategoryEntity);
     const outcome = dataSource.transaction(async (manager) => {
