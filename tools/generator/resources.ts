@@ -405,7 +405,11 @@ function findQueryParameter({ parameters }: Operation): string | undefined {
 
 /** Which of the query parameters select a page. */
 function getPaging(query: readonly Property[], id: ResourceId): ListOperation['paging'] {
-  const integers = query.filter(({ type }) => type === 'integer');
+  // The kit counts pages from 1.
+  const integers = query.filter(
+    ({ name, type, minimum, default: value }) =>
+      type === 'integer' && !(name === 'page' && (minimum === 0 || value === 0)),
+  );
   const limit = integers.find(({ name }) => getRole(name) === 'limit')?.name;
   if (limit === undefined) return {};
   const idType = id.kind === 'integer' ? 'integer' : 'string';
@@ -417,11 +421,11 @@ function getPaging(query: readonly Property[], id: ResourceId): ListOperation['p
   return { limit, ...(by && { by }) };
 }
 
-/** The limits of parameters of pages: without them, a request could read a whole table at once. */
+/** The limits of parameters of pages: without them, a request could read a whole table at once. And the first page. */
 const PAGE_LIMITS = {
   limit: { minimum: 1, maximum: 1_000 },
-  page: { minimum: 1 },
-  offset: { minimum: 0 },
+  page: { minimum: 1, default: 1 },
+  offset: { minimum: 0, default: 0 },
 };
 
 /** Whether rows can be selected by a parameter: a scalar, compared with a column that an index can have. */

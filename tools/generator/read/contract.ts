@@ -237,6 +237,8 @@ class ContractReader {
     const schema = this.schemas.read(parameter['schema'] ?? { type: 'string' }, place);
     return clean({
       ...schema,
+      // A text of a URL is never null.
+      nullable: undefined,
       description: text(parameter['description']) ?? schema.description,
       example: getExample(this.root, parameter) ?? schema.example,
       deprecated: parameter['deprecated'] === true || schema.deprecated,

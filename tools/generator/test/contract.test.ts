@@ -185,16 +185,26 @@ describe('the list of a contract', () => {
     ['limit: integer, after: integer', { paging: { limit: 'limit', by: 'after' } }],
     ['per_page: integer, page: integer', { paging: { limit: 'per_page', by: 'page' } }],
     ['limit: integer, offset: integer', { paging: { limit: 'limit', by: 'offset' } }],
-    ['sold: boolean', { filters: [{ parameter: 'sold', column: { property: 'sold' } }] }],
     ['size: { schema: { enum: [m] } }', { filters: [{ parameter: 'size' }] }],
+    [
+      'sold: { schema: { type: [boolean, "null"] } }',
+      { filters: [{ parameter: 'sold', column: { property: 'sold' } }] },
+    ],
     [`name: ${TEXTS}`, { filters: [{ parameter: 'name', column: { property: 'name' } }] }],
-  ])('with the parameters { %s } selects rows', (list, expected) =>
-    expect(getList(toList(list))).toMatchObject({ kind: 'list', ...expected }),
-  );
+  ])('with the parameters { %s } selects rows', (list, expected) => {
+    const module = toList(list);
+    expect(getList(module)).toMatchObject({ kind: 'list', ...expected });
+    const isNull = expect.objectContaining({ nullable: true });
+    expect(module.operations[0]!.parameters).not.toContainEqual(isNull);
+  });
 
   it.each([
     ['sort: string', 'the query parameter sort has no known effect'],
     ['page: integer', 'the query parameter page has no known effect'],
+    [
+      'limit: integer, page: { schema: { type: integer, default: 0 } }',
+      'the query parameter page has no known effect',
+    ],
     ['sold: string', 'the query parameter sold has no known effect'],
     ['size: string', 'the query parameter size has no known effect'],
     [`tags: ${TEXTS}`, 'the query parameter tags has no known effect'],
@@ -227,8 +237,11 @@ describe('the list of a contract', () => {
   );
 
   it('has limits, which the report notes', () => {
-    const module = toList('limit: integer');
-    expect(module.operations[0]!.parameters).toMatchObject([{ minimum: 1, maximum: 1_000 }]);
+    const module = toList('limit: integer, offset: integer');
+    expect(module.operations[0]!.parameters).toMatchObject([
+      { minimum: 1, maximum: 1_000 },
+      { minimum: 0, default: 0 },
+    ]);
     expect(getNotes(module)).toContain('listPets: limit is at most 1000.');
   });
 });

@@ -119,7 +119,7 @@ const PAGING_VALUES: Readonly<Record<Envelope['paging'][string], Code>> = {
   page: code('paging.page'),
   pages: code('Math.ceil(paging.total / (paging.limit ?? 1))'),
   next: code('paging.next && Object.values(paging.next)[0]'),
-  hasMore: code('paging.next !== undefined'),
+  hasMore: code('paging.hasMore === true'),
 };
 
 function toEnvelope({ items, paging }: Envelope): Code {

@@ -45,6 +45,8 @@ export interface PageRequest {
 export interface Paging extends Partial<Omit<PageRequest, 'next'>> {
   /** The query parameter that selects the next page, if there is one, with its value. */
   readonly next?: Readonly<Record<string, number | string>> | undefined;
+  /** Whether there are rows after the page. */
+  readonly hasMore?: boolean;
   /** The number of rows in all pages, if they are counted. */
   readonly total?: number | undefined;
 }
@@ -115,13 +117,14 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const total = this.counts ? Number(read[0]![TOTAL]) : undefined;
     const found = read.filter(({ id }) => id !== null);
     const rows = toEntities(this.repository, found.slice(0, limit));
+    const hasMore = found.length > limit;
     let next: Paging['next'];
-    if (found.length > limit && hasLink !== false) {
+    if (hasMore && hasLink !== false) {
       if (page !== undefined) next = { page: page + 1 };
       else if (offset !== undefined) next = { offset: offset + limit };
       else next = { after: rows.at(-1)!['id'] as number | string };
     }
-    return this.build([rows], { limit, after, offset, page, next, total });
+    return this.build([rows], { limit, after, offset, page, next, hasMore, total });
   }
 
   /** Reads all rows by the primary key, and lets other requests run after each chunk. */
