@@ -26,14 +26,16 @@ const NOT_VALUES = new Set(
  * Lists the differences of an OpenAPI document from a contract: operations, parameters, bodies, responses and the
  * structure of their schemas. Names of schemas, descriptions and examples are not compared.
  *
+ * @param module the name of the generated module, with which the ids of operations start that have the same id
  * @param isOwn whether the module of the contract has an operation; one that the service had before is not compared
  */
 export function compareWithContract(
   contract: Json,
   document: Json,
+  module = '',
   isOwn: (operationId: string) => boolean = () => true,
 ): string[] {
-  const { operations } = planModule(readContract(contract, ''));
+  const { operations } = planModule(readContract(contract, module));
   const published = readContract(document, '').operations;
   const routes = new Map(published.map((each) => [toRoute(each.method, each.path), each]));
   const comparison = new Comparison();
