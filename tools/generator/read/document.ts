@@ -53,8 +53,8 @@ export async function readDocument(path: string): Promise<OpenApiDocument> {
 
 /** A reference to nothing, or a path or an operation that is no object. What else is wrong affects only its own place. */
 function isFatal({ ruleId, message, location: [location] }: NormalizedProblem): boolean {
-  // It may name a schema instead of referring to it.
-  if (location?.pointer?.includes('/discriminator/mapping/') === true) return false;
+  // It may name a schema instead of referring to it, or be a part of an extension.
+  if (/\/(discriminator\/mapping|x-[^/]*)(\/|$)/.test(location?.pointer ?? '')) return false;
   const isOutline = /^#\/(paths(\/[^/]+){0,2})?$/.test(location?.pointer ?? '#/');
   return ruleId !== 'struct' || (isOutline && message.startsWith('Expected type'));
 }

@@ -52,10 +52,14 @@ describe('a document', () => {
   });
 
   it('is read although details are not as OpenAPI requires, which it names', async () => {
-    const path = await write('odd.yaml', toYaml('{ /a: { get: { summary: 1, responses: {} } } }'));
+    const path = await write(
+      'odd.yaml',
+      toYaml(`{ /a: { get: { summary: 1, responses: {}, x-a: { $ref: b } } } }`),
+    );
     const { problems } = await readDocument(path);
     expect(problems).toEqual([
       expect.stringMatching(/odd\.yaml#\/paths\/~1a\/get\/summary: .*string/),
+      expect.stringContaining(`odd.yaml#/paths/~1a/get/x-a: Can't resolve $ref`),
     ]);
   });
 
