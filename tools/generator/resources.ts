@@ -36,6 +36,7 @@ import type {
 } from './model.js';
 import { getProperties, isGiven } from './model.js';
 import {
+  isIdentifier,
   makeUnique,
   toMemberName,
   toPascalCase,
@@ -234,7 +235,7 @@ class Planner {
     if (resource === undefined) return `no operation creates what {${parameter}} identifies`;
     if (resource.id.property === undefined) return `{${parameter}} is not an id`;
     const name = /^(id|version)$/i.test(parameter) ? `${resource.name} id` : parameter;
-    return { resource, parameter, property: toMemberName(name) };
+    return { resource, parameter, property: isIdentifier(name) ? name : toMemberName(name) };
   }
 
   /** Returns how an operation works on a resource, or why it is a stub. */
@@ -278,7 +279,20 @@ class Planner {
         return `the query parameter ${parameter.name} has no known effect`;
       filters.push({ parameter: parameter.name, column });
     }
+    if (path !== resource.collection && filters.length === 0 && this.lists(resource, path))
+      return 'nothing says which of the objects it lists';
     return { kind: 'list', resource, dto, filters, paging, envelope: envelope?.envelope, parent };
+  }
+
+  /** Whether the contract has a list of a resource at another path than this one, which is not below a resource. */
+  private lists({ dto }: Resource, path: string): boolean {
+    return this.contract.operations.some(
+      ({ method, path: other, success: { schema } }) =>
+        method === 'get' &&
+        other !== path &&
+        !other.includes('{') &&
+        (schema?.items ?? this.toEnvelope(schema)?.rows)?.class === dto,
+    );
   }
 
   /** Reads a list that is an object with one array and properties of paging. */

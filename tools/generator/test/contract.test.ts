@@ -223,6 +223,12 @@ describe('the list of a contract', () => {
   );
 
   const ROWS = `{ type: array, items: ${toReference('Pet')} }`;
+  it('is a stub if it is not that of the collection, and no parameter selects its rows', () => {
+    const paths = `/pets/sold: { get: { ${toResponses(ROWS)} } }`;
+    const reason = 'nothing says which of the objects it lists';
+    expect(getResults(toModule(pets({ paths })))).toMatchObject({ 'GET /pets/sold': reason });
+  });
+
   it.each([
     [`data: ${ROWS}, has_more: {}`, '', { items: 'data', paging: { has_more: 'hasMore' } }],
     [`rows: ${ROWS}, meta: {}`, '', { items: 'rows', paging: {} }],
@@ -299,19 +305,20 @@ describe('an array of references', () => {
 });
 
 describe('a resource below a parameter', () => {
-  it.each([['petId'], ['id']])(
-    '{%s} filters by it, and has a foreign key to its parent',
-    (parameter) => {
-      const { operations, resources } = toToys(`/pets/{${parameter}}/toys`);
-      const parent = { resource: { name: 'Pet' }, parameter, property: 'petId' };
-      expect(operations.filter(({ path }) => path.endsWith('/toys'))).toMatchObject([
-        { implementation: { kind: 'list', parent } },
-        { implementation: { kind: 'create', parent } },
-      ]);
-      const column = { property: 'petId', references: 'pets', hidden: true };
-      expect(resources[1]!.columns.at(-1)).toMatchObject(column);
-    },
-  );
+  it.each([
+    ['petId', 'petId'],
+    ['pet_id', 'pet_id'],
+    ['id', 'petId'],
+  ])('{%s} filters by it, and has a foreign key to its parent in %s', (parameter, property) => {
+    const { operations, resources } = toToys(`/pets/{${parameter}}/toys`);
+    const parent = { resource: { name: 'Pet' }, parameter, property };
+    expect(operations.filter(({ path }) => path.endsWith('/toys'))).toMatchObject([
+      { implementation: { kind: 'list', parent } },
+      { implementation: { kind: 'create', parent } },
+    ]);
+    const column = { property, references: 'pets', hidden: true };
+    expect(resources[1]!.columns.at(-1)).toMatchObject(column);
+  });
 
   it.each([
     ['/shops/{shopId}/toys', 'no operation creates what {shopId} identifies'],
