@@ -63,6 +63,14 @@ export async function describeResource(
     throw new Error(`The OpenAPI document has no POST ${path}.`);
   }
   const [bodySchema, postStatus] = [getBodySchema(document, post), getStatus(post)];
+  /** What responses have for a property without a value: null, if it is valid. */
+  const nulls = Object.fromEntries(
+    [getBodySchema(document, post, postStatus), get && getBodySchema(document, get, 200)]
+      .flatMap((schema) => Object.entries(schema?.properties ?? {}))
+      .flatMap(([name, { nullable }]) =>
+        nullable === true && bodySchema.properties?.[name] ? [[name, null]] : [],
+      ),
+  );
 
   let url: string;
   beforeAll(async () => {
@@ -98,7 +106,7 @@ export async function describeResource(
       const value = body[name] ?? schema['default'];
       return value === undefined || schema['writeOnly'] === true ? [] : [[name, value]];
     });
-    return { ...Object.fromEntries(properties), ...shown };
+    return { ...nulls, ...Object.fromEntries(properties), ...shown };
   };
   /** Returns the created resource; without a body of the response, the client has chosen the id. */
   const toCreated = (response: HttpResponse, sent: Json): Json =>
@@ -243,7 +251,7 @@ export async function describeResource(
             expect([name, status]).toEqual([name, getStatus(patch)]);
             if (writeOnly !== true) resource = applyMergePatch(resource, changes) as Json;
             // A change may set other properties, such as its time.
-            resource = { ...resource, ...shown };
+            resource = { ...nulls, ...resource, ...shown };
             await expectStored(resource);
           }
       });

@@ -112,16 +112,24 @@ export const hasHeader = (operation: Operation, name: string): boolean =>
   name in ((operation.responses[getStatus(operation)] as { headers?: object }).headers ?? {});
 
 export const findParameter = ({ parameters }: Operation, name: string): object | undefined =>
-  parameters?.find((parameter) => 'name' in parameter && parameter.name === name);
+  parameters?.find(
+    (parameter) => 'name' in parameter && parameter.name === name && parameter.in !== 'path',
+  );
 
 interface Schema {
   readonly required?: readonly string[];
   readonly properties?: Readonly<Record<string, Record<string, unknown>>>;
 }
 
-/** Returns the schema of the body of a request. */
-export function getBodySchema({ components }: OpenAPIObject, { requestBody }: Operation): Schema {
-  const { content } = requestBody as { content: Record<string, { schema: { $ref?: string } }> };
-  const { schema } = Object.values(content)[0]!;
+/** Returns the schema of the body of a request, or of the response with a status. */
+export function getBodySchema(
+  { components }: OpenAPIObject,
+  { requestBody, responses }: Operation,
+  status?: number,
+): Schema {
+  const { content = {} } = (status === undefined ? requestBody : responses[status]) as {
+    content?: Record<string, { schema: { $ref?: string } }>;
+  };
+  const { schema = {} } = Object.values(content)[0] ?? {};
   return (components!.schemas![schema.$ref?.split('/').pop() ?? ''] ?? schema) as Schema;
 }

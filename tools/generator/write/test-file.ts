@@ -24,7 +24,7 @@ function writeResource(
   resource: Resource,
   routes: ReadonlySet<string>,
 ): string | undefined {
-  const { create, request, id, parent } = resource;
+  const { request, collection, id, columns, parent } = resource;
   const key = getKey(module, resource);
   // Nothing tells the id that the service has assigned.
   if (key === undefined) return undefined;
@@ -40,14 +40,14 @@ function writeResource(
     other: toFunction(resource, 2),
     invalid: ifAny({ ...invalid, ...Object.fromEntries(missing) }),
     references: ifAny(Object.fromEntries(paths)),
-    unique: ifAny(getUnique(resource).map((name) => [name])),
+    unique: ifAny(columns.filter(({ unique }) => unique).map(({ name }) => [name])),
     shown: ifAny(getShown(resource, key)),
     id: key === 'id' ? undefined : key,
     parent:
       parent &&
       code(`async () => (${literal({ [parent.parameter]: insert(parent.resource.table) })})`),
   };
-  return `await ${call('describeResource', code('app'), create.path, options)};`;
+  return `await ${call('describeResource', code('app'), collection, options)};`;
 }
 
 /** The property that the path of a resource ends with; undefined if clients do not know it. */
