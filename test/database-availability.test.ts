@@ -56,15 +56,17 @@ async function simulate(outage: Outage): Promise<string[]> {
     report(error);
     throw error;
   };
-  const availability = new DatabaseAvailability({
+  const dataSource = {
     options: { type: 'postgres' },
     query: isPartial ? () => Promise.resolve() : run,
     onError: (listener: typeof report) => (report = listener),
-  } as unknown as PetstoreDataSource);
+  } as unknown as PetstoreDataSource;
+  const shutdown = new AbortController();
+  const availability = new DatabaseAvailability(dataSource, shutdown.signal);
   availability.start();
   setInterval(() => void run().catch(() => undefined), pause);
   await jest.advanceTimersByTimeAsync(60_000);
-  availability.onApplicationShutdown();
+  shutdown.abort();
   return logger.entries.map(({ level, values }) => `${level} ${String(values[0])}`);
 }
 
@@ -85,7 +87,7 @@ describe('DatabaseAvailability', () => {
   it('checks the database once a second, however often it is asked', async () => {
     const query = jest.fn(() => Promise.resolve());
     const dataSource = { options: { type: 'postgres' }, query } as unknown as PetstoreDataSource;
-    const availability = new DatabaseAvailability(dataSource);
+    const availability = new DatabaseAvailability(dataSource, new AbortController().signal);
     for (let time = 0; time < 10_000; time += 10) {
       await Promise.all(Array.from({ length: 64 }, () => availability.requireWritable()));
       await jest.advanceTimersByTimeAsync(10);

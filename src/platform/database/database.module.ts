@@ -2,7 +2,6 @@ import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { databaseOptions, type Schema } from './connection/data-source-options.js';
-import { DatabaseAvailability } from './connection/database-availability.js';
 import { DatabaseConnection } from './connection/database-connection.js';
 import { PetstoreDataSource } from './connection/petstore-data-source.js';
 import { TableRevisionTracker } from './lists/table-revision-tracker.js';
@@ -10,7 +9,7 @@ import { TableRevisionTracker } from './lists/table-revision-tracker.js';
 /** Provides the DataSource, and the connection to the database, to all modules. */
 @Global()
 @Module({
-  providers: [DatabaseAvailability, DatabaseConnection, TableRevisionTracker],
+  providers: [DatabaseConnection, TableRevisionTracker],
   exports: [DatabaseConnection, TableRevisionTracker],
 })
 export class DatabaseModule {

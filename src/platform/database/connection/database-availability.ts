@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs';
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
+import { Logger } from '@nestjs/common';
 import { isPostgres } from './is-postgres.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseUnavailableError, describeDriverError } from './driver-errors.js';
@@ -30,19 +29,20 @@ interface Outage {
  * checked every second until nothing has failed for five. That outage is logged in two lines, also if only some
  * statements fail; if it was shorter than a second, in one.
  */
-@Injectable()
-export class DatabaseAvailability implements OnApplicationShutdown {
+export class DatabaseAvailability {
   /** The check in progress, or of the last second. */
   private check: Promise<void> | undefined;
   private outage: Outage | undefined;
-  private timer: NodeJS.Timeout | undefined;
   /** Whether a statement failed for want of a migration; it is not looked for before. */
   private isSchemaOutdated = false;
   private inodes = '';
-  private hasShutDown = false;
   private readonly logger = new Logger('Database');
 
-  constructor(@InjectDataSource() private readonly dataSource: PetstoreDataSource) {}
+  /** @param shutdown aborted when the application shuts down */
+  constructor(
+    private readonly dataSource: PetstoreDataSource,
+    private readonly shutdown: AbortSignal,
+  ) {}
 
   /** Begins to watch statements. Call it once the database can be used. */
   start(): void {
@@ -56,11 +56,6 @@ export class DatabaseAvailability implements OnApplicationShutdown {
     });
   }
 
-  onApplicationShutdown(): void {
-    this.hasShutDown = true;
-    clearTimeout(this.timer);
-  }
-
   /** @throws {DatabaseUnavailableError} if the database could not be written when it was last checked */
   requireWritable(): Promise<void> {
     return (this.check ??= this.runCheck());
@@ -69,7 +64,8 @@ export class DatabaseAvailability implements OnApplicationShutdown {
   /** Ends the validity of the last check, and checks again if something is wrong. */
   private expire(): void {
     this.check = undefined;
-    if (this.outage !== undefined) this.requireWritable().catch(() => undefined);
+    if (this.outage === undefined || this.shutdown.aborted) return;
+    this.requireWritable().catch(() => undefined);
   }
 
   private async runCheck(): Promise<void> {
@@ -86,8 +82,7 @@ export class DatabaseAvailability implements OnApplicationShutdown {
       // The client of a check does not ask whether it had an effect.
       throw new DatabaseUnavailableError(error);
     } finally {
-      if (!this.hasShutDown)
-        this.timer = setTimeout(() => this.expire(), CHECK_INTERVAL_MS).unref();
+      setTimeout(() => this.expire(), CHECK_INTERVAL_MS).unref();
     }
   }
 

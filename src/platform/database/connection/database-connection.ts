@@ -44,13 +44,14 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   private readonly logger = new Logger(DatabaseConnection.name);
   private readonly readyHooks: (() => Promise<void>)[] = [];
   private readonly shutdown = new AbortController();
+  private readonly availability: DatabaseAvailability;
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
     @InjectDataSource() private readonly dataSource: PetstoreDataSource,
     private readonly metrics: DatabaseMetrics,
-    private readonly availability: DatabaseAvailability,
   ) {
+    this.availability = new DatabaseAvailability(dataSource, this.shutdown.signal);
     dataSource.servesRequests = true;
     this.countErrors(dataSource);
     if (isPostgres(dataSource))
