@@ -149,26 +149,23 @@ function createBase(
   return builder.build();
 }
 
-/** Applies what `@Public`, `@Deprecated`, `@Stability` and `@RequireScope` declare. Swagger UI shows the description. */
+/** What `@Deprecated`, `@Stability` and `@RequireScope` add to the description of an operation, which Swagger UI shows. */
+const NOTES = {
+  'x-deprecated-since': (date: string) => `**Deprecated** since ${date}.`,
+  'x-sunset': (date: string) => `**Sunset** on ${date}: from then on it returns 410.`,
+  'x-stability': (stability: string) => `**Stability: ${stability}.** It may still change.`,
+  'x-required-scope': (scope: string) => `Requires the scope \`${scope}\`.`,
+};
+
+/** Applies the extensions that decorators declare, `@Public` included. */
 function applyExtensions(operation: Operation): void {
-  const {
-    'x-deprecated-since': since,
-    'x-sunset': sunset,
-    'x-stability': stability,
-    'x-required-scope': scope,
-    description,
-  } = operation;
-  const notes = [description];
-  if (since !== undefined) {
-    operation.deprecated = true;
-    notes.push(`**Deprecated** since ${since}.`);
-  }
-  if (sunset !== undefined) notes.push(`**Sunset** on ${sunset}: from then on it returns 410.`);
-  if (stability !== undefined) notes.push(`**Stability: ${stability}.** It may still change.`);
-  if (scope !== undefined) notes.push(`Requires the scope \`${scope}\`.`);
-  operation.description = notes.filter(Boolean).join('\n\n');
-  if (operation[PUBLIC_EXTENSION] !== undefined) {
-    delete operation[PUBLIC_EXTENSION];
-    operation.security = [];
-  }
+  const declared = new Map(Object.entries(operation)) as ReadonlyMap<string, string>;
+  const notes = Object.entries(NOTES).flatMap(([name, toNote]) =>
+    declared.has(name) ? toNote(declared.get(name)!) : [],
+  );
+  operation.description = [operation.description, ...notes].filter(Boolean).join('\n\n');
+  if (declared.has('x-deprecated-since')) operation.deprecated = true;
+  if (!declared.has(PUBLIC_EXTENSION)) return;
+  Reflect.deleteProperty(operation, PUBLIC_EXTENSION);
+  operation.security = [];
 }

@@ -1,17 +1,10 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
 import type { ErrorCode } from '../errors/error-codes.js';
 import { getErrorCode } from '../http/responses/error.filter.js';
 import { RESPONSE_HEADER } from '../http/responses/response-headers.js';
 
-/** An operation of the OpenAPI document, with the extensions that decorators declare. */
-export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']> & {
-  [PUBLIC_EXTENSION]?: true;
-  'x-deprecated-since'?: string;
-  'x-sunset'?: string;
-  'x-stability'?: string;
-  'x-required-scope'?: string;
-};
+/** An operation of the OpenAPI document. */
+export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 type Response = Exclude<NonNullable<Operation['responses'][string]>, { $ref: string }>;
 type Headers = NonNullable<NonNullable<OpenAPIObject['components']>['headers']>;
 
