@@ -140,8 +140,8 @@ class ContractReader {
       toRoute(method, path),
       place,
     );
-    // An operation's own parameter overrides that of its path.
     const isPublic = Array.isArray(operation['security']) && operation['security'].length === 0;
+    // An operation's own parameter overrides that of its path.
     const byKey = new Map(
       declared.map((each) => [`${String(each['in'])} ${String(each['name']).toLowerCase()}`, each]),
     );
@@ -289,12 +289,8 @@ class ContractReader {
     place: string,
   ): Success {
     const responses = entries(operation['responses']);
-    const [status, value] =
-      responses
-        .filter(([each]) => /^2\d\d$/.test(each))
-        .toSorted(([a], [b]) => Number(a) - Number(b))[0] ??
-      responses.find(([each]) => /^2XX$/i.test(each)) ??
-      (['', undefined] as const);
+    // Keys that are numbers come first, in their order.
+    const [status = '', value] = responses.find(([each]) => /^2(\d\d|XX)$/i.test(each)) ?? [];
     const response = resolve(this.root, value);
     const headers = Object.keys(get(response, 'headers') ?? {});
     for (const header of headers)
