@@ -143,14 +143,8 @@ export class Changes {
       if (file.endsWith('.ts')) this.delete(join(folder, file));
     this.delete(`test/${name}.stubs.test.ts`);
     const className = `${toPascalCase(name)}Module`;
-    const features = await this.read(FEATURES);
-    this.written.set(
-      FEATURES,
-      features
-        .split('\n')
-        .filter((line) => !new RegExp(`\\b${className}\\b`).test(line))
-        .join('\n'),
-    );
+    const lines = new RegExp(`^.*\\b${className}\\b.*\\n`, 'gm');
+    this.written.set(FEATURES, (await this.read(FEATURES)).replaceAll(lines, ''));
   }
 
   /** Adds a module to the list of features. */
@@ -158,18 +152,13 @@ export class Changes {
     const className = `${toPascalCase(module)}Module`;
     const features = await this.read(FEATURES);
     if (new RegExp(`\\b${className}\\b`).test(features)) return;
-    const lines = features.split('\n');
-    lines.splice(
-      lines.findLastIndex((line) => line.startsWith('import ')) + 1,
-      0,
-      `import { ${className} } from './modules/${module}/${module}.module.js';`,
+    const path = `./modules/${module}/${module}.module.js`;
+    this.written.set(
+      FEATURES,
+      features
+        .replace(/^import .*\n(?!import )/m, `$&import { ${className} } from '${path}';\n`)
+        .replace(/^\]/m, `  ${className},\n]`),
     );
-    lines.splice(
-      lines.findLastIndex((line) => line.startsWith(']')),
-      0,
-      `  ${className},`,
-    );
-    this.written.set(FEATURES, lines.join('\n'));
   }
 
   private async read(path: string): Promise<string> {
