@@ -2,6 +2,7 @@
  * Parses the fields of `npm run generate -- resource`, and makes an OpenAPI document of them, so that a resource goes
  * the same way as a contract.
  */
+import { closestMatch } from 'leven';
 import type { Json } from './read/document.js';
 import type { ResourceId } from './model.js';
 import { toCamelCase, toPascalCase, toSentence, toSingular } from './names.js';
@@ -381,30 +382,10 @@ function parseDefault(text: string, { type, enum: values }: Json, name: string):
   }
 }
 
-/** `; did you mean …?` for the nearest of several words. */
+/** `; did you mean …` for the nearest of several words. */
 function suggest(word: string, words: readonly string[]): string {
-  const [nearest] = words
-    .map((each) => ({ each, distance: getDistance(word, each) }))
-    .toSorted((a, b) => a.distance - b.distance);
-  return nearest !== undefined && nearest.distance <= Math.max(2, word.length / 2)
-    ? `; did you mean ${nearest.each}`
-    : `; it must be one of ${words.join(', ')}`;
-}
-
-/** The number of characters to insert, remove or replace (Levenshtein). */
-function getDistance(a: string, b: string): number {
-  let previous = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (const [row, left] of a.split('').entries()) {
-    const current = [row + 1];
-    for (const [column, right] of b.split('').entries())
-      current.push(
-        Math.min(
-          current[column]! + 1,
-          previous[column + 1]! + 1,
-          previous[column]! + (left === right ? 0 : 1),
-        ),
-      );
-    previous = current;
-  }
-  return previous.at(-1)!;
+  const nearest = closestMatch(word, words, { maxDistance: Math.max(2, word.length / 2) });
+  return nearest === undefined
+    ? `; it must be one of ${words.join(', ')}`
+    : `; did you mean ${nearest}`;
 }
