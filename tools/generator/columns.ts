@@ -123,8 +123,11 @@ export function toColumns(
     const nullable = column.nullable || (hashed && request === dto);
     columns.push({ ...column, nullable, hashed, hidden: !isShown });
   }
-  for (const property of dto.properties) {
-    const { name, required, format } = property;
+  for (const shown of dto.properties) {
+    const { name, required, format, nullable, default: value, enum: values = [value] } = shown;
+    // The first state, or the only value of a constant.
+    const isFirst = required && nullable !== true && value === undefined;
+    const property = isFirst ? { ...shown, default: values[0] } : shown;
     if ([id.property, parent?.property].includes(name)) continue;
     if (sent.some((each) => each.name === name)) continue;
     const assigned = getAssigned(property);
@@ -132,6 +135,8 @@ export function toColumns(
     if (assigned !== undefined) columns.push({ ...toColumn(property), assigned });
     else if (required) return `nothing says what ${place} contains`;
     else notes.add(UNKNOWN, place);
+    if (isFirst && values.length > 1)
+      notes.add('nothing says what it contains; the service assigns the first value.', place);
     if (assigned === 'uuid' && format !== 'uuid')
       notes.add('nothing says what it contains; the service assigns a random text.', place);
   }

@@ -283,6 +283,23 @@ describe('the id of a contract', () => {
   });
 });
 
+describe('a property that only responses have', () => {
+  const FIRST = 'nothing says what it contains; the service assigns the first value.';
+  const TEXT = 'nothing says what it contains; the service assigns a random text.';
+  it.each([
+    ['{ enum: [open, done], readOnly: true }', 'default', [`Pet.state: ${FIRST}`]],
+    ['{ const: pet, readOnly: true }', 'default', []],
+    ['{ enum: [open, done], default: done, readOnly: true }', 'default', []],
+    ['{ type: string, readOnly: true }', 'uuid', [`Pet.state: ${TEXT}`]],
+    ['{ type: string, format: date-time, readOnly: true }', 'now', []],
+  ])('is assigned by the service: %s', (state, assigned, notes) => {
+    const properties = `{ name: { type: string }, state: ${state} }`;
+    const module = toModule(pets({ properties, required: 'name, state', item: '{name}' }));
+    expect(getResource(module).columns[1]).toMatchObject({ property: 'state', assigned });
+    expect(getNotes(module).slice(1)).toEqual(notes);
+  });
+});
+
 describe('an array of references', () => {
   it('has a join entity, whose first column is the id of the row', () => {
     const items = '{ type: string, format: uuid, x-references: tags }';
