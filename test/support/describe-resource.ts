@@ -68,7 +68,7 @@ export async function describeResource(
     [getBodySchema(document, post, postStatus), get && getBodySchema(document, get, 200)]
       .flatMap((schema) => Object.entries(schema?.properties ?? {}))
       .flatMap(([name, { nullable }]) =>
-        nullable === true && bodySchema.properties?.[name] ? [[name, null]] : [],
+        nullable === true && bodySchema.properties[name] ? [[name, null]] : [],
       ),
   );
 
@@ -87,22 +87,22 @@ export async function describeResource(
   /** Returns the properties that the body of an operation requires. */
   const toRequired = (operation: Operation, body: Json): Json =>
     Object.fromEntries(
-      (getBodySchema(document, operation).required ?? []).map((name) => [name, body[name]]),
+      getBodySchema(document, operation).required.map((name) => [name, body[name]]),
     );
   /** Returns the properties of a body that an operation on a resource accepts, with the id of the resource. */
   const toAccepted = (operation: Operation, body: Json, resource: Json): Json => {
-    const { properties = {} } = getBodySchema(document, operation);
+    const { properties } = getBodySchema(document, operation);
     const given = Object.entries({ ...body, [id]: resource[id] });
     return Object.fromEntries(given.filter(([name]) => name in properties));
   };
   /** Returns the required properties, and the one that selects the resource. */
   const toMinimal = (body: Json): Json =>
     Object.fromEntries(
-      Object.entries(body).filter(([name]) => name === id || bodySchema.required?.includes(name)),
+      Object.entries(body).filter(([name]) => name === id || bodySchema.required.includes(name)),
     );
   /** Returns what a response to a body has: with defaults, and without what is only in requests. */
   const toShown = (body: Json): Json => {
-    const properties = Object.entries(bodySchema.properties ?? {}).flatMap(([name, schema]) => {
+    const properties = Object.entries(bodySchema.properties).flatMap(([name, schema]) => {
       const value = body[name] ?? schema['default'];
       return value === undefined || schema['writeOnly'] === true ? [] : [[name, value]];
     });
@@ -162,9 +162,9 @@ export async function describeResource(
           await expectStored(resource);
         });
 
-      const { properties = {} } = getBodySchema(document, operation);
+      const { properties } = getBodySchema(document, operation);
       // The service ignores the id in a body that changes a resource.
-      const isChosen = method === 'POST' && bodySchema.required?.includes(id) === true;
+      const isChosen = method === 'POST' && bodySchema.required.includes(id);
       const groups = isChosen && !unique.some(([name]) => name === id) ? [...unique, [id]] : unique;
       for (const names of groups.filter((group) => group.every((name) => name in properties)))
         it(`rejects the ${names.join(' and ')} of another resource with 409`, async () => {
@@ -220,10 +220,9 @@ export async function describeResource(
     if (put !== undefined)
       it('replaces every property, and removes or resets those that are omitted', async () => {
         let resource = await createOne();
-        const { properties = {} } = getBodySchema(document, put);
+        const { properties } = getBodySchema(document, put);
         const isGiven = (name: string): boolean =>
-          bodySchema.required?.includes(name) === true &&
-          properties[name]!['default'] === undefined;
+          bodySchema.required.includes(name) && properties[name]!['default'] === undefined;
         const body = toAccepted(put, await other(++count), resource);
         for (const replacement of [body, toRequired(put, body)]) {
           const { status } = await send('PUT', toUrl(resource), replacement);
@@ -243,7 +242,7 @@ export async function describeResource(
         let resource = await createOne();
         const body = await other(++count);
         const required = toRequired(patch, { ...body, [id]: resource[id] });
-        const { [id]: _id, ...properties } = getBodySchema(document, patch).properties!;
+        const { [id]: _id, ...properties } = getBodySchema(document, patch).properties;
         for (const [name, { nullable, writeOnly }] of Object.entries(properties))
           for (const value of nullable === true ? [body[name], null] : [body[name]]) {
             const changes = { ...required, [name]: value };

@@ -117,11 +117,11 @@ export const findParameter = ({ parameters }: Operation, name: string): object |
   );
 
 interface Schema {
-  readonly required?: readonly string[];
-  readonly properties?: Readonly<Record<string, Record<string, unknown>>>;
+  readonly required: readonly string[];
+  readonly properties: Readonly<Record<string, Record<string, unknown>>>;
 }
 
-/** Returns the schema of the body of a request, or of the response with a status. */
+/** Returns the schema of the body of a request, without what only responses have, or of the response with a status. */
 export function getBodySchema(
   { components }: OpenAPIObject,
   { requestBody, responses }: Operation,
@@ -131,5 +131,14 @@ export function getBodySchema(
     content?: Record<string, { schema: { $ref?: string } }>;
   };
   const { schema = {} } = Object.values(content)[0] ?? {};
-  return (components!.schemas![schema.$ref?.split('/').pop() ?? ''] ?? schema) as Schema;
+  const found = components!.schemas![schema.$ref?.split('/').pop() ?? ''] ?? schema;
+  const { properties = {}, required = [] } = found as Partial<Schema>;
+  const own = Object.entries(properties).filter(
+    ([, { readOnly }]) => status !== undefined || readOnly !== true,
+  );
+  const names = new Set(own.map(([name]) => name));
+  return {
+    properties: Object.fromEntries(own),
+    required: required.filter((name) => names.has(name)),
+  };
 }
