@@ -100,8 +100,11 @@ export function buildInsert(
 /** The values that rows must have, or lists of allowed values. Undefined stands for any value. */
 export type Criteria<Entity> = {
   readonly [Name in keyof Entity]?:
-    NonNullable<Entity[Name]> | readonly NonNullable<Entity[Name]>[] | undefined;
+    Criterion<Entity[Name]> | readonly Criterion<Entity[Name]>[] | undefined;
 };
+
+/** Any text is one that rows may be searched for, although they have only those of a union. */
+type Criterion<Value> = NonNullable<Value> extends string ? string : NonNullable<Value>;
 
 /**
  * Returns the conditions of a WHERE clause.
