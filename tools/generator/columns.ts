@@ -98,11 +98,17 @@ export function toColumns(
   pathKey: string | undefined,
   notes: Notes,
 ): Column[] | string {
-  const columns: Column[] = [];
+  const owner = parent && toParentColumn(parent, dto);
+  if (typeof owner === 'string') return owner;
+  const columns = owner === undefined ? [] : [owner];
   const sent = getSent(request).filter(({ name }) => name !== id.property);
   for (const property of sent) {
     const { name, type } = property;
     const place = `${request.publishedName}.${name}`;
+    if (name === parent?.property) {
+      notes.add('a POST request stores that of the path instead.', place);
+      continue;
+    }
     const hashed = type === 'string' && PASSWORD.test(name);
     if (hashed) notes.add('stored as a hash, and never returned.', place);
     const shown = getProperty(dto, name);
@@ -140,23 +146,19 @@ export function toColumns(
     if (assigned === 'uuid' && format !== 'uuid')
       notes.add('nothing says what it contains; the service assigns a random text.', place);
   }
-  const reason = parent && addParentColumn(columns, parent, dto);
-  return reason ?? nameColumns(columns);
+  return nameColumns(columns);
 }
 
-function addParentColumn(
-  columns: Column[],
-  { property, resource: { id, table } }: Parent,
-  dto: DtoClass,
-): string | undefined {
+/** Returns the column of the id of the parent, or why a response cannot have it. */
+function toParentColumn({ property, resource }: Parent, dto: DtoClass): Column | string {
+  const { id, table } = resource;
   const reference = { ...ID_SCHEMAS[id.kind], name: property, required: true, references: table };
   const column = toColumn(reference);
   const shown = getProperty(dto, property);
   const hidden = shown === undefined || !shows(shown, column);
-  if (hidden && shown?.required === true) return `${dto.publishedName}.${shown.name} is not its id`;
-  const own = columns.findIndex(({ name }) => name === property);
-  columns.splice(own === -1 ? columns.length : own, 1, { ...column, hidden });
-  return undefined;
+  return hidden && shown?.required === true
+    ? `${dto.publishedName}.${property} is not its id`
+    : { ...column, hidden };
 }
 
 function toColumn(schema: Property, pathKey?: string): Column {

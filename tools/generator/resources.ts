@@ -122,11 +122,10 @@ class Planner {
   /** Makes stubs of the operations that create what no response identifies. */
   private dropInvisible(found: Map<Operation, Implementation | string>): void {
     const used = new Set(
-      [...found.values()].flatMap((each) =>
-        typeof each === 'string' || each.kind === 'stub' || each.kind === 'create'
-          ? []
-          : each.resource,
-      ),
+      [...found.values()].flatMap((each) => {
+        if (typeof each === 'string' || each.kind === 'stub') return [];
+        return [each.parent?.resource, each.kind === 'create' ? undefined : each.resource];
+      }),
     );
     const isVisible = (resource: Resource): boolean =>
       used.has(resource) ||

@@ -334,7 +334,7 @@ describe('a resource below a parameter', () => {
       { implementation: { kind: 'create', parent } },
     ]);
     const column = { property, references: 'pets', hidden: true };
-    expect(resources[1]!.columns.at(-1)).toMatchObject(column);
+    expect(resources[1]!.columns[0]).toMatchObject(column);
   });
 
   it.each([

@@ -67,9 +67,12 @@ function getKey({ operations }: Module, resource: Resource): string | undefined 
 }
 
 /** What responses have besides the body, and what they lack of it. */
-function getShown({ columns, id }: Resource, key: string): Record<string, Code> {
+function getShown({ columns, id, parent }: Resource, key: string): Record<string, Code> {
   const names = columns
-    .filter(({ assigned, hidden }) => assigned !== undefined && hidden !== true)
+    .filter(
+      ({ assigned, hidden, property }) =>
+        hidden !== true && (assigned !== undefined || property === parent?.property),
+    )
     .map(({ name }) => name);
   if (id.property !== undefined && id.property !== key) names.push(id.property);
   const hidden = columns.filter((column) => column.hidden === true && column.hashed !== true);
@@ -151,7 +154,8 @@ function toUnique(value: unknown): unknown {
   if (typeof value === 'number') return code('n');
   if (typeof value !== 'string') return value;
   if (UUID.test(value)) return code(`\`${value.slice(0, -6)}\${String(n).padStart(6, '0')}\``);
-  return /^[\w ]+$/.test(value) ? code(`\`${value.slice(0, 20)} \${n}\``) : value;
+  const [, text, domain] = /^([\w ]+|https:[\w./]+)(@[\w.]+)?$/.exec(value) ?? [];
+  return text === undefined ? value : code(`\`${text.slice(0, 20)}-\${n}${domain ?? ''}\``);
 }
 
 const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
