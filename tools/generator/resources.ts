@@ -442,9 +442,8 @@ const PAGE_LIMITS = {
 };
 
 /** Whether rows can be selected by a parameter: a scalar, compared with a column that an index can have. */
-function canFilter(parameter: Schema, schema: Schema): boolean {
+function canFilter(parameter: Schema, { type, format }: Schema): boolean {
   const { items: compared = parameter } = parameter;
-  const { type, format } = schema;
-  if (type === undefined || compared.type !== type || !accepts(schema, compared)) return false;
+  if (type === undefined || compared.type !== type) return false;
   return type === 'integer' || type === 'boolean' || (type === 'string' && format !== 'date-time');
 }

@@ -103,8 +103,13 @@ export type Criteria<Entity> = {
     Criterion<Entity[Name]> | readonly Criterion<Entity[Name]>[] | undefined;
 };
 
-/** Any text is one that rows may be searched for, although they have only those of a union. */
-type Criterion<Value> = NonNullable<Value> extends string ? string : NonNullable<Value>;
+/** Rows may be searched for any text or number, although they have only those of a union. */
+type Criterion<Value> =
+  NonNullable<Value> extends string
+    ? string
+    : NonNullable<Value> extends number
+      ? number
+      : NonNullable<Value>;
 
 /**
  * Returns the conditions of a WHERE clause.
