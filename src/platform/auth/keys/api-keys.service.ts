@@ -144,10 +144,9 @@ export class ApiKeysService implements OnApplicationShutdown {
   /** Returns the number of keys in recent use that expire within a week. */
   countExpiring(): number {
     const now = Date.now();
-    const ids = [...this.keyCache.values()]
-      .filter(({ key }) => !expiresBefore(key, now) && expiresBefore(key, now + EXPIRY_WARNING_MS))
-      .map(({ key }) => key.id);
-    return new Set(ids).size;
+    return [...this.keyCache.values()].filter(
+      ({ key }) => !expiresBefore(key, now) && expiresBefore(key, now + EXPIRY_WARNING_MS),
+    ).length;
   }
 
   /** Revokes a key; false if it does not exist or was revoked before. */
