@@ -36,9 +36,9 @@ const MAX_NAME_LENGTH = 63;
 /** The longest text that both databases can index, in characters. */
 const MAX_INDEXED_LENGTH = 500;
 
-/** The values of references to resources. */
-const ID_SCHEMAS: Readonly<Record<ResourceId['kind'], Schema>> = {
-  integer: { type: 'integer', format: 'int64' },
+/** Ids, and the values of references to them. */
+export const ID_SCHEMAS: Readonly<Record<ResourceId['kind'], Schema>> = {
+  integer: { type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
   uuid: { type: 'string', format: 'uuid' },
   text: { type: 'string', maxLength: 255 },
 };

@@ -3,6 +3,7 @@
  * the same way as a contract.
  */
 import { closestMatch } from 'leven';
+import { ID_SCHEMAS } from './columns.js';
 import type { Json } from './read/document.js';
 import type { ResourceId } from './model.js';
 import { toCamelCase, toPascalCase, toSentence, toSingular } from './names.js';
@@ -63,12 +64,6 @@ interface Field {
 /** The kinds of ids of the tables that exist, by their names. */
 type Tables = ReadonlyMap<string, ResourceId['kind']>;
 
-const ID_SCHEMAS: Readonly<Record<ResourceId['kind'], Json>> = {
-  integer: { type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
-  uuid: { type: 'string', format: 'uuid' },
-  text: { type: 'string', maxLength: 255 },
-};
-
 /**
  * Returns the OpenAPI document of a resource.
  *
@@ -84,6 +79,7 @@ export function toDocument(options: ResourceOptions, tables: Tables): Json {
     throw new FieldsError(`There is a table ${table} already: choose another name.`);
   const item = toPascalCase(singular ?? toSingular(plural));
   const kind = uuid ? 'uuid' : 'integer';
+  const id = { ...ID_SCHEMAS[kind] };
   const fields = new FieldParser(new Map([...tables, [table, kind]])).parse(options.fields);
   const taken = fields.find(({ name: field }) => ['id', 'version'].includes(field));
   if (taken !== undefined)
@@ -96,8 +92,8 @@ export function toDocument(options: ResourceOptions, tables: Tables): Json {
     openapi: '3.1.0',
     info: { title: plural, version: '1.0.0' },
     tags: [{ name: tag, description: `${toSentence(tag)} of the pet store` }],
-    paths: toPaths(options, item, ID_SCHEMAS[kind], operations, filters),
-    components: { schemas: toSchemas(item, ID_SCHEMAS[kind], fields) },
+    paths: toPaths(options, item, id, operations, filters),
+    components: { schemas: toSchemas(item, id, fields) },
   };
 }
 
