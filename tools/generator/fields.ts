@@ -133,11 +133,13 @@ function toPaths(
   used: readonly string[],
   filters: readonly Field[],
 ): Json {
-  const [tag, plural = tag!] = name.split('/');
+  const segments = name.split('/');
+  const [tag, plural] = [segments[0]!, segments.at(-1)!];
   const nouns = plural.replaceAll('-', ' ');
   const noun = toSentence(item).toLowerCase();
   const idName = `${toCamelCase(item)}Id`;
   const text = { schema: { type: 'string' } };
+  // With an ETag here, the resource has a version, which all of its operations use.
   const headers = { Location: text, ...(ifMatch && { ETag: text }) };
   const precondition = [{ name: 'If-Match', in: 'header', required: true, ...text }];
   const query = [...(pages ? toPageParameters(id) : []), ...toFilters(filters, nouns)];
@@ -170,7 +172,7 @@ function toPaths(
       },
     };
   };
-  const toItem = (...operations: OperationName[]): Json =>
+  const toPathItem = (...operations: OperationName[]): Json =>
     Object.fromEntries(
       operations
         .filter((operation) => used.includes(operation))
@@ -178,10 +180,10 @@ function toPaths(
     );
   const description = `The id of the ${noun}.`;
   return {
-    [`/${name}`]: toItem('list', 'create'),
+    [`/${name}`]: toPathItem('list', 'create'),
     [`/${name}/{${idName}}`]: {
       parameters: [{ name: idName, in: 'path', required: true, description, schema: id }],
-      ...toItem('read', 'replace', 'update', 'delete'),
+      ...toPathItem('read', 'replace', 'update', 'delete'),
     },
   };
 }

@@ -97,6 +97,12 @@ describe('a resource of fields', () => {
     expect(getMessage('name:text', { operations })).toContain(message),
   );
 
+  it('may be below several segments of a path', () => {
+    const { operations, tags } = toResource('name:text', { name: 'zoo/shop/toys' });
+    expect(operations[0]).toMatchObject({ path: '/zoo/shop/toys', operationId: 'listToys' });
+    expect(tags).toMatchObject([{ name: 'zoo' }]);
+  });
+
   it('goes the way of a contract, with every operation implemented', () => {
     const operations = 'list,create,read,replace,update,delete';
     const module = toResource(
