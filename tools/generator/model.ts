@@ -286,6 +286,7 @@ export interface Parent {
 /** A list that is an object: the property with the rows, and what each of the others tells. */
 export interface Envelope {
   readonly items: string;
+  readonly rows: Schema;
   readonly paging: Readonly<
     Record<string, 'total' | 'limit' | 'offset' | 'page' | 'pages' | 'count' | 'next' | 'hasMore'>
   >;

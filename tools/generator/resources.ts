@@ -143,24 +143,20 @@ class Planner {
     return {
       ...operation,
       body: body && { ...body, required: true },
-      parameters: this.limitPages(operation, found),
+      parameters: found.kind === 'list' ? this.limitPages(operation, found) : operation.parameters,
       implementation: found,
     };
   }
 
-  /** Adds the limits that the parameters of pages lack. */
-  private limitPages(
-    { parameters, operationId }: Operation,
-    implementation: Implementation,
-  ): readonly Parameter[] {
-    if (implementation.kind !== 'list') return parameters;
-    const { limit, by } = implementation.paging;
+  /** Adds what the parameters of pages lack. */
+  private limitPages({ parameters, operationId }: Operation, list: ListOperation): Parameter[] {
+    const { limit, by } = list.paging;
     return parameters.map((parameter) => {
-      const { name, in: place } = parameter;
-      const isPaging = place === 'query' && (name === limit || (name === by && by !== 'after'));
-      if (!isPaging) return parameter;
-      const limits: Schema = PAGE_LIMITS[name === limit ? 'limit' : (by as 'page' | 'offset')];
-      const limited = { ...limits, ...parameter };
+      const { name } = parameter;
+      const role = name === limit ? 'limit' : by;
+      if (role === undefined || parameter.in === 'path' || ![limit, by].includes(name))
+        return parameter;
+      const limited = { ...PAGE_LIMITS[role], ...parameter };
       if (limited.maximum !== parameter.maximum)
         this.notes.add(`${name} is at most ${limited.maximum}.`, operationId);
       return limited;
@@ -253,15 +249,14 @@ class Planner {
     const rows = schema?.type === 'array' ? schema.items : envelope?.rows;
     if (rows === undefined) return undefined;
     const dto = rows.class;
+    const unknown = 'no operation creates the objects of the list';
+    if (dto === undefined) return unknown;
     const resource = this.resources.find(
       (each) =>
         each.dto === dto ||
-        (dto !== undefined &&
-          (path === each.collection || each.request === dto) &&
-          isPartOf(dto, each)),
+        ((path === each.collection || each.request === dto) && isPartOf(dto, each)),
     );
-    if (dto === undefined || resource === undefined)
-      return 'no operation creates the objects of the list';
+    if (resource === undefined) return unknown;
     noteMissing(dto, resource, this.notes);
     if (path.endsWith('}')) return 'a list of what a parameter selects is not standard';
     const parent = this.findParent(path);
@@ -280,7 +275,7 @@ class Planner {
     }
     if (path !== resource.collection && filters.length === 0 && this.lists(resource, path))
       return 'nothing says which of the objects it lists';
-    return { kind: 'list', resource, dto, filters, paging, envelope: envelope?.envelope, parent };
+    return { kind: 'list', resource, dto, filters, paging, envelope, parent };
   }
 
   /** Whether the contract has a list of a resource at another path than this one, which is not below a resource. */
@@ -295,9 +290,7 @@ class Planner {
   }
 
   /** Reads a list that is an object with one array and properties of paging. */
-  private toEnvelope(
-    schema: Schema | undefined,
-  ): { readonly envelope: Envelope; readonly rows: Schema } | undefined {
+  private toEnvelope(schema: Schema | undefined): Envelope | undefined {
     const properties = (schema && getProperties(schema)) ?? [];
     const [array, ...others] = properties.filter(({ type }) => type === 'array');
     const isResource = this.resources.some(({ dto }) => dto === schema?.class);
@@ -310,7 +303,7 @@ class Planner {
       else if (required) return undefined;
       else this.notes.add(UNKNOWN, `${name} beside ${array.name}`);
     }
-    return { envelope: { items: array.name, paging }, rows: array.items };
+    return { items: array.name, rows: array.items, paging };
   }
 
   /** Returns an operation on one row, or why it is a stub. */
@@ -435,10 +428,11 @@ function getPaging(query: readonly Property[], id: ResourceId): ListOperation['p
 }
 
 /** The limits of parameters of pages: without them, a request could read a whole table at once. And the first page. */
-const PAGE_LIMITS = {
+const PAGE_LIMITS: Readonly<Record<'limit' | 'page' | 'offset' | 'after', Schema>> = {
   limit: { minimum: 1, maximum: 1_000 },
   page: { minimum: 1, default: 1 },
   offset: { minimum: 0, default: 0 },
+  after: {},
 };
 
 /** Whether rows can be selected by a parameter: a scalar, compared with a column that an index can have. */
