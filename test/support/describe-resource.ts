@@ -7,6 +7,8 @@ import { findParameter, getBodySchema, getStatus, hasHeader, type Operation } fr
 
 type Json = Record<string, unknown>;
 
+const hasDefault = (schema: Json | undefined): boolean => schema?.['default'] !== undefined;
+
 /** Examples of a resource. `n` is another number in each call, for values that must be unique. */
 export interface ResourceExamples {
   /** Returns a valid body with every property. */
@@ -222,7 +224,8 @@ export async function describeResource(
         let resource = await createOne();
         const { properties } = getBodySchema(document, put);
         const isGiven = (name: string): boolean =>
-          bodySchema.required.includes(name) && properties[name]!['default'] === undefined;
+          (bodySchema.required.includes(name) || hasDefault(bodySchema.properties[name])) &&
+          !hasDefault(properties[name]);
         const body = toAccepted(put, await other(++count), resource);
         for (const replacement of [body, toRequired(put, body)]) {
           const { status } = await send('PUT', toUrl(resource), replacement);

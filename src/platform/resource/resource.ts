@@ -140,7 +140,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    */
   async replace<Kept extends keyof InsertRow<Entity> = never>(
     criteria: Criteria<Entity>,
-    row: Omit<InsertRow<Entity>, Kept>,
+    row: Omit<InsertRow<Entity>, Kept> & Partial<InsertRow<Entity>>,
     kept: readonly Kept[] = [],
   ): Promise<Result<Entity, Body>> {
     requireColumns(this.repository, row);

@@ -1,6 +1,6 @@
 /** Makes values that a schema accepts, for the generated test. */
 import { sample, stringMatching } from 'fast-check';
-import { type DtoClass, getProperties, type Property, type Schema } from '../model.js';
+import { type DtoClass, getProperties, isGiven, type Property, type Schema } from '../model.js';
 
 /**
  * Returns a body that a class accepts, without the properties that only responses have.
@@ -10,15 +10,13 @@ import { type DtoClass, getProperties, type Property, type Schema } from '../mod
 export const toSample = ({ properties }: DtoClass, seed: number): Record<string, unknown> =>
   toObject(properties, seed, 0);
 
-/** An object; deep inside, only with what is required, because a class may contain itself. */
+/** An object; deep inside, only with what it always has, because a class may contain itself. */
 function toObject(
   properties: readonly Property[],
   seed: number,
   depth: number,
 ): Record<string, unknown> {
-  const used = properties.filter(
-    ({ readOnly, required }) => readOnly !== true && (required || depth < 3),
-  );
+  const used = properties.filter((each) => each.readOnly !== true && (isGiven(each) || depth < 3));
   return Object.fromEntries(
     used.map((each) => [each.name, depth > 7 ? null : toValue(each, seed, depth)]),
   );
