@@ -108,7 +108,7 @@ class ToySize {
 export class Toy {
   @Property({ type: 'string', format: 'uuid', readOnly: true }) toyId!: string;
   @Property({ type: 'string', minLength: 1, maxLength: 50 }) name!: string;
-  @Property({ type: () => ToySize, optional: true }) size?: ToySize;
+  @Property({ type: () => ToySize, optional: true, nullable: true }) size?: ToySize | null;
   @Property({ type: 'string', format: 'date-time', optional: true }) madeAt?: string;
   @Property({ type: 'string', readOnly: true, optional: true }) seenBy?: string;
 }
@@ -131,7 +131,7 @@ class ToyList {
 const toToy = (row: ToyEntity): Complete<Toy> => ({
   toyId: row.id,
   name: row.name,
-  size: row.size ?? undefined,
+  size: row.size,
   madeAt: row.madeAt ?? undefined,
   seenBy: row.seenBy ?? undefined,
 });

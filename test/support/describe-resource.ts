@@ -36,6 +36,10 @@ const keep = (operations: Record<string, Operation | undefined>): [string, Opera
     (entry): entry is [string, Operation] => entry[1] !== undefined,
   );
 
+/** Whether null is valid, also beside a reference. */
+const isNullable = ({ nullable, anyOf = [] }: Json): boolean =>
+  nullable === true || (anyOf as Json[]).some((each) => each['nullable'] === true);
+
 type Methods = Readonly<Partial<Record<'get' | 'post' | 'put' | 'patch' | 'delete', Operation>>>;
 
 const withoutStubs = (item: Methods = {}): Methods =>
@@ -69,8 +73,8 @@ export async function describeResource(
   const nulls = Object.fromEntries(
     [getBodySchema(document, post, postStatus), get && getBodySchema(document, get, 200)]
       .flatMap((schema) => Object.entries(schema?.properties ?? {}))
-      .flatMap(([name, { nullable }]) =>
-        nullable === true && bodySchema.properties[name] ? [[name, null]] : [],
+      .flatMap(([name, schema]) =>
+        isNullable(schema) && bodySchema.properties[name] ? [[name, null]] : [],
       ),
   );
 
@@ -246,12 +250,12 @@ export async function describeResource(
         const body = await other(++count);
         const required = toRequired(patch, { ...body, [id]: resource[id] });
         const { [id]: _id, ...properties } = getBodySchema(document, patch).properties;
-        for (const [name, { nullable, writeOnly }] of Object.entries(properties))
-          for (const value of nullable === true ? [body[name], null] : [body[name]]) {
+        for (const [name, schema] of Object.entries(properties))
+          for (const value of isNullable(schema) ? [body[name], null] : [body[name]]) {
             const changes = { ...required, [name]: value };
             const { status } = await send('PATCH', toUrl(resource), changes);
             expect([name, status]).toEqual([name, getStatus(patch)]);
-            if (writeOnly !== true) resource = applyMergePatch(resource, changes) as Json;
+            if (schema.writeOnly !== true) resource = applyMergePatch(resource, changes) as Json;
             // A change may set other properties, such as its time.
             resource = { ...nulls, ...resource, ...shown };
             await expectStored(resource);
