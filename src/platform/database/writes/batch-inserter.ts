@@ -199,11 +199,13 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     inserted: readonly Entity[],
   ): ObjectLiteral[] {
     const { primaryColumns } = this.companions.metadata;
-    const toKey = (row: ObjectLiteral): string =>
-      primaryColumns.map(({ propertyName }) => String(row[propertyName])).join(' ');
-    return items
-      .flatMap(({ toCompanion }, index) => toCompanion?.(inserted[index]!) ?? [])
-      .toSorted((a, b) => (toKey(a) < toKey(b) ? -1 : 1));
+    const companions = items.flatMap(
+      ({ toCompanion }, index) => toCompanion?.(inserted[index]!) ?? [],
+    );
+    const keys = new Map(
+      companions.map((row) => [row, primaryColumns.map((key) => row[key.propertyName]).join(' ')]),
+    );
+    return companions.toSorted((a, b) => (keys.get(a)! < keys.get(b)! ? -1 : 1));
   }
 
   /** @param id what the database assigned, if it assigns ids */
