@@ -4,26 +4,13 @@ import type { Discriminator, DtoClass, Notes, Property, Schema } from '../model.
 import { makeUnique, toClassName } from '../names.js';
 import { get, isObject, items, type Json, resolve, text } from './document.js';
 
-/** The keywords that are copied as they are, with the type that they must have. */
-const KEYWORDS: Readonly<Record<string, 'number' | 'string' | 'boolean'>> = {
-  format: 'string',
-  title: 'string',
-  description: 'string',
-  minLength: 'number',
-  maxLength: 'number',
-  minimum: 'number',
-  maximum: 'number',
-  exclusiveMinimum: 'number',
-  exclusiveMaximum: 'number',
-  multipleOf: 'number',
-  minItems: 'number',
-  maxItems: 'number',
-  uniqueItems: 'boolean',
-  minProperties: 'number',
-  maxProperties: 'number',
-  deprecated: 'boolean',
-  readOnly: 'boolean',
-  writeOnly: 'boolean',
+/** The keywords that are copied as they are, by the type that they must have. */
+const KEYWORDS = {
+  string: 'format title description',
+  number:
+    'minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems ' +
+    'minProperties maxProperties',
+  boolean: 'uniqueItems deprecated readOnly writeOnly',
 };
 
 /** The formats that are validated; any other is published. */
@@ -335,8 +322,11 @@ function getComponent(schema: Json): string | undefined {
 }
 
 function readAnnotations(merged: Json): Schema {
-  const copied = Object.entries(KEYWORDS).flatMap(([key, type]) =>
-    typeof merged[key] === type && merged[key] !== '' ? [[key, merged[key]]] : [],
+  const copied = Object.entries(KEYWORDS).flatMap(([type, keywords]) =>
+    keywords
+      .split(' ')
+      .filter((keyword) => typeof merged[keyword] === type && merged[keyword] !== '')
+      .map((keyword) => [keyword, merged[keyword]]),
   );
   const values = 'const' in merged ? [merged['const']] : items(merged['enum']);
   const scalars = [...new Set(values)].filter((item) =>
