@@ -309,7 +309,7 @@ class Planner {
   /** Returns an operation on one row, or why it is a stub. */
   private toItemOperation(operation: Operation): Implementation | string {
     const { method, path, success, body } = operation;
-    const [, collection, parameter] = /^(.*?)(?:\/\{([^}]+)\})?$/.exec(path)!;
+    const [, collection, parameter] = /^(.*?)(?:\/\{([^}]+)\})?$/s.exec(path)!;
     const resource = this.resources.find((each) => each.collection === collection);
     if (
       resource === undefined ||

@@ -401,9 +401,11 @@ describe('an operation that the generator cannot implement', () => {
       paths:
         /a/{x}: { get: { operationId: a }, head: {} }
         /a/{y}: { get: { operationId: b } }
+        "/a\\nb": { get: {} }
       webhooks: { petSold: { post: {} } }`;
     expect(getResults(toModule(toDocument(yaml)))).toEqual({
       'GET /a/{x}': 'it is none of the standard operations on what the contract creates',
+      'GET /a\nb': 'it is none of the standard operations on what the contract creates',
       'HEAD /a/{x}': 'left out: only GET, PUT, POST, PATCH and DELETE are generated',
       'GET /a/{y}': 'left out: it is the same route as GET /a/{x}',
       'webhook petSold': 'left out: the service sends no webhooks',
