@@ -5,6 +5,7 @@ import type {
   Join,
   Notes,
   Parent,
+  PlannedOperation,
   Property,
   Resource,
   ResourceId,
@@ -240,8 +241,13 @@ const refers = (schema: Schema, seen = new Set<DtoClass>()): boolean =>
   });
 
 /** Makes the classes of a resource those that the service publishes. */
-export function publish(resource: Resource): void {
-  for (const dto of new Set([resource.request, resource.dto]))
+export function publish(resource: Resource, operations: readonly PlannedOperation[]): void {
+  const bodies = operations.flatMap(({ body, implementation }) =>
+    'resource' in implementation && implementation.resource === resource
+      ? (body?.schema.class ?? [])
+      : [],
+  );
+  for (const dto of new Set([resource.dto, ...bodies]))
     dto.properties = dto.properties.map((property) => toPublished(property, dto, resource));
 }
 

@@ -114,7 +114,7 @@ class Planner {
     for (const resource of this.resources) {
       for (const column of resource.columns)
         column.join = toJoin(resource, column, this.names, this.tables);
-      publish(resource);
+      publish(resource, operations);
     }
     return { resources: this.resources, operations };
   }

@@ -454,9 +454,15 @@ describe('the notes of a contract', () => {
   });
 
   it('tell that a password is stored as a hash', () => {
-    const module = toPets('password: { type: string }');
+    const properties = 'name: { type: string }, password: { type: string }';
+    const patch = `{ ${toBody(toObject(properties, ''))}, responses: {} }`;
+    const module = toModule(
+      pets({ properties: `{ ${properties} }`, item: '{name}', operations: `patch: ${patch}` }),
+    );
     expect(getNotes(module)).toContain('Pet.password: stored as a hash, and never returned.');
     const password = { writeOnly: true, required: false };
-    expect(module.classes[0]!.properties[2]).toMatchObject(password);
+    for (const { properties: published } of module.classes)
+      expect(published).toMatchObject([{ maxLength: 500 }, password]);
+    expect(module.classes).toHaveLength(2);
   });
 });
