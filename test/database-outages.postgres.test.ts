@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Client } from 'pg';
+import type { Client, Pool } from 'pg';
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
@@ -97,6 +98,9 @@ describe('a PostgreSQL database', () => {
     'that %s makes the instance unready until it is repaired, and logs its cause and its end without a stack',
     async (_state, fail, repair, message) => {
       await administer(fail);
+      // A request before the pool has noticed it would report the end of its connection.
+      const { master } = app.dataSource.driver as PostgresDriver;
+      await waitFor(() => (master as Pool).totalCount === 0);
       await waitUntilRefused();
       expect(await getReadiness()).toBeError('SERVICE_UNAVAILABLE');
       await administer(repair);
