@@ -124,8 +124,8 @@ class ToyPage {
 }
 
 class ToyList {
-  items!: Toy[];
-  total!: number;
+  @Property({ type: 'array', items: { type: () => Toy } }) items!: Toy[];
+  @Property({ type: 'integer' }) total!: number;
 }
 
 const toToy = (row: ToyEntity): Complete<Toy> => ({

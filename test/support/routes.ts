@@ -123,16 +123,11 @@ interface Schema {
 
 /** Returns the schema of the body of a request, without what only responses have, or of the response with a status. */
 export function getBodySchema(
-  { components }: OpenAPIObject,
-  { requestBody, responses }: Operation,
+  document: OpenAPIObject,
+  operation: Operation,
   status?: number,
 ): Schema {
-  const { content = {} } = (status === undefined ? requestBody : responses[status]) as {
-    content?: Record<string, { schema: { $ref?: string } }>;
-  };
-  const { schema = {} } = Object.values(content)[0] ?? {};
-  const found = components!.schemas![schema.$ref?.split('/').pop() ?? ''] ?? schema;
-  const { properties = {}, required = [] } = found as Partial<Schema>;
+  const { properties = {}, required = [] } = getContent(document, operation, status);
   const own = Object.entries(properties).filter(
     ([, { readOnly }]) => status !== undefined || readOnly !== true,
   );
@@ -142,3 +137,28 @@ export function getBodySchema(
     required: required.filter((name) => names.has(name)),
   };
 }
+
+/** Returns the properties of the items of a list, which is an array, or an object with one. */
+export function getItemProperties(document: OpenAPIObject, list: Operation): Schema['properties'] {
+  const schema = getContent(document, list, getStatus(list));
+  const array = [schema, ...Object.values(schema.properties ?? {})].find(
+    ({ type }) => type === 'array',
+  );
+  return resolve(document, array!['items'] as Reference).properties ?? {};
+}
+
+type Reference = Partial<Schema> & Record<string, unknown> & { readonly $ref?: string };
+
+function getContent(
+  document: OpenAPIObject,
+  { requestBody, responses }: Operation,
+  status: number | undefined,
+): Reference {
+  const { content = {} } = (status === undefined ? requestBody : responses[status]) as {
+    content?: Record<string, { schema: Reference }>;
+  };
+  return resolve(document, Object.values(content)[0]?.schema ?? {});
+}
+
+const resolve = ({ components }: OpenAPIObject, schema: Reference): Reference =>
+  (components!.schemas![schema.$ref?.split('/').pop() ?? ''] as Reference) ?? schema;
