@@ -33,12 +33,12 @@ const TYPES: Readonly<Record<string, (argument: string | undefined) => Json>> = 
 
 /** The operations of a resource, in the order in which they are documented; `*` stands for its name. */
 const OPERATIONS = {
-  list: { method: 'get', summary: 'List *', status: 200, response: 'The * in id order.' },
-  create: { method: 'post', summary: 'Create a *', status: 201, response: 'The created *.' },
-  read: { method: 'get', summary: 'Get a *', status: 200, response: 'The *.' },
-  replace: { method: 'put', summary: 'Replace a *', status: 200, response: 'The replaced *.' },
-  update: { method: 'patch', summary: 'Update a *', status: 200, response: 'The updated *.' },
-  delete: { method: 'delete', summary: 'Delete a *', status: 204, response: 'The * was deleted.' },
+  list: { method: 'get', verb: 'List', status: 200, response: 'The * in id order.' },
+  create: { method: 'post', verb: 'Create', status: 201, response: 'The created *.' },
+  read: { method: 'get', verb: 'Get', status: 200, response: 'The *.' },
+  replace: { method: 'put', verb: 'Replace', status: 200, response: 'The replaced *.' },
+  update: { method: 'patch', verb: 'Update', status: 200, response: 'The updated *.' },
+  delete: { method: 'delete', verb: 'Delete', status: 204, response: 'The * was deleted.' },
 } as const;
 type OperationName = keyof typeof OPERATIONS;
 export const OPERATION_NAMES = Object.keys(OPERATIONS) as OperationName[];
@@ -137,6 +137,7 @@ function toPaths(
   const [tag, plural] = [segments[0]!, segments.at(-1)!];
   const nouns = plural.replaceAll('-', ' ');
   const noun = toSentence(item).toLowerCase();
+  const article = /^[aeio]/.test(noun) ? 'an' : 'a';
   const idName = `${toCamelCase(item)}Id`;
   const text = { schema: { type: 'string' } };
   // With an ETag here, the resource has a version, which all of its operations use.
@@ -149,16 +150,15 @@ function toPaths(
     update: toContent(toReference(`${item}Patch`), 'application/merge-patch+json'),
   };
   const toOperation = (operation: OperationName): Json => {
-    const { summary, status, response } = OPERATIONS[operation];
+    const { verb, status, response } = OPERATIONS[operation];
     const isList = operation === 'list';
     const isItem = !isList && operation !== 'create';
     const words = isList ? nouns : noun;
     const returned = isList ? { type: 'array', items: toReference(item) } : toReference(item);
-    const [verb] = summary.toLowerCase().split(' ');
     const body = bodies[operation];
     return {
-      operationId: `${verb}${isList ? toPascalCase(plural) : item}`,
-      summary: summary.replace('*', words),
+      operationId: `${verb.toLowerCase()}${isList ? toPascalCase(plural) : item}`,
+      summary: `${verb} ${isList ? nouns : `${article} ${noun}`}`,
       tags: [tag],
       parameters: isList ? query : isItem && ifMatch && operation !== 'read' ? precondition : [],
       requestBody: body && { required: true, ...body },

@@ -134,3 +134,11 @@ describe('a resource of fields', () => {
     ]);
   });
 });
+
+it.each([
+  ['store/orders', 'Create an order'],
+  ['pets', 'Create a pet'],
+])('the resource %s is described with its article: %s', (name, summary) => {
+  const { operations } = toResource('value:string', { name });
+  expect(operations.map((operation) => operation.summary)).toContain(summary);
+});
