@@ -156,9 +156,10 @@ export async function describeResource(
     }
     return items;
   }
-  /** Returns the properties of a resource that the items of the list have. */
+  /** Returns the properties of a resource that the items of the list have: all, unless they are documented with the id. */
   const toItem = (resource: Json): Json => {
-    return Object.fromEntries(Object.entries(resource).filter(([name]) => name in itemProperties));
+    const entries = Object.entries(resource).filter(([name]) => name in itemProperties);
+    return id in itemProperties ? Object.fromEntries(entries) : resource;
   };
   /** Expects that a resource is read and listed as it is, or not at all. */
   async function expectStored(resource: Json, isStored = true): Promise<void> {

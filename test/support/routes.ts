@@ -138,13 +138,13 @@ export function getBodySchema(
   };
 }
 
-/** Returns the properties of the items of a list, which is an array, or an object with one. */
+/** Returns the properties that are documented of the items of a list, which is an array, or an object with one. */
 export function getItemProperties(document: OpenAPIObject, list: Operation): Schema['properties'] {
   const schema = getContent(document, list, getStatus(list));
   const array = [schema, ...Object.values(schema.properties ?? {})].find(
     ({ type }) => type === 'array',
   );
-  return resolve(document, array!['items'] as Reference).properties ?? {};
+  return resolve(document, (array?.['items'] ?? {}) as Reference).properties ?? {};
 }
 
 type Reference = Partial<Schema> & Record<string, unknown> & { readonly $ref?: string };
