@@ -158,14 +158,17 @@ describe('keys create --scope', () => {
 describe('keys rotate', () => {
   it('creates a key of the same kind, and lets the old one expire after the overlap', async () => {
     const old = await createKey('rotated', '--expires-in', '90d', '--scope', 'read');
-    const { id } = await findRecord(old);
+    const { id, createdAt, expiresAt } = await findRecord(old);
+    const lifetime = expiresAt!.getTime() - createdAt.getTime();
+    // A little less: the key was created after its expiry was set.
+    expect(Math.round(lifetime / 60_000)).toBe((90 * DAY_MS) / 60_000);
     const before = Date.now();
     const result = await run('rotate', String(id), '--overlap', '7d');
     expect(result).toEqual(success(/^Created API key \d+ \(rotated\)\.\nAPI key \d+ expires/));
     const key = result.stdout.trim();
     const renewed = await findRecord(key);
     expect(renewed).toMatchObject({ name: 'rotated', scopes: 'read', requestsPerMinute: null });
-    expectTime(renewed.expiresAt, before + 90 * DAY_MS);
+    expectTime(renewed.expiresAt, before + lifetime);
     expectTime((await findRecord(old)).expiresAt, before + 7 * DAY_MS);
     for (const each of [old, key]) expect(await requestStatus(each)).toBe(200);
   });
