@@ -2,6 +2,8 @@
 import { spawnSync } from 'node:child_process';
 import { Agent, METHODS, type Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Pool } from 'pg';
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { DatabaseConnection } from '../src/platform/database/connection/database-connection.js';
 import { VERSION } from '../src/platform/config/version.js';
@@ -295,7 +297,8 @@ describeOnPostgres('GET /metrics on PostgreSQL', () => {
     const connected = runners.map((runner) => runner.connect());
     await Promise.all(connected.slice(0, 10));
     const scraped = scrape();
-    await delay(300);
+    const pool = (app.dataSource.driver as PostgresDriver).master as Pool;
+    await waitFor(() => pool.waitingCount === 3);
     await Promise.all(runners.slice(0, 2).map((runner) => runner.release()));
     await Promise.all(connected);
     await Promise.all(runners.map((runner) => runner.release()));
