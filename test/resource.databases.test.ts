@@ -47,9 +47,13 @@ async function createToy(properties: Partial<Toy> = {}): Promise<Toy> {
   return response.json<Toy>();
 }
 
+/** Returns toys as the list shows them. */
 const createToys = async (length: number): Promise<Toy[]> => {
   const toys: Toy[] = [];
-  for (let index = 0; index < length; index++) toys.push(await createToy());
+  for (let index = 0; index < length; index++) {
+    const { seenBy: _seenBy, ...item } = await createToy();
+    toys.push(item);
+  }
   return toys;
 };
 

@@ -123,8 +123,10 @@ class ToyPage {
   @Property({ type: 'integer', minimum: 0, optional: true }) page?: number;
 }
 
+class ToyItem extends OmitType(Toy, ['seenBy']) {}
+
 class ToyList {
-  @Property({ type: 'array', items: { type: () => Toy } }) items!: Toy[];
+  @Property({ type: 'array', items: { type: () => ToyItem } }) items!: ToyItem[];
   @Property({ type: 'integer' }) total!: number;
 }
 
@@ -258,7 +260,10 @@ export class CagesController {
   }
 }
 
-/** A resource below another: its id is a UUID, which has another name for clients, and its list is in an envelope. */
+/**
+ * A resource below another: its id is a UUID, which has another name for clients. Its list is public, in an envelope, and
+ * shows fewer properties.
+ */
 @ApiTags('cages')
 @Controller('cages/:cageId/toys')
 class ToysController {
@@ -273,12 +278,17 @@ class ToysController {
     this.toys = kit.resource(toys, {
       toBody: toToy,
       dto: NewToy,
-      envelope: (items, { total, next }) => ({ items, total, next }),
+      envelope: (all, { total, next }) => ({
+        items: all.map(({ seenBy: _seenBy, ...item }) => item),
+        total,
+        next,
+      }),
     });
     this.cages = kit.resource(cages, { toBody: (cage) => cage });
   }
 
   @Get()
+  @Public()
   @Operation({ operationId: 'listToys', response: 'Toys.', returns: ToyList, list: 'pages' })
   async listToys(
     @IdParam('cageId') cageId: number,
