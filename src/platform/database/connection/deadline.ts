@@ -10,7 +10,7 @@ export class Deadline {
   /** Call it before a statement that a transaction can roll back: it throws if the deadline has passed. */
   beforeStatement(): void {
     this.isCommitting = false;
-    if (this.hasPassed || this.remaining <= 0) throw this.pass();
+    if (this.hasPassed || this.remaining === 0) throw this.pass();
   }
 
   /** Call it before one that cannot be rolled back: a COMMIT, or a change outside of transactions. */
@@ -19,9 +19,9 @@ export class Deadline {
     this.isCommitting = true;
   }
 
-  /** The time until it passes, in milliseconds. */
+  /** The time until it passes, in milliseconds; 0 after that, because a timer of a negative time makes Node print a warning. */
   get remaining(): number {
-    return this.end - performance.now();
+    return Math.max(0, this.end - performance.now());
   }
 
   /** @returns the error for the client */
