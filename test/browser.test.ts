@@ -96,8 +96,9 @@ describeIfChromium('Swagger UI in Chromium', () => {
 
   it('shows each error in one line, with its example on demand, so that four operations fit on 7,000 pixels', async () => {
     await open({ viewport: { width: 1280, height: 720 } });
-    const operations = await page.locator('.opblock-summary-control').all();
-    expect(operations.length).toBeGreaterThan(3);
+    // Four, however many the service has: with other modules, to expand all of them takes minutes on a busy machine.
+    const operations = (await page.locator('.opblock-summary-control').all()).slice(0, 4);
+    expect(operations).toHaveLength(4);
     for (const operation of operations) await operation.click();
     const errors = page.locator('#operations-categories-createCategory details');
     await errors.last().waitFor();
@@ -105,7 +106,7 @@ describeIfChromium('Swagger UI in Chromium', () => {
       expect.stringMatching(/^401\s+The API key is missing or invalid\.$/),
     );
     const height = await page.evaluate<number>('document.documentElement.scrollHeight');
-    expect(height / operations.length).toBeLessThan(7_000 / 4);
+    expect(height).toBeLessThan(7_000);
     const error = errors.filter({ hasText: '401' });
     expect(await error.locator('code').first().isVisible()).toBe(false);
     await error.locator('summary').click();
