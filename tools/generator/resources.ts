@@ -18,6 +18,7 @@ import {
 import type {
   Body,
   Contract,
+  DtoClass,
   Envelope,
   Filter,
   Implementation,
@@ -176,7 +177,9 @@ class Planner {
     if (effectless !== undefined) return effectless;
     if (![200, 201, 204].includes(success.status))
       return `the status ${success.status} says more than that a row was stored`;
-    const dto = success.schema === undefined ? request : success.schema.class;
+    const collection = path.replace(/\/$/, '');
+    const dto =
+      success.schema === undefined ? this.findShown(collection, request) : success.schema.class;
     if (dto === undefined) return 'the response is not an object with a name';
     const other = this.resources.find((each) => each.dto === dto);
     if (other !== undefined) return `${other.create.operationId} already creates such objects`;
@@ -184,7 +187,6 @@ class Planner {
       return 'the response has nothing of what the request contains';
     const parent = this.findParent(path);
     if (typeof parent === 'string') return parent;
-    const collection = path.replace(/\/$/, '');
     const pathKey = this.findPathKey(collection);
     const id = toId(request, dto, pathKey, this.notes);
     const columns = toColumns({ request, dto, id, parent }, pathKey, this.notes);
@@ -206,6 +208,17 @@ class Planner {
       columns,
       versioned: false,
     };
+  }
+
+  /** The class that GET requests show of what a POST without a response body creates, by default that of its body. */
+  private findShown(collection: string, request: DtoClass): DtoClass {
+    const shown = this.contract.operations.find(({ method, path, success: { schema } }) => {
+      const isItem = path.startsWith(`${collection}/{`) && path.endsWith('}');
+      return method === 'get' && schema !== undefined && (path === collection || isItem);
+    })?.success.schema;
+    const dto = (shown?.items ?? this.toEnvelope(shown)?.rows ?? shown)?.class;
+    const isOther = dto === undefined || this.resources.some((each) => each.dto === dto);
+    return !isOther && getSent(request).some(({ name }) => getProperty(dto, name)) ? dto : request;
   }
 
   /** The parameter that follows a collection in the paths of the contract: `petId` of `/pets/{petId}`. */

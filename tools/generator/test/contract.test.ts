@@ -273,6 +273,17 @@ describe('the id of a contract', () => {
     ['{ type: string, readOnly: true }', 'Pet.id: the service assigns a UUID.'],
   ])('%s is noted', (id, note) => expect(getNotes(toPets('', id))).toContain(note));
 
+  it('may be only in a list, if the response to a POST request has no body', () => {
+    const pet = toObject('id: { type: integer }, name: { type: string }', 'id');
+    const get = `{ ${toResponses(`{ type: array, items: ${pet} }`)} }`;
+    const post = `{ ${toBody(toObject('name: { type: string }'))}, responses: { 201: { description: OK } } }`;
+    const item = '"/pets/{id}": { delete: { responses: { 204: { description: OK } } } }';
+    const paths = `paths: { /pets: { get: ${get}, post: ${post} }, ${item} }`;
+    const module = toModule(toDocument(paths));
+    expect(new Set(Object.values(getResults(module)))).toEqual(new Set(['implemented']));
+    expect(getResource(module).id).toMatchObject({ property: 'id', by: 'service' });
+  });
+
   it('may be another unique text in a path', () => {
     const module = toModule(pets({ item: '{name}' }));
     expect(getResource(module).columns).toMatchObject([{ property: 'name', unique: true }]);
