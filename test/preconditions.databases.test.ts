@@ -69,10 +69,13 @@ describe('GET of a resource with a version', () => {
     ['ETAG', 304],
     ['W/ETAG', 304],
     ['"7", ETAG', 304],
+    ['W/"7" ,W/ETAG, "8"', 304],
     ['*', 304],
     ['"2"', 200],
     ['1', 200],
-    ['"other"', 200],
+    ['"11"', 200],
+    ['"other", W/"more"', 200],
+    ['', 200],
   ])('evaluates If-None-Match: %s', async (etags, status) => {
     const { id, etag } = await createCage();
     for (const method of ['get', 'head'] as const) {
