@@ -1,4 +1,13 @@
-import { Body, Controller, Patch, Post, Put } from '@nestjs/common';
+import {
+  Body,
+  ClassSerializerInterceptor,
+  Controller,
+  Patch,
+  Post,
+  Put,
+  SerializeOptions,
+  UseInterceptors,
+} from '@nestjs/common';
 import { ApiCreatedResponse, ApiOkResponse, type OpenAPIObject } from '@nestjs/swagger';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
@@ -9,7 +18,7 @@ import { IdParam } from '../src/platform/resource/id-param.decorator.js';
 import { JsonBody } from '../src/platform/resource/json-body.decorator.js';
 import { applyMergePatch, MergePatch } from '../src/platform/resource/merge-patch.js';
 import { Operation } from '../src/platform/resource/operation.decorator.js';
-import { Property } from '../src/platform/resource/property.js';
+import { Property, toDocument } from '../src/platform/resource/property.js';
 import { isOptional, type Schema } from '../src/platform/resource/schema.js';
 import { validateBody, validateJson } from '../src/platform/resource/validation.pipe.js';
 import { startApp, type TestApp } from './support/app.js';
@@ -51,6 +60,8 @@ const POINT: Schema = {
   },
 };
 const CAT = { kind: 'cat', lives: 9 };
+const OLD_CAT = { kind: 'cat', lives: 1 };
+const NAME: Schema = { type: 'string', minLength: 2, maxLength: 20, notBlank: true };
 
 describe('@Property with a schema', () => {
   it.each<[Schema, unknown[]]>([
@@ -68,12 +79,30 @@ describe('@Property with a schema', () => {
     [{ type: 'string', format: 'byte' }, ['', 'cGV0', 'cA==', '+/8=', 'A'.repeat(2 ** 24)]],
     [{ type: 'string', format: 'password', minLength: 2 }, ['ab']],
     [{ type: 'string', format: 'hostname' }, ['anything']],
+    [{ type: 'string', format: 'date' }, ['2024-02-29', '0000-02-29', '9999-12-31']],
     [
       { type: 'string', format: 'date-time' },
-      ['2026-11-01t12:00:00.5z', '2026-11-01T12:00:00-23:59'],
+      [
+        '2026-11-01t12:00:00.5z',
+        '2026-11-01T12:00:00-23:59',
+        '0000-01-01T00:00:00Z',
+        '9999-12-31T23:59:59.999Z',
+      ],
     ],
+    [
+      { type: 'string', format: 'uuid' },
+      ['0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70', '0190C8F5-7C6F-7D3A-9C5E-2F1A8B4D6E70'],
+    ],
+    [{ type: 'string', format: 'decimal' }, ['0', '-0.99', '9999.99', '10']],
+    [
+      { type: 'string', format: 'uri' },
+      ['http://example.com', 'https://u@example.com:8080/a%20b?c=d#e'],
+    ],
+    [NAME, ['ab', '🪀🪀', 'x'.repeat(20)]],
+    [{ type: 'string', minLength: 2, nullable: true }, ['x'.repeat(20_000), null]],
     [{ type: 'string', pattern: String.raw`^[\w\-\_]+$` }, ['a-b']],
     [{ type: 'string', pattern: String.raw`^\p{Lu}$` }, ['Ä']],
+    [{ type: 'array', items: { type: () => Cat }, uniqueItems: true }, [[CAT, OLD_CAT]]],
     [{ type: 'array', items: { type: 'integer', nullable: true } }, [[1, null]]],
     [{ type: 'array', items: { type: 'array', items: { type: () => Cat } } }, [[[], [CAT]]]],
     [{ type: 'object', additionalProperties: { type: () => Cat } }, [{}, { tom: CAT }]],
@@ -96,107 +125,229 @@ describe('@Property with a schema', () => {
     'a @b.co a@b a@b..co .a@b.co a.@b.co a@-b.co ä@b.co'.split(' '),
   );
   const deep = (depth: number): unknown => (depth === 0 ? '\0' : [deep(depth - 1)]);
-  it.each<[Schema, unknown[], string]>([
+  it.each<[Schema, string, unknown[]]>([
     [
       { type: 'number', minimum: -1, exclusiveMaximum: 1 },
+      'value must be a number, at least -1 and less than 1',
       [-1.1, 1, Infinity],
-      'value must be a number, at least -1 and less than 1.',
     ],
     [
       { type: 'number', exclusiveMinimum: 0, maximum: 1 },
+      'value must be a number, greater than 0 and at most 1',
       [0, 2],
-      'value must be a number, greater than 0 and at most 1.',
     ],
-    [{ type: 'number', multipleOf: 0.01 }, [19.999, 1e-9], 'value must be a multiple of 0.01.'],
+    [{ type: 'number', multipleOf: 0.01 }, 'value must be a multiple of 0.01', [19.999, 1e-9]],
+    [{ type: 'number' }, 'value must be a number', ['1.5', null, true]],
     [
       { type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 2.5 },
+      'value must be an integer from 1 to 2',
       [0, 3, 1.5],
-      'value must be an integer from 1 to 2.',
     ],
     [
       { type: 'integer', minimum: 1 },
-      [2 ** 53, '1'],
-      'value must be an integer from 1 to 9007199254740991.',
+      'value must be an integer from 1 to 9007199254740991',
+      [2 ** 53, '1', null],
     ],
     [
       { type: 'integer', format: 'int32', maximum: 2 ** 40 },
+      'value must be an integer from -2147483648 to 2147483647',
       [2 ** 31],
-      'value must be an integer from -2147483648 to 2147483647.',
     ],
+    [{ type: 'integer', readOnly: true }, 'unknown property value', [1, null]],
     [
       { type: 'number', format: 'float', minimum: -1e300 },
+      'value must be a number, at least -1e+300',
       [3.5e38, -3.5e38],
-      'value must be a number, at least -1e+300.',
     ],
-    [{ const: false }, [0, 'false', null], 'value must be one of false.'],
-    [{ enum: [1, 'a', null] }, ['1', [1], { length: 1 }], 'value must be one of 1, a, null.'],
+    [{ type: 'boolean' }, 'value must be true or false', ['true', 0, null]],
+    [{ type: 'boolean' }, 'value is missing', [undefined]],
+    [{ const: false }, 'value must be one of false', [0, 'false', null]],
+    [{ enum: [1, 'a', null] }, 'value must be one of 1, a, null', ['1', [1], { length: 1 }]],
+    [NAME, 'value must be 2 to 20 characters long', ['', 'x', 'x'.repeat(21), '🪀']],
+    [NAME, 'value must not be blank', ['   ']],
+    [NAME, 'value must be a string', [1, null, {}]],
+    [
+      { type: 'string', pattern: /^\p{Lu}{3}$/u },
+      String.raw`value must match the pattern ^\p{Lu}{3}$`,
+      ['AB', 'ABCD', 'abc'],
+    ],
+    [
+      { type: 'string', format: 'date' },
+      'value must be a date, such as 2026-11-01',
+      ['2026-02-29', '2026-13-01', '2026-1-1', '+02026-01-01', '2026-11-01T00:00:00Z', 1],
+    ],
+    [
+      { type: 'string', format: 'date-time' },
+      'value must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z',
+      ['2026-11-01', '2026-02-30T12:00:00Z', '2026-11-01T24:00:00Z', 1, null],
+    ],
+    [
+      { type: 'string', format: 'date-time' },
+      'value must be in the years 0000 to 9999 in UTC',
+      ['9999-12-31T23:59:59-12:00', '0000-01-01T00:00:00+00:01'],
+    ],
+    [
+      { type: 'string', format: 'uuid' },
+      'value must be a UUID',
+      ['0190c8f5', '{0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70}', 1],
+    ],
+    [
+      { type: 'string', format: 'decimal' },
+      'value must be a decimal number in a string, such as 9.99',
+      ['+1', '1.', '.5', '01', '1e2', ' 1', '', 1],
+    ],
+    [
+      { type: 'string', format: 'uri' },
+      'value must be a URI that starts with http:// or https://',
+      'javascript:alert(1)|urn:a||ftp://a|http://|http://a b|//a|http://a\\b|http://ä|http://a/%'.split(
+        '|',
+      ),
+    ],
+    [
+      { type: 'string', format: 'uri' },
+      'value must be at most 2048 characters long',
+      // The characters of a long text must not be checked.
+      [`http://a/${'x'.repeat(2048)}`, `http://${'x'.repeat(20_000_000)}`],
+    ],
     [
       { type: 'string', format: 'email' },
+      'value must be an email address, such as ann@example.com',
       NO_EMAILS,
-      'value must be an email address, such as ann@example.com.',
     ],
     [
       { type: 'string', format: 'email' },
+      'value must be at most 254 characters long',
       [`a@${'b.'.repeat(200)}co`],
-      'value must be at most 254 characters long.',
     ],
     [
       { type: 'string', format: 'byte' },
+      'value must be encoded in base64, with padding',
       ['a', 'cA=', 'cA', 'c-A=', 'cA==\n', ' '],
-      'value must be encoded in base64, with padding.',
     ],
+    [{ type: 'array' }, 'value must be an array', [{}, { 0: CAT }, 'x', null]],
+    [{ type: 'array', minItems: 1 }, 'value must have at least 1 items', [[]]],
+    [{ type: 'array', minItems: 1, maxItems: 2 }, 'value must have 1 to 2 items', [[], [1, 2, 3]]],
+    [
+      { type: 'array', items: { type: () => Cat }, uniqueItems: true },
+      'value must not contain equal items',
+      [
+        [CAT, CAT],
+        [CAT, { lives: 9, kind: 'cat' }],
+        [CAT, { kind: 'cat' }],
+      ],
+    ],
+    [{ type: () => Cat }, 'value must be an object', [1, 'x', [], [CAT], null]],
+    [{ type: () => Cat }, 'value.kind is missing', [{}]],
     [
       { type: 'array', items: { type: 'array', items: { type: () => Cat } } },
+      'unknown property value[0][0].x',
       [[[{ kind: 'cat', x: 1 }]]],
-      'unknown property value[0][0].x.',
     ],
     [
-      { type: 'array', items: { type: 'integer' } },
+      { type: 'array', items: { type: 'integer', maximum: 2, minimum: 1 } },
+      'value[1] must be an integer from 1 to 2; value[3] must be an integer from 1 to 2',
       [[1, 'a', 2, 'b']],
-      'value[1] must be an integer from -9007199254740991 to 9007199254740991; value[3] must be an integer from -9007199254740991 to 9007199254740991.',
     ],
     [
       { type: 'object', additionalProperties: { type: () => Cat } },
+      'value.a.lives must be an integer from 0 to 9007199254740991',
       [{ a: { kind: 'cat', lives: -1 } }],
-      'value.a.lives must be an integer from 0 to 9007199254740991.',
     ],
     [
       { type: 'object', minProperties: 1, maxProperties: 2 },
+      'value must have 1 to 2 properties',
       [{}, { a: 1, b: 2, c: 3 }],
-      'value must have 1 to 2 properties.',
     ],
-    [{ type: 'object' }, [{ a: { constructor: 1 } }], 'unknown property value.a.constructor.'],
-    [{ type: 'object' }, [{ a: ['\0'] }], 'value.a[0] must not contain a NUL character.'],
+    [{ type: 'object' }, 'value must be an object', [[], 1, null]],
+    [{ type: 'object' }, 'unknown property value.a.constructor', [{ a: { constructor: 1 } }]],
     [
       { type: 'object' },
-      [{ a: { '\ud800': 1 } }],
-      'value.a: a key must not contain a lone surrogate.',
+      'unknown property value.__proto__',
+      [JSON.parse('{"__proto__":{}}') as object],
     ],
-    [{}, [deep(20)], `value${'[0]'.repeat(20)} must not contain a NUL character.`],
-    [{}, [Infinity], 'value must be a number.'],
-    [POINT, [{ x: 1, z: 1 }], 'unknown property value.z.'],
-    [POINT, [{}], 'value.x is missing.'],
+    [{ type: 'object' }, 'unknown property value.prototype', [{ prototype: 1 }]],
+    [{ type: 'object' }, 'value.a[0] must not contain a NUL character', [{ a: ['\0'] }]],
+    [
+      { type: 'object' },
+      'value.a: a key must not contain a lone surrogate',
+      [{ a: { '\ud800': 1 } }],
+    ],
+    [{}, `value${'[0]'.repeat(20)} must not contain a NUL character`, [deep(20)]],
+    [{}, 'value must be a number', [Infinity]],
+    [POINT, 'unknown property value.z', [{ x: 1, z: 1 }]],
+    [POINT, 'value.x is missing', [{}]],
     [
       { ...POINT, additionalProperties: { type: 'string' } },
+      'value.z must be a string',
       [{ x: 1, z: 1 }],
-      'value.z must be a string.',
     ],
     [
       PET,
+      'value.kind must be one of cat, dog',
       [{}, { kind: 'bird' }, { kind: 'toString' }, { kind: ['cat'] }],
-      'value.kind must be one of cat, dog.',
     ],
-    [PET, [null, 'cat', [CAT]], 'value must be an object.'],
-    [PET, [{ kind: 'dog', name: 'rex' }], 'value.name must be in upper case.'],
+    [PET, 'value must be an object', [null, 'cat', [CAT]]],
+    [PET, 'value.name must be in upper case', [{ kind: 'dog', name: 'rex' }]],
     [
       { type: 'object', additionalProperties: { type: 'array', items: PET } },
+      'value.a[1].name must be in upper case',
       [{ a: [CAT, { kind: 'dog', name: 'rex' }] }],
-      'value.a[1].name must be in upper case.',
     ],
-    [{ minLength: 2, minimum: 2 }, ['a'], 'value must be at least 2 characters long.'],
-    [{ minLength: 2, minimum: 2 }, [1], 'value must be a number, at least 2.'],
-  ])('rejects values of %j: %j', async (schema, values, message) => {
-    for (const value of values) expect(await findProblem(schema, value)).toBe(message);
+    [{ minLength: 2, minimum: 2 }, 'value must be at least 2 characters long', ['a']],
+    [{ minLength: 2, minimum: 2 }, 'value must be a number, at least 2', [1]],
+  ])('rejects values of %j: %s', async (schema, message, values) => {
+    for (const value of values) expect(await findProblem(schema, value)).toBe(`${message}.`);
+  });
+
+  it.each<[string, Schema]>([
+    ['a pattern with flags', { type: 'string', pattern: /x/i }],
+    ['two patterns', { type: 'string', pattern: /x/, notBlank: true }],
+  ])('refuses what the OpenAPI document cannot express: %s', (_name, schema) => {
+    expect(() => Property(schema)).toThrow(TypeError);
+  });
+
+  it.each<[Schema, object]>([
+    [{ type: 'string', format: 'date', optional: true }, { example: '2026-11-01' }],
+    [
+      { type: 'string', format: 'date-time' },
+      { maxLength: 64, example: '2026-11-01T12:00:00.000Z' },
+    ],
+    [
+      { type: 'string', format: 'uri', description: 'A photo.' },
+      {
+        maxLength: 2048,
+        pattern: expect.stringMatching(/^\^https\?:/),
+        example: 'https://example.com/photos/1.jpg',
+      },
+    ],
+    [NAME, { minLength: 2, maxLength: 20, pattern: String.raw`[^\s\u0085]` }],
+    [{ type: 'string', pattern: /^\p{Lu}$/u }, { pattern: String.raw`^\p{Lu}$` }],
+    [
+      { type: 'integer', minimum: 1 },
+      { format: 'int64', maximum: Number.MAX_SAFE_INTEGER },
+    ],
+    [{ type: 'number' }, { example: 1.5 }],
+    [{ type: 'boolean' }, { example: true }],
+    [
+      { enum: ['a', 'b'], default: 'b' },
+      { enum: ['a', 'b'], default: 'b', example: 'a' },
+    ],
+    [
+      { type: 'string', enum: ['a'], nullable: true },
+      { enum: ['a', null], example: 'a' },
+    ],
+    [
+      { type: 'array', items: { type: 'number' }, uniqueItems: true, minItems: 1, example: [3] },
+      { items: { type: 'number', example: 1.5 }, uniqueItems: true, minItems: 1, example: [3] },
+    ],
+    [{ type: 'string', readOnly: true, writeOnly: true }, {}],
+    [
+      { type: () => Cat, description: 'A cat.' },
+      { type: undefined, allOf: [{ $ref: expect.any(Function) }] },
+    ],
+  ])('is described in the OpenAPI document: %j', (schema, expected) => {
+    const { optional: _optional, notBlank: _notBlank, ...keywords } = schema;
+    expect(toDocument(schema)).toEqual({ ...keywords, ...expected });
   });
 });
 
@@ -206,6 +357,10 @@ const HEIGHT = { exclusiveMaximum: 5, maximum: 2, title: 'Height', deprecated: t
 
 /** A pet in every position that a schema has for a DTO. */
 class Zoo {
+  @Property({ type: 'integer', readOnly: true, optional: true }) id?: number;
+  @Property({ type: 'string', writeOnly: true, optional: true }) secret?: string;
+  @Property({ type: 'string', minLength: 2, optional: true }) name?: string;
+  @Property({ type: () => Cat, optional: true, description: 'A cat.' }) cat?: Cat;
   @Property({ type: 'object', additionalProperties: { type: () => Cat }, optional: true })
   byName?: Record<string, Cat>;
   @Property({ type: 'array', items: { type: 'array', items: PET }, optional: true })
@@ -224,11 +379,13 @@ class Zoo {
   @Property({ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 9, optional: true })
   floors?: number;
 }
-class ZooPatch extends MergePatch(Zoo, ['boss', 'place']) {}
+class ZooPatch extends MergePatch(Zoo, ['boss', 'place', 'cat', 'byName', 'parts']) {}
 
 @Controller('zoos')
 class ZoosController {
   @Post()
+  @UseInterceptors(ClassSerializerInterceptor)
+  @SerializeOptions({ type: Zoo })
   @ApiCreatedResponse({ type: Zoo })
   createZoo(@Body() zoo: Zoo): Zoo {
     return zoo;
@@ -270,9 +427,10 @@ describe('an operation with schemas of every kind', () => {
     return request.type('json').send(JSON.stringify(body));
   };
 
-  it('gets DTOs with their defaults, at every depth', async () => {
+  it('gets DTOs with their defaults, at every depth, and responds without what is write-only', async () => {
     const cat = { kind: 'cat' };
     const response = await send('post', {
+      secret: 'x',
       byName: { tom: cat },
       rows: [[cat]],
       boss: cat,
@@ -319,17 +477,37 @@ describe('an operation with schemas of every kind', () => {
     });
   });
 
-  it('accepts a merge patch of inline objects, maps and unions', async () => {
+  it.each<[object, string]>([
+    [{ id: 1 }, 'unknown property id'],
+    [{ name: null }, 'name must be a string'],
+    [{ name: 'x' }, 'name must be at least 2 characters long'],
+    [{ cat: { kind: null } }, 'cat.kind must be one of cat'],
+    [{ cat: { x: 1 } }, 'unknown property cat.x'],
+    [{ cat: [] }, 'cat must be an object'],
+    [{ place: { x: null } }, 'place.x must be a number'],
+    [{ parts: [{ rows: [[{}]] }] }, 'parts[0].rows[0][0].kind must be one of cat, dog'],
+    [
+      { byName: { tom: { lives: -1 } } },
+      'byName.tom.lives must be an integer from 0 to 9007199254740991',
+    ],
+  ])('rejects the merge patch %j', async (patch, message) => {
+    expect(await send('patch', patch)).toBeError('VALIDATION_FAILED', `${message}.`);
+  });
+
+  it('accepts a merge patch of objects, maps and unions, which null removes, without defaults', async () => {
+    for (const body of [{}, { cat: null, byName: null, parts: null }, { parts: [{ boss: CAT }] }])
+      expect((await send('patch', body)).body).toEqual(body);
     const patch = {
+      secret: 'x',
+      cat: {},
       byName: { tom: { lives: 1 }, tim: null },
       boss: { kind: 'dog', lives: null },
       place: { label: null },
     };
     expect((await send('patch', patch)).body).toEqual(patch);
-    expect(await send('patch', { place: { x: null } })).toBeError('VALIDATION_FAILED');
     const zoo = applyMergePatch(
       { boss: CAT, place: { x: 1, label: 'a' } },
-      { ...patch, byName: {} },
+      { ...patch, byName: {}, cat: {} },
     );
     await expect(validateBody(Zoo, zoo)).rejects.toThrow('boss.name is missing.');
   });
@@ -348,6 +526,8 @@ describe('an operation with schemas of every kind', () => {
       Zoo: {
         additionalProperties: false,
         properties: {
+          id: { readOnly: true },
+          cat: { allOf: [toReference('Cat')], description: 'A cat.' },
           byName: { type: 'object', additionalProperties: toReference('Cat') },
           rows: { items: { type: 'array', items: pet } },
           boss: { ...pet, description: 'The boss.' },
@@ -375,6 +555,11 @@ describe('an operation with schemas of every kind', () => {
       ZooPatch: {
         properties: {
           byName: { additionalProperties: { anyOf: [toReference('CatMergePatch'), {}] } },
+          cat: {
+            anyOf: [toReference('CatMergePatch'), { type: 'object', nullable: true, enum: [null] }],
+          },
+          parts: { nullable: true },
+          name: expect.not.objectContaining({ nullable: true }) as object,
           boss: { type: 'object', nullable: true },
         },
       },
@@ -383,7 +568,8 @@ describe('an operation with schemas of every kind', () => {
     expect(components!.schemas!.Zoo).not.toHaveProperty('properties.height.exclusiveMaximum');
     expect(components!.schemas!.Zoo).not.toHaveProperty('properties.floors.exclusiveMinimum');
     expect(components!.schemas!.Zoo).not.toHaveProperty('properties.anything.type');
-    expect(components!.schemas!.ZooPatch).not.toHaveProperty('properties.place.required');
+    for (const name of ['ZooPatch', 'CatMergePatch'])
+      expect(JSON.stringify(components!.schemas![name])).not.toMatch(/"(required|default|id)"/);
     expect(paths['/zoos']!.put!.requestBody).toMatchObject({
       content: { 'application/json': { schema: { items: toReference('Cat'), maxItems: 2 } } },
     });

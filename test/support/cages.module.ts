@@ -1,18 +1,5 @@
 import { createHash } from 'node:crypto';
-import {
-  Body,
-  ClassSerializerInterceptor,
-  Controller,
-  Delete,
-  Get,
-  Param,
-  Patch,
-  Post,
-  Put,
-  Query,
-  SerializeOptions,
-  UseInterceptors,
-} from '@nestjs/common';
+import { Body, Controller, Delete, Get, Patch, Post, Put, Query } from '@nestjs/common';
 import { ApiTags, OmitType } from '@nestjs/swagger';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, ForeignKey, Repository, Unique } from 'typeorm';
@@ -38,7 +25,6 @@ import { JsonBody } from '../../src/platform/resource/json-body.decorator.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
 import { Property } from '../../src/platform/resource/property.js';
 import { createTable } from './create-table.js';
-import { Sample, SamplePageParams, SamplePatch, SampleQuery } from './sample.dto.js';
 
 @Entity('cages')
 @Unique('uq_cages_label', ['label'])
@@ -215,34 +201,6 @@ export class CagesController {
     return { id, sha256: createHash('sha256').update(image).digest('hex') };
   }
 
-  // The operations on samples return what the validation passes to them.
-
-  @Get('samples')
-  @Operation({ operationId: 'listSamples', response: 'The query.', returns: SampleQuery })
-  listSamples(@Query() query: SampleQuery): SampleQuery {
-    return query;
-  }
-
-  @Get('samples/pages/:page')
-  @Operation({ operationId: 'getSamplePage', response: 'The path.', returns: SamplePageParams })
-  getSamplePage(@Param() params: SamplePageParams): SamplePageParams {
-    return params;
-  }
-
-  @Post('samples')
-  @Operation({ operationId: 'createSample', response: 'The body.', returns: Sample })
-  @UseInterceptors(ClassSerializerInterceptor)
-  @SerializeOptions({ type: Sample })
-  createSample(@Body() sample: Sample): object {
-    return sample;
-  }
-
-  @Patch('samples')
-  @Operation({ operationId: 'updateSample', response: 'The body.', returns: SamplePatch })
-  updateSample(@Body() patch: SamplePatch): object {
-    return patch;
-  }
-
   @Post('login')
   @Public()
   @Operation({ operationId: 'logIn', response: 'The user.', returns: Credentials })
@@ -350,8 +308,8 @@ class ToysController {
 
 /**
  * A feature for `startApp` that uses every part of the resource kit: the tables have unique constraints, references,
- * a version and values of every type, the lists have pages and a filter, and there are operations with a binary body and
- * with {@link Sample}, and a public one, `POST /v1/cages/login`.
+ * a version and values of every type, the lists have pages and a filter and there are operations with a binary body, and a
+ * public one, `POST /v1/cages/login`.
  */
 @Feature({
   tag: [
