@@ -232,8 +232,17 @@ describe('@Property with a schema', () => {
       'value must not contain equal items',
       [
         [CAT, CAT],
-        [CAT, { lives: 9, kind: 'cat' }],
         [CAT, { kind: 'cat' }],
+      ],
+    ],
+    [
+      { type: 'array', uniqueItems: true },
+      'value must not contain equal items',
+      [
+        [
+          { a: 1, b: 2 },
+          { b: 2, a: 1 },
+        ],
       ],
     ],
     [{ type: () => Cat }, 'value must be an object', [1, 'x', [], [CAT], null]],

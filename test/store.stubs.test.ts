@@ -2,7 +2,6 @@
  * The published operation of store, which returns 501 until a team implements it. `generate -- resource`
  * deletes this file when it replaces the operation; if you implement it by hand, delete it, too.
  */
-import type { OpenAPIObject } from '@nestjs/swagger';
 import { startApp, type TestApp } from './support/app.js';
 
 let app: TestApp;
@@ -17,12 +16,5 @@ describe('GET /v1/store/orders', () => {
     expect(response).toBeError('NOT_IMPLEMENTED', 'Not implemented.');
     expect(response.headers).not.toHaveProperty('deprecation');
     expect(response.headers).not.toHaveProperty('sunset');
-  });
-
-  it('is experimental in the OpenAPI document', async () => {
-    const { paths } = (await app.send('GET', '/openapi.json')).json<OpenAPIObject>();
-    const operation = paths['/store/orders']!.get;
-    expect(operation).toMatchObject({ operationId: 'listOrders', 'x-stability': 'experimental' });
-    expect(operation).not.toHaveProperty('deprecated');
   });
 });
