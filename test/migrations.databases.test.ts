@@ -163,6 +163,30 @@ describe('a migration with a programming error', () => {
   });
 });
 
+describe('a migration that the database rejects', () => {
+  it('fails startup, leaves the database unchanged, and succeeds once the conflict is removed', async () => {
+    const dataSource = await connect().initialize();
+    await dataSource.query('CREATE TABLE "categories" ("unrelated" text)');
+    const before = await dumpSchema(dataSource);
+    const app = await createApp(
+      { ...loadConfig({}), database: database.config },
+      { logger: false },
+    );
+    // TypeORM prints it.
+    const log = jest.spyOn(console, 'log').mockImplementation();
+    const message = /^Failed to open database.*: .*categories.* already exists/;
+    await expect(app.init()).rejects.toThrow(message);
+    log.mockRestore();
+    await app.close();
+    // TypeORM may have created its own table.
+    const after = (await dumpSchema(dataSource)).filter((object) => !object.includes('migrations'));
+    expect(after).toEqual(before);
+    await dataSource.query('DROP TABLE "categories"');
+    await dataSource.migrate();
+    expect(await readAppliedMigrations(dataSource)).toEqual(ALL_NAMES);
+  });
+});
+
 describe('schema', () => {
   it('rejects what violates a constraint', async () => {
     const dataSource = await connectMigrated();

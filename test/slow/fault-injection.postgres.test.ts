@@ -197,23 +197,6 @@ describe('database failures under load', () => {
     },
   );
 
-  it('responds with no error but 503 when all connections are repeatedly terminated', async () => {
-    const instance = await serve();
-    const load = await startLoad(instance);
-    const stopMonitoring = monitorLiveness(instance);
-    for (let cut = 0; cut < 3; cut++) {
-      // Between two requests, and just after the previous cut, there may be no connection.
-      await waitFor(
-        () => queryPostgres(server.url, `SELECT pg_terminate_backend("pid") ${FROM_CONNECTIONS}`),
-        ({ length }) => length > 0,
-      );
-      await load.waitForSuccesses(2);
-    }
-    await waitUntilReady(instance);
-    expect(await stopMonitoring()).toEqual([200]);
-    expect(await stopAndCollectViolations(load, instance)).toEqual([]);
-  });
-
   it('responds within its deadline on DATABASE_POOL_SIZE connections while a table is locked and recovers afterwards', async () => {
     const tables = ['categories', 'api_keys', 'revisions'];
     const outcomes = await Promise.all(
@@ -338,20 +321,6 @@ describe('startup while the database is unavailable', () => {
   });
 });
 
-describe('a server on a Unix socket', () => {
-  it('delays startup while it is down', async () => {
-    const { port } = new URL(server.url);
-    const restartServer = await killServer();
-    const instance = await serve({
-      DATABASE_URL: url.replace(`127.0.0.1:${port}`, `%2Ftmp:${port}`),
-    });
-    expectUnavailable(await instance.categories.list());
-    await restartServer();
-    await waitUntilReady(instance);
-    expect((await instance.categories.create('dog')).status).toBe(201);
-  });
-});
-
 describe('unrecoverable startup errors', () => {
   it.each<[string, Parameters<typeof withUrlParts>[1], RegExp]>([
     ['a wrong password', { password: WRONG_PASSWORD }, /password authentication failed/],
@@ -362,20 +331,5 @@ describe('unrecoverable startup errors', () => {
     ],
   ])('ends startup with a clear message: %s', async (_cause, parts, message) => {
     await expect(serve({ DATABASE_URL: withUrlParts(url, parts) })).rejects.toThrow(message);
-  });
-
-  it('leaves the database unchanged if a migration fails and starts once the conflict is removed', async () => {
-    await queryPostgres(url, 'CREATE TABLE "categories" ("unrelated" text)');
-    const service = services.start();
-    expect(await service.exited).toEqual({ code: 1, signal: null });
-    expect(service.stderr).toMatch(/Failed to open database: .*"categories" already exists/);
-    const tables = await queryPostgres(
-      url,
-      `SELECT "tablename" FROM pg_tables WHERE "schemaname" = 'public' AND "tablename" <> 'migrations'`,
-    );
-    expect(tables).toEqual([{ tablename: 'categories' }]);
-    await queryPostgres(url, 'DROP TABLE "categories"');
-    const { categories } = await serve();
-    expect((await categories.create('dog')).status).toBe(201);
   });
 });
