@@ -176,8 +176,11 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     const { primaryColumns, tableName } = this.repository.metadata;
     const ids: { id: string }[] = primaryColumns[0]!.isGenerated
       ? await manager.query(
+          // Without an fsync of its own, which would double the time of a batch: that of the rows includes it
+          // (https://www.postgresql.org/docs/18/wal-async-commit.html), and ids that no row has may be reserved again.
           `SELECT nextval("sequence") AS "id"
-           FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
+           FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence",
+                        set_config('synchronous_commit', 'off', TRUE) OFFSET 0) AS "names", generate_series(1, $2)`,
           [`"${tableName}"`, items.length],
         )
       : [];
