@@ -83,7 +83,6 @@ describe('backup', () => {
     const list = await waitFor(
       () => categories.list(),
       ({ status }) => status === 200,
-      60_000,
     );
     const rows = list.json<Category[]>();
     expect(result.stdout).toContain(`Copied ${rows.length} categories to ${file}`);

@@ -163,7 +163,7 @@ describe('examples', () => {
         const creating = client.POST('/categories', { body: { name } });
         const getCount = async (): Promise<number> =>
           (await app.categories.getNames()).filter((other) => other === name).length;
-        await waitFor(getCount, (count) => count > 0, 10_000);
+        await waitFor(getCount, (count) => count > 0);
         disturb(proxy);
         // What is still needed must survive.
         collectGarbage();

@@ -74,7 +74,7 @@ describe('GET /readyz', () => {
     async (suffix) => {
       expect(await getReadiness()).toBe(200);
       await rename(file + suffix, `${file}.moved`);
-      await waitFor(getReadiness, (status) => status === 503, 10_000);
+      await waitFor(getReadiness, (status) => status === 503);
       await rename(`${file}.moved`, file + suffix);
       await waitFor(getReadiness, (status) => status === 200);
     },

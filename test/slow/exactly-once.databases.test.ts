@@ -18,7 +18,6 @@ import {
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
-const TIMEOUT_MS = 60_000;
 const CLIENTS = 64;
 /** How many creates are acknowledged between two failures. */
 const CREATES_BETWEEN_FAILURES = 64;
@@ -108,7 +107,6 @@ async function waitForCreates(): Promise<void> {
   await waitFor(
     () => acknowledged.length,
     (length) => length >= target,
-    TIMEOUT_MS,
   );
 }
 
@@ -121,7 +119,6 @@ async function failServer(): Promise<void> {
   await waitFor(
     () => lost,
     (count) => count > before,
-    TIMEOUT_MS,
   );
   await resume();
   await waitForCreates();

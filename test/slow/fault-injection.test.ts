@@ -178,7 +178,6 @@ describe('a full disk', () => {
       const url = await waitFor(
         () => /Listening on (http:\/\/[\w.:]+)/.exec(readFileSync(log, 'utf8'))?.[1] ?? '',
         (found) => found !== '',
-        60_000,
       );
       const categories = new CategoriesClient(url, BOOTSTRAP_KEY);
       limitFileSize(service.pid, 100_000);

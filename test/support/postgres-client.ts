@@ -23,7 +23,7 @@ export async function queryPostgres(url: string, sql: string): Promise<Record<st
  * Waits until this many sessions of a database wait for a lock. It opens its own connection, because
  * pg_stat_activity does not change within a transaction.
  *
- * @throws {Error} after 30 seconds
+ * @throws {Error} after a minute
  */
 export async function waitUntilBlocked(url: string, sessions: number): Promise<void> {
   const client = await connectToPostgres(url);

@@ -6,9 +6,6 @@ import { isRunning, type PostgresServer } from './postgres.js';
 import { connectToPostgres } from './postgres-client.js';
 import { waitFor } from './wait.js';
 
-const KILL_TIMEOUT_MS = 20_000;
-const RESTART_TIMEOUT_MS = 20_000;
-
 /**
  * Suspends every process of a server with SIGSTOP. Its connections stay open and the kernel still
  * accepts new ones, but the server does not respond.
@@ -35,21 +32,17 @@ export async function kill(server: PostgresServer): Promise<void> {
   await waitFor(
     () => isRunning(postmaster!),
     (running) => !running,
-    KILL_TIMEOUT_MS,
   );
 }
 
 /** Restarts a server after `kill`. */
 export async function restart(server: PostgresServer): Promise<void> {
   // Startup fails while a process of the killed server still holds its shared memory.
-  await waitFor(
-    () =>
-      server.start().then(
-        () => true,
-        () => false,
-      ),
-    Boolean,
-    RESTART_TIMEOUT_MS,
+  await waitFor(() =>
+    server.start().then(
+      () => true,
+      () => false,
+    ),
   );
 }
 

@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
+/** Enough for a busy machine. */
+const TIMEOUT_MS = 60_000;
+
 /** A response as received; header names are in lower case. */
 export interface RawResponse {
   readonly status: number;
@@ -100,12 +103,8 @@ export class RawConnection {
   }
 
   /** Waits for `count` responses in total and returns the last of them. */
-  async nextResponse(count = 1, timeout = 20_000): Promise<RawResponse> {
-    await this.waitUntil(
-      () => this.responses.length >= count || this.ended,
-      timeout,
-      `${count} responses`,
-    );
+  async nextResponse(count = 1): Promise<RawResponse> {
+    await this.waitUntil(() => this.responses.length >= count || this.ended, `${count} responses`);
     const response = this.responses[count - 1];
     if (response === undefined) {
       throw new Error(`The service closed the connection after sending:\n${this.received}`);
@@ -114,8 +113,8 @@ export class RawConnection {
   }
 
   /** Waits until the service closes the connection and returns all responses. */
-  async closed(timeout = 20_000): Promise<RawResponse[]> {
-    await this.waitUntil(() => this.ended, timeout, 'the connection to close');
+  async closed(): Promise<RawResponse[]> {
+    await this.waitUntil(() => this.ended, 'the connection to close');
     return this.responses;
   }
 
@@ -124,12 +123,14 @@ export class RawConnection {
   }
 
   /** Waits until the predicate is true; it is checked on every change. */
-  private waitUntil(predicate: () => boolean, timeout: number, description: string): Promise<void> {
+  private waitUntil(predicate: () => boolean, description: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(
         () =>
-          reject(new Error(`Waited ${timeout} ms for ${description}; received:\n${this.received}`)),
-        timeout,
+          reject(
+            new Error(`Waited ${TIMEOUT_MS} ms for ${description}; received:\n${this.received}`),
+          ),
+        TIMEOUT_MS,
       );
       this.onChange = () => {
         if (!predicate()) return;

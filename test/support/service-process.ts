@@ -8,7 +8,6 @@ import { CategoriesClient } from './http-client.js';
 import { waitFor } from './wait.js';
 
 /** Generous because other tests run at the same time. */
-const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 30_000;
 
 /** An API key for tests of the whole process. */
@@ -91,7 +90,6 @@ export class ServiceProcess {
     await waitFor(
       () => this.address ?? this.child.exitCode,
       (found) => found !== null,
-      START_TIMEOUT_MS,
     );
     if (this.address === undefined) throw new Error(`The service exited:\n${this.output}`);
     return this.address;
