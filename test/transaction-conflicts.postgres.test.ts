@@ -87,8 +87,10 @@ describe.each(['repeatable read', 'serializable'])(
       async (_name, names, write) => {
         await other.query('BEGIN');
         await other.query('UPDATE "categories" SET "name" = "name"');
+        // It lasts for two seconds only.
+        const isBlocked = waitUntilBlocked(database.url, 1);
         const written = write(app, app.dataSource.getRepository(CategoryEntity));
-        await waitUntilBlocked(database.url, 1);
+        await isBlocked;
         await other.query('COMMIT');
         await written;
         expect(await app.categories.getNames()).toEqual(names);

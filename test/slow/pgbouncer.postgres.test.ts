@@ -102,8 +102,10 @@ async function serve(count: number): Promise<RunningService[]> {
     const other = await connectToPostgres(database.url);
     try {
       await other.query('BEGIN; LOCK TABLE "categories"');
+      // It lasts for two seconds only.
+      const isBlocked = waitUntilBlocked(database.url, 1);
       const response = categories.create('during');
-      await waitUntilBlocked(database.url, 1);
+      await isBlocked;
       expect(await response).toBeError('SERVICE_UNAVAILABLE');
       await waitUntilBlocked(database.url, 0);
       expect(await getReadiness(instance!)).toBe(200);
