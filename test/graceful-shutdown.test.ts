@@ -100,7 +100,7 @@ describe('graceful shutdown', () => {
   });
 
   it('accepts a connection that was opened while the event loop was blocked before it stops listening', async () => {
-    await start(LONG_TIMEOUTS, { shutdownDelay: 300 });
+    await start(LONG_TIMEOUTS, { shutdownDelay: 1_000 });
     const closed = app.app.close();
     await waitFor(
       () => sendRequest(`${app.url}/readyz`),
@@ -109,7 +109,7 @@ describe('graceful shutdown', () => {
     const opened = RawConnection.open(app.url);
     // Node opens it in the next tick.
     await Promise.resolve();
-    blockEventLoop(600);
+    blockEventLoop(1_500);
     const connection = (await opened).send(rawRequest({ target: '/livez' }));
     expect(await connection.closed()).toMatchObject([{ status: 200 }]);
     await closed;

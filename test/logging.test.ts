@@ -121,7 +121,8 @@ describe('service log', () => {
     const headers = ids.map((id) => ({ ...jsonHeaders(key), 'x-request-id': id }));
     await Promise.all(headers.map((each) => sendRequest(`${url}/v1/logs`, { headers: each })));
     const lines = output.split('\n').filter((line) => line.includes('In the middle'));
-    expect(lines.map((line) => ids.find((id) => line.includes(id)))).toEqual(ids);
+    const found = ids.map((id) => lines.filter((line) => line.includes(id)));
+    expect(found.map(({ length }) => length)).toEqual([1, 1, 1]);
   });
 
   it.each(['production', 'development'])(

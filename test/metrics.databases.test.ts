@@ -149,7 +149,8 @@ describe('GET /metrics', () => {
       for (const end = performance.now() + 200; performance.now() < end;);
     });
     expect(delta(active)).toBeGreaterThan(0.19);
-    expect(delta(active)).toBeLessThan(5);
+    // It is in seconds. On a busy machine, the process waits for a CPU meanwhile.
+    expect(delta(active)).toBeLessThan(100);
   });
 
   it.each([
@@ -292,15 +293,15 @@ describeOnPostgres('GET /metrics on PostgreSQL', () => {
   it('reports the connection pool', async () => {
     // The last check of the database has expired: the scrape waits for its own, which does not count.
     await delay(1_100);
-    // The pool has ten connections.
+    // The pool has ten connections; to wait for one is an error after two seconds.
     const runners = Array.from({ length: 12 }, () => app.dataSource.createQueryRunner());
-    const connected = runners.map((runner) => runner.connect());
-    await Promise.all(connected.slice(0, 10));
+    await Promise.all(runners.slice(0, 10).map((runner) => runner.connect()));
+    const connected = Promise.all(runners.slice(10).map((runner) => runner.connect()));
     const scraped = scrape();
     const pool = (app.dataSource.driver as PostgresDriver).master as Pool;
     await waitFor(() => pool.waitingCount === 3);
     await Promise.all(runners.slice(0, 2).map((runner) => runner.release()));
-    await Promise.all(connected);
+    await connected;
     await Promise.all(runners.map((runner) => runner.release()));
     const busy = await scraped;
     expect(busy.get('db_client_connections{db_client_connection_state="used"}')).toBe(10);

@@ -139,7 +139,9 @@ describe('client connections', () => {
   let url: string;
   let categories: CategoriesClient;
   beforeEach(async () => {
-    ({ service, url, categories } = await services.serve());
+    // Connections may be idle for as long as a busy machine takes to open all of them.
+    const env = { KEEP_ALIVE_TIMEOUT_MS: '3600000' };
+    ({ service, url, categories } = await services.serve({ env }));
   });
 
   const openFiles = (): number => readdirSync(`/proc/${service.pid}/fd`).length;

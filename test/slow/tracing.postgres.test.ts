@@ -95,10 +95,10 @@ describe('the command of the guide for traces', () => {
     expect(await waitFor(() => find('INSERT INTO \\"categories\\"'))).toMatchObject({
       traceId: TRACE_ID,
     });
-    const line = service.stdout
-      .split('\n')
-      .find((each) => each.includes('POST /v1/categories 201'))!;
-    expect(JSON.parse(line)).toMatchObject({
+    const line = await waitFor(() =>
+      service.stdout.split('\n').find((each) => each.includes('POST /v1/categories 201')),
+    );
+    expect(JSON.parse(line!)).toMatchObject({
       trace_id: TRACE_ID,
       requestId: expect.any(String) as string,
     });
