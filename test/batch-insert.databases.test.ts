@@ -132,26 +132,6 @@ describe('BatchInserter with a single create request', () => {
 });
 
 describe('BatchInserter with rows that the database rejects', () => {
-  it.each([
-    ['first', [0]],
-    ['in the middle', [2]],
-    ['last', [4]],
-    ['several', [0, 1, 4, 6]],
-  ])('stores the other rows in order: %s', async (_label, positions) => {
-    await rejectName('duplicate');
-    const batch = ['one', 'two', 'three', 'four'];
-    for (const position of positions) batch.splice(position, 0, 'duplicate');
-    const results = await createAll(batch);
-    expect(results.map(({ status }) => status)).toEqual(
-      batch.map((name) => (name === 'duplicate' ? 'rejected' : 'fulfilled')),
-    );
-    const created = results.flatMap((result) =>
-      result.status === 'fulfilled' ? [result.value] : [],
-    );
-    expect(created.map(({ name }) => name)).toEqual(['one', 'two', 'three', 'four']);
-    expect((await app.categories.getAll()).slice(1)).toEqual(created);
-  });
-
   it('stores the first of two conflicting rows', async () => {
     await app.dataSource.query('CREATE UNIQUE INDEX "unique_name" ON "categories" ("name")');
     const results = await createAll(['dog', 'cat', 'dog']);

@@ -156,16 +156,6 @@ describeOnPostgres('DataSource.transaction on PostgreSQL', () => {
     await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
     await expect(outcome).rejects.toThrow(/Please retry later\.$/);
   });
-
-  it('fails and stores nothing if its connection is lost', async () => {
-    const transaction = dataSource.transaction(async (manager) => {
-      await insertPair(manager, 'lost');
-      await disconnect(manager);
-      await insertPair(manager, 'lost, too');
-    });
-    await expect(transaction).rejects.toThrow(DatabaseUnavailableError);
-    expect(await app.categories.getNames()).toEqual([]);
-  });
 });
 
 describeOnSqlite('DataSource.transaction on SQLite', () => {

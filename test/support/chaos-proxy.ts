@@ -5,7 +5,6 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class ChaosProxy {
   private readonly sockets = new Set<Socket>();
   private stopForwarding: (() => void)[] = [];
-  private accepted = 0;
   /** How often the connection is lost in the middle of what the upstream server sends, from 0 to 1. */
   cutProbability = 0;
 
@@ -44,11 +43,6 @@ export class ChaosProxy {
     this.stopForwarding = [];
   }
 
-  /** The number of connections of clients so far. */
-  get connectionCount(): number {
-    return this.accepted;
-  }
-
   /** Closes the open connections at once. New connections work. */
   cut(): void {
     for (const socket of this.sockets) socket.destroy();
@@ -61,7 +55,6 @@ export class ChaosProxy {
   }
 
   private forward(client: Socket, upstream: Socket): void {
-    this.accepted++;
     client.setNoDelay();
     this.pipe(client, upstream, 0);
     this.pipe(upstream, client, this.latency);
