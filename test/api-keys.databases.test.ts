@@ -10,7 +10,7 @@ import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { Operation } from '../src/platform/resource/operation.decorator.js';
-import { createDatabase, startApp, type TestApp } from './support/app.js';
+import { createDatabase, startApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
 import {
   CategoriesClient,
@@ -49,14 +49,12 @@ class SearchesController {
 class SearchesModule {}
 
 const logger = new MemoryLogger();
-let app: TestApp;
+const app = useApp({ logger, features: [SearchesModule, ...FEATURES] });
 let keys: ApiKeysService;
 beforeAll(async () => {
-  app = await startApp({ logger, features: [SearchesModule, ...FEATURES] });
   keys = app.app.get(ApiKeysService);
 });
 afterEach(() => jest.restoreAllMocks());
-afterAll(() => app.stop());
 
 const list = (key: string): Promise<HttpResponse> => new CategoriesClient(app.url, key).list();
 

@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 import { type HttpResponse, sendRequest } from './support/http-client.js';
 import {
@@ -26,7 +26,11 @@ import {
 import { StubsModule } from './support/stubs.module.js';
 
 const agent = new Agent({ keepAlive: true, maxSockets: 8 });
-let app: TestApp;
+afterAll(() => agent.destroy());
+const app = useApp({
+  features: [StubsModule, CagesModule, ...FEATURES],
+  config: { authFailuresPerMinute: 0 },
+});
 let revokedKey: string;
 let expiredKey: string;
 let rotatedKey: string;
@@ -35,10 +39,6 @@ let operations: Route[];
 /** The operations that are declared public. */
 let publicOperations: Route[];
 beforeAll(async () => {
-  app = await startApp({
-    features: [StubsModule, CagesModule, ...FEATURES],
-    config: { authFailuresPerMinute: 0 },
-  });
   const keys = app.app.get(ApiKeysService);
   const { key, record } = await keys.create('revoked');
   await keys.revoke(record.id);
@@ -57,10 +57,6 @@ beforeAll(async () => {
             route.path === path && (route.method === 'HEAD' ? 'GET' : route.method) === method,
         ),
     );
-});
-afterAll(async () => {
-  agent.destroy();
-  await app.stop();
 });
 
 const getExamplePaths = (): string[] => [

@@ -2,7 +2,7 @@ import { Agent } from 'node:http';
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import type { Category, NewCategory } from '../src/modules/categories/category.dto.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { describeOnSqlite } from './support/databases.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './support/http-client.js';
 import { INSERT_QUERY, recordQueries, recordStatements } from './support/queries.js';
@@ -11,23 +11,18 @@ const { jest } = import.meta;
 const MAX_ID = Number.MAX_SAFE_INTEGER;
 const CONNECTIONS = 64;
 
-let app: TestApp;
+const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+afterAll(() => agent.destroy());
+const app = useApp();
 let categories: CategoriesService;
-let agent: Agent;
-beforeAll(async () => {
-  app = await startApp();
+beforeAll(() => {
   categories = app.app.get(CategoriesService);
-  agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
 });
 beforeEach(async () => {
   await app.dataSource.query('DROP INDEX IF EXISTS "unique_name"');
   await app.dataSource.query('DELETE FROM "categories"');
 });
 afterEach(() => jest.restoreAllMocks());
-afterAll(async () => {
-  agent.destroy();
-  await app.stop();
-});
 
 const post = ({ name, description }: NewCategory): Promise<HttpResponse> =>
   new CategoriesClient(app.url, app.key, agent).create(name, description);

@@ -4,15 +4,11 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { CagesModule, IMAGE_LIMIT } from './support/cages.module.js';
 import { type HttpResponse, sendRequest } from './support/http-client.js';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ features: [CategoriesModule, CagesModule] });
-});
-afterAll(() => app.stop());
+const app = useApp({ features: [CategoriesModule, CagesModule] });
 
 const upload = (body: Buffer | string, headers: object = {}): Promise<HttpResponse> =>
   sendRequest(`${app.url}/v1/cages/1/image`, {

@@ -1,7 +1,7 @@
 /** Swagger UI, and what docs/clients.md says about pages of other origins, in Chromium. */
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { startApp, type TestApp } from './support/app.js';
+import { startApp, type TestApp, useApp } from './support/app.js';
 import { chromiumPath } from './support/chromium.js';
 import { listen, type TestServer } from './support/server.js';
 import { StubsModule } from './support/stubs.module.js';
@@ -31,14 +31,10 @@ beforeAll(async () => {
 afterAll(() => browser?.close());
 
 describeIfChromium('Swagger UI in Chromium', () => {
-  let app: TestApp;
+  const app = useApp();
   let page: Page;
   /** Console errors and warnings, exceptions, CSP violations and requests to other origins. */
   let problems: string[];
-  beforeAll(async () => {
-    app = await startApp();
-  });
-  afterAll(() => app.stop());
   afterEach(() => page.close());
 
   /** Loads Swagger UI without a key and waits until it shows operations. */

@@ -1,16 +1,12 @@
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { toConstraintError } from '../src/platform/database/statements/constraint-error.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesController, CagesModule } from './support/cages.module.js';
 
 const MISSING_ID = Number.MAX_SAFE_INTEGER;
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ features: [CategoriesModule, CagesModule] });
-});
-afterAll(() => app.stop());
+const app = useApp({ features: [CategoriesModule, CagesModule] });
 
 let count = 0;
 const newCage = (properties: object = {}): Omit<Cage, 'id'> => ({

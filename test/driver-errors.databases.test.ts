@@ -12,7 +12,7 @@ import {
 import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { DATABASE, describeOnPostgres } from './support/databases.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { findFreePort } from './support/postgres.js';
@@ -81,15 +81,11 @@ class CallsController {
 class CallsModule {}
 
 const logger = new MemoryLogger();
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({
-    features: [CallsModule, ...FEATURES],
-    config: { metricsPort: 0 },
-    logger,
-  });
+const app = useApp({
+  features: [CallsModule, ...FEATURES],
+  config: { metricsPort: 0 },
+  logger,
 });
-afterAll(() => app.stop());
 
 const call = (path: string) =>
   app.http().get(`/v1/calls/${path}`).auth(app.key, { type: 'bearer' });

@@ -18,7 +18,7 @@ import { CategoriesModule } from '../src/modules/categories/categories.module.js
 import { ApiError } from '../src/platform/errors/api-error.js';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
-import { startApp, type TestApp } from './support/app.js';
+import { startApp, useApp } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { RawConnection, type RawResponse, rawRequest, sendRaw } from './support/raw-connection.js';
@@ -104,12 +104,8 @@ class CrashModule {}
 const FEATURES = [CategoriesModule, CrashModule, StubsModule];
 
 const logger = new MemoryLogger();
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ features: FEATURES, logger });
-});
+const app = useApp({ features: FEATURES, logger });
 afterEach(() => jest.restoreAllMocks());
-afterAll(() => app.stop());
 
 const get = (path: string, key = app.key): Promise<HttpResponse> => app.send('GET', path, key);
 

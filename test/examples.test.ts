@@ -11,7 +11,7 @@ import { FEATURES } from '../src/features.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import { sendError } from '../src/platform/http/responses/error.filter.js';
-import { startApp, type TestApp } from './support/app.js';
+import { startApp, type TestApp, useApp } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
 import { ChaosProxy } from './support/chaos-proxy.js';
 import type { CommandResult } from './support/cli.js';
@@ -56,13 +56,11 @@ function loseBody(response: ServerResponse): void {
 }
 
 describe('examples', () => {
-  let app: TestApp;
+  const app = useApp({ features: [StubsModule, ...FEATURES] });
   let env: Record<string, string>;
-  beforeAll(async () => {
-    app = await startApp({ features: [StubsModule, ...FEATURES] });
+  beforeAll(() => {
     env = { PETSTORE_URL: `${app.url}/v1`, PETSTORE_API_KEY: app.key };
   });
-  afterAll(() => app.stop());
 
   describe('client.ts', () => {
     it('creates, lists, revalidates and handles errors by code', async () => {

@@ -5,17 +5,13 @@ import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key
 import { IdempotencyRecord } from '../src/platform/idempotency/idempotency-record.entity.js';
 import { toRecord, transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
 import { IdempotencyRecordsCleanup } from '../src/platform/idempotency/idempotency-records-cleanup.js';
-import { startApp, type TestApp } from './support/app.js';
+import { startApp, useApp } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { waitFor } from './support/wait.js';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp();
-});
-afterAll(() => app.stop());
+const app = useApp();
 beforeEach(async () => {
   await app.dataSource.query('DELETE FROM "categories"');
 });

@@ -5,7 +5,7 @@ import { createUuid } from '../src/platform/database/statements/uuid.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { insertReturning } from '../src/platform/resource/returning.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { describeOnPostgres } from './support/databases.js';
 import { createTable } from './support/create-table.js';
 import { collectRows } from './support/queries.js';
@@ -68,12 +68,8 @@ const features = KINDS.map(([, options], index) =>
   createFeature(`rows_${index}`, 1_790_000_001_000 + index, options),
 );
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ features: features.map(({ module }) => module) });
-});
+const app = useApp({ features: features.map(({ module }) => module) });
 afterEach(() => jest.useRealTimers());
-afterAll(() => app.stop());
 
 describe.each(KINDS)(
   'a table whose id is %s',

@@ -1,7 +1,7 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { Deprecated, type IsoDate } from '../src/platform/lifecycle/lifecycle.decorators.js';
 import { FEATURES } from '../src/features.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
 import { sendRequest } from './support/http-client.js';
 import { StubsModule } from './support/stubs.module.js';
@@ -11,12 +11,8 @@ const SUNSET = 'Mon, 01 Nov 2027 00:00:00 GMT';
 const SUNSET_INSTANT = Date.UTC(2027, 10, 1);
 const HEADERS = { deprecation: `@${Date.UTC(2026, 10, 1) / 1000}`, sunset: SUNSET };
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ features: [StubsModule, ...FEATURES] });
-});
+const app = useApp({ features: [StubsModule, ...FEATURES] });
 afterEach(() => jest.restoreAllMocks());
-afterAll(() => app.stop());
 
 describe('a deprecated operation', () => {
   it.each([

@@ -9,7 +9,7 @@ import { DatabaseConnection } from '../src/platform/database/connection/database
 import { VERSION } from '../src/platform/config/version.js';
 import { MetricsServer } from '../src/platform/metrics/metrics-server.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
-import { startApp, type TestApp } from './support/app.js';
+import { startApp, useApp } from './support/app.js';
 import { DATABASE, describeOnPostgres } from './support/databases.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
 import { RawConnection, rawRequest, sendRaw } from './support/raw-connection.js';
@@ -20,20 +20,16 @@ const { jest } = import.meta;
 
 /** Keeps connections open, so that concurrent create requests arrive together. */
 const agent = new Agent({ keepAlive: true });
-let app: TestApp;
+afterAll(() => agent.destroy());
+const app = useApp({ features: [CategoriesModule, StubsModule], config: { metricsPort: 0 } });
 let categories: CategoriesClient;
 /** The address of the metrics. */
 let url: string;
-beforeAll(async () => {
-  app = await startApp({ features: [CategoriesModule, StubsModule], config: { metricsPort: 0 } });
+beforeAll(() => {
   categories = new CategoriesClient(app.url, app.key, agent);
   url = app.app.get(MetricsServer).url!;
 });
 afterEach(() => jest.restoreAllMocks());
-afterAll(async () => {
-  agent.destroy();
-  await app.stop();
-});
 
 /** The value of every series of a scrape, by name and labels. */
 type MetricValues = ReadonlyMap<string, number>;

@@ -13,7 +13,7 @@ import { ApiError } from '../src/platform/errors/api-error.js';
 import type { FeatureErrorCode } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { Operation } from '../src/platform/resource/operation.decorator.js';
-import { startApp, type TestApp } from './support/app.js';
+import { startApp, useApp } from './support/app.js';
 import { type DocumentedOperation, getOperations, getProtectedRoutes } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
 
@@ -66,21 +66,18 @@ type SchemaObject = Exclude<
 type ResponseObject = { description: string; headers?: object; content?: object };
 
 /** The service with all features, at configured addresses, and its document. */
-let app: TestApp;
+const app = useApp({
+  features: [NextModule, ...FEATURES, StubsModule],
+  config: { publicBaseUrl: PRODUCTION, stagingBaseUrl: STAGING, keyRequestsPerMinute: 100 },
+});
 let document: OpenAPIObject;
 /** Only the categories, without a configured address. */
-let local: TestApp;
+const local = useApp({ features: [CategoriesModule] });
 let localDocument: OpenAPIObject;
 beforeAll(async () => {
-  app = await startApp({
-    features: [NextModule, ...FEATURES, StubsModule],
-    config: { publicBaseUrl: PRODUCTION, stagingBaseUrl: STAGING, keyRequestsPerMinute: 100 },
-  });
   document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
-  local = await startApp({ features: [CategoriesModule] });
   localDocument = (await local.http().get('/openapi.json')).body as OpenAPIObject;
 });
-afterAll(() => Promise.all([app.stop(), local.stop()]));
 
 /** Returns a response of an operation of the document, which may be one of the components. */
 function getResponse({ responses }: DocumentedOperation['operation'], status: number | 'default') {

@@ -1,22 +1,18 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Response, Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
 import { recordQueries } from './support/queries.js';
 
 const { jest } = import.meta;
 const PAGE_QUERY = /^SELECT\b.*\bFROM "cages"/is;
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ features: [CategoriesModule, CagesModule] });
-});
+const app = useApp({ features: [CategoriesModule, CagesModule] });
 beforeEach(async () => {
   await app.dataSource.query('DELETE FROM "cages"');
 });
 afterEach(() => jest.restoreAllMocks());
-afterAll(() => app.stop());
 
 const list = (query = '', headers: Record<string, string> = {}): Test =>
   app.http().get(`/v1/cages${query}`).auth(app.key, { type: 'bearer' }).set(headers);

@@ -2,18 +2,14 @@
  * The published operation of pets, which returns 501 until a team implements it. `generate -- resource`
  * deletes this file when it replaces the operation; if you implement it by hand, delete it, too.
  */
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
 
 const { jest } = import.meta;
 const SUNSET = 'Mon, 01 Nov 2027 00:00:00 GMT';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp();
-});
+const app = useApp();
 afterEach(() => jest.restoreAllMocks());
-afterAll(() => app.stop());
 
 describe('GET /v1/pets/{petId}', () => {
   it('returns 501 before its sunset and 410 from then on', async () => {

@@ -1,20 +1,16 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
 
 const MISSING_ID = Number.MAX_SAFE_INTEGER;
 const ORIGIN = 'https://shop.example';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({
-    features: [CategoriesModule, CagesModule],
-    config: { corsOrigins: [ORIGIN] },
-  });
+const app = useApp({
+  features: [CategoriesModule, CagesModule],
+  config: { corsOrigins: [ORIGIN] },
 });
-afterAll(() => app.stop());
 
 type Method = 'get' | 'head' | 'post' | 'put' | 'patch' | 'delete';
 

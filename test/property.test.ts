@@ -21,7 +21,7 @@ import { Operation } from '../src/platform/resource/operation.decorator.js';
 import { Property, toDocument } from '../src/platform/resource/property.js';
 import { isOptional, type Schema } from '../src/platform/resource/schema.js';
 import { validateBody, validateJson } from '../src/platform/resource/validation.pipe.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 
 /** Returns the message that rejects a value, or undefined. */
 async function findProblem(schema: Schema, value: unknown): Promise<string | undefined> {
@@ -426,11 +426,7 @@ class ZoosController {
 class ZoosModule {}
 
 describe('an operation with schemas of every kind', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startApp({ features: [ZoosModule] });
-  });
-  afterAll(() => app.stop());
+  const app = useApp({ features: [ZoosModule] });
   const send = (method: 'post' | 'patch' | 'put', body: unknown) => {
     const request = app.http()[method]('/v1/zoos').auth(app.key, { type: 'bearer' });
     return request.type('json').send(JSON.stringify(body));

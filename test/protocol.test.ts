@@ -6,7 +6,7 @@ import { loadConfig } from '../src/platform/config/config.js';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import type { Connection } from '../src/platform/http/server/connections.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
-import { startApp, type TestApp } from './support/app.js';
+import { startApp, useApp } from './support/app.js';
 import { type RawResponse, RawConnection } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
 
@@ -14,11 +14,7 @@ const { jest } = import.meta;
 /** No request times out, however busy the machine is; the tests of the timeouts shorten them. */
 const TIMEOUTS = { headers: 60_000, request: 60_000, checkInterval: 100, socket: 60_000 };
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ adapter: new HttpAdapter(loadConfig({}), TIMEOUTS) });
-});
-afterAll(() => app.stop());
+const app = useApp({ adapter: new HttpAdapter(loadConfig({}), TIMEOUTS) });
 
 // The service must keep serving other clients after every test.
 afterEach(async () => {

@@ -7,7 +7,7 @@ import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { AuthFailureLimiter } from '../src/platform/auth/auth-failure-limiter.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import { RateLimiter } from '../src/platform/auth/rate-limiter.js';
-import { startApp, type TestApp } from './support/app.js';
+import { startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
 import {
   CategoriesClient,
@@ -30,14 +30,13 @@ const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse
 
 describe('rate limit on failed authentications', () => {
   const FAILURES_PER_MINUTE = 5;
-  let app: TestApp;
+  const app = useApp({
+    features: [StubsModule, ...FEATURES],
+    config: { authFailuresPerMinute: FAILURES_PER_MINUTE, trustProxy: 'loopback' },
+  });
   let service: ApiKeysService;
   let table: Repository<ApiKey>;
-  beforeAll(async () => {
-    app = await startApp({
-      features: [StubsModule, ...FEATURES],
-      config: { authFailuresPerMinute: FAILURES_PER_MINUTE, trustProxy: 'loopback' },
-    });
+  beforeAll(() => {
     service = app.app.get(ApiKeysService);
     table = app.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
   });
@@ -47,7 +46,6 @@ describe('rate limit on failed authentications', () => {
     now += 60_000;
     advanceTime(now);
   });
-  afterAll(() => app.stop());
 
   const getStatus = async (key: string, address: string): Promise<number> =>
     (await list(app, key, address)).status;

@@ -6,20 +6,18 @@ import {
   updateReturning,
 } from '../src/platform/resource/returning.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';
 import { advanceTime } from './support/clock.js';
 
 const { jest } = import.meta;
 
-let app: TestApp;
+const app = useApp({ features: [CategoriesModule, CagesModule] });
 let cages: Repository<CageEntity>;
 beforeAll(async () => {
-  app = await startApp({ features: [CategoriesModule, CagesModule] });
   cages = app.dataSource.getRepository(CageEntity);
 });
 afterEach(() => jest.restoreAllMocks());
-afterAll(() => app.stop());
 
 let count = 0;
 const newCage = () => ({

@@ -1,4 +1,4 @@
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { sendRequest } from './support/http-client.js';
 import { rawRequest, sendRaw } from './support/raw-connection.js';
 
@@ -9,17 +9,9 @@ const API_HEADERS = {
 const PUBLIC_BASE_URL = 'https://api.pets.example/shop/v1';
 const STAGING_BASE_URL = 'https://staging.pets.example/v1';
 
-let app: TestApp;
-let secure: TestApp;
-beforeAll(async () => {
-  app = await startApp();
-  secure = await startApp({
-    config: { publicBaseUrl: PUBLIC_BASE_URL, stagingBaseUrl: STAGING_BASE_URL },
-  });
-});
-afterAll(async () => {
-  await app.stop();
-  await secure.stop();
+const app = useApp();
+const secure = useApp({
+  config: { publicBaseUrl: PUBLIC_BASE_URL, stagingBaseUrl: STAGING_BASE_URL },
 });
 
 /** Returns the names of headers that reveal the framework or allow cross-origin access. */
@@ -74,11 +66,7 @@ describe('security headers', () => {
 
 describe('CORS', () => {
   const ORIGIN = 'https://app.example';
-  let cors: TestApp;
-  beforeAll(async () => {
-    cors = await startApp({ config: { corsOrigins: [ORIGIN, 'https://other.example'] } });
-  });
-  afterAll(() => cors.stop());
+  const cors = useApp({ config: { corsOrigins: [ORIGIN, 'https://other.example'] } });
 
   it('is disabled by default', async () => {
     for (const path of ['/v1/categories', '/livez', '/docs']) {

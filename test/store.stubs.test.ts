@@ -2,13 +2,9 @@
  * The published operation of store, which returns 501 until a team implements it. `generate -- resource`
  * deletes this file when it replaces the operation; if you implement it by hand, delete it, too.
  */
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp();
-});
-afterAll(() => app.stop());
+const app = useApp();
 
 describe('GET /v1/store/orders', () => {
   it('returns 501 and is not deprecated', async () => {

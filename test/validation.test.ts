@@ -8,7 +8,7 @@ import { CategoriesModule } from '../src/modules/categories/categories.module.js
 import { Feature } from '../src/platform/feature.decorator.js';
 import { Property } from '../src/platform/resource/property.js';
 import { StrictValidationPipe, validateBody } from '../src/platform/resource/validation.pipe.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 
 /** How many values were checked, and how many objects were converted to DTOs. */
@@ -70,11 +70,7 @@ class BoxesController {
 @Feature({ tag: { name: 'boxes', description: 'Boxes.' }, controllers: [BoxesController] })
 class BoxesModule {}
 
-let app: TestApp;
-beforeAll(async () => {
-  app = await startApp({ features: [CategoriesModule, CagesModule, BoxesModule] });
-});
-afterAll(() => app.stop());
+const app = useApp({ features: [CategoriesModule, CagesModule, BoxesModule] });
 
 const get = (path: string): Test => app.http().get(`/v1/${path}`).auth(app.key, { type: 'bearer' });
 

@@ -109,3 +109,17 @@ export async function startApp(
     },
   };
 }
+
+/**
+ * Starts the application before the tests of a file or a `describe` block, and stops it after them.
+ *
+ * @returns the application, whose properties are set when the tests run
+ */
+export function useApp(options: Parameters<typeof startApp>[0] = {}): TestApp {
+  const app = {} as TestApp;
+  beforeAll(async () => {
+    Object.assign(app, await startApp(options));
+  });
+  afterAll(() => app.stop());
+  return app;
+}
