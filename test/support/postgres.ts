@@ -1,9 +1,10 @@
 /** Starts a PostgreSQL server for a test run unless `TEST_DATABASE_URL` is set. */
 import { execFile } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { constants } from 'node:fs';
 import { chmod, cp, mkdtemp, readdir, readFile, rm, stat, symlink } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -101,13 +102,18 @@ export function isRunning(pid: number): boolean {
 }
 
 /**
- * Returns a TCP port of 127.0.0.1 that refuses connections, because no process listens on it. It is in
- * this file because Jest cannot import from a setup in TypeScript.
+ * Returns a TCP port of 127.0.0.1 that refuses connections, because no process listens on it. It is below those that
+ * Linux assigns by itself, from 32,768: another process would get such a port sooner or later. The function is in this
+ * file because Jest cannot import from a setup in TypeScript.
  */
 export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = randomInt(10_000, 32_768);
+  const server = createServer().listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch {
+    return findFreePort();
+  }
   server.close();
   await once(server, 'close');
   return port;
