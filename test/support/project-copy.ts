@@ -59,7 +59,7 @@ export class ProjectCopy {
     const options = {
       cwd: this.directory,
       env: { ...process.env, CI: 'true', NO_COLOR: '1', ...env },
-      timeout: 1_000_000,
+      timeout: 1_700_000,
       maxBuffer: 64 * 1024 * 1024,
     };
     return new Promise((resolve) => {

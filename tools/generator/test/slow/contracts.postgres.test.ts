@@ -9,7 +9,7 @@ import { onEachConnection, RetryingClient } from '../../../../test/support/retry
 import { BOOTSTRAP_KEY, createServices } from '../../../../test/support/service-process.js';
 import { Guide } from './guide.js';
 
-import.meta.jest.setTimeout(1_200_000);
+import.meta.jest.setTimeout(1_800_000);
 
 const ROOT = join(import.meta.dirname, '..', '..', '..', '..');
 const CONTRACTS = join(ROOT, '..', 'shared', 'contracts');
