@@ -30,7 +30,7 @@ import {
 
 /** Runs per property. fast-check shrinks a failing example and reports the seed that reproduces it. */
 const RUNS = Number(process.env['FUZZ_RUNS'] ?? 400);
-const TIMEOUT = 60_000 + RUNS * 100;
+const TIMEOUT = 300_000 + RUNS * 100;
 
 const TYPE = 'Content-Type: application/json';
 const AUTHORIZATION = `Authorization: Bearer ${BOOTSTRAP_KEY}`;
