@@ -132,16 +132,17 @@ describe('If-Match', () => {
     expect((await send('patch', id, {}, { room: 'cellar' })).status).toBe(200);
   });
 
-  it('lets exactly one of 50 concurrent requests change the resource', async () => {
+  it('lets exactly one of 16 concurrent requests change the resource', async () => {
     const { id, etag } = await createCage();
     const headers = { 'If-Match': etag };
     for (let round = 0; round < 3; round++) {
-      const rooms = Array.from({ length: 50 }, (_, index) => `room ${index}`);
+      // More than connections, and few enough for all to be in time on a busy machine.
+      const rooms = Array.from({ length: 16 }, (_, index) => `room ${index}`);
       const responses = await Promise.all(
         rooms.map((room) => send('patch', id, headers, { room })),
       );
       const winners = responses.filter(({ status }) => status === 200);
-      expect(responses.filter(({ status }) => status === 412)).toHaveLength(49);
+      expect(responses.filter(({ status }) => status === 412)).toHaveLength(15);
       expect(winners).toHaveLength(1);
       expect(winners[0]!.headers['etag']).not.toBe(headers['If-Match']);
       headers['If-Match'] = winners[0]!.headers['etag'] as string;
@@ -152,14 +153,14 @@ describe('If-Match', () => {
   it('is not needed for each of several concurrent updates to return what it stored', async () => {
     const { id } = await createCage();
     const etags = await Promise.all(
-      Array.from({ length: 48 }, async (_, index) => {
+      Array.from({ length: 16 }, async (_, index) => {
         const patch = { room: `room ${index}`, weight: index };
         const { body, headers } = await send('patch', id, {}, patch);
         expect(body).toMatchObject({ id, ...patch });
         return headers['etag'] as string;
       }),
     );
-    expect(new Set(etags).size).toBe(48);
+    expect(new Set(etags).size).toBe(16);
     expect(etags).toContain((await send('get', id)).headers['etag']);
   });
 });
