@@ -71,7 +71,7 @@ beforeAll(async () => {
   await chmod(join(app, 'data'), 0o755);
   await chown(join(app, 'data'), UID, UID);
   env = { PATH, NODE_ENV: 'production', NODE_COMPILE_CACHE: join(app, 'compile-cache') };
-}, 900_000);
+}, 1_800_000);
 afterAll(() => rm(app, { recursive: true, force: true }));
 
 describe('Image', () => {

@@ -57,7 +57,7 @@ beforeAll(async () => {
   const env = Object.fromEntries(inherited);
   await promisify(execFile)('sh', ['-c', install!], { cwd: directory, env });
   command = start!.replace('http://127.0.0.1:4318', receiver.url).replace(' node ', ' exec node ');
-}, 600_000);
+}, 1_800_000);
 afterAll(async () => {
   await services.close();
   await database.drop();
