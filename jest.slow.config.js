@@ -12,7 +12,7 @@ const modules = readdirSync(new URL('src/modules/', import.meta.url), { recursiv
 const ORIGINAL = 'categories.module.ts,category.entity.ts,pets.module.ts,store.module.ts';
 const hasOnlyOriginalModules = modules.toSorted().join() === ORIGINAL;
 
-const config = createConfig('slow/', 300_000);
+const config = createConfig('slow/', 600_000);
 if (!hasOnlyOriginalModules) {
   process.stderr.write(`Skipped tests that need the original src/modules: ${GENERATOR}\n`);
   for (const { testPathIgnorePatterns } of config.projects) testPathIgnorePatterns.push(GENERATOR);
