@@ -131,6 +131,9 @@ const OTHER_HEADERS =
 const PARAMETERS =
   'access_token api_key apiKey apikey key token authorization Authorization session';
 
+/** Files of Swagger UI, which have no routes. */
+const FILES = ['/docs/swagger-ui.css', '/docs/swagger-ui-bundle.js.LICENSE.txt'];
+
 const OVERRIDES = {
   'X-HTTP-Method-Override': 'OPTIONS',
   'X-Original-URL': '/livez',
@@ -239,16 +242,23 @@ describe('every operation', () => {
     expect(await app.categories.getNames()).not.toContain('hidden key');
   });
 
-  it('responds with 405 to the methods that its path does not support', async () => {
+  it('responds with 405 to the methods that its path does not support, like every public path', async () => {
     // CONNECT requests have no path.
     const methods = METHODS.filter((method) => method !== 'CONNECT');
     expect(methods.length).toBeGreaterThan(20);
-    for (const path of getExamplePaths()) {
-      const supported = findMethods(getRoutes(app), path);
+    for (const path of [...getExamplePaths(), ...PUBLIC_PATHS, ...FILES]) {
+      const supported = FILES.includes(path) ? ['GET', 'HEAD'] : findMethods(getRoutes(app), path);
       for (const method of methods.filter((name) => !supported.includes(name))) {
-        const { status, headers } = await sendRequest(app.url + path, { method, agent });
-        const expected = [method, path, 405, supported.join(', ')];
-        expect([method, path, status, headers.allow]).toEqual(expected);
+        const { status, headers, text } = await sendRequest(app.url + path, { method, agent });
+        const message = `Method ${method} is not allowed for ${path}.`;
+        const body = JSON.stringify({ code: 'METHOD_NOT_ALLOWED', message, status: 405 });
+        expect([method, path, status, headers.allow, text]).toEqual([
+          method,
+          path,
+          405,
+          supported.join(', '),
+          method === 'HEAD' ? '' : body,
+        ]);
       }
     }
   });

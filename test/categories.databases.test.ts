@@ -167,25 +167,13 @@ describe('the name and the description of a category', () => {
 
 describe('POST /v1/categories with an invalid body', () => {
   const NAME_LENGTH = 'name must be 1 to 100 characters long';
-  const NAME_NUL = 'name must not contain a NUL character';
-  const NAME_SURROGATE = 'name must not contain a lone surrogate';
   const DESCRIPTION_LENGTH = 'description must be at most 1000 characters long';
 
   it.each<[string, (object | string)[]]>([
     ['name is missing', [{}, { description: 'Dogs' }]],
-    ['name must be a string', [{ name: null }, { name: 1 }, { name: ['dog'] }, { name: {} }]],
-    ['name must be a string', ['{"name":"dog","name":1}']],
     [NAME_LENGTH, [{ name: '' }, { name: 'd'.repeat(101) }, { name: '🐶'.repeat(101) }]],
     [NAME_LENGTH, [{ name: '🐶'.repeat(50) + 'd'.repeat(51) }, { name: 'e\u0301'.repeat(51) }]],
-    [NAME_NUL, [{ name: 'do\0g' }]],
-    [
-      NAME_SURROGATE,
-      ['{"name":"dog\\ud83d"}', '{"name":"\\udc36dog"}', '{"name":"\\udc36\\ud83d"}'],
-    ],
-    ['description must be a string', [null, 0, [], {}].map(describeDog)],
     [DESCRIPTION_LENGTH, ['d'.repeat(1001), '🐶'.repeat(1001)].map(describeDog)],
-    ['description must not contain a NUL character', [describeDog('\0')]],
-    ['description must not contain a lone surrogate', ['{"name":"dog","description":"\\ud83d"}']],
   ])('responds with 400: %s (%#)', async (message, bodies) => {
     const before = await send('get', PATH);
     for (const body of bodies)

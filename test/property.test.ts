@@ -247,6 +247,9 @@ describe('@Property with a schema', () => {
     ],
     [{ type: () => Cat }, 'value must be an object', [1, 'x', [], [CAT], null]],
     [{ type: () => Cat }, 'value.kind is missing', [{}]],
+    // What every object inherits is easily mistaken for a known property.
+    [{ type: () => Cat }, 'unknown property value.toString', [{ ...CAT, toString: null }]],
+    [{ type: () => Cat }, 'unknown property value.', [Object.assign({ '': 1 }, CAT)]],
     [
       { type: 'array', items: { type: 'array', items: { type: () => Cat } } },
       'unknown property value[0][0].x',

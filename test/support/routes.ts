@@ -71,28 +71,6 @@ export function findMethods(routes: readonly Route[], path: string): string[] {
   return [...new Set(methods)].toSorted();
 }
 
-/** The methods that these checks send; HEAD is supported exactly if GET is. */
-const CHECKED_METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PURGE'];
-
-/**
- * Checks that a path supports some methods, and rejects the others with 405.
- *
- * @param allow the supported methods, as in the Allow header
- */
-export async function expectOnlyMethods(app: TestApp, path: string, allow: string): Promise<void> {
-  const allowed = allow.split(', ');
-  for (const method of allowed) expect((await app.send(method, path)).status).not.toBe(405);
-  for (const method of CHECKED_METHODS.filter((name) => !allowed.includes(name))) {
-    const response = await app.send(method, path);
-    expect(response).toBeError(
-      'METHOD_NOT_ALLOWED',
-      `Method ${method} is not allowed for ${path}.`,
-    );
-    expect(response.headers.allow).toBe(allow);
-    expect(response.headers).not.toHaveProperty('sunset');
-  }
-}
-
 /** Returns every operation of an OpenAPI document. */
 export function getOperations({ paths }: OpenAPIObject): DocumentedOperation[] {
   return Object.entries(paths).flatMap(([path, item]) =>
