@@ -61,6 +61,30 @@ describe('graceful shutdown', () => {
     await closed;
   });
 
+  it('waits for a request whose body is incomplete', async () => {
+    await start(LONG_TIMEOUTS);
+    const request = rawRequest({
+      method: 'POST',
+      headers: [
+        `Authorization: Bearer ${app.key}`,
+        'Content-Type: application/json',
+        'Content-Length: 15',
+      ],
+      body: '{"name":"late"}',
+    });
+    const connection = await RawConnection.open(app.url);
+    // A response proves that the service has accepted the connection.
+    await connection.send(rawRequest({ target: '/livez' })).nextResponse();
+    connection.send(request.subarray(0, -5));
+    const closed = app.app.close();
+    await waitUntilNotListening();
+    connection.send(request.subarray(-5));
+    const [, response] = await connection.closed();
+    expect(response).toMatchObject({ status: 201, headers: { connection: 'close' } });
+    await closed;
+    expect(await getStoredCategories()).toMatchObject([{ name: 'late' }]);
+  });
+
   it('responds to a request that arrived while the event loop was blocked for longer than the grace period', async () => {
     await start({ drainGracePeriod: 100 });
     const request = rawRequest({ headers: [`Authorization: Bearer ${app.key}`] });
