@@ -1,5 +1,6 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Response, Test } from 'supertest';
+import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
@@ -96,6 +97,23 @@ describe('a list with pages', () => {
     const response = await list('', { 'If-None-Match': etag });
     expect([response.status, getIds(response)]).toEqual([200, ids]);
     expect(getIds(await list(`?after=${ids[19]}`))).toEqual([next]);
+  });
+
+  it('may count pages from 0, and give the parameter of the next page another name', async () => {
+    const ids = await createCages(3);
+    const cages = app.app
+      .get(ResourceKit)
+      .cachedList(app.dataSource.getRepository(CageEntity), async (chunks, { next }) => {
+        const read: number[] = [];
+        for await (const rows of chunks) read.push(...rows.map(({ id }) => id));
+        return { ids: read, next };
+      });
+    const pages = { limit: 2, firstPage: 0, next: 'number' } as const;
+    const first = { ids: ids.slice(0, 2), next: { number: 1 } };
+    expect(await cages.getPage({ ...pages, page: 0 })).toEqual(first);
+    expect(await cages.getPage({ ...pages, page: 1 })).toEqual({ ids: ids.slice(2) });
+    const next = { skip: 2 };
+    expect(await cages.getPage({ limit: 2, offset: 0, next: 'skip' })).toEqual({ ...first, next });
   });
 
   it('is documented', async () => {

@@ -35,10 +35,14 @@ export interface PageRequest {
   readonly after?: number | string | undefined;
   /** The number of rows before the page. */
   readonly offset?: number | undefined;
-  /** The number of the page, from 1. */
+  /** The number of the page. */
   readonly page?: number | undefined;
-  /** False if the operation has no parameter that selects the next page. */
-  readonly next?: false;
+  /** The number of the first page, by default 1. */
+  readonly firstPage?: 0 | 1;
+  /**
+   * The query parameter that selects the next page, if its name is not `after`, `offset` or `page`; false if there is none.
+   */
+  readonly next?: string | false;
 }
 
 /** What belongs to the rows of a page. */
@@ -87,8 +91,8 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
 
   /** @throws {DatabaseUnavailableError} */
   getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<Value> {
-    const { limit, after, offset, page, next } = request;
-    if (after !== undefined || (offset ?? 0) > 0 || (page ?? 1) > 1)
+    const { limit, after, offset, page, firstPage = 1, next } = request;
+    if (after !== undefined || (offset ?? 0) > 0 || (page ?? firstPage) > firstPage)
       return withDeadline(this.loadPage(request, filters));
     return this.getCached(JSON.stringify([limit, offset, page, next, filters]), () =>
       this.loadPage(request, filters),
@@ -108,10 +112,10 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   }
 
   private async loadPage(
-    { limit, after, offset, page, next: hasLink }: PageRequest,
+    { limit, after, offset, page, firstPage = 1, next: name }: PageRequest,
     filters: Criteria<Entity>,
   ): Promise<Value> {
-    const start = Math.min(offset ?? ((page ?? 1) - 1) * limit, MAX_ID);
+    const start = Math.min(offset ?? ((page ?? firstPage) - firstPage) * limit, MAX_ID);
     // One more row than the page has shows whether there is another page.
     const read = await this.query(filters, limit + 1, after, start, this.counts);
     const total = this.counts ? Number(read[0]![TOTAL]) : undefined;
@@ -119,10 +123,10 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const rows = toEntities(this.repository, found.slice(0, limit));
     const hasMore = found.length > limit;
     let next: Paging['next'];
-    if (hasMore && hasLink !== false) {
-      if (page !== undefined) next = { page: page + 1 };
-      else if (offset !== undefined) next = { offset: offset + limit };
-      else next = { after: rows.at(-1)!['id'] as number | string };
+    if (hasMore && name !== false) {
+      if (page !== undefined) next = { [name ?? 'page']: page + 1 };
+      else if (offset !== undefined) next = { [name ?? 'offset']: offset + limit };
+      else next = { [name ?? 'after']: rows.at(-1)!['id'] as number | string };
     }
     return this.build([rows], { limit, after, offset, page, next, hasMore, total });
   }
