@@ -43,8 +43,9 @@ async function createCage(): Promise<string> {
 
 async function createToy(properties: Partial<Toy> = {}): Promise<Toy> {
   const response = await send('POST', path, { name: `toy ${++count}`, ...properties });
-  expect([response.status, response.json()]).toMatchObject([201, { seenBy: 'the service' }]);
-  return response.json<Toy>();
+  const { toy } = response.json<{ toy: Toy }>();
+  expect([response.status, toy]).toMatchObject([201, { seenBy: 'the service' }]);
+  return toy;
 }
 
 /** Returns toys as the list shows them. */

@@ -102,6 +102,11 @@ export class Toy {
 class NewToy extends OmitType(Toy, ['toyId', 'seenBy']) {}
 class ToyPatch extends MergePatch(NewToy, ['size', 'madeAt']) {}
 
+class ToyEnvelope {
+  @Property({ type: () => Toy })
+  readonly toy!: Toy;
+}
+
 class ToyPage {
   @Property({ type: 'integer', ...limits, default: 20 }) limit!: number;
   @Property({ type: 'string', format: 'uuid', optional: true }) after?: string;
@@ -220,7 +225,7 @@ export class CagesController {
 
 /**
  * A resource below another: its id is a UUID, which has another name for clients. Its list is public, in an envelope, and
- * shows fewer properties.
+ * shows fewer properties; the response to a POST request is an envelope, too.
  */
 @ApiTags('cages')
 @Controller('cages/:cageId/toys')
@@ -257,14 +262,20 @@ class ToysController {
   }
 
   @Post()
-  @Operation({ operationId: 'createToy', ...created, returns: Toy, location: 'toys/{toyId}' })
+  @Operation({
+    operationId: 'createToy',
+    ...created,
+    returns: ToyEnvelope,
+    location: 'toys/{toy.toyId}',
+  })
   async createToy(
     @IdParam('cageId') cageId: number,
     @Body() toy: NewToy,
     @IdempotencyKey() key: IdempotencyKey | undefined,
-  ): Promise<Toy> {
+  ): Promise<ToyEnvelope> {
     await this.cages.require({ id: cageId });
-    return this.toys.create(Object.assign(toy, { cageId, seenBy: 'the service' }), key);
+    const row = Object.assign(toy, { cageId, seenBy: 'the service' });
+    return { toy: await this.toys.create(row, key) };
   }
 
   @Get(':toyId')

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { applyMergePatch } from '../../src/platform/resource/merge-patch.js';
+import { isObject } from '../../src/platform/resource/schema.js';
 import type { TestApp } from './app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './http-client.js';
 import {
@@ -32,6 +33,8 @@ export interface ResourceExamples {
   readonly shown?: object;
   /** The property that the path of a resource ends with. */
   readonly id?: string;
+  /** The property of request bodies that has the examples, if they are in one. Responses are searched for the resource. */
+  readonly envelope?: string;
   /** Creates what the path is below, and returns the parameters of the path. */
   readonly parent?: () => Promise<Record<string, number | string>>;
 }
@@ -71,7 +74,7 @@ export async function describeResource(
   examples: ResourceExamples,
 ): Promise<void> {
   const { create, other, invalid = {}, unique = [], references = {}, shown = {} } = examples;
-  const { id = 'id', parent } = examples;
+  const { id = 'id', parent, envelope = '' } = examples;
   const document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
   const { paths } = document;
   const itemPath = Object.keys(paths).find((each) => each.replace(path, '').match(/^\/\{\w+\}$/));
@@ -82,15 +85,16 @@ export async function describeResource(
     await app.stop();
     throw new Error(`The OpenAPI document has no POST ${path}.`);
   }
-  const [bodySchema, postStatus] = [getBodySchema(document, post), getStatus(post)];
+  const getRequest = (operation: Operation) =>
+    getBodySchema(document, operation, undefined, (properties) => !(envelope in properties));
+  const getResponse = (operation: Operation) =>
+    getBodySchema(document, operation, getStatus(operation), (properties) => id in properties);
+  const [bodySchema, postStatus] = [getRequest(post), getStatus(post)];
+  const createdProperties = getResponse(post).properties;
   const itemProperties = list === undefined ? {} : getItemProperties(document, list);
   /** What responses have for a property without a value: null, if it is valid. */
   const nulls = Object.fromEntries(
-    [
-      getBodySchema(document, post, postStatus).properties,
-      get === undefined ? {} : getBodySchema(document, get, 200).properties,
-      itemProperties,
-    ]
+    [createdProperties, get === undefined ? {} : getResponse(get).properties, itemProperties]
       .flatMap((properties) => Object.entries(properties))
       .flatMap(([name, schema]) =>
         isNullable(schema) && bodySchema.properties[name] ? [[name, null]] : [],
@@ -103,20 +107,30 @@ export async function describeResource(
     url = `${app.url}/v1${path.replaceAll(/\{(\w+)\}/g, (_match, name) => String(values![name as string]))}`;
   });
   const toUrl = (resource: Json): string => `${url}/${encodeURIComponent(String(resource[id]))}`;
+  const operations: Record<string, Operation | undefined> = { POST: post, PUT: put, PATCH: patch };
+  /** Returns what is sent: a body, or an envelope with it. */
+  const toSent = (method: string, body: Json): Json => {
+    const operation = operations[method];
+    const isInEnvelope = operation && envelope in getBodySchema(document, operation).properties;
+    return isInEnvelope === true ? { [envelope]: body } : body;
+  };
   const send = (method: string, target: string, body?: Json, headers: Json = { 'if-match': '*' }) =>
     sendRequest(target, {
       method,
       headers: { ...jsonHeaders(app.key), ...(headers as Record<string, string>) },
-      ...(body && { body: JSON.stringify(body) }),
+      ...(body && { body: JSON.stringify(toSent(method, body)) }),
     });
+  /** Returns the resource in a response, if it has one. */
+  const getResource = (response: HttpResponse): Json | undefined => {
+    const body = response.json<object>();
+    return [body, ...Object.values(body)].find((each) => isObject(each) && id in each);
+  };
   /** Returns the properties that the body of an operation requires. */
   const toRequired = (operation: Operation, body: Json): Json =>
-    Object.fromEntries(
-      getBodySchema(document, operation).required.map((name) => [name, body[name]]),
-    );
+    Object.fromEntries(getRequest(operation).required.map((name) => [name, body[name]]));
   /** Returns the properties of a body that an operation on a resource accepts, with the id of the resource. */
   const toAccepted = (operation: Operation, body: Json, resource: Json): Json => {
-    const { properties } = getBodySchema(document, operation);
+    const { properties } = getRequest(operation);
     const given = Object.entries({ ...body, [id]: resource[id] });
     return Object.fromEntries(given.filter(([name]) => name in properties));
   };
@@ -135,7 +149,7 @@ export async function describeResource(
   };
   /** Returns the created resource; without a body of the response, the client has chosen the id. */
   const toCreated = (response: HttpResponse, sent: Json): Json =>
-    response.text === '' ? toShown(sent) : response.json();
+    (response.text === '' ? undefined : getResource(response)) ?? toShown(sent);
   async function createOne(body?: Json): Promise<Json> {
     const sent = body ?? (await create(++count));
     const response = await send('POST', url, sent);
@@ -156,11 +170,12 @@ export async function describeResource(
     }
     return items;
   }
-  /** Returns the properties of a resource that the items of the list have: all, unless they are documented with the id. */
-  const toItem = (resource: Json): Json => {
-    const entries = Object.entries(resource).filter(([name]) => name in itemProperties);
-    return id in itemProperties ? Object.fromEntries(entries) : resource;
+  /** Returns the properties of a resource that a response has: all, unless they are documented with the id. */
+  const toPart = (resource: Json, documented: Json): Json => {
+    const entries = Object.entries(resource).filter(([name]) => name in documented);
+    return id in documented ? Object.fromEntries(entries) : resource;
   };
+  const toItem = (resource: Json): Json => toPart(resource, itemProperties);
   /** Expects that a resource is read and listed as it is, or not at all. */
   async function expectStored(resource: Json, isStored = true): Promise<void> {
     if (list !== undefined)
@@ -169,7 +184,15 @@ export async function describeResource(
       );
     if (get === undefined) return;
     const response = await send('GET', toUrl(resource));
-    expect(response.status === 404 ? [] : [response.json()]).toEqual(isStored ? [resource] : []);
+    // It may show more than the response to the POST request.
+    const { properties } = getResponse(get);
+    const isKnown = (name: string) => name in createdProperties || resource[name] !== undefined;
+    const read = Object.entries(getResource(response) ?? {}).filter(
+      ([name]) => isKnown(name) || !(name in properties),
+    );
+    expect(response.status === 404 ? [] : [Object.fromEntries(read)]).toEqual(
+      isStored ? [toPart(resource, properties)] : [],
+    );
   }
 
   async function change(method: string, resource: Json, properties: Json): Promise<HttpResponse> {
@@ -179,7 +202,7 @@ export async function describeResource(
     return send(method, toUrl(resource), { ...accepted, ...properties });
   }
 
-  for (const [method, operation] of keep({ POST: post, PUT: put, PATCH: patch }))
+  for (const [method, operation] of keep(operations))
     describe(`${method} ${path}`, () => {
       for (const [name, values] of Object.entries({ ...invalid, unknownProperty: [1] }))
         it(`rejects an invalid ${name} with 400`, async () => {
@@ -193,7 +216,7 @@ export async function describeResource(
           await expectStored(resource);
         });
 
-      const { properties } = getBodySchema(document, operation);
+      const { properties } = getRequest(operation);
       // The service ignores the id in a body that changes a resource.
       const isChosen = method === 'POST' && bodySchema.required.includes(id);
       const groups = isChosen && !unique.some(([name]) => name === id) ? [...unique, [id]] : unique;
@@ -253,7 +276,7 @@ export async function describeResource(
     if (put !== undefined)
       it('replaces every property, and removes or resets those that are omitted', async () => {
         let resource = await createOne();
-        const { properties } = getBodySchema(document, put);
+        const { properties } = getRequest(put);
         const isGiven = (name: string): boolean =>
           (bodySchema.required.includes(name) || hasDefault(bodySchema.properties[name])) &&
           !hasDefault(properties[name]);
@@ -276,7 +299,7 @@ export async function describeResource(
         let resource = await createOne();
         const body = await other(++count);
         const required = toRequired(patch, { ...body, [id]: resource[id] });
-        const { [id]: _id, ...properties } = getBodySchema(document, patch).properties;
+        const { [id]: _id, ...properties } = getRequest(patch).properties;
         for (const [name, schema] of Object.entries(properties))
           for (const value of isNullable(schema) ? [body[name], null] : [body[name]]) {
             const changes = { ...required, [name]: value };

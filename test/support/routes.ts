@@ -99,13 +99,21 @@ interface Schema {
   readonly properties: Readonly<Record<string, Record<string, unknown>>>;
 }
 
-/** Returns the schema of the body of a request, without what only responses have, or of the response with a status. */
+/**
+ * Returns the schema of the body of a request, without what only responses have, or of the response with a status.
+ *
+ * @param isResource whether a schema is that of a resource: the body may have it in a property
+ */
 export function getBodySchema(
   document: OpenAPIObject,
   operation: Operation,
   status?: number,
+  isResource: (properties: Schema['properties']) => boolean = () => true,
 ): Schema {
-  const { properties = {}, required = [] } = getContent(document, operation, status);
+  const content = getContent(document, operation, status);
+  const parts = Object.values(content.properties ?? {}).map((each) => resolve(document, each));
+  const resource = [content, ...parts].find((each) => isResource(each.properties ?? {}));
+  const { properties = {}, required = [] } = resource ?? content;
   const own = Object.entries(properties).filter(
     ([, { readOnly }]) => status !== undefined || readOnly !== true,
   );
@@ -138,5 +146,8 @@ function getContent(
   return resolve(document, Object.values(content)[0]?.schema ?? {});
 }
 
-const resolve = ({ components }: OpenAPIObject, schema: Reference): Reference =>
-  (components!.schemas![schema.$ref?.split('/').pop() ?? ''] as Reference) ?? schema;
+/** Follows a reference, also one beside a description or null. */
+function resolve({ components }: OpenAPIObject, schema: Reference): Reference {
+  const [{ $ref } = schema] = (schema['allOf'] ?? schema['anyOf'] ?? []) as Reference[];
+  return (components!.schemas![$ref?.split('/').pop() ?? ''] as Reference) ?? schema;
+}

@@ -37,7 +37,8 @@ export interface OperationOptions {
   /**
    * The URL of the created resource, for the `Location` header: relative to the URL of the request (RFC 9110, section
    * 10.2.2), so that it is valid behind a proxy that adds a path prefix, and with a property of the resource in braces,
-   * such as `pets/{id}` for `POST /v1/pets`.
+   * such as `pets/{id}` for `POST /v1/pets`, or
+   * `pets/{data.id}` if the response has the resource in `data`.
    */
   readonly location?: string;
   /** The statuses of its own errors, or their descriptions if the usual ones do not fit. */
@@ -103,13 +104,16 @@ const toHeader = (location: string) => ({
   },
 });
 
+const getProperty = (value: unknown, name: string): unknown =>
+  (value as Record<string, unknown>)[name];
+
 const createLocationInterceptor = (location: string): NestInterceptor<object> => ({
   intercept: (context, next) =>
     next.handle().pipe(
       tap((created) => {
-        const resource: object = created instanceof Versioned ? created.body : created;
-        const fill = (_match: string, name: string): string =>
-          encodeURIComponent(String((resource as Record<string, unknown>)[name]));
+        const body: unknown = created instanceof Versioned ? created.body : created;
+        const fill = (_match: string, path: string): string =>
+          encodeURIComponent(String(path.split('.').reduce(getProperty, body)));
         const response = context.switchToHttp().getResponse<Response>();
         response.location(location.replace(PROPERTY, fill));
       }),
