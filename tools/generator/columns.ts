@@ -242,9 +242,9 @@ const refers = (schema: Schema, seen = new Set<DtoClass>()): boolean =>
 
 /** Makes the classes of a resource those that the service publishes. */
 export function publish(resource: Resource, operations: readonly PlannedOperation[]): void {
-  const bodies = operations.flatMap(({ body, implementation }) =>
-    'resource' in implementation && implementation.resource === resource
-      ? (body?.schema.class ?? [])
+  const bodies = operations.flatMap(({ implementation }) =>
+    'sent' in implementation && implementation.resource === resource
+      ? (implementation.sent?.dto ?? [])
       : [],
   );
   for (const dto of new Set([resource.dto, ...bodies]))

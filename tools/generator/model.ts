@@ -234,10 +234,23 @@ export interface Stub {
   readonly reason: string;
 }
 
-interface OperationOnResource {
-  readonly resource: Resource;
-  /** The class of the response, or of each row in it; undefined if it has no body. */
+/** How a response shows a resource. */
+export interface Shown {
+  /** The class of the resource in the response, or of each row; undefined if it has none. */
   readonly dto: DtoClass | undefined;
+  /** Undefined if the resource is the response, or the rows are. */
+  readonly envelope: Envelope | undefined;
+}
+
+/** How a body contains the properties of a resource. */
+export interface Sent {
+  readonly dto: DtoClass;
+  /** The property of the body that has them, undefined if they are its own. */
+  readonly property: string | undefined;
+}
+
+interface OperationOnResource extends Shown {
+  readonly resource: Resource;
   readonly parent: Parent | undefined;
 }
 
@@ -245,12 +258,20 @@ export interface ListOperation extends OperationOnResource {
   readonly kind: 'list';
   readonly filters: readonly Filter[];
   /** The parameters that select a page: the maximum number of rows, and which page; empty for a whole list. */
-  readonly paging: { readonly limit?: string; readonly by?: 'after' | 'page' | 'offset' };
-  readonly envelope: Envelope | undefined;
+  readonly paging: { readonly limit?: string; readonly by?: PageParameter };
+}
+
+/** The query parameter that selects a page. */
+export interface PageParameter {
+  readonly name: string;
+  readonly role: 'after' | 'page' | 'offset';
+  /** The number of the first page is 0. */
+  readonly isFromZero: boolean;
 }
 
 export interface CreateOperation extends OperationOnResource {
   readonly kind: 'create';
+  readonly sent: Sent;
   /** The URL of a new resource, with the property of its key: `pets/{id}`. */
   readonly location: string | undefined;
 }
@@ -258,6 +279,7 @@ export interface CreateOperation extends OperationOnResource {
 /** An operation on one row. */
 export interface ItemOperation extends OperationOnResource {
   readonly kind: 'read' | 'replace' | 'patch' | 'delete';
+  readonly sent: Sent | undefined;
   readonly key: Key;
 }
 
@@ -283,13 +305,18 @@ export interface Parent {
   readonly property: string;
 }
 
-/** A list that is an object: the property with the rows, and what each of the others tells. */
+/** A response that is an object with the resource, or with the rows of a list, in one property. */
 export interface Envelope {
-  readonly items: string;
-  readonly rows: Schema;
+  /** That property; undefined if the response only says that the operation succeeded. */
+  readonly content: Property | undefined;
+  /** The properties that tell something about the rows. */
   readonly paging: Readonly<
     Record<string, 'total' | 'limit' | 'offset' | 'page' | 'pages' | 'count' | 'next' | 'hasMore'>
   >;
+  /** The properties that always have the same value. */
+  readonly constants: Readonly<Record<string, unknown>>;
+  /** The optional properties that nothing is known of. */
+  readonly unknown: readonly string[];
 }
 
 export interface PlannedOperation extends Operation {

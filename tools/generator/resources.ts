@@ -15,11 +15,11 @@ import {
   toJoin,
   UNKNOWN,
 } from './columns.js';
+import { getRole, hasOnly, toEnvelope, toSent, toShown } from './envelopes.js';
 import type {
-  Body,
   Contract,
+  CreateOperation,
   DtoClass,
-  Envelope,
   Filter,
   Implementation,
   Key,
@@ -35,7 +35,7 @@ import type {
   ResourceId,
   Schema,
 } from './model.js';
-import { getProperties, isGiven } from './model.js';
+import { isGiven } from './model.js';
 import {
   isIdentifier,
   makeUnique,
@@ -45,23 +45,6 @@ import {
   toSingular,
   toSnakeCase,
 } from './names.js';
-
-/** What the query parameters and the properties of lists tell, by their names in lower case without separators. */
-const PAGING_ROLES: readonly (readonly [RegExp, Envelope['paging'][string]])[] = [
-  [/^total(count|items|elements)?$/, 'total'],
-  [/^count$/, 'count'],
-  [/^(limit|perpage|pagesize|size)$/, 'limit'],
-  [/^(offset|skip)$/, 'offset'],
-  [/^(page|pagenumber|currentpage)$/, 'page'],
-  [/^(pages|totalpages|pagecount)$/, 'pages'],
-  [/^next$/, 'next'],
-  [/^has(more|next)$/, 'hasMore'],
-];
-
-function getRole(name: string): Envelope['paging'][string] | undefined {
-  const bare = name.replaceAll(/[^A-Za-z]/g, '').toLowerCase();
-  return PAGING_ROLES.find(([pattern]) => pattern.test(bare))?.[1];
-}
 
 /** What is made of a contract. */
 type Plan = Pick<Module, 'resources' | 'operations'>;
@@ -130,7 +113,7 @@ class Planner {
     );
     const isVisible = (resource: Resource): boolean =>
       used.has(resource) ||
-      (resource.id.property !== undefined && resource.create.success.schema !== undefined);
+      (resource.id.property !== undefined && toCreate(resource).dto !== undefined);
     for (const { create } of this.resources.filter((resource) => !isVisible(resource)))
       found.set(create, 'no operation shows what it would store');
     this.resources = this.resources.filter(isVisible);
@@ -141,6 +124,9 @@ class Planner {
       return { ...operation, implementation: { kind: 'stub', reason: found } };
     const { body, operationId } = operation;
     if (body?.required === false) this.notes.add('the body is required.', operationId);
+    if ('envelope' in found)
+      for (const name of found.envelope?.unknown ?? [])
+        this.notes.add(UNKNOWN, `${name} of the response of ${operationId}`);
     return {
       ...operation,
       body: body && { ...body, required: true },
@@ -154,10 +140,10 @@ class Planner {
     const { limit, by } = list.paging;
     return parameters.map((parameter) => {
       const { name } = parameter;
-      const role = name === limit ? 'limit' : by;
-      if (role === undefined || parameter.in === 'path' || ![limit, by].includes(name))
-        return parameter;
-      const limited = { ...PAGE_LIMITS[role], ...parameter };
+      const role = name === limit ? 'limit' : name === by?.name ? by.role : undefined;
+      if (role === undefined || parameter.in === 'path') return parameter;
+      const first = role === 'page' && by?.isFromZero === true ? { minimum: 0, default: 0 } : {};
+      const limited = { ...PAGE_LIMITS[role], ...first, ...parameter };
       if (limited.maximum !== parameter.maximum)
         this.notes.add(`${name} is at most ${limited.maximum}.`, operationId);
       return limited;
@@ -171,20 +157,21 @@ class Planner {
     if (/\}\/?$/.test(path)) return 'a POST to a single resource is not a standard operation';
     if (path === '/') return 'its path has no name';
     if (body === undefined) return 'it has no body that could be stored';
-    const request = body.schema.class;
+    const request = toSent(body, (name) => hasOnly(success, name))?.dto;
     if (request === undefined) return 'the body is not an object with a name';
     const effectless = findQueryParameter(create);
     if (effectless !== undefined) return effectless;
     if (![200, 201, 204].includes(success.status))
       return `the status ${success.status} says more than that a row was stored`;
     const collection = path.replace(/\/$/, '');
-    const dto =
-      success.schema === undefined ? this.findShown(collection, request) : success.schema.class;
-    if (dto === undefined) return 'the response is not an object with a name';
+    const shown = toShown(success, (dto) => isLike(dto, request));
+    if (shown === undefined)
+      return success.schema!.class === undefined
+        ? 'the response is not an object with a name'
+        : 'the response has nothing of what the request contains';
+    const dto = shown.dto ?? this.findShown(collection, request);
     const other = this.resources.find((each) => each.dto === dto);
     if (other !== undefined) return `${other.create.operationId} already creates such objects`;
-    if (!getSent(request).some(({ name }) => getProperty(dto, name)))
-      return 'the response has nothing of what the request contains';
     const parent = this.findParent(path);
     if (typeof parent === 'string') return parent;
     const pathKey = this.findPathKey(collection);
@@ -210,15 +197,16 @@ class Planner {
     };
   }
 
-  /** The class that GET requests show of what a POST without a response body creates, by default that of its body. */
+  /** The class that GET requests show of what a POST does not return, by default that of its body. */
   private findShown(collection: string, request: DtoClass): DtoClass {
-    const shown = this.contract.operations.find(({ method, path, success: { schema } }) => {
+    const isShown = (dto: DtoClass): boolean =>
+      isLike(dto, request) && !this.resources.some((each) => each.dto === dto);
+    const get = this.contract.operations.find(({ method, path, success: { schema } }) => {
       const isItem = path.startsWith(`${collection}/{`) && path.endsWith('}');
       return method === 'get' && schema !== undefined && (path === collection || isItem);
-    })?.success.schema;
-    const dto = (shown?.items ?? this.toEnvelope(shown)?.rows ?? shown)?.class;
-    const isOther = dto === undefined || this.resources.some((each) => each.dto === dto);
-    return !isOther && getSent(request).some(({ name }) => getProperty(dto, name)) ? dto : request;
+    });
+    const dto = get && (toShown(get.success, isShown)?.dto ?? this.toRows(get)?.rows.class);
+    return dto !== undefined && isShown(dto) ? dto : request;
   }
 
   /** The parameter that follows a collection in the paths of the contract: `petId` of `/pets/{petId}`. */
@@ -256,12 +244,11 @@ class Planner {
   }
 
   /** Returns a list, why it is a stub, or undefined if the operation does not return a list. */
-  private toList({ path, success, parameters }: Operation): ListOperation | string | undefined {
-    const { schema } = success;
-    const envelope = this.toEnvelope(schema);
-    const rows = schema?.type === 'array' ? schema.items : envelope?.rows;
-    if (rows === undefined) return undefined;
-    const dto = rows.class;
+  private toList(operation: Operation): ListOperation | string | undefined {
+    const { path, parameters } = operation;
+    const list = this.toRows(operation);
+    if (list === undefined) return undefined;
+    const dto = list.rows.class;
     const unknown = 'no operation creates the objects of the list';
     if (dto === undefined) return unknown;
     const resource = this.resources.find(
@@ -280,7 +267,7 @@ class Planner {
     const paging = getPaging(query, resource.id);
     const filters: Filter[] = [];
     for (const parameter of query) {
-      if ([paging.limit, paging.by].includes(parameter.name)) continue;
+      if ([paging.limit, paging.by?.name].includes(parameter.name)) continue;
       const column = getColumn(resource, parameter.name);
       if (column === undefined || column.hashed === true || !canFilter(parameter, column.schema))
         return `the query parameter ${parameter.name} has no known effect`;
@@ -288,35 +275,29 @@ class Planner {
     }
     if (path !== resource.collection && filters.length === 0 && this.lists(resource, path))
       return 'nothing says which of the objects it lists';
-    return { kind: 'list', resource, dto, filters, paging, envelope, parent };
+    return { kind: 'list', resource, dto, filters, paging, envelope: list.envelope, parent };
   }
 
   /** Whether the contract has a list of a resource at another path than this one, which is not below a resource. */
   private lists({ dto }: Resource, path: string): boolean {
     return this.contract.operations.some(
-      ({ method, path: other, success: { schema } }) =>
-        method === 'get' &&
-        other !== path &&
-        !other.includes('{') &&
-        (schema?.items ?? this.toEnvelope(schema)?.rows)?.class === dto,
+      (each) =>
+        each.method === 'get' &&
+        each.path !== path &&
+        !each.path.includes('{') &&
+        this.toRows(each)?.rows.class === dto,
     );
   }
 
-  /** Reads a list that is an object with one array and properties of paging. */
-  private toEnvelope(schema: Schema | undefined): Envelope | undefined {
-    const properties = (schema && getProperties(schema)) ?? [];
-    const [array, ...others] = properties.filter(({ type }) => type === 'array');
-    const isResource = this.resources.some(({ dto }) => dto === schema?.class);
-    if (array?.items === undefined || others.length > 0 || isResource) return undefined;
-    const paging: Record<string, Envelope['paging'][string]> = {};
-    for (const { name, required } of properties) {
-      if (name === array.name) continue;
-      const role = getRole(name);
-      if (role !== undefined) paging[name] = role;
-      else if (required) return undefined;
-      else this.notes.add(UNKNOWN, `${name} beside ${array.name}`);
-    }
-    return { items: array.name, rows: array.items, paging };
+  /** Reads the rows of a list, which is an array, or an object with one; undefined if it is neither. */
+  private toRows({
+    success,
+  }: Operation): (Pick<ListOperation, 'envelope'> & { readonly rows: Schema }) | undefined {
+    const { schema } = success;
+    if (schema?.type === 'array') return { rows: schema.items ?? {}, envelope: undefined };
+    if (this.resources.some(({ dto }) => dto === schema?.class)) return undefined;
+    const envelope = toEnvelope(success, ({ type }) => type === 'array');
+    return envelope?.content && { rows: envelope.content.items ?? {}, envelope };
   }
 
   /** Returns an operation on one row, or why it is a stub. */
@@ -324,39 +305,51 @@ class Planner {
     const { method, path, success, body } = operation;
     const [, collection, parameter] = /^(.*?)(?:\/\{([^}]+)\})?$/s.exec(path)!;
     const resource = this.resources.find((each) => each.collection === collection);
-    if (
-      resource === undefined ||
-      method === 'post' ||
-      (parameter === undefined && method !== 'put')
-    )
+    if (method === 'post' || (parameter === undefined && method !== 'put'))
       return 'it is none of the standard operations on what the contract creates';
+    if (resource === undefined)
+      return this.contract.operations.some(
+        (each) => each.method === 'post' && each.path === collection,
+      )
+        ? `POST ${collection} is a stub, so that there is nothing stored`
+        : `no operation creates what ${parameter === undefined ? 'it replaces' : `{${parameter}} identifies`}`;
     const kind = ({ get: 'read', put: 'replace', patch: 'patch', delete: 'delete' } as const)[
       method
     ];
     const effectless = findQueryParameter(operation);
     if (effectless !== undefined) return effectless;
-    const dto = success.schema?.class;
-    if (success.schema !== undefined && (dto === undefined || !isPartOf(dto, resource)))
-      return 'the response is another object than the resource';
+    const shown = toShown(success, (dto) => isPartOf(dto, resource));
+    if (shown === undefined) return 'the response is another object than the resource';
+    const { dto } = shown;
     if (dto !== undefined) noteMissing(dto, resource, this.notes);
-    if (kind === 'read' && dto === undefined) return 'the response has no body';
-    const key = findKey(resource, parameter, body);
+    if (kind === 'read' && dto === undefined) return 'the response has no resource';
+    const sent = body && toSent(body, (name) => getColumn(resource, name) === undefined);
+    const key = findKey(resource, parameter, sent?.dto);
     if (typeof key === 'string') return key;
     const reason =
       kind === 'replace' || kind === 'patch'
-        ? checkBody(resource, body, kind, this.notes)
+        ? checkBody(resource, sent?.dto, kind, this.notes)
         : undefined;
-    return reason ?? { kind, resource, dto, key, parent: resource.parent };
+    return reason ?? { kind, resource, ...shown, sent, key, parent: resource.parent };
   }
 }
 
-function toCreate(resource: Resource): Implementation {
+/** Whether a class has something of what a request contains. */
+const isLike = (dto: DtoClass, request: DtoClass): boolean =>
+  getSent(request).some(({ name }) => getProperty(dto, name));
+
+function toCreate(resource: Resource): CreateOperation {
   const { create, collection, id, parent } = resource;
-  const dto = create.success.schema?.class;
-  const isLocated = create.success.headers.includes('location') && id.property !== undefined;
-  const location =
-    dto !== undefined && isLocated ? `${collection.split('/').at(-1)}/{${id.property}}` : undefined;
-  return { kind: 'create', resource, dto, parent, location };
+  const { success } = create;
+  const { dto, envelope } = toShown(success, (each) => each === resource.dto)!;
+  const sent = toSent(create.body!, (name) => hasOnly(success, name))!;
+  const isLocated =
+    dto !== undefined && id.property !== undefined && success.headers.includes('location');
+  const path = [envelope?.content?.name, id.property]
+    .filter((name) => name !== undefined)
+    .join('.');
+  const location = isLocated ? `${collection.split('/').at(-1)}/{${path}}` : undefined;
+  return { kind: 'create', resource, dto, envelope, sent, parent, location };
 }
 
 /** Adds to a resource what an operation needs: a version for an ETag, and an index for each filter. */
@@ -372,11 +365,10 @@ function completeResource({ implementation, ifMatch, success }: PlannedOperation
 function findKey(
   { id, dto, ...resource }: Resource,
   parameter: string | undefined,
-  body: Body | undefined,
+  request: DtoClass | undefined,
 ): Key | string {
   if (parameter === undefined) {
-    const sent =
-      id.property === undefined ? undefined : getProperty(body?.schema.class, id.property);
+    const sent = id.property === undefined ? undefined : getProperty(request, id.property);
     if (sent === undefined) return 'nothing says which resource it replaces';
     return { property: 'id', name: sent.name, in: 'body' };
   }
@@ -390,11 +382,10 @@ function findKey(
 /** Returns why a body cannot change a row, or undefined if it can. Null is rejected if every row has a value. */
 function checkBody(
   resource: Resource,
-  body: Body | undefined,
+  request: DtoClass | undefined,
   kind: 'replace' | 'patch',
   notes: Notes,
 ): string | undefined {
-  const request = body?.schema.class;
   if (request === undefined) return 'the body is not an object with a name';
   const sent = getSent(request).filter(({ name }) => name !== resource.id.property);
   const unknown = sent.find(({ name }) => getColumn(resource, name) === undefined);
@@ -424,20 +415,19 @@ function findQueryParameter({ parameters }: Operation): string | undefined {
 
 /** Which of the query parameters select a page. */
 function getPaging(query: readonly Property[], id: ResourceId): ListOperation['paging'] {
-  // The kit counts pages from 1.
-  const integers = query.filter(
-    ({ name, type, minimum, default: value }) =>
-      type === 'integer' && !(name === 'page' && (minimum === 0 || value === 0)),
-  );
+  const integers = query.filter(({ type }) => type === 'integer');
   const limit = integers.find(({ name }) => getRole(name) === 'limit')?.name;
   if (limit === undefined) return {};
   const idType = id.kind === 'integer' ? 'integer' : 'string';
   if (query.some(({ name, type }) => name === 'after' && type === idType))
-    return { limit, by: 'after' };
-  const by = (['page', 'offset'] as const).find((name) =>
-    integers.some((each) => each.name === name),
-  );
-  return { limit, ...(by && { by }) };
+    return { limit, by: { name: 'after', role: 'after', isFromZero: false } };
+  for (const role of ['page', 'offset'] as const) {
+    const parameter = integers.find(({ name }) => getRole(name) === role);
+    if (parameter === undefined) continue;
+    const { name, minimum, default: value } = parameter;
+    return { limit, by: { name, role, isFromZero: minimum === 0 || value === 0 } };
+  }
+  return { limit };
 }
 
 /** The limits of parameters of pages: without them, a request could read a whole table at once. And the first page. */

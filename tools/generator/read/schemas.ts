@@ -1,7 +1,7 @@
 /** Converts the schemas of a document to the form that `@Property` takes, and collects those that become classes. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Discriminator, DtoClass, Notes, Property, Schema } from '../model.js';
-import { makeUnique, toClassName } from '../names.js';
+import { makeUnique, toClassName, toPascalCase } from '../names.js';
 import { get, isObject, items, type Json, resolve, text } from './document.js';
 
 /** The keywords that are copied as they are, by the type that they must have. */
@@ -161,21 +161,40 @@ export class SchemaReader {
   }
 
   /**
-   * Reads the schema of a body, whose object becomes a class even if the contract gives it no name.
+   * Reads the schema of a body. Its object becomes a class even if the contract gives it no name, as do those in its
+   * properties, because it may be an envelope.
    *
    * @param name of such a class
    */
   readBody(value: unknown, name: string, place: string): Schema {
     const schema = this.read(value, place);
-    if (schema.type === 'array' && schema.items?.properties !== undefined)
-      return { ...schema, items: this.toClass(schema.items, `${name}Item`) };
-    return schema.properties === undefined ? schema : this.toClass(schema, name);
+    const { class: dto, properties } = schema;
+    if (dto === undefined)
+      return this.toNamed(
+        { ...schema, properties: properties && this.nameParts(properties, name) },
+        name,
+      );
+    dto.properties = this.nameParts(dto.properties, dto.publishedName);
+    return schema;
   }
 
-  private toClass({ properties = [], nullable, description }: Schema, name: string): Schema {
+  private nameParts(properties: readonly Property[], prefix: string): Property[] {
+    return properties.map((each) => {
+      const named = this.toNamed(each, `${prefix}${toPascalCase(each.name)}`);
+      return Object.assign(named, { name: each.name, required: each.required });
+    });
+  }
+
+  /** Makes classes of an object, or of the items of an array, that the contract gives no name. */
+  private toNamed(schema: Schema, name: string): Schema {
+    const { items: item, properties } = schema;
+    if (item?.properties !== undefined)
+      return { ...schema, items: this.toNamed(item, `${name}Item`) };
+    if (properties === undefined) return { ...schema };
     const same = this.classes.find((each) => isDeepStrictEqual(each.properties, properties));
+    const { description, nullable, readOnly, writeOnly, deprecated } = schema;
     const dto = same ?? this.addClass(makeUnique(name, this.schemaNames), description, properties);
-    return clean({ class: dto, nullable, description });
+    return clean({ class: dto, nullable, description, readOnly, writeOnly, deprecated });
   }
 
   /** Follows references and merges `allOf`. The properties and the required ones add up; another keyword overrides. */

@@ -24,6 +24,9 @@ const toObject = (properties: string, required = 'name'): string =>
 
 const toReference = (name: string): string => `{ $ref: '#/components/schemas/${name}' }`;
 
+const getKinds = ({ operations }: Module): string[] =>
+  operations.map(({ implementation: { kind } }) => kind);
+
 const toBody = (schema: string, type?: string): string =>
   `requestBody: { ${toContent(schema, type)} }`;
 
@@ -62,10 +65,6 @@ describe('a schema of a contract', () => {
     ['{ enum: [a, null] }', '{ type: string, enum: [a], nullable: true }'],
     ['{ type: object }', '{ type: object, additionalProperties: true }'],
     ['{ additionalProperties: true }', '{ type: object, additionalProperties: true }'],
-    [
-      '{ required: [a], properties: { a: {} } }',
-      '{ type: object, properties: [{ name: a, required: true }] }',
-    ],
     ['{ allOf: [{ type: string }, { maxLength: 3 }] }', '{ type: string, maxLength: 3 }'],
     ['true', '{}'],
     ['{ type: string, examples: [a, b] }', '{ type: string, example: a }'],
@@ -182,9 +181,21 @@ describe('the list of a contract', () => {
     ['', { paging: {}, filters: [] }],
     ['If-None-Match: { in: header }', { paging: {}, filters: [] }],
     ['limit: integer', { paging: { limit: 'limit' } }],
-    ['limit: integer, after: integer', { paging: { limit: 'limit', by: 'after' } }],
-    ['per_page: integer, page: integer', { paging: { limit: 'per_page', by: 'page' } }],
-    ['limit: integer, offset: integer', { paging: { limit: 'limit', by: 'offset' } }],
+    ['limit: integer, after: integer', { paging: { limit: 'limit', by: { role: 'after' } } }],
+    [
+      'per_page: integer, pageNumber: integer',
+      {
+        paging: { limit: 'per_page', by: { role: 'page', name: 'pageNumber', isFromZero: false } },
+      },
+    ],
+    [
+      'take: integer, skip: integer',
+      { paging: { limit: 'take', by: { role: 'offset', name: 'skip' } } },
+    ],
+    [
+      'size: integer, page: { schema: { type: integer, default: 0 } }',
+      { paging: { by: { role: 'page', isFromZero: true } } },
+    ],
     [
       'sold: { schema: { type: [boolean, "null"] } }',
       { filters: [{ parameter: 'sold', column: { property: 'sold' } }] },
@@ -201,10 +212,6 @@ describe('the list of a contract', () => {
   it.each([
     ['sort: string', 'the query parameter sort has no known effect'],
     ['page: integer', 'the query parameter page has no known effect'],
-    [
-      'limit: integer, page: { schema: { type: integer, default: 0 } }',
-      'the query parameter page has no known effect',
-    ],
     ['sold: string', 'the query parameter sold has no known effect'],
     [`tags: ${TEXTS}`, 'the query parameter tags has no known effect'],
     [
@@ -229,8 +236,13 @@ describe('the list of a contract', () => {
   });
 
   it.each([
-    [`data: ${ROWS}, has_more: {}`, '', { items: 'data', paging: { has_more: 'hasMore' } }],
-    [`rows: ${ROWS}, meta: {}`, '', { items: 'rows', paging: {} }],
+    [
+      `data: ${ROWS}, has_more: {}`,
+      '',
+      { content: { name: 'data' }, paging: { has_more: 'hasMore' } },
+    ],
+    [`rows: ${ROWS}, meta: {}`, '', { content: { name: 'rows' }, unknown: ['meta'] }],
+    [`rows: ${ROWS}, success: { type: boolean }`, 'success', { constants: { success: true } }],
     [`rows: ${ROWS}, meta: {}`, 'meta', undefined],
     [`rows: ${ROWS}, others: ${ROWS}`, '', undefined],
   ])(
@@ -248,6 +260,82 @@ describe('the list of a contract', () => {
       { minimum: 0, default: 0 },
     ]);
     expect(getNotes(module)).toContain('listPets: limit is at most 1000.');
+  });
+});
+
+describe('a resource in an envelope', () => {
+  const NAME = toObject('name: { type: string }');
+  const PET = toReference('Pet');
+
+  /** @param response the schema of the responses of POST, GET, PUT and DELETE */
+  const toPetsWith = (response: string, request = NAME): Module => {
+    const responses = toResponses(response);
+    const write = `{ ${toBody(request)}, ${responses} }`;
+    const item = `"/pets/{petId}": { get: { ${responses} }, put: ${write}, delete: { ${responses} } }`;
+    const pet = toObject('id: { type: integer }, name: { type: string }', 'id, name');
+    const paths = `paths: { /pets: { post: ${write} }, ${item} }`;
+    return toModule(toDocument(`${paths}\ncomponents: { schemas: { Pet: ${pet} } }`));
+  };
+  it.each([
+    [`data: ${PET}`, 'data', {}],
+    [`data: ${PET}, meta: {}, links: ${toReference('Links')}`, 'data', {}],
+    [
+      `success: { type: boolean }, status: { type: integer }, message: { type: string }, pet: ${PET}`,
+      'pet, message, success, status',
+      { success: true, status: 200, message: 'OK' },
+    ],
+    [`result: { const: success }, pet: ${PET}`, 'result', { result: 'success' }],
+    [`pet: ${toObject('id: { type: integer }, name: { type: string }')}`, '', {}],
+  ])(
+    'with { %s } is stored, and returned with what is known',
+    (properties, required, constants) => {
+      const module = toPetsWith(toObject(properties, required));
+      expect(getKinds(module)).toEqual(['create', 'read', 'replace', 'delete']);
+      const dto = { properties: [{ name: 'id' }, { name: 'name' }] };
+      for (const { implementation } of module.operations)
+        expect(implementation).toMatchObject({ dto, envelope: { constants } });
+    },
+  );
+
+  it.each([
+    [`data: ${PET}, total: { type: integer }`, 'total'],
+    [`old: ${PET}, new: ${PET}`, ''],
+    ['id: { type: integer }, pet: { type: string }', ''],
+  ])('with { %s } is a stub', (properties, required) => {
+    const module = toPetsWith(toObject(properties, required));
+    expect(new Set(getKinds(module))).toEqual(new Set(['stub']));
+  });
+
+  it('may be one of requests, too', () => {
+    const request = toObject(`pet: ${NAME}`, 'pet');
+    const module = toPetsWith(toObject(`pet: ${PET}`), request);
+    expect(getKinds(module)).toEqual(['create', 'read', 'replace', 'delete']);
+    for (const index of [0, 2])
+      expect(module.operations[index]!.implementation).toMatchObject({ sent: { property: 'pet' } });
+  });
+
+  it('notes the properties that are not returned', () => {
+    const note =
+      'meta of the response of getPetsByPetId: nothing says what it contains; it is not returned.';
+    expect(getNotes(toPetsWith(toObject(`data: ${PET}, meta: {}`, '')))).toContain(note);
+  });
+
+  it('is none if a property of that name is stored', () => {
+    const config = toObject('name: { type: string }, color: { type: string }');
+    const shown = toObject(`id: { type: integer }, config: ${config}`, 'id');
+    const { operations, resources } = toPetsWith(shown, toObject(`config: ${config}`, 'config'));
+    expect(resources[0]!.columns).toMatchObject([{ property: 'config' }]);
+    expect(operations[0]!.implementation).toMatchObject({ envelope: undefined });
+  });
+
+  it('is not needed by a response that only says that the operation succeeded', () => {
+    const message = toObject('message: { type: string }', 'message');
+    const module = toModule(pets({ operations: `delete: { ${toResponses(message)} }` }));
+    expect(module.operations.at(-1)!.implementation).toMatchObject({
+      kind: 'delete',
+      dto: undefined,
+      envelope: { constants: { message: 'OK' } },
+    });
   });
 });
 
@@ -415,7 +503,7 @@ describe('an operation that the generator cannot implement', () => {
         "/a\\nb": { get: {} }
       webhooks: { petSold: { post: {} } }`;
     expect(getResults(toModule(toDocument(yaml)))).toEqual({
-      'GET /a/{x}': 'it is none of the standard operations on what the contract creates',
+      'GET /a/{x}': 'no operation creates what {x} identifies',
       'GET /a\nb': 'it is none of the standard operations on what the contract creates',
       'HEAD /a/{x}': 'left out: only GET, PUT, POST, PATCH and DELETE are generated',
       'GET /a/{y}': 'left out: it is the same route as GET /a/{x}',

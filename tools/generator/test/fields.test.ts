@@ -40,7 +40,10 @@ describe('a field', () => {
     ['map(integer)', { type: 'object', additionalProperties: { type: 'integer' } }],
     ['text[1..5]', { type: 'array', minItems: 1, maxItems: 5, items: { type: 'string' } }],
     ['integer[][]', { type: 'array', items: { type: 'array', items: { type: 'integer' } } }],
-    ['{a:text b:text?}', { properties: [{ name: 'a', required: true }, { required: false }] }],
+    [
+      '{a:text b:text?}',
+      { class: { properties: [{ name: 'a', required: true }, { required: false }] } },
+    ],
     ['ref(categories)', { type: 'integer', references: 'categories' }],
     ['ref(owners)', { type: 'string', format: 'uuid', references: 'owners' }],
     ['ref(toys)', { type: 'integer', references: 'toys' }],

@@ -200,7 +200,7 @@ export function getReturnType({ success, implementation }: PlannedOperation): st
 }
 
 /** Whether a response has an ETag. That of a PUT does not: the row is not exactly what was sent (RFC 9110, section 9.3.4). */
-const returnsVersion = (implementation: Implementation): boolean =>
+export const returnsVersion = (implementation: Implementation): boolean =>
   ['create', 'read', 'patch'].includes(implementation.kind) &&
   'resource' in implementation &&
   implementation.resource.versioned;

@@ -24,7 +24,8 @@ export const toFile = (path: string, code: string, own?: Declarations): SourceFi
  */
 export function addImports(path: string, code: string, own: Declarations = {}): string {
   const declarations = { ...DECLARATIONS, ...own };
-  const isType = (name: string): boolean => declarations[name]!.startsWith('type ');
+  const isType = (name: string): boolean =>
+    declarations[name]!.startsWith('type ') && !code.includes(`new ${name}(`);
   const toModule = (name: string): string => declarations[name]!.replace('type ', '');
   const names = getNames(code)
     .filter((name) => Object.hasOwn(declarations, name))

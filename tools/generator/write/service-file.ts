@@ -1,11 +1,14 @@
 /** Writes the service and the module of a contract: once, then they belong to the team. */
 import type {
   Column,
+  CreateOperation,
   DtoClass,
   Envelope,
   Implementation,
+  ItemOperation,
   ListOperation,
   Module,
+  PageParameter,
   PlannedOperation,
   Property,
   Resource,
@@ -18,6 +21,7 @@ import {
   getApiClass,
   getArguments,
   getReturnType,
+  returnsVersion,
   writeSignature,
 } from './api-file.js';
 import { getMigrationClass, getMigrationPath } from './entity-file.js';
@@ -79,7 +83,7 @@ function toView(module: Module, { implementation, success }: PlannedOperation): 
   if (implementation.kind === 'stub') return undefined;
   const { resource, dto = resource.dto } = implementation;
   const envelope = implementation.kind === 'list' ? implementation.envelope : undefined;
-  const response = success.schema?.class ?? dto;
+  const response = (envelope && success.schema?.class) ?? dto;
   const suffix = response === resource.dto ? '' : `As${response.name}`;
   return { resource, dto, envelope, name: `${getBaseName(module, resource)}${suffix}` };
 }
@@ -122,13 +126,20 @@ const PAGING_VALUES: Readonly<Record<Envelope['paging'][string], Code>> = {
   hasMore: code('paging.hasMore === true'),
 };
 
-function toEnvelope({ items, paging }: Envelope): Code {
-  const others = Object.entries(paging).map(([name, role]) => [name, PAGING_VALUES[role]] as const);
-  const parameters = others.some(([, { text }]) => text.includes('paging'))
-    ? '(items, paging)'
-    : '(items)';
-  const body = { [items]: code('items'), ...Object.fromEntries(others) };
-  return code(`${parameters} => (${literal(body)})`);
+function toEnvelope(envelope: Envelope): Code {
+  const body = writeEnvelope(envelope, 'items');
+  const parameters = body.includes('paging') ? '(items, paging)' : '(items)';
+  return code(`${parameters} => (${body})`);
+}
+
+/** @param value the code of its content */
+function writeEnvelope({ content, paging, constants }: Envelope, value?: string): string {
+  const roles = Object.entries(paging).map(([name, role]) => [name, PAGING_VALUES[role]]);
+  return literal({
+    ...constants,
+    ...(content && value !== undefined && { [content.name]: code(value) }),
+    ...Object.fromEntries(roles),
+  });
 }
 
 function writeMethod(module: Module, operation: PlannedOperation): string {
@@ -168,29 +179,50 @@ function writeStatements(
   }
   if (kind === 'list')
     return [...lines, ...writeList(operation, implementation, method, find, criteria)];
-  const hasResponse = operation.success.schema !== undefined;
-  const end = hasResponse ? 'return' : 'await';
+  const { sent } = implementation;
+  const body =
+    sent?.property === undefined ? sent && find('body') : access(find('body'), sent.property);
   if (kind === 'create') {
-    const row = toRow(resource, resource.request, find('body'), kind, criteria);
-    return [...lines, ...row.lines, `${end} ${call(method, row.code, find('key'))};`];
+    const row = toRow(resource, sent!.dto, body!, kind, criteria);
+    const created = call(method, row.code, find('key'));
+    return [...lines, ...row.lines, ...writeReturn(operation, implementation, created)];
   }
   const { key } = implementation;
-  const value = key.in === 'path' ? find('path', key.name) : access(find('body'), key.name);
+  const value = key.in === 'path' ? find('path', key.name) : access(body!, key.name);
   if (key.in === 'body') {
     const error = call('ApiError', 'VALIDATION_FAILED', `${key.name} is missing.`);
     lines.push(`if (${value.text} === undefined) throw new ${error};`);
   }
   criteria[key.property] = value;
   const where = { ...criteria, ...(operation.ifMatch && spread(find('ifMatch'))) };
-  if (kind === 'read' || kind === 'delete') return [...lines, `${end} ${call(method, where)};`];
-  const request = operation.body!.schema.class!;
-  const row = toRow(resource, request, find('body'), kind);
-  const kept = kind === 'replace' ? ifAny(getKept(resource, request)) : undefined;
+  if (kind === 'read' || kind === 'delete')
+    return [...lines, ...writeReturn(operation, implementation, call(method, where))];
+  const row = toRow(resource, sent!.dto, body!, kind);
+  const kept = kind === 'replace' ? ifAny(getKept(resource, sent!.dto)) : undefined;
   const changed = call(method, where, row.code, kept);
+  return [...lines, ...row.lines, ...writeReturn(operation, implementation, changed)];
+}
+
+/** Writes what returns the result of a call: in its envelope, or not at all if the response has no body. */
+function writeReturn(
+  { success }: PlannedOperation,
+  implementation: CreateOperation | ItemOperation,
+  result: string,
+): string[] {
+  const { kind, resource, envelope } = implementation;
+  if (success.schema === undefined) return [`await ${result};`];
+  const isVersioned = returnsVersion(implementation);
   // The response of a PUT has no ETag.
-  const isVersioned = hasResponse && kind === 'replace' && resource.versioned;
-  const last = isVersioned ? `return (await ${changed}).body;` : `${end} ${changed};`;
-  return [...lines, ...row.lines, last];
+  const body = kind === 'replace' && resource.versioned ? `(await ${result}).body` : undefined;
+  if (envelope === undefined) return [`return ${body ?? result};`];
+  if (isVersioned)
+    return [
+      `const result = await ${result};`,
+      `return new Versioned(result.version, ${writeEnvelope(envelope, 'result.body')});`,
+    ];
+  return envelope.content === undefined
+    ? [`await ${result};`, `return ${writeEnvelope(envelope)};`]
+    : [`return ${writeEnvelope(envelope, body ?? `await ${result}`)};`];
 }
 
 function writeList(
@@ -209,7 +241,7 @@ function writeList(
   const query = find('query');
   const limit = access(query, paging.limit);
   // Without a parameter that selects another page, there is no link to one.
-  const by = paging.by === undefined ? { next: false } : { [paging.by]: access(query, paging.by) };
+  const by = paging.by === undefined ? { next: false } : toPageRequest(paging.by, query);
   const isOptional = parameters.some(
     ({ name, required, default: value }) =>
       name === paging.limit && !required && value === undefined,
@@ -218,6 +250,14 @@ function writeList(
     ...(isOptional ? [`if (${limit.text} === undefined) ${whole}`] : []),
     `return ${call(method.replace(/list$/, 'page'), { limit, ...by }, criteria)};`,
   ];
+}
+
+function toPageRequest({ name, role, isFromZero }: PageParameter, query: Code): object {
+  return {
+    [role]: access(query, name),
+    firstPage: role === 'page' && isFromZero ? 0 : undefined,
+    next: name === role ? undefined : name,
+  };
 }
 
 /** A body as a row. */
@@ -253,7 +293,10 @@ function toRow(
       added[property] = toAssigned(column);
   }
   if (removed.length === 0 && ifAny(added) === undefined) return { lines: [], code: body };
-  const unused = removed.map((name) => `${propertyName(name)}: _${toMemberName(name)}, `);
+  const unused = removed.map((name) => {
+    const variable = `_${toMemberName(name)}`;
+    return variable === name ? `${name}, ` : `${propertyName(name)}: ${variable}, `;
+  });
   return {
     // Not a spread of the body itself, which is an instance of a class.
     lines: [`const { ${unused.join('')}...row } = ${body.text};`],

@@ -1,5 +1,5 @@
 /** Writes the test of a module: once, then it belongs to the team. */
-import type { Column, Module, Resource } from '../model.js';
+import type { Column, CreateOperation, Module, Resource } from '../model.js';
 import { toKebabCase } from '../names.js';
 import { getNames, type SourceFile, toFile } from './imports.js';
 import { call, code, type Code, ifAny, literal } from './source.js';
@@ -25,7 +25,8 @@ function writeResource(
   routes: ReadonlySet<string>,
 ): string | undefined {
   const { request, collection, id, columns, parent } = resource;
-  const key = getKey(module, resource);
+  const create = getCreate(module, resource);
+  const key = getKey(module, resource, create);
   // Nothing tells the id that the service has assigned.
   if (key === undefined) return undefined;
   const invalid = toInvalid(request.properties.filter(({ name }) => name !== id.property));
@@ -43,6 +44,7 @@ function writeResource(
     unique: ifAny(columns.filter(({ unique }) => unique).map(({ name }) => [name])),
     shown: ifAny(getShown(resource, key)),
     id: key === 'id' ? undefined : key,
+    envelope: create.sent.property,
     parent:
       parent &&
       code(`async () => (${literal({ [parent.parameter]: insert(parent.resource.table) })})`),
@@ -51,8 +53,12 @@ function writeResource(
 }
 
 /** The property that the path of a resource ends with; undefined if clients do not know it. */
-function getKey({ operations }: Module, resource: Resource): string | undefined {
-  const { create, id, columns } = resource;
+function getKey(
+  { operations }: Module,
+  resource: Resource,
+  { dto }: CreateOperation,
+): string | undefined {
+  const { id, columns } = resource;
   const column = columns.find(({ property }) =>
     operations.some(
       ({ implementation }) =>
@@ -63,8 +69,13 @@ function getKey({ operations }: Module, resource: Resource): string | undefined 
     ),
   );
   if (column !== undefined) return column.name;
-  return create.success.schema === undefined && id.by === 'service' ? undefined : id.property;
+  return dto === undefined && id.by === 'service' ? undefined : id.property;
 }
+
+const getCreate = ({ operations }: Module, resource: Resource): CreateOperation =>
+  operations
+    .map(({ implementation }) => implementation)
+    .find((each): each is CreateOperation => each.kind === 'create' && each.resource === resource)!;
 
 /** What responses have besides the body, and what they lack of it. */
 function getShown({ columns, id, parent }: Resource, key: string): Record<string, Code> {

@@ -1,0 +1,95 @@
+/** Reads responses that are objects with a resource, or with the rows of a list, in one property. */
+import type { Body, DtoClass, Envelope, Property, Sent, Shown, Success } from './model.js';
+import { getProperties } from './model.js';
+
+/** What the query parameters and the properties of lists tell, by their names in lower case without separators. */
+const PAGING_ROLES: readonly (readonly [RegExp, Envelope['paging'][string]])[] = [
+  [/^total(count|items|elements)?$/, 'total'],
+  [/^count$/, 'count'],
+  [/^(limit|perpage|pagesize|size|take)$/, 'limit'],
+  [/^(offset|skip)$/, 'offset'],
+  [/^(page|pageno|pagenumber|currentpage)$/, 'page'],
+  [/^(pages|totalpages|pagecount)$/, 'pages'],
+  [/^next$/, 'next'],
+  [/^has(more|next)$/, 'hasMore'],
+];
+
+const toBareName = (name: string): string => name.replaceAll(/[^A-Za-z]/g, '').toLowerCase();
+
+export const getRole = (name: string): Envelope['paging'][string] | undefined =>
+  PAGING_ROLES.find(([pattern]) => pattern.test(toBareName(name)))?.[1];
+
+/** What an envelope always says of a successful operation; undefined if it says something else. */
+function toConstant(property: Property, { status, description }: Success): unknown {
+  const { type, enum: values = [], default: value } = property;
+  const name = toBareName(property.name);
+  if (values.length === 1) return values[0];
+  if (value !== undefined || values.length > 0) return value;
+  if (type === 'boolean' && /^(success|ok)$/.test(name)) return true;
+  if (type === 'string' && /^(message|msg)$/.test(name)) return description;
+  const isNumber = type === 'integer' || type === 'number';
+  return isNumber && /^status(code)?$/.test(name) ? status : undefined;
+}
+
+/**
+ * Returns the envelope of a response, unless it has a required property that nothing is known of.
+ *
+ * @param isContent whether a property has the resource or the rows; only one may
+ */
+export function toEnvelope(
+  success: Success,
+  isContent: (property: Property) => boolean,
+): Envelope | undefined {
+  const properties = (success.schema && getProperties(success.schema)) ?? [];
+  const [content, ...more] = properties.filter(isContent);
+  const paging: Record<string, Envelope['paging'][string]> = {};
+  const constants: Record<string, unknown> = {};
+  const unknown: string[] = [];
+  for (const property of properties.filter((each) => each !== content)) {
+    const { name, required } = property;
+    const role = content?.type === 'array' ? getRole(name) : undefined;
+    const constant = toConstant(property, success);
+    if (role !== undefined) paging[name] = role;
+    else if (constant !== undefined) constants[name] = constant;
+    else if (required) return undefined;
+    else unknown.push(name);
+  }
+  if (more.length > 0 || (content === undefined && unknown.length > 0)) return undefined;
+  return { content, paging, constants, unknown };
+}
+
+/** Whether a response has nothing but one object with the name, and what is known of any response. */
+export const hasOnly = (success: Success, name: string): boolean =>
+  toEnvelope(success, (each) => each.name === name && each.class !== undefined)?.unknown.length ===
+  0;
+
+/**
+ * Returns how a response shows a resource: as a whole, in a property, or not at all; undefined if it shows something else.
+ *
+ * @param shows whether a class shows the resource
+ */
+export function toShown(success: Success, shows: (dto: DtoClass) => boolean): Shown | undefined {
+  const { schema } = success;
+  if (schema === undefined) return { dto: undefined, envelope: undefined };
+  if (schema.class === undefined) return undefined;
+  const envelope = toEnvelope(success, ({ class: dto }) => dto !== undefined && shows(dto));
+  const isWhole = envelope?.content === undefined || envelope.unknown.length > 0;
+  if (isWhole && shows(schema.class)) return { dto: schema.class, envelope: undefined };
+  return envelope && { dto: envelope.content?.class, envelope };
+}
+
+/**
+ * Returns the class that a body has the properties of a resource in: its own, or that of its only property.
+ *
+ * @param isEnvelope whether a property has the resource, if the body has no other one
+ */
+export function toSent(
+  { schema: { class: dto } }: Body,
+  isEnvelope: (name: string) => boolean,
+): Sent | undefined {
+  if (dto === undefined) return undefined;
+  const [only, ...others] = dto.properties;
+  return only?.class !== undefined && only.required && others.length === 0 && isEnvelope(only.name)
+    ? { dto: only.class, property: only.name }
+    : { dto, property: undefined };
+}
