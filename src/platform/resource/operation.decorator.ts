@@ -37,8 +37,7 @@ export interface OperationOptions {
   /**
    * The URL of the created resource, for the `Location` header: relative to the URL of the request (RFC 9110, section
    * 10.2.2), so that it is valid behind a proxy that adds a path prefix, and with a property of the resource in braces,
-   * such as `pets/{id}` for `POST /v1/pets`, or
-   * `pets/{data.id}` if the response has the resource in `data`.
+   * such as `pets/{id}` for `POST /v1/pets`, or `pets/{data.id}` if the response has the resource in `data`.
    */
   readonly location?: string;
   /** The statuses of its own errors, or their descriptions if the usual ones do not fit. */

@@ -39,9 +39,7 @@ export interface PageRequest {
   readonly page?: number | undefined;
   /** The number of the first page, by default 1. */
   readonly firstPage?: 0 | 1;
-  /**
-   * The query parameter that selects the next page, if its name is not `after`, `offset` or `page`; false if there is none.
-   */
+  /** The query parameter that selects the next page, if it is not `after`, `offset` or `page`; false if there is none. */
   readonly next?: string | false;
 }
 
