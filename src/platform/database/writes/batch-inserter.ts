@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { EntityManager, ObjectLiteral, QueryRunner, Repository } from 'typeorm';
+import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
@@ -169,42 +169,28 @@ export class BatchInserter<Entity extends ObjectLiteral> {
 
   /** Inserts rows and their companions on PostgreSQL with one statement, which takes half the time of a transaction. */
   private async insertWithReservedIds(
-    { dataSource }: EntityManager,
+    manager: EntityManager,
     items: readonly Item<Entity>[],
     deadline: Deadline,
   ): Promise<Entity[]> {
-    // One connection: if PostgreSQL restarts and loses the reserved ids, it is lost, too.
-    const queryRunner = dataSource.createQueryRunner();
-    try {
-      const ids = await this.reserveIds(queryRunner, items.length);
-      const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]?.id)));
-      const parameters = new StatementParameters(dataSource);
-      const rows = buildInsert(this.repository, inserted, parameters);
-      const companions = this.getCompanions(items, inserted);
-      deadline.beforeCommit();
-      await queryRunner.query(
-        `WITH "rows" AS (${rows}) ${buildInsert(this.companions, companions, parameters)}`,
-        parameters.values,
-      );
-      return inserted;
-    } finally {
-      await queryRunner.release();
-    }
-  }
-
-  /**
-   * Reserves ids of the database, if it assigns them. This does not wait for an fsync, which would double the time of a
-   * batch: that of the rows includes it (https://www.postgresql.org/docs/18/wal-async-commit.html).
-   */
-  private async reserveIds(queryRunner: QueryRunner, count: number): Promise<{ id: string }[]> {
     const { primaryColumns, tableName } = this.repository.metadata;
-    if (!primaryColumns[0]!.isGenerated) return [];
-    return queryRunner.query(
-      `SELECT nextval("sequence") AS "id"
-       FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence",
-                    set_config('synchronous_commit', 'off', TRUE) OFFSET 0) AS "names", generate_series(1, $2)`,
-      [`"${tableName}"`, count],
+    const ids: { id: string }[] = primaryColumns[0]!.isGenerated
+      ? await manager.query(
+          `SELECT nextval("sequence") AS "id"
+           FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
+          [`"${tableName}"`, items.length],
+        )
+      : [];
+    const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]?.id)));
+    const parameters = new StatementParameters(manager.dataSource);
+    const rows = buildInsert(this.repository, inserted, parameters);
+    const companions = this.getCompanions(items, inserted);
+    deadline.beforeCommit();
+    await manager.query(
+      `WITH "rows" AS (${rows}) ${buildInsert(this.companions, companions, parameters)}`,
+      parameters.values,
     );
+    return inserted;
   }
 
   /** Returns the companions in the order of their keys, so that two statements cannot wait for each other. */
