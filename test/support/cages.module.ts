@@ -319,7 +319,7 @@ class ToysController {
 
 /**
  * A feature for `startApp` that uses every part of the resource kit: the tables have unique constraints, references,
- * a version and values of every type, the lists have pages and a filter and there are operations with a binary body, and a
+ * a version and values of every type, the lists have pages and a filter, and there are an operation with a binary body and a
  * public one, `POST /v1/cages/login`.
  */
 @Feature({
