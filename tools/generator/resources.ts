@@ -201,10 +201,10 @@ class Planner {
   private findShown(collection: string, request: DtoClass): DtoClass {
     const isShown = (dto: DtoClass): boolean =>
       isLike(dto, request) && !this.resources.some((each) => each.dto === dto);
-    const get = this.contract.operations.find(({ method, path, success: { schema } }) => {
-      const isItem = path.startsWith(`${collection}/{`) && path.endsWith('}');
-      return method === 'get' && schema !== undefined && (path === collection || isItem);
-    });
+    const get = this.contract.operations.find(
+      ({ method, path, success: { schema } }) =>
+        method === 'get' && schema !== undefined && withoutKey(path) === collection,
+    );
     const dto = get && (toShown(get.success, isShown)?.dto ?? this.toRows(get)?.rows.class);
     return dto !== undefined && isShown(dto) ? dto : request;
   }
@@ -220,7 +220,7 @@ class Planner {
 
   /** The resource that a path is below, undefined if it is below none, or why it cannot be. */
   private findParent(path: string): Parent | string | undefined {
-    const [parameter, ...more] = [...path.replace(/\/\{[^}]+\}$/, '').matchAll(/\{([^}]+)\}/g)].map(
+    const [parameter, ...more] = [...withoutKey(path).matchAll(/\{([^}]+)\}/g)].map(
       ([, name]) => name!,
     );
     if (parameter === undefined) return undefined;
@@ -333,6 +333,9 @@ class Planner {
     return reason ?? { kind, resource, ...shown, sent, key, parent: resource.parent };
   }
 }
+
+/** The path of a resource without the parameter that it ends with: that of its collection. */
+const withoutKey = (path: string): string => path.replace(/\/\{[^}]+\}$/, '');
 
 /** Whether a class has something of what a request contains. */
 const isLike = (dto: DtoClass, request: DtoClass): boolean =>

@@ -366,9 +366,12 @@ describe('the id of a contract', () => {
     const get = `{ ${toResponses(`{ type: array, items: ${pet} }`)} }`;
     const post = `{ ${toBody(toObject('name: { type: string }'))}, responses: { 201: { description: OK } } }`;
     const item = '"/pets/{id}": { delete: { responses: { 204: { description: OK } } } }';
-    const paths = `paths: { /pets: { get: ${get}, post: ${post} }, ${item} }`;
+    // Has the name of the request, too, but is not one of the pets.
+    const toy = toObject('toyId: { type: integer }, name: { type: string }', 'toyId');
+    const below = `"/pets/{id}/toys/{toyId}": { get: { ${toResponses(toy)} } }`;
+    const paths = `paths: { ${below}, /pets: { get: ${get}, post: ${post} }, ${item} }`;
     const module = toModule(toDocument(paths));
-    expect(new Set(Object.values(getResults(module)))).toEqual(new Set(['implemented']));
+    expect(getKinds(module)).toEqual(['stub', 'list', 'create', 'delete']);
     expect(getResource(module).id).toMatchObject({ property: 'id', by: 'service' });
   });
 
