@@ -27,12 +27,23 @@ export interface CopyResult {
 export class ProjectCopy {
   private constructor(readonly directory: string) {}
 
-  /** Copies the project, and links its packages. */
-  static async create(): Promise<ProjectCopy> {
+  /**
+   * Copies the project, and links its packages.
+   *
+   * @param commit of the files; by default they are those of the working tree
+   */
+  static async create(commit?: string): Promise<ProjectCopy> {
     const directory = await mkdtemp(join(tmpdir(), 'petstore-project-'));
-    for (const name of await readdir(ROOT)) {
-      if (IGNORED_FOLDERS.has(name)) continue;
-      await cp(join(ROOT, name), join(directory, name), { recursive: true });
+    const copy = new ProjectCopy(directory);
+    if (commit === undefined) {
+      for (const name of await readdir(ROOT)) {
+        if (IGNORED_FOLDERS.has(name)) continue;
+        await cp(join(ROOT, name), join(directory, name), { recursive: true });
+      }
+    } else {
+      const extract = `git -C '${ROOT}' archive ${commit} | tar -x`;
+      const { failed, output } = await copy.run('bash', ['-o', 'pipefail', '-c', extract]);
+      if (failed) throw new Error(output);
     }
     // Linked one by one, so that caches are written to a folder of the copy.
     await mkdir(join(directory, 'node_modules'));
@@ -46,7 +57,7 @@ export class ProjectCopy {
       join(directory, 'node_modules', '@petstore'),
       { recursive: true, verbatimSymlinks: true },
     );
-    return new ProjectCopy(directory);
+    return copy;
   }
 
   /** Returns the path of a file of the copy. */
