@@ -168,6 +168,31 @@ describe('Resource.patch', () => {
     expect((await send('GET', `${path}/${toyId}`)).json()).toEqual({ ...toy, size: null });
   });
 
+  it('rejects what makes an object larger than a body may be with 413, unless it becomes smaller', async () => {
+    const { toyId } = await createToy();
+    const patch = (notes: object): Promise<HttpResponse> =>
+      send('PATCH', `${path}/${toyId}`, { size: { width: 1, notes } });
+    const getNotes = async (): Promise<object> =>
+      (await send('GET', `${path}/${toyId}`)).json<Required<Toy>>().size!.notes!;
+    const tooLarge = 'size would have more than 102400 bytes.';
+    // Each alone is small enough, and so are all but one together.
+    const concurrent = await Promise.all(
+      ['a', 'b', 'c'].map((name) => patch({ [name]: 'x'.repeat(40_000) })),
+    );
+    const [rejected, ...others] = concurrent.filter(({ status }) => status !== 200);
+    expect(rejected).toBeError('PAYLOAD_TOO_LARGE', tooLarge);
+    expect(others).toEqual([]);
+    // In bytes, not characters.
+    expect(await patch({ d: 'é'.repeat(15_000) })).toBeError('PAYLOAD_TOO_LARGE', tooLarge);
+    expect(Object.keys(await getNotes())).toHaveLength(2);
+    // Larger already, as if the limit had been lowered.
+    const large = { width: 1, notes: { a: 'x'.repeat(200_000), b: 'x'.repeat(200_000) } };
+    await app.dataSource.getRepository('toys').update({ id: toyId }, { size: large });
+    expect(await patch({ c: '' })).toBeError('PAYLOAD_TOO_LARGE', tooLarge);
+    expect((await patch({ a: null })).status).toBe(200);
+    expect(await getNotes()).toEqual({ b: large.notes.b });
+  });
+
   it('loses none of the concurrent changes of one object', async () => {
     const { toyId } = await createToy({ size: { width: 0 } });
     const bodies = [{ size: { width: 7 } }, { size: { height: 8 } }];

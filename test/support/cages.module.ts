@@ -89,6 +89,8 @@ const limits = { minimum: 0, maximum: 1000 };
 class ToySize {
   @Property({ type: 'integer', ...limits }) width!: number;
   @Property({ type: 'integer', ...limits, optional: true }) height?: number;
+  @Property({ type: 'object', additionalProperties: { type: 'string' }, optional: true })
+  notes?: Record<string, string>;
 }
 
 export class Toy {

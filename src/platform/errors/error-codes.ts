@@ -16,7 +16,7 @@ export const ERROR_CODES = {
   ALREADY_EXISTS: { status: 409, description: 'another resource has the same values of unique properties; the message names them' },
   GONE: { status: 410, description: 'the sunset date of the operation has passed' },
   PRECONDITION_FAILED: { status: 412, description: 'the resource has changed since the client read the version that `If-Match` names' },
-  PAYLOAD_TOO_LARGE: { status: 413, description: 'the body exceeds the size limit' },
+  PAYLOAD_TOO_LARGE: { status: 413, description: 'the body, or what a merge patch would make of an object, exceeds the size limit' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, description: 'the media type, charset or content encoding of the body is not supported' },
   EXPECTATION_FAILED: { status: 417, description: 'the `Expect` header is something other than `100-continue`' },
   IDEMPOTENCY_KEY_REUSED: { status: 422, description: 'the `Idempotency-Key` was used for a different request' },

@@ -1,5 +1,6 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
+import { CONFIG, type Config } from '../config/config.js';
 import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { requireInsertable } from '../database/statements/row-mapping.js';
@@ -12,6 +13,7 @@ import { TableRevisionTracker } from '../database/lists/table-revision-tracker.j
 @Injectable()
 export class ResourceKit {
   constructor(
+    @Inject(CONFIG) readonly config: Config,
     private readonly revisions: TableRevisionTracker,
     private readonly metrics: DatabaseMetrics,
     private readonly database: DatabaseConnection,

@@ -58,6 +58,9 @@ export interface ResourceOptions<Entity, Body> {
   readonly joins?: Readonly<Partial<Record<keyof Entity & string, Type<object>>>>;
 }
 
+/** Returns the size of a JSON value in bytes. */
+const getSize = (value: unknown): number => Buffer.byteLength(JSON.stringify(value));
+
 /** The types of columns whose values may be objects, which a merge patch merges. */
 const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
 
@@ -76,7 +79,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   constructor(
     private readonly repository: Repository<Entity>,
     private readonly options: ResourceOptions<Entity, Body>,
-    kit: ResourceKit,
+    private readonly kit: ResourceKit,
   ) {
     const { toBody, envelope, joins = {} } = options;
     this.joins = Object.entries(joins);
@@ -160,7 +163,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    * Applies a JSON merge patch (RFC 7396) to a resource. Objects in JSON columns are merged.
    *
    * @throws {ApiError} NOT_FOUND; PRECONDITION_FAILED; VALIDATION_FAILED if a reference does not exist, or the result of
-   *   a merge is invalid; ALREADY_EXISTS
+   *   a merge is invalid; PAYLOAD_TOO_LARGE if it is larger than a body may be, and not smaller than before; ALREADY_EXISTS
    */
   async patch(criteria: Criteria<Entity>, patch: RowPatch<Entity>): Promise<Result<Entity, Body>> {
     const { id: _id, version: _version, ...values } = patch as ObjectLiteral;
@@ -207,7 +210,16 @@ export class Resource<Entity extends ObjectLiteral, Body> {
       row[name] === null ? [] : [[name, row[name]] as const],
     );
     const changes = names.map((name) => [name, patch[name]] as const);
-    const merged = applyMergePatch(Object.fromEntries(stored), Object.fromEntries(changes));
+    const merged = applyMergePatch(
+      Object.fromEntries(stored),
+      Object.fromEntries(changes),
+    ) as ObjectLiteral;
+    const { bodyLimit } = this.kit.config;
+    for (const name of names.filter((each) => isObject(patch[each]))) {
+      const size = getSize(merged[name]);
+      if (size > bodyLimit && size >= getSize(row[name]))
+        throw new ApiError('PAYLOAD_TOO_LARGE', `${name} would have more than ${bodyLimit} bytes.`);
+    }
     // Nest keeps what it derives from a class.
     if (dto !== undefined) this.jsonDto ??= PickType(dto, names as never[]);
     return { ...patch, ...(await validateBody(this.jsonDto, merged)) } as Changes<Entity>;
