@@ -13,6 +13,7 @@ import { ApiError } from '../src/platform/errors/api-error.js';
 import type { FeatureErrorCode } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { Operation } from '../src/platform/resource/operation.decorator.js';
+import { findBacktracking } from '../tools/generator/read/backtracking.js';
 import { startApp, useApp } from './support/app.js';
 import { type DocumentedOperation, getOperations, getProtectedRoutes } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
@@ -145,6 +146,17 @@ describe('OpenAPI document', () => {
       const { status } = await app.categories.create(name);
       expect([name, status]).toEqual([name, pattern.test(name) ? 201 : 400]);
     }
+  });
+
+  it('has no pattern that is too slow for some texts', () => {
+    const slow: string[] = [];
+    JSON.stringify(document, (name, value: { pattern?: unknown; maxLength?: number } | null) => {
+      if (typeof value?.pattern !== 'string') return value;
+      const growth = findBacktracking(value.pattern, value.maxLength);
+      if (growth !== undefined) slow.push(`${name}: ${value.pattern} (${growth})`);
+      return value;
+    });
+    expect(slow).toEqual([]);
   });
 
   it('lists the configured servers, or else the deployment that serves it', () => {

@@ -165,6 +165,12 @@ describe('@Property with a schema', () => {
     [{ enum: [1, 'a', null] }, 'value must be one of 1, a, null', ['1', [1], { length: 1 }]],
     [NAME, 'value must be 2 to 20 characters long', ['', 'x', 'x'.repeat(21), '🪀']],
     [NAME, 'value must not be blank', ['   ']],
+    [
+      { type: 'string', pattern: '^(a+)+$', maxLength: 9 },
+      'value must be at most 9 characters long',
+      // The pattern would take longer than the age of the universe.
+      [`${'a'.repeat(100)}!`],
+    ],
     [NAME, 'value must be a string', [1, null, {}]],
     [
       { type: 'string', pattern: /^\p{Lu}{3}$/u },

@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Discriminator, DtoClass, Notes, Property, Schema } from '../model.js';
 import { makeUnique, toClassName, toPascalCase } from '../names.js';
+import { findBacktracking } from './backtracking.js';
 import { get, isObject, items, type Json, resolve, text } from './document.js';
 
 /** The keywords that are copied as they are, by the type that they must have. */
@@ -296,8 +297,8 @@ export class SchemaReader {
     const format = text(merged['format']);
     if (format !== undefined && !FORMATS.has(format))
       this.notes.add(`The format ${format} is published, and not validated.`);
-    if (merged['pattern'] !== undefined && !isPattern(merged['pattern']))
-      this.notes.add('the pattern is not one of JavaScript, and not validated.', place);
+    const problem = findPatternProblem(merged);
+    if (problem !== undefined) this.notes.add(`the pattern ${problem}, and not validated.`, place);
   }
 }
 
@@ -325,6 +326,14 @@ function isPattern(source: unknown): source is string {
   } catch {
     return false;
   }
+}
+
+/** Returns why a pattern is not validated. */
+function findPatternProblem({ pattern, maxLength }: Json): string | undefined {
+  if (pattern === undefined) return undefined;
+  if (!isPattern(pattern)) return 'is not one of JavaScript';
+  const growth = findBacktracking(pattern, maxLength as number | undefined);
+  return growth && `is too slow for some texts (${growth})`;
 }
 
 /** The limit of an id, which no text is longer than: indexes have one, too. */
@@ -356,7 +365,7 @@ function readAnnotations(merged: Json): Schema {
   return clean({
     ...Object.fromEntries(copied),
     ...toLimits(merged),
-    pattern: isPattern(merged['pattern']) ? merged['pattern'] : undefined,
+    pattern: findPatternProblem(merged) === undefined ? (merged['pattern'] as string) : undefined,
     enum: scalars.length > 0 ? (scalars as Schema['enum']) : undefined,
     nullable: isNullable || undefined,
     example: merged['example'] ?? items(merged['examples'])[0],

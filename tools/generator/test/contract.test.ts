@@ -52,6 +52,7 @@ describe('a schema of a contract', () => {
     '{ type: array, items: { type: array, items: { type: boolean } } }',
     '{ type: object, additionalProperties: { type: integer } }',
     '{ type: string, pattern: "^a\\\\_b$" }',
+    String.raw`{ type: string, pattern: '^\S+@\S+\.\S+$', maxLength: 200 }`,
     '{}',
   ])('%s is read as it is', (yaml) =>
     expect(readSchema(yaml)).toEqual({ schema: parse(yaml), notes: [] }),
@@ -93,6 +94,18 @@ describe('a schema of a contract', () => {
       '{ type: string }',
       'Pet.value: the pattern is not one of JavaScript, and not validated.',
     ],
+    ...(
+      [
+        ['^(a+)+$', 'exponential', ', maxLength: 20'],
+        [String.raw`^(\w|\_)*$`, 'exponential', ''],
+        [String.raw`^\S+@\S+\.\S+$`, '3rd degree polynomial', ''],
+        [String.raw`\s+$`, '2nd degree polynomial', ', maxLength: 5000'],
+      ] as const
+    ).map(([pattern, growth, limit]): [string, string, string] => [
+      `{ type: string, pattern: '${pattern}'${limit} }`,
+      `{ type: string${limit} }`,
+      `Pet.value: the pattern is too slow for some texts (${growth}), and not validated.`,
+    ]),
     [
       '{ anyOf: [{ type: string }, { type: integer }] }',
       '{ oneOf: [{ type: string }, { type: integer }] }',
