@@ -1,6 +1,6 @@
-import { mkdtemp, rename, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Table, TableColumn } from 'typeorm';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
@@ -82,19 +82,38 @@ describe('GET /readyz', () => {
 });
 
 describe('a graceful shutdown', () => {
-  it('saves the rows of a deleted WAL (durability)', async () => {
-    const database = await createDatabase('sqlite');
-    const other = await startApp({ database });
-    const path = other.dataSource.options.database as string;
-    await other.categories.create('before');
-    await rm(`${path}-wal`);
-    await other.categories.create('after');
-    await other.stop();
-    const reopened = await startApp({ database });
-    expect(await reopened.categories.getNames()).toEqual(['before', 'after']);
-    await reopened.stop();
-    await database.drop();
-  });
+  it.each<[string, { deleted?: string[]; lists?: boolean; isRead?: boolean; files?: number }]>([
+    ['of the WAL', {}],
+    ['of a WAL that another process reads', { isRead: true, files: 3 }],
+    ['of a deleted WAL', { deleted: ['-wal'] }],
+    ['of a deleted WAL that no list request has opened', { deleted: ['-wal'], lists: false }],
+    ['of a WAL that is deleted with its index', { deleted: ['-wal', '-shm'] }],
+    ['of a deleted WAL that another process reads', { deleted: ['-wal'], isRead: true, files: 2 }],
+  ])(
+    'moves the rows %s to the database file (durability)',
+    async (_rows, { deleted = [], lists = true, isRead = false, files = 1 }) => {
+      const database = await createDatabase('sqlite');
+      const other = await startApp({ database });
+      const path = other.dataSource.options.database as string;
+      const reader = new Database(path, { readonly: true });
+      if (isRead) reader.pragma('data_version');
+      else reader.close();
+      await other.categories.create('before');
+      if (lists) await other.categories.list();
+      for (const suffix of deleted) await rm(path + suffix);
+      await other.categories.create('after');
+      expect(await other.categories.getNames()).toEqual(['before', 'after']);
+      await other.stop();
+      expect(await readdir(dirname(path))).toHaveLength(files);
+      await copyFile(path, `${path}.copy`);
+      const copy = new Database(`${path}.copy`);
+      const names = copy.prepare('SELECT "name" FROM "categories" ORDER BY "id"').pluck().all();
+      expect(names).toEqual(['before', 'after']);
+      copy.close();
+      reader.close();
+      await database.drop();
+    },
+  );
 });
 
 describe('POST /v1/categories', () => {

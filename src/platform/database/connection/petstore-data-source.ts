@@ -1,3 +1,4 @@
+import Database from 'better-sqlite3';
 import {
   DataSource,
   EntityManager,
@@ -63,6 +64,7 @@ export class PetstoreDataSource extends DataSource {
   private readonly sqliteSession = new SqliteSession();
   /** Runs the statements outside of transactions on SQLite: one saves each of them the construction of its own. */
   private sqliteRunner: QueryRunner | undefined;
+  private dataVersionStatement: Database.Statement<[], number> | undefined;
 
   /** Registers a listener for every error of the driver, translated. */
   onError(listener: (error: unknown) => void): void {
@@ -86,6 +88,14 @@ export class PetstoreDataSource extends DataSource {
     }
   }
 
+  /** Closes the connections. SQLite removes the WAL with the last one, unless that is read-only. */
+  override async destroy(): Promise<void> {
+    this.dataVersionStatement?.database.close();
+    // Another process may have opened the file, too.
+    if (!isPostgres(this)) await this.query('PRAGMA wal_checkpoint').catch(() => undefined);
+    await super.destroy();
+  }
+
   override createEntityManager(queryRunner?: QueryRunner): EntityManager {
     return new PetstoreEntityManager(this, queryRunner);
   }
@@ -105,6 +115,25 @@ export class PetstoreDataSource extends DataSource {
       ? new PgQueryRunner(this.driver as PostgresDriver, this)
       : new SqliteQueryRunner(this.driver as BetterSqlite3Driver, this, this.sqliteSession);
     return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
+  }
+
+  /**
+   * Returns SQLite's `data_version`, which changes with every commit of *another* connection, to any table. It is read on
+   * one that writes nothing (https://sqlite.org/pragma.html#pragma_data_version; measured: 4 µs).
+   *
+   * @throws {DatabaseUnavailableError}
+   */
+  readDataVersion(): number {
+    try {
+      this.dataVersionStatement ??= new Database(this.options.database as string, {
+        readonly: true,
+      })
+        .prepare<[], number>('PRAGMA data_version')
+        .pluck();
+      return this.dataVersionStatement.get()!;
+    } catch (error) {
+      throw this.translateError(error);
+    }
   }
 
   /** Runs the pending migrations, and returns them. */

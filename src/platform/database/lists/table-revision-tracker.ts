@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import Database from 'better-sqlite3';
 import { singleFlight } from './single-flight.js';
 import { type Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
@@ -9,8 +8,7 @@ import { PetstoreDataSource } from '../connection/petstore-data-source.js';
 
 /** Detects changes of a table, by this process or any other: while its revision stays the same, so do its rows. */
 @Injectable()
-export class TableRevisionTracker implements OnApplicationShutdown {
-  private dataVersionStatement: Database.Statement<[], number> | undefined;
+export class TableRevisionTracker {
   private nextDataVersion: Promise<number> | undefined;
   private readonly readRevisions = singleFlight(async () => {
     const rows: { name: string; value: string }[] = await this.dataSource.query(
@@ -32,10 +30,6 @@ export class TableRevisionTracker implements OnApplicationShutdown {
       : this.readDataVersion();
   }
 
-  onApplicationShutdown(): void {
-    this.dataVersionStatement?.database.close();
-  }
-
   private async readRevision(table: string): Promise<number> {
     const revision = (await this.readRevisions()).get(table);
     if (revision !== undefined) return revision;
@@ -47,21 +41,7 @@ export class TableRevisionTracker implements OnApplicationShutdown {
   private readDataVersion(): Promise<number> {
     return (this.nextDataVersion ??= turn().then(() => {
       this.nextDataVersion = undefined;
-      try {
-        this.dataVersionStatement ??= this.openWatcher();
-        return this.dataVersionStatement.get()!;
-      } catch (error) {
-        throw this.dataSource.translateError(error);
-      }
+      return this.dataSource.readDataVersion();
     }));
-  }
-
-  /**
-   * SQLite's `data_version` changes with every commit of *another* connection, to any table: this one writes nothing
-   * (https://sqlite.org/pragma.html#pragma_data_version; measured: 4 µs).
-   */
-  private openWatcher(): Database.Statement<[], number> {
-    const watcher = new Database(this.dataSource.options.database as string, { readonly: true });
-    return watcher.prepare<[], number>('PRAGMA data_version').pluck();
   }
 }
