@@ -1,7 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Controller, Post } from '@nestjs/common';
 import { ApiTags, type OpenAPIObject } from '@nestjs/swagger';
+import { getRepositoryToken } from '@nestjs/typeorm';
+import type { Repository } from 'typeorm';
 import { FEATURES } from '../src/features.js';
+import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { isMistyped } from '../src/platform/auth/keys/key-format.js';
 import { RequireScope } from '../src/platform/auth/scope.decorator.js';
@@ -10,8 +13,9 @@ import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { Operation } from '../src/platform/resource/operation.decorator.js';
-import { createDatabase, startApp, useApp } from './support/app.js';
+import { createDatabase, startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
+import { DATABASE } from './support/databases.js';
 import {
   CategoriesClient,
   type HttpResponse,
@@ -19,6 +23,7 @@ import {
   sendRequest,
 } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
+import { queryPostgres } from './support/postgres-client.js';
 import { recordQueries } from './support/queries.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
@@ -57,6 +62,8 @@ beforeAll(async () => {
 afterEach(() => jest.restoreAllMocks());
 
 const list = (key: string): Promise<HttpResponse> => new CategoriesClient(app.url, key).list();
+
+const unknownKey = (): string => `pet_${randomBytes(32).toString('base64url')}`;
 
 const getDateIn = (days: number): Date => new Date(Date.now() + days * DAY_MS);
 
@@ -277,6 +284,85 @@ describe('the last use of a key', () => {
     await database.drop();
   });
 });
+
+describe.each(DATABASE === 'sqlite' ? ['default'] : ['read committed', 'serializable'])(
+  'the first use of keys from one address with isolation %s',
+  (isolation) => {
+    const LIMIT = 5;
+    let limited: TestApp;
+    let table: Repository<ApiKey>;
+    beforeEach(async () => {
+      const database = await createDatabase();
+      if (DATABASE === 'postgres')
+        await queryPostgres(
+          database.url,
+          `ALTER DATABASE ${database.url.split('/').at(-1)} SET default_transaction_isolation = '${isolation}'`,
+        );
+      const config = { authFailuresPerMinute: LIMIT, trustProxy: 'loopback' };
+      limited = await startApp({ database, config, logger });
+      limited.stop = () => limited.app.close().then(() => database.drop());
+      table = limited.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
+    });
+    afterEach(() => limited.stop());
+
+    const createMany = async (count: number): Promise<string[]> => {
+      const service = limited.app.get(ApiKeysService);
+      const created = await Promise.all(Array.from({ length: count }, () => service.create('new')));
+      return created.map(({ key }) => key);
+    };
+
+    /** Sends a request with each key at once, from alternating addresses of one client, and returns the statuses. */
+    const sendAll = (sent: readonly string[]): Promise<number[]> =>
+      Promise.all(
+        sent.map(async (key, index) => {
+          const headers = { 'x-forwarded-for': `2001:db8::${index}` };
+          return (await new CategoriesClient(limited.url, key).list(headers)).status;
+        }),
+      );
+
+    /** Makes each look-up wait for something, and returns how many have started, and were in progress at once. */
+    const delayLookUps = (wait: () => Promise<unknown>): { started: number; max: number } => {
+      const findOneBy = table.findOneBy.bind(table);
+      const lookUps = { started: 0, max: 0 };
+      let current = 0;
+      jest.spyOn(table, 'findOneBy').mockImplementation(async (where) => {
+        lookUps.started++;
+        lookUps.max = Math.max(lookUps.max, ++current);
+        await wait();
+        current--;
+        return findOneBy(where);
+      });
+      return lookUps;
+    };
+
+    it('waits for other look-ups instead of counting them as failures (rate limit)', async () => {
+      const valid = await createMany(20);
+      const unknown = Array.from({ length: LIMIT - 1 }, unknownKey);
+      const repeated = Array.from({ length: 10 }, () => unknown[0]!);
+      const sent = [...repeated, ...valid.slice(0, 10), ...unknown, ...valid];
+      const arrived = new Promise<void>((resolve) => {
+        let count = 0;
+        limited.server.on('request', () => ++count === sent.length && resolve());
+      });
+      const lookUps = delayLookUps(() => arrived);
+      expect(await sendAll(sent)).toEqual(sent.map((key) => (unknown.includes(key) ? 401 : 200)));
+      expect(lookUps).toEqual({ started: valid.length + unknown.length, max: LIMIT });
+      expect(await sendAll([unknownKey()])).toEqual([401]);
+      expect(await sendAll([unknownKey()])).toEqual([429]);
+    });
+
+    it('gets 503 after its deadline if the look-ups of others do not end, and is then not looked up', async () => {
+      const valid = await createMany(20);
+      let release!: () => void;
+      const released = new Promise<void>((resolve) => (release = resolve));
+      const lookUps = delayLookUps(() => released);
+      expect(new Set(await sendAll(valid))).toEqual(new Set([503]));
+      release();
+      expect(await sendAll(valid.slice(LIMIT, LIMIT + 1))).toEqual([200]);
+      expect(lookUps.started).toBe(LIMIT + 1);
+    });
+  },
+);
 
 describe('BOOTSTRAP_API_KEY', () => {
   it('is stored once, as a hash, even if it is ensured repeatedly and concurrently', async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect as connectTo, type Socket } from 'node:net';
-import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
+import { ApiKeyVerifier } from '../src/platform/auth/api-key-verifier.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
 import type { Connection } from '../src/platform/http/server/connections.js';
@@ -364,17 +364,16 @@ describe('a connection', () => {
     ['of known length', created],
     ['in chunks', chunked(CHUNKS)],
   ])('may be half-closed before its key is looked up, with a body %s', async (_name, text) => {
-    const keys = app.app.get(ApiKeysService);
-    jest.spyOn(keys, 'getCached').mockReturnValue(undefined);
-    const lookUp = keys.lookUp.bind(keys);
+    const verifier = app.app.get(ApiKeyVerifier);
+    const verify = verifier.verify.bind(verifier);
     const requested = once(app.server, 'request');
-    jest.spyOn(keys, 'lookUp').mockImplementation(async (sent) => {
+    jest.spyOn(verifier, 'verify').mockImplementation(async (...sent) => {
       const [{ socket }] = (await requested) as [IncomingMessage];
       await waitFor(
         () => socket.readable,
         (readable) => !readable,
       );
-      return lookUp(sent);
+      return (await verify(...sent))!;
     });
     const responses = await (await open(text)).endWrites().closed();
     jest.restoreAllMocks();

@@ -3,13 +3,10 @@ import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
-import { withDeadline } from '../database/connection/deadline.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
+import { ApiKeyVerifier } from './api-key-verifier.js';
 import type { ApiKey, Scope } from './keys/api-key.entity.js';
-import { ApiKeysService } from './keys/api-keys.service.js';
-import { AuthFailureLimiter } from './auth-failure-limiter.js';
-import { isMistyped } from './keys/key-format.js';
 import { IsPublic } from './public.decorator.js';
 import { RateLimiter } from './rate-limiter.js';
 import { RequiredScope } from './scope.decorator.js';
@@ -26,16 +23,12 @@ const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;
  */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
-  /** The look-ups in progress, by client and key. */
-  private readonly pending = new Map<string, Promise<ApiKey | undefined>>();
-
   private readonly limiter = new RateLimiter('api-key');
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
-    private readonly keys: ApiKeysService,
+    private readonly verifier: ApiKeyVerifier,
     private readonly database: DatabaseConnection,
-    private readonly failures: AuthFailureLimiter,
     private readonly reflector: Reflector,
   ) {}
 
@@ -44,10 +37,10 @@ export class ApiKeyGuard implements CanActivate {
     const request = context.switchToHttp().getRequest<Request>();
     const key = getKey(request);
     if (!this.database.isReady) throw new DatabaseUnavailableError();
-    const cached = this.keys.getCached(key);
-    return cached === undefined
-      ? this.lookUpOnce(key, request.ip).then((found) => this.admit(found, context))
-      : this.admit(cached, context);
+    const verified = this.verifier.verify(key, request.ip);
+    return verified instanceof Promise
+      ? verified.then((found) => this.admit(found, context))
+      : this.admit(verified, context);
   }
 
   private admit(key: ApiKey | undefined, context: ExecutionContext): true {
@@ -68,33 +61,6 @@ export class ApiKeyGuard implements CanActivate {
     const response = context.switchToHttp().getResponse<Response>();
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     return true;
-  }
-
-  /** Concurrent requests of a client with the same key share one look-up, and count as one attempt. */
-  private lookUpOnce(key: string, clientIp: string | undefined): Promise<ApiKey | undefined> {
-    const id = `${clientIp} ${key}`;
-    const pending = this.pending.get(id);
-    if (pending !== undefined) return pending;
-    const lookUp = this.lookUp(key, clientIp).finally(() => this.pending.delete(id));
-    this.pending.set(id, lookUp);
-    return lookUp;
-  }
-
-  private async lookUp(key: string, clientIp: string | undefined): Promise<ApiKey | undefined> {
-    // A key that was valid before is exempt: other clients at its address may exceed the limit.
-    if (this.keys.isCached(key)) return withDeadline(this.keys.lookUp(key));
-    this.failures.consume(clientIp);
-    // Neither malformed nor mistyped keys can exist, so they need no query.
-    if (key === '' || isMistyped(key)) return undefined;
-    let isInvalid = false;
-    try {
-      const found = await withDeadline(this.keys.lookUp(key));
-      isInvalid = found === undefined;
-      return found;
-    } finally {
-      // If the database failed, the client did not.
-      if (!isInvalid) this.failures.refund(clientIp);
-    }
   }
 }
 

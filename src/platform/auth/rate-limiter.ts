@@ -9,12 +9,14 @@ interface Window {
 }
 
 /**
- * Limits the requests per minute of each client, in fixed windows that start with a client's first request.
+ * Limits the requests, or the failures, per minute of each client, in fixed windows that start with a client's first one.
  * The windows are in the memory of this instance, and are removed after they have ended.
  */
 export class RateLimiter {
   /** The windows in the order of their start. */
   private readonly windows = new Map<string, Window>();
+  /** The attempts of each client: their number, and what continues those that wait. */
+  private readonly attempts = new Map<string, { count: number; waiting: (() => void)[] }>();
 
   /** @param policy the name of the limit in the RateLimit fields */
   constructor(private readonly policy: string) {}
@@ -26,36 +28,66 @@ export class RateLimiter {
    * @throws {ApiError} TOO_MANY_REQUESTS with the same headers and Retry-After
    */
   consume(client: string, limit: number, message: string): Record<string, string> {
+    const window = this.getWindow(client, limit, message);
+    this.windows.set(client, window);
+    window.count++;
+    return this.describe(window, limit);
+  }
+
+  /**
+   * Runs an attempt, and counts it only if it fails: if it returns undefined. Those that have failed and those in
+   * progress together never exceed the limit; the others wait.
+   *
+   * @throws {ApiError} TOO_MANY_REQUESTS as `consume`
+   */
+  async attempt<T>(
+    client: string,
+    limit: number,
+    message: string,
+    run: () => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const attempts = this.attempts.get(client) ?? { count: 0, waiting: [] };
+    this.attempts.set(client, attempts);
+    attempts.count++;
+    try {
+      while (
+        this.getWindow(client, limit, message).count + attempts.count - attempts.waiting.length >
+        limit
+      )
+        await new Promise<void>((resolve) => attempts.waiting.push(resolve));
+      const result = await run();
+      if (result === undefined) this.consume(client, limit, message);
+      return result;
+    } finally {
+      // If the limit is exceeded now, each that waits ends the next.
+      attempts.waiting.shift()?.();
+      if (--attempts.count === 0) this.attempts.delete(client);
+    }
+  }
+
+  /** @throws {ApiError} TOO_MANY_REQUESTS */
+  private getWindow(client: string, limit: number, message: string): Window {
     // The clock of the system may be set.
     const now = performance.now();
-    const window = this.getWindow(client, now);
-    const seconds = Math.ceil(WINDOW_S - (now - window.startedAt) / 1000);
-    const isExceeded = window.count >= limit;
-    if (!isExceeded) window.count++;
-    const headers = {
-      'RateLimit-Policy': `"${this.policy}";q=${limit};w=${WINDOW_S}`,
-      RateLimit: `"${this.policy}";r=${Math.max(0, limit - window.count)};t=${seconds}`,
-    };
-    if (isExceeded)
-      throw new ApiError('TOO_MANY_REQUESTS', message, {
-        headers: { ...headers, 'Retry-After': String(seconds) },
-      });
-    return headers;
-  }
-
-  /** Takes back a request that should not count. */
-  refund(client: string): void {
-    const window = this.windows.get(client);
-    if (window !== undefined && window.count > 0) window.count--;
-  }
-
-  private getWindow(client: string, now: number): Window {
     for (const [each, { startedAt }] of this.windows) {
       if (now - startedAt < WINDOW_S * 1000) break;
       this.windows.delete(each);
     }
     const window = this.windows.get(client) ?? { startedAt: now, count: 0 };
-    this.windows.set(client, window);
-    return window;
+    if (window.count < limit) return window;
+    const headers = { ...this.describe(window, limit), 'Retry-After': getSecondsLeft(window) };
+    throw new ApiError('TOO_MANY_REQUESTS', message, { headers });
   }
+
+  private describe(window: Window, limit: number): Record<string, string> {
+    const remaining = Math.max(0, limit - window.count);
+    return {
+      'RateLimit-Policy': `"${this.policy}";q=${limit};w=${WINDOW_S}`,
+      RateLimit: `"${this.policy}";r=${remaining};t=${getSecondsLeft(window)}`,
+    };
+  }
+}
+
+function getSecondsLeft({ startedAt }: Window): string {
+  return String(Math.ceil(WINDOW_S - (performance.now() - startedAt) / 1000));
 }

@@ -1,20 +1,9 @@
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { IsNull, Repository } from 'typeorm';
-import {
-  DatabaseUnavailableError,
-  isDataOrConstraintError,
-} from '../../database/connection/driver-errors.js';
+import { isDataOrConstraintError } from '../../database/connection/driver-errors.js';
 import { ApiKey, type Scope, SCOPES } from './api-key.entity.js';
 import { generateKey, hashKey } from './key-format.js';
-
-/** How long a valid key is cached, in milliseconds: a revocation takes effect within this time. */
-const KEY_CACHE_TTL_MS = 2_000;
-const KEY_CACHE_SIZE = 10_000;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
-/** How long before its expiry the use of a key is logged, in milliseconds. */
-const EXPIRY_WARNING_MS = 7 * DAY_MS;
 
 /** The properties of a new key; by default it does not expire, and has all scopes and no limit of its own. */
 export interface KeyOptions {
@@ -23,49 +12,12 @@ export interface KeyOptions {
   readonly requestsPerMinute?: number | null;
 }
 
-/** Creates, verifies, lists and revokes API keys. */
+/** Creates, rotates, lists and revokes API keys. */
 @Injectable()
-export class ApiKeysService implements OnApplicationShutdown {
+export class ApiKeysService {
   private readonly logger = new Logger(ApiKeysService.name);
-  /** Recently used valid keys, by the key itself: a request with one needs neither a hash (3 µs) nor a query. */
-  private readonly keyCache = new Map<string, { key: ApiKey; checkedAt: number }>();
-  /** Resolves when the last-used times of all keys are written. */
-  private lastUsedWrites = Promise.resolve();
-  /** When the expiry of a key was last logged, by its id. */
-  private readonly expiryWarnings = new Map<number, number>();
 
   constructor(@InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>) {}
-
-  /** Returns the record of a valid key without a query; undefined if it must be looked up. */
-  getCached(key: string): ApiKey | undefined {
-    const cached = this.keyCache.get(key);
-    if (cached === undefined || performance.now() - cached.checkedAt >= KEY_CACHE_TTL_MS)
-      return undefined;
-    return this.checkUse(cached.key, Date.now()) ? cached.key : undefined;
-  }
-
-  /** Whether a key was valid when it was last used. */
-  isCached(key: string): boolean {
-    return this.keyCache.has(key);
-  }
-
-  /** Looks up the record of a valid key; undefined if the key is not valid. A new key is valid immediately. */
-  async lookUp(key: string): Promise<ApiKey | undefined> {
-    const now = Date.now();
-    const checkedAt = performance.now();
-    const record = await this.keys.findOneBy({ hash: hashKey(key), revokedAt: IsNull() });
-    const cached = this.keyCache.get(key)?.key;
-    this.keyCache.delete(key);
-    if (record === null && cached !== undefined) {
-      this.logger.log(`API key ${cached.id} (${cached.name}) is revoked, rejecting request`);
-    }
-    if (record === null || !this.checkUse(record, now)) return undefined;
-    this.warnOfExpiry(record, now);
-    this.keyCache.set(key, { key: record, checkedAt });
-    if (this.keyCache.size > KEY_CACHE_SIZE)
-      this.keyCache.delete(this.keyCache.keys().next().value!);
-    return record;
-  }
 
   /** Creates a key, which is not stored and cannot be retrieved later. */
   async create(name: string, options: KeyOptions = {}): Promise<{ key: string; record: ApiKey }> {
@@ -141,25 +93,12 @@ export class ApiKeysService implements OnApplicationShutdown {
     return this.keys.find({ order: { id: 'ASC' } });
   }
 
-  /** Returns the number of keys in recent use that expire within a week. */
-  countExpiring(): number {
-    const now = Date.now();
-    return [...this.keyCache.values()].filter(
-      ({ key }) => !expiresBefore(key, now) && expiresBefore(key, now + EXPIRY_WARNING_MS),
-    ).length;
-  }
-
   /** Revokes a key; false if it does not exist or was revoked before. */
   async revoke(id: number): Promise<boolean> {
     const valid = { id, revokedAt: IsNull() };
     const { affected } = await this.keys.update(valid, { revokedAt: new Date() });
     if (affected === 1) this.logger.log(`Revoked API key ${id}`);
     return affected === 1;
-  }
-
-  /** Runs after the server has drained, so that the last requests count, too. */
-  async onApplicationShutdown(): Promise<void> {
-    await this.lastUsedWrites;
   }
 
   private async insert(
@@ -174,42 +113,9 @@ export class ApiKeysService implements OnApplicationShutdown {
 
   private readonly logCreation = ({ id, name }: ApiKey): void =>
     this.logger.log(`Created API key ${id} (${name})`);
-
-  /** Logs once a day that a key that is in use expires soon. */
-  private warnOfExpiry(record: ApiKey, now: number): void {
-    const sinceWarning = performance.now() - (this.expiryWarnings.get(record.id) ?? -Infinity);
-    if (!expiresBefore(record, now + EXPIRY_WARNING_MS) || sinceWarning < DAY_MS) return;
-    this.expiryWarnings.set(record.id, performance.now());
-    this.logger.warn(
-      `API key ${record.id} (${record.name}) is in use and expires at ${record.expiresAt!.toISOString()}. Replace it with: node dist/cli/keys.js rotate ${record.id} --overlap 7d`,
-    );
-  }
-
-  /**
-   * Returns whether a key has not expired, and records its use, at most once an hour unless the clock was ahead: on
-   * SQLite every write invalidates the cached lists.
-   */
-  private checkUse(record: ApiKey, now: number): boolean {
-    if (expiresBefore(record, now)) return false;
-    const sinceLastUse = now - (record.lastUsedAt?.getTime() ?? 0);
-    if (sinceLastUse < 0 || sinceLastUse >= HOUR_MS) {
-      record.lastUsedAt = new Date(now);
-      this.lastUsedWrites = this.lastUsedWrites.then(() => this.writeLastUsed(record));
-    }
-    return true;
-  }
-
-  /** A failure is only logged: it must not affect requests. */
-  private async writeLastUsed({ id, lastUsedAt }: ApiKey): Promise<void> {
-    try {
-      await this.keys.update(id, { lastUsedAt });
-    } catch (error) {
-      if (error instanceof DatabaseUnavailableError) return;
-      this.logger.warn('Failed to write the last use of an API key', error);
-    }
-  }
 }
 
-function expiresBefore({ expiresAt }: ApiKey, time: number): boolean {
+/** Whether a key expires before a time, or at it. */
+export function expiresBefore({ expiresAt }: ApiKey, time: number): boolean {
   return expiresAt !== null && expiresAt.getTime() <= time;
 }

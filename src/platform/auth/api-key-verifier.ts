@@ -1,0 +1,154 @@
+import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { InjectRepository } from '@nestjs/typeorm';
+import { IsNull, Repository } from 'typeorm';
+import { CONFIG, type Config } from '../config/config.js';
+import { Deadline, withDeadline } from '../database/connection/deadline.js';
+import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
+import { toClient } from './client-address.js';
+import { ApiKey } from './keys/api-key.entity.js';
+import { expiresBefore } from './keys/api-keys.service.js';
+import { hashKey, isMistyped } from './keys/key-format.js';
+import { RateLimiter } from './rate-limiter.js';
+
+/** How long a valid key is cached, in milliseconds: a revocation takes effect within this time. */
+const CACHE_TTL_MS = 2_000;
+const CACHE_SIZE = 10_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** How long before its expiry the use of a key is logged, in milliseconds. */
+const EXPIRY_WARNING_MS = 7 * DAY_MS;
+
+/** The limit of the failures of all clients together, as a multiple of that of one; it also bounds the memory. */
+const GLOBAL_LIMIT_FACTOR = 20;
+const TOO_MANY_FAILURES = 'Too many failed authentication attempts.';
+
+/** A look-up in progress, and the deadline of the last request that waits for it. */
+interface LookUp {
+  deadline: Deadline;
+  result?: Promise<ApiKey | undefined>;
+}
+
+/** Verifies API keys, and records their use. */
+@Injectable()
+export class ApiKeyVerifier implements OnApplicationShutdown {
+  private readonly logger = new Logger(ApiKeyVerifier.name);
+  /** Recently used valid keys, by the key itself: a request with one needs neither a hash (3 µs) nor a query. */
+  private readonly cache = new Map<string, { record: ApiKey; checkedAt: number }>();
+  /** The look-ups in progress, by client and key: concurrent requests share one, which counts as one attempt. */
+  private readonly lookUps = new Map<string, LookUp>();
+  private readonly failures = new RateLimiter('auth-failures');
+  private readonly allFailures = new RateLimiter('auth-failures-global');
+  /** Resolves when the last-used times of all keys are written. */
+  private lastUsedWrites = Promise.resolve();
+  /** When the expiry of a key was last logged, by its id. */
+  private readonly expiryWarnings = new Map<number, number>();
+
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
+  ) {}
+
+  /**
+   * Returns the record of a key, without a promise if it was checked in the last 2 seconds; undefined if the key is not
+   * valid. A new key is valid immediately.
+   *
+   * @param key empty if it is malformed
+   * @throws {ApiError} TOO_MANY_REQUESTS after too many failed attempts of the client; SERVICE_UNAVAILABLE
+   */
+  verify(key: string, clientIp: string | undefined): ApiKey | Promise<ApiKey | undefined> {
+    const cached = this.cache.get(key);
+    const isFresh = cached !== undefined && performance.now() - cached.checkedAt < CACHE_TTL_MS;
+    if (isFresh && this.checkUse(cached.record, Date.now())) return cached.record;
+    const deadline = new Deadline();
+    const client = toClient(clientIp);
+    const id = `${client} ${key}`;
+    const lookUp: LookUp = this.lookUps.get(id) ?? { deadline };
+    this.lookUps.set(id, lookUp);
+    lookUp.deadline = deadline;
+    lookUp.result ??= this.limitFailures(client, key, () => {
+      // It may have waited until no request waits for it.
+      lookUp.deadline.beforeStatement();
+      return this.lookUp(key);
+    }).finally(() => this.lookUps.delete(id));
+    return withDeadline(lookUp.result, deadline);
+  }
+
+  /** Returns the number of keys in recent use that expire within a week. */
+  countExpiring(): number {
+    const now = Date.now();
+    return [...this.cache.values()].filter(
+      ({ record }) => !expiresBefore(record, now) && expiresBefore(record, now + EXPIRY_WARNING_MS),
+    ).length;
+  }
+
+  /** Runs after the server has drained, so that the last requests count, too. */
+  async onApplicationShutdown(): Promise<void> {
+    await this.lastUsedWrites;
+  }
+
+  /** Limits the failures of a client, and of all clients together. */
+  private async limitFailures<T>(
+    client: string,
+    key: string,
+    run: () => Promise<T | undefined>,
+  ): Promise<T | undefined> {
+    const limit = this.config.authFailuresPerMinute;
+    // A key that was valid before is exempt: other clients at its address may exceed the limit.
+    if (limit === 0 || this.cache.has(key)) return run();
+    // In this order, one client cannot exhaust the limit of all.
+    return this.failures.attempt(client, limit, TOO_MANY_FAILURES, () =>
+      this.allFailures.attempt('all', limit * GLOBAL_LIMIT_FACTOR, TOO_MANY_FAILURES, run),
+    );
+  }
+
+  private async lookUp(key: string): Promise<ApiKey | undefined> {
+    // Neither malformed nor mistyped keys can exist, so they need no query.
+    if (key === '' || isMistyped(key)) return undefined;
+    const now = Date.now();
+    const checkedAt = performance.now();
+    const record = await this.keys.findOneBy({ hash: hashKey(key), revokedAt: IsNull() });
+    const cached = this.cache.get(key)?.record;
+    this.cache.delete(key);
+    if (record === null && cached !== undefined)
+      this.logger.log(`API key ${cached.id} (${cached.name}) is revoked, rejecting request`);
+    if (record === null || !this.checkUse(record, now)) return undefined;
+    this.warnOfExpiry(record, now);
+    this.cache.set(key, { record, checkedAt });
+    if (this.cache.size > CACHE_SIZE) this.cache.delete(this.cache.keys().next().value!);
+    return record;
+  }
+
+  /** Logs once a day that a key that is in use expires soon. */
+  private warnOfExpiry(record: ApiKey, now: number): void {
+    const sinceWarning = performance.now() - (this.expiryWarnings.get(record.id) ?? -Infinity);
+    if (!expiresBefore(record, now + EXPIRY_WARNING_MS) || sinceWarning < DAY_MS) return;
+    this.expiryWarnings.set(record.id, performance.now());
+    this.logger.warn(
+      `API key ${record.id} (${record.name}) is in use and expires at ${record.expiresAt!.toISOString()}. Replace it with: node dist/cli/keys.js rotate ${record.id} --overlap 7d`,
+    );
+  }
+
+  /**
+   * Returns whether a key has not expired, and records its use, at most once an hour unless the clock was ahead: on
+   * SQLite every write invalidates the cached lists.
+   */
+  private checkUse(record: ApiKey, now: number): boolean {
+    if (expiresBefore(record, now)) return false;
+    const sinceLastUse = now - (record.lastUsedAt?.getTime() ?? 0);
+    if (sinceLastUse < 0 || sinceLastUse >= HOUR_MS) {
+      record.lastUsedAt = new Date(now);
+      this.lastUsedWrites = this.lastUsedWrites.then(() => this.writeLastUsed(record));
+    }
+    return true;
+  }
+
+  /** A failure is only logged: it must not affect requests. */
+  private async writeLastUsed({ id, lastUsedAt }: ApiKey): Promise<void> {
+    try {
+      await this.keys.update(id, { lastUsedAt });
+    } catch (error) {
+      if (error instanceof DatabaseUnavailableError) return;
+      this.logger.warn('Failed to write the last use of an API key', error);
+    }
+  }
+}
