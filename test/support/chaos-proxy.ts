@@ -10,14 +10,14 @@ export class ChaosProxy {
 
   private constructor(
     private readonly server: Server,
-    private readonly latency: number,
+    /** Milliseconds by which data from the upstream server is delayed. */
+    public latency: number,
   ) {}
 
   /**
    * Listens on a free port of the loopback interface.
    *
    * @param url the address of the upstream server
-   * @param latency milliseconds by which data from the upstream server is delayed
    */
   static async listen(url: string, latency = 0): Promise<ChaosProxy> {
     const { hostname: host, port } = new URL(url);
@@ -56,8 +56,8 @@ export class ChaosProxy {
 
   private forward(client: Socket, upstream: Socket): void {
     client.setNoDelay();
-    this.pipe(client, upstream, 0);
-    this.pipe(upstream, client, this.latency);
+    this.pipe(client, upstream, () => 0);
+    this.pipe(upstream, client, () => this.latency);
     upstream.prependListener('data', (chunk: Buffer) => {
       if (Math.random() >= this.cutProbability) return;
       client.write(chunk.subarray(0, Math.random() * chunk.length));
@@ -66,10 +66,11 @@ export class ChaosProxy {
     });
   }
 
-  private pipe(from: Socket, to: Socket, latency: number): void {
+  private pipe(from: Socket, to: Socket, getLatency: () => number): void {
     let stopped = false;
     const pass = (action: () => void): void => {
       if (stopped) return;
+      const latency = getLatency();
       if (latency === 0) action();
       else setTimeout(() => stopped || action(), latency);
     };

@@ -47,7 +47,9 @@ export async function runOnce<Result>(
   } catch (error) {
     if (!isDataOrConstraintError(error)) throw error;
     const { apiKeyId, value, fingerprint } = key;
-    const record = await manager.findOneBy(IdempotencyRecord, { apiKeyId, key: value });
+    const record = await withDeadline(
+      manager.findOneBy(IdempotencyRecord, { apiKeyId, key: value }),
+    );
     if (record === null) throw error;
     if (fingerprint !== record.fingerprint)
       throw new ApiError(

@@ -66,7 +66,7 @@ const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
 
 /**
  * Lists, creates, reads, replaces, patches and deletes the rows of an entity, as clients expect it of a resource: each
- * request gets a response before its deadline, and an error with a code if it violates a constraint. Criteria are
+ * request gets a response within 5 seconds, and an error with a code if it violates a constraint. Criteria are
  * usually the id, such as `{ id }`, and may have the versions of If-Match: `{ id, ...ifMatch }`.
  */
 export class Resource<Entity extends ObjectLiteral, Body> {

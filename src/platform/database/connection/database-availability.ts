@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
+import { requestContext } from '../../logging/logger.js';
 import { isPostgres } from './is-postgres.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseUnavailableError, describeDriverError } from './driver-errors.js';
@@ -58,7 +59,7 @@ export class DatabaseAvailability {
 
   /** @throws {DatabaseUnavailableError} if the database could not be written when it was last checked */
   requireWritable(): Promise<void> {
-    return (this.check ??= this.runCheck());
+    return (this.check ??= requestContext.run(undefined, () => this.runCheck()));
   }
 
   /** Ends the validity of the last check, and checks again if something is wrong. */

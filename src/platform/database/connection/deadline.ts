@@ -1,9 +1,17 @@
+import { type RequestInProgress, requestContext } from '../../logging/logger.js';
 import { DatabaseUnavailableError } from './driver-errors.js';
-import { REQUEST_DEADLINE_MS } from './timeouts.js';
+import { OPERATION_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from './timeouts.js';
 
-/** The deadline of a request. Once it has passed, the request gets an error, and what is not committed is rolled back. */
+/**
+ * The deadline of an operation, which is earlier if its request has waited for others. Once it has passed, the request gets
+ * an error, and what is not committed is rolled back.
+ */
 export class Deadline {
-  private readonly end = performance.now() + REQUEST_DEADLINE_MS;
+  private readonly request = getRequest();
+  /** When the request has waited as long as it may. */
+  private readonly requestEnd =
+    performance.now() + (this.request?.databaseTimeLeft ?? REQUEST_TIMEOUT_MS);
+  private readonly end = Math.min(performance.now() + OPERATION_TIMEOUT_MS, this.requestEnd);
   private hasPassed = false;
   private isCommitting = false;
 
@@ -27,13 +35,27 @@ export class Deadline {
   /** @returns the error for the client */
   pass(): DatabaseUnavailableError {
     this.hasPassed = true;
-    const cause = new Error(`No response from the database within ${REQUEST_DEADLINE_MS} ms`);
+    const cause = new Error(`No response from the database within ${OPERATION_TIMEOUT_MS} ms`);
     return new DatabaseUnavailableError(cause, this.isCommitting);
+  }
+
+  /** Leaves the rest of the request's time to its next operation. Those at the same time count once. */
+  finish(): void {
+    if (this.request === undefined) return;
+    const { databaseTimeLeft = REQUEST_TIMEOUT_MS } = this.request;
+    const left = Math.max(0, this.requestEnd - performance.now());
+    this.request.databaseTimeLeft = Math.min(databaseTimeLeft, left);
   }
 }
 
+/** Returns the request that is handled, unless its response has begun: what goes on has no client that waits. */
+function getRequest(): RequestInProgress | undefined {
+  const request = requestContext.getStore();
+  return request?.res?.headersSent === true ? undefined : request;
+}
+
 /**
- * Waits for work in the database until the deadline of a request, which work that changes something asks, too.
+ * Waits for work in the database until a deadline, which work that changes something asks, too.
  *
  * @throws {DatabaseUnavailableError} if the deadline passes
  */
@@ -44,5 +66,8 @@ export async function withDeadline<T>(work: Promise<T>, deadline = new Deadline(
     // Timers run before sockets are read: if the event loop was blocked, the response may have arrived.
     timer = setTimeout(() => setImmediate(fail), deadline.remaining);
   });
-  return Promise.race([work, passed]).finally(() => clearTimeout(timer));
+  return Promise.race([work, passed]).finally(() => {
+    clearTimeout(timer);
+    deadline.finish();
+  });
 }

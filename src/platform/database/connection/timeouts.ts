@@ -1,7 +1,4 @@
-/**
- * The limits of the work in the database, in milliseconds. Together they let every request get a response within
- * 5 seconds: it waits for its key, and then for its other work, each until the deadline.
- */
+/** The limits of the work in the database, in milliseconds. Together they let every request get a response within 5 seconds. */
 
 /** How long a request waits for a free connection of the pool, or for a new one. */
 export const CONNECT_TIMEOUT_MS = 2_000;
@@ -15,5 +12,8 @@ export const CANCEL_TIMEOUT_MS = 200;
  */
 export const TRANSACTION_TIMEOUT_MS = 2_000;
 
-/** How long a request waits for work in the database: the other timeouts can add up. */
-export const REQUEST_DEADLINE_MS = 2_300;
+/** How long a request waits for an operation, such as the look-up of its key, or a list: the other timeouts can add up. */
+export const OPERATION_TIMEOUT_MS = 2_300;
+
+/** How long a request waits for all of its operations. */
+export const REQUEST_TIMEOUT_MS = 4_500;

@@ -1,6 +1,8 @@
+import { requestContext } from '../../logging/logger.js';
+
 /**
  * Lets concurrent callers share one run of a task: the next one, never the one in progress, so each caller gets a result
- * that started after its call. At most one run is in progress.
+ * that started after its call. At most one run is in progress. It has no deadline of a caller.
  */
 export function singleFlight<T>(task: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve();
@@ -8,7 +10,7 @@ export function singleFlight<T>(task: () => Promise<T>): () => Promise<T> {
   return () =>
     (next ??= running.then(() => {
       next = undefined;
-      const run = task();
+      const run = requestContext.run(undefined, task);
       running = run.catch(() => undefined);
       return run;
     }));

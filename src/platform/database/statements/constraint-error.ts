@@ -1,6 +1,7 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
 import type { ForeignKeyMetadata } from 'typeorm/metadata/ForeignKeyMetadata.js';
 import { ApiError } from '../../errors/api-error.js';
+import { withDeadline } from '../connection/deadline.js';
 import {
   getDriverError,
   isForeignKeyViolation,
@@ -26,7 +27,8 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
   paths: Readonly<Record<string, string>> = {},
   joined: Readonly<Record<string, ForeignKeyMetadata>> = {},
 ): Promise<unknown> {
-  if (isForeignKeyViolation(error)) return toForeignKeyError(error, repository, row, paths, joined);
+  if (isForeignKeyViolation(error))
+    return withDeadline(toForeignKeyError(error, repository, row, paths, joined));
   return isUniqueViolation(error) ? toUniqueError(error, repository, paths) : error;
 }
 
