@@ -1,9 +1,10 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, hash, randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
+import { IdempotencyRecord } from '../src/platform/idempotency/idempotency-record.entity.js';
 import { useApp } from './support/app.js';
 import { CagesModule, IMAGE_LIMIT } from './support/cages.module.js';
 import { type HttpResponse, sendRequest } from './support/http-client.js';
@@ -58,6 +59,25 @@ describe('an operation with a binary body', () => {
     ['a body without a key', TOO_LARGE, { Authorization: '' }, 'UNAUTHORIZED', /key/],
   ])('rejects %s', async (_name, body, headers, code, message) => {
     expect(await upload(body, headers)).toBeError(code, message);
+  });
+
+  it('is repeated with its Idempotency-Key, whatever its encoding', async () => {
+    const image = Buffer.from('image');
+    const key = { 'Idempotency-Key': 'image' };
+    const first = await upload(image, key);
+    const former = hash('sha256', `POST /v1/cages/1/image\n${JSON.stringify(image)}`);
+    for (let repetition = 0; repetition < 2; repetition++) {
+      const repeated = await upload(gzipSync(image), { ...key, ...GZIP });
+      expect(repeated.headers).toHaveProperty('idempotency-replayed', 'true');
+      expect(repeated.text).toBe(first.text);
+      expect(await upload('other', key)).toBeError('IDEMPOTENCY_KEY_REUSED');
+      // As the previous release recorded it.
+      await app.dataSource.manager.update(
+        IdempotencyRecord,
+        { key: 'image' },
+        { fingerprint: former },
+      );
+    }
   });
 
   it('does not change the limit and the media type of others', async () => {

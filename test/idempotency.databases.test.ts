@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
@@ -6,7 +6,9 @@ import { IdempotencyRecord } from '../src/platform/idempotency/idempotency-recor
 import { toRecord, transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
 import { IdempotencyRecordsCleanup } from '../src/platform/idempotency/idempotency-records-cleanup.js';
 import { startApp, useApp } from './support/app.js';
+import { ISOLATION_LEVELS } from './support/databases.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
+import { RawConnection, rawRequest, type RawResponse } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -28,6 +30,20 @@ function create(
     headers: { ...jsonHeaders(key), 'Idempotency-Key': idempotencyKey as string },
     body: JSON.stringify(body),
   });
+}
+
+/** Sends a create request whose first line has this target. */
+async function createAt(target: string, idempotencyKey: string): Promise<RawResponse> {
+  const body = '{"name":"dog"}';
+  const headers = Object.entries({
+    ...jsonHeaders(app.key),
+    'Idempotency-Key': idempotencyKey,
+    'Content-Length': body.length,
+    Connection: 'close',
+  }).map((header) => header.join(': '));
+  const connection = await RawConnection.open(app.url);
+  connection.send(rawRequest({ method: 'POST', target, headers, body }));
+  return (await connection.closed())[0]!;
 }
 
 const countRecords = async (): Promise<number> => {
@@ -107,6 +123,24 @@ describe('a create request with an Idempotency-Key', () => {
     expect(await app.categories.getAll()).toHaveLength(2);
   });
 
+  it.each([
+    ['', ['?', 'http://petstore/v1/categories', 'HTTP://other.example:80/v1/categories?']],
+    ['?a=1', ['http://user@petstore/v1/categories?a=1']],
+  ])(
+    'is repeated in absolute form, by another host and with an empty query: %j',
+    async (query, others) => {
+      const key = randomUUID();
+      const { status, text } = await createAt(`/v1/categories${query}`, key);
+      expect(status).toBe(201);
+      for (const other of others) {
+        const repeated = await createAt(other.replace(/^\?/, '/v1/categories?'), key);
+        expect([repeated.status, repeated.text]).toEqual([201, text]);
+      }
+      for (const other of ['??', '?a', '?a=%31', '?a=1&'])
+        expect(await createAt(`/v1/categories${other}`, key)).toBeError('IDEMPOTENCY_KEY_REUSED');
+    },
+  );
+
   it('leaves the key unused if it is refused', async () => {
     const key = randomUUID();
     expect(await create(key, { desc: 'no name' })).toBeError('VALIDATION_FAILED');
@@ -177,6 +211,37 @@ describe('a create request with an Idempotency-Key', () => {
     expect(await app.categories.getAll()).toEqual([]);
   });
 });
+
+describe.each(ISOLATION_LEVELS)(
+  'with the isolation level %s, the fingerprint in a record',
+  (isolation) => {
+    const isolated = useApp({ isolation });
+    const send = (body: string, idempotencyKey: string, key = isolated.key) =>
+      sendRequest(`${isolated.url}/v1/categories`, {
+        method: 'POST',
+        headers: { ...jsonHeaders(key), 'Idempotency-Key': idempotencyKey },
+        body,
+      });
+    const password = '{"name":"hunter2"}';
+    const former = hash('sha256', `POST /v1/categories\n${password}`);
+
+    it('does not reveal the body: it depends on the API key', async () => {
+      const other = await isolated.app.get(ApiKeysService).create('other');
+      await send(password, 'a');
+      await send(password, 'b', other.key);
+      const records = await isolated.dataSource.manager.find(IdempotencyRecord);
+      expect(new Set([former, ...records.map(({ fingerprint }) => fingerprint)]).size).toBe(3);
+    });
+
+    it('may be that of the previous release, which was computed without the API key', async () => {
+      const first = await send(password, 'former');
+      const { manager } = isolated.dataSource;
+      await manager.update(IdempotencyRecord, { key: 'former' }, { fingerprint: former });
+      expect((await send(password, 'former')).text).toBe(first.text);
+      expect(await send('{"name":"other"}', 'former')).toBeError('IDEMPOTENCY_KEY_REUSED');
+    });
+  },
+);
 
 /** Inserts a category in a transaction. */
 function insert(name: string, key: IdempotencyKey | undefined): Promise<{ name: string }> {

@@ -11,6 +11,7 @@ import {
   VersionColumn,
 } from '../../src/platform/database/statements/columns.js';
 import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
+import { transactionOnce } from '../../src/platform/idempotency/idempotency-records.js';
 import type { Complete, Resource } from '../../src/platform/resource/resource.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
@@ -145,8 +146,11 @@ const created = { status: 201, response: 'What was created.' };
 export class CagesController {
   private readonly cages: Resource<CageEntity, Cage>;
 
-  constructor(@InjectRepository(CageEntity) cages: Repository<CageEntity>, kit: ResourceKit) {
-    this.cages = kit.resource(cages, { toBody: toCage });
+  constructor(
+    @InjectRepository(CageEntity) private readonly repository: Repository<CageEntity>,
+    kit: ResourceKit,
+  ) {
+    this.cages = kit.resource(repository, { toBody: toCage });
   }
 
   @Post()
@@ -204,8 +208,11 @@ export class CagesController {
   uploadImage(
     @IdParam('cageId') id: number,
     @BinaryBody({ limit: IMAGE_LIMIT }) image: Buffer,
-  ): object {
-    return { id, sha256: createHash('sha256').update(image).digest('hex') };
+    @IdempotencyKey() key?: IdempotencyKey,
+  ): Promise<object> {
+    const uploaded = { id, sha256: createHash('sha256').update(image).digest('hex') };
+    const { dataSource } = this.repository.manager;
+    return transactionOnce(dataSource, key, () => Promise.resolve(uploaded));
   }
 
   @Post('login')

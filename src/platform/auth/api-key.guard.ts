@@ -35,7 +35,7 @@ export class ApiKeyGuard implements CanActivate {
   canActivate(context: ExecutionContext): true | Promise<true> {
     if (this.reflector.get(IsPublic, context.getHandler())) return true;
     const request = context.switchToHttp().getRequest<Request>();
-    const key = getKey(request);
+    const key = getApiKey(request);
     if (!this.database.isReady) throw new DatabaseUnavailableError();
     const verified = this.verifier.verify(key, request.ip);
     return verified instanceof Promise
@@ -69,7 +69,7 @@ export class ApiKeyGuard implements CanActivate {
  *
  * @throws {ApiError} UNAUTHORIZED if there is none
  */
-function getKey({ headers: { authorization = '' } }: Request): string {
+export function getApiKey({ headers: { authorization = '' } }: Request): string {
   const [, key] = BEARER.exec(authorization) ?? [];
   if (key !== undefined) return key;
   if (/^Bearer +\S/i.test(authorization)) return '';

@@ -2,6 +2,7 @@
 import crypto from 'node:crypto';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
 import type { Request } from 'express';
+import { getApiKey } from '../auth/api-key.guard.js';
 import { ApiError } from '../errors/api-error.js';
 import { RequestParam } from '../http/request-param.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
@@ -11,8 +12,10 @@ export interface IdempotencyKey {
   /** The id of the API key: the keys of different clients never meet. */
   readonly apiKeyId: number;
   readonly value: string;
-  /** A hash of the request's method, URL and body. */
+  /** An HMAC of the request's method, path, query and body. */
   readonly fingerprint: string;
+  /** Returns the fingerprint that the previous release records: a SHA-256 without a key. */
+  readonly getFormerFingerprint?: () => string;
   /** Called if the response is that of an earlier request. */
   readonly onReplay: () => void;
 }
@@ -45,11 +48,26 @@ function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
       'VALIDATION_FAILED',
       `Idempotency-Key must be one string of 1 to ${MAX_LENGTH} printable ASCII characters; with a space, comma, quote or backslash, it must be quoted.`,
     );
-  const { method, originalUrl, body } = request;
+  const { method, originalUrl, path } = request;
+  const body: unknown = request.body;
+  // Not later, when the handler may have changed it.
+  const content = Buffer.isBuffer(body) ? body : JSON.stringify(body ?? null);
+  // Two targets are the same if path and query are, byte for byte: neither the host nor an empty query counts.
+  const [, query = ''] = originalUrl.split(/\?(.*)/s);
   return {
     apiKeyId: request.apiKey.id,
     value,
-    fingerprint: crypto.hash('sha256', `${method} ${originalUrl}\n${JSON.stringify(body)}`),
+    // The API key is in no database: without it, a password in the body could be guessed from the record.
+    fingerprint: crypto
+      .createHmac('sha256', getApiKey(request))
+      .update(`${method} ${path}?${query}\n`)
+      .update(content)
+      .digest('hex'),
+    getFormerFingerprint: () => {
+      const isJson = typeof content === 'string' && body !== undefined;
+      const text = isJson ? content : JSON.stringify(body);
+      return crypto.hash('sha256', `${method} ${originalUrl}\n${text}`);
+    },
     onReplay: () => request.res!.setHeader('Idempotency-Replayed', 'true'),
   };
 }

@@ -16,7 +16,7 @@ export class IdempotencyRecord {
   @PrimaryColumn('varchar', { length: 255, primaryKeyConstraintName: 'pk_idempotency_records' })
   key!: string;
 
-  /** Identifies the request: a SHA-256, in hex. */
+  /** Identifies the request: an HMAC-SHA-256, in hex. */
   @Column('varchar', { length: 64 })
   fingerprint!: string;
 

@@ -46,12 +46,12 @@ export async function runOnce<Result>(
     return await work();
   } catch (error) {
     if (!isDataOrConstraintError(error)) throw error;
-    const { apiKeyId, value, fingerprint } = key;
+    const { apiKeyId, value } = key;
     const record = await withDeadline(
       manager.findOneBy(IdempotencyRecord, { apiKeyId, key: value }),
     );
     if (record === null) throw error;
-    if (fingerprint !== record.fingerprint)
+    if (!matchesRecord(key, record))
       throw new ApiError(
         'IDEMPOTENCY_KEY_REUSED',
         'This Idempotency-Key was used for a different request: send a new key.',
@@ -59,6 +59,11 @@ export async function runOnce<Result>(
     key.onReplay();
     return JSON.parse(record.response) as Result;
   }
+}
+
+/** Whether a record is that of the same request, also if the previous release wrote it. */
+export function matchesRecord(key: IdempotencyKey, { fingerprint }: IdempotencyRecord): boolean {
+  return fingerprint === key.fingerprint || fingerprint === key.getFormerFingerprint?.();
 }
 
 /** Returns the record of a response. */

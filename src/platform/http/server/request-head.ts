@@ -15,9 +15,12 @@ const API_KEY = /pet_[\w-]{16}/;
  * @returns the error to respond with before authentication; undefined if the head is valid
  */
 export function validateRequestHead(request: IncomingMessage): ApiError | undefined {
-  const { httpVersionMajor, httpVersionMinor, rawHeaders, headers } = request;
+  const { httpVersionMajor, httpVersionMinor, rawHeaders, headers, url } = request;
   if (httpVersionMajor !== 1)
     return new ApiError('BAD_REQUEST', 'The HTTP version must be 1.0 or 1.1.');
+  // RFC 9112, section 3.2: no form of the target has a fragment.
+  if (url!.includes('#'))
+    return new ApiError('BAD_REQUEST', 'The request target must not have a fragment.');
   if (rawHeaders.length > MAX_HEADERS * 2)
     return new ApiError('HEADERS_TOO_LARGE', `The request has more than ${MAX_HEADERS} headers.`);
   if (!hasValidHostHeader(request))
