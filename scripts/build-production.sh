@@ -12,19 +12,26 @@ cd "$(dirname "$0")/.."
 
 case "${1:-}" in
   install)
-    # The tools are workspaces, which the service does without.
-    npm ci --workspaces=false --no-fund --no-audit
+    # The tools are workspaces, which the service does without. NODE_ENV=production would omit the compiler.
+    npm ci --workspaces=false --include=dev --no-fund --no-audit
     ;;
   build)
     npm run build
-    # Without --omit=optional, TypeScript stays: it is an optional peer dependency of @nestjs/swagger.
-    npm prune --workspaces=false --omit=dev --omit=optional
-    # npm sbom fails if package.json declares development dependencies that are not installed, and finds a third too few
-    # packages in the lock file alone.
-    cp package.json package.json.saved
-    npm pkg delete devDependencies
-    npm sbom --workspaces=false --sbom-format=cyclonedx >sbom.cdx.json
-    mv package.json.saved package.json
+    # Without --omit=optional, TypeScript stays: it is an optional peer dependency of @nestjs/swagger. Without --no-save,
+    # npm 10 changes package-lock.json.
+    npm prune --no-save --workspaces=false --omit=dev --omit=optional
+    # npm sbom fails if package.json declares packages that are not installed, and finds a third too few in
+    # package-lock.json. It gets copies without the former, and with npm's list of what is installed.
+    copies=$(mktemp -d)
+    trap 'rm -rf "$copies"' EXIT
+    mkdir "$copies/petstore"
+    cp package.json "$copies/petstore"
+    cp node_modules/.package-lock.json "$copies/petstore/package-lock.json"
+    (
+      cd "$copies/petstore"
+      npm pkg delete devDependencies workspaces
+      npm sbom --package-lock-only --sbom-format=cyclonedx
+    ) >sbom.cdx.json
     # The directory of the default SQLite database, and that of NODE_COMPILE_CACHE.
     mkdir -p data compile-cache
     ;;

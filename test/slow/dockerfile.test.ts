@@ -4,6 +4,13 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { CategoriesClient, sendRequest } from '../support/http-client.js';
+import {
+  expectSbom,
+  type Lock,
+  machineEnvironment,
+  readInstalled,
+  readJson,
+} from '../support/installation.js';
 import { ServiceProcess } from '../support/service-process.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -12,13 +19,6 @@ const isRoot = process.getuid!() === 0;
 const UID = isRoot ? 65_534 : process.getuid!();
 
 const execute = promisify(execFile);
-
-interface Lock {
-  readonly packages: Readonly<Record<string, { version: string; dev?: boolean }>>;
-}
-
-const readJson = async <T>(...path: string[]): Promise<T> =>
-  JSON.parse(await readFile(join(...path), 'utf8')) as T;
 
 /** The directory `/app` of the image. */
 let app: string;
@@ -45,19 +45,14 @@ beforeAll(async () => {
   const ignored = await readFile(join(ROOT, '.dockerignore'), 'utf8');
   for (const [, path] of ignored.matchAll(/^!(.+)$/gm))
     await cp(join(ROOT, path!), join(app, path!), { recursive: true });
-  // Settings of the registry still apply; the rest belongs to the npm and Jest of this process.
-  const inherited = Object.entries(process.env).filter(([name]) =>
-    /^(HOME|npm_config_(registry|cache|userconfig|cafile)|NODE_EXTRA_CA_CERTS)$/.test(name),
-  );
-  const system = process.env['PATH']!.split(delimiter).filter((path) => !path.includes('modules'));
   const bin = join(app, 'bin');
   node = join(bin, 'node');
   await cp(process.execPath, node);
-  const PATH = [bin, ...system].join(delimiter);
+  const PATH = [bin, machineEnvironment['PATH']].join(delimiter);
   const build = (step: string, uid?: number): Promise<unknown> =>
     execute('sh', ['scripts/build-production.sh', step], {
       cwd: app,
-      env: { ...Object.fromEntries(inherited), PATH, SOURCE_COMMIT: '0dbc8e8' },
+      env: { ...machineEnvironment, PATH, SOURCE_COMMIT: '0dbc8e8' },
       uid,
     });
   await build('install');
@@ -115,9 +110,7 @@ describe('Image', () => {
     const folders = await readdir(join(app, 'node_modules'));
     expect(folders.filter((name) => development.includes(name))).toEqual([]);
     const lock = await readJson<Lock>(ROOT, 'package-lock.json');
-    const installed = Object.keys(
-      (await readJson<Lock>(app, 'node_modules/.package-lock.json')).packages,
-    );
+    const installed = Object.keys((await readInstalled(app)).packages);
     expect(installed.length).toBeGreaterThan(50);
     expect(installed.filter((name) => lock.packages[name]?.dev !== undefined)).toEqual([]);
     const built = await readdir(join(app, 'dist'), { recursive: true });
@@ -126,13 +119,7 @@ describe('Image', () => {
   });
 
   it('lists exactly its dependencies in an SBOM', async () => {
-    const { packages } = await readJson<Lock>(app, 'node_modules/.package-lock.json');
-    const installed = Object.entries(packages).map(
-      ([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`,
-    );
-    const sbom = await readJson<{ components: { 'bom-ref': string }[] }>(app, 'sbom.cdx.json');
-    const listed = sbom.components.map((component) => component['bom-ref']);
-    expect(listed.toSorted()).toEqual([...new Set(installed)].toSorted());
+    await expectSbom(app);
     expect(await readJson(app, 'package.json')).toEqual(await readJson(ROOT, 'package.json'));
   });
 

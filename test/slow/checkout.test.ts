@@ -1,0 +1,96 @@
+/** Runs what README.md and the operations guide quote in a clone, with no more than the Node.js, npm and Git of the machine. */
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expectSbom, machineEnvironment } from '../support/installation.js';
+import { sendRequest } from '../support/http-client.js';
+import { ServiceProcess } from '../support/service-process.js';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const execute = promisify(execFile);
+let directory: string;
+let checkout: string;
+
+/** Runs commands in the checkout, and returns their standard output. */
+async function run(commands: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
+  const options = { cwd: checkout, env: { ...machineEnvironment, ...env } };
+  return (await execute('sh', ['-ec', commands], options)).stdout;
+}
+
+/** Returns the lines of the first block of commands of a page, without comments. */
+async function readCommands(page: string): Promise<string[]> {
+  const [, block] = /^```sh\n(.*?)^```$/ms.exec(await readFile(join(checkout, page), 'utf8'))!;
+  return block!
+    .trim()
+    .split('\n')
+    .map((line) => line.replace(/ +#.*/, ''));
+}
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'petstore-checkout-'));
+  checkout = join(directory, 'petstore');
+  // With the changes that are not committed.
+  const clone =
+    'git clone --quiet . "$0" && git diff --binary HEAD | git -C "$0" apply --allow-empty';
+  await execute('sh', ['-c', clone, checkout], { cwd: ROOT });
+});
+afterEach(() => rm(directory, { recursive: true, force: true }));
+
+describe('README.md', () => {
+  it('begins with two commands, of which the first serves the request that it prints', async () => {
+    const [start, ...others] = await readCommands('README.md');
+    expect([start, ...others]).toEqual(['npm ci && npm start', 'npm ci && npm test']);
+    const env = { ...machineEnvironment, PORT: '0' };
+    const child = spawn('sh', ['-c', start!], { cwd: checkout, env, detached: true });
+    let output = '';
+    child.stderr.on('data', (text) => (output += text));
+    const printed = new Promise<string>((resolve, reject) => {
+      child.stdout.on('data', (text) => {
+        const [, curl] = /^ +(curl .*)$/m.exec((output += text)) ?? [];
+        if (curl !== undefined) resolve(curl);
+      });
+      child.once('close', () => reject(new Error(output)));
+    });
+    const closed = once(child, 'close');
+    try {
+      expect(await run(`${await printed} --silent --show-error --fail`)).toBe('[]');
+    } finally {
+      if (child.exitCode === null) process.kill(-child.pid!, 'SIGTERM');
+      await closed;
+    }
+  });
+
+  // One file stands for all tests, which take too long, and include this one.
+  it('begins with two commands, of which the second runs the tests on both databases', async () => {
+    const [, test] = await readCommands('README.md');
+    const { stderr } = await execute('sh', ['-c', `${test} -- test/categories.databases.test.ts`], {
+      cwd: checkout,
+      env: { ...machineEnvironment, CI: 'true' },
+    });
+    expect(stderr).toMatch(/^Test Suites: 2 passed, 2 total$/m);
+  });
+});
+
+describe('docs/operations.md', () => {
+  it('builds and copies what production needs, and changes no file of the checkout', async () => {
+    const [build, copy] = await readCommands('docs/operations.md');
+    const before = await run('git status --porcelain');
+    await run(build!, { NODE_ENV: 'production' });
+    expect(await run('git status --porcelain')).toBe(before);
+    await expectSbom(checkout);
+    const target = join(directory, 'opt');
+    await run(copy!.replaceAll('/opt/petstore', target));
+    const service = ServiceProcess.start(target, {
+      env: { NODE_ENV: 'production' },
+      main: join(target, 'dist/main.js'),
+    });
+    try {
+      expect((await sendRequest(`${await service.waitUntilListening()}/readyz`)).status).toBe(200);
+    } finally {
+      await service.stop();
+    }
+  });
+});
