@@ -3,7 +3,7 @@
  * the same way as a contract.
  */
 import { closestMatch } from 'leven';
-import { ID_SCHEMAS } from './columns.js';
+import { ID_SCHEMAS } from './plan/columns.js';
 import type { Json } from './read/document.js';
 import type { ResourceId } from './model.js';
 import { toCamelCase, toPascalCase, toSentence, toSingular } from './names.js';

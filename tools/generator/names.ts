@@ -1,6 +1,6 @@
 /** Derives names of code from published names, which may be any text. */
 import pluralize from 'pluralize';
-import { DECLARATIONS } from './write/declarations.js';
+import { DECLARATIONS } from './declarations.js';
 
 /** Words of TypeScript, globals, and what a generated file imports or declares: no class or method has such a name. */
 const RESERVED = new Set([

@@ -2,7 +2,7 @@
 import { posix } from 'node:path';
 import type { Module, Resource } from '../model.js';
 import { toKebabCase, toPascalCase } from '../names.js';
-import { DECLARATIONS, type Declarations } from './declarations.js';
+import { DECLARATIONS, type Declarations } from '../declarations.js';
 
 /** A file that is generated: not formatted yet. */
 export interface SourceFile {

@@ -2,7 +2,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type CopyResult, ProjectCopy } from '../../../../test/support/project-copy.js';
-import { declare } from '../../write/declarations.js';
+import { declare } from '../../declarations.js';
 import { addImports } from '../../write/imports.js';
 
 const SUPPLIERS = 'src/modules/suppliers';

@@ -10,8 +10,8 @@ import type {
   Resource,
   ResourceId,
   Schema,
-} from './model.js';
-import { getParts, getProperties, isGiven } from './model.js';
+} from '../model.js';
+import { getParts, getProperties, isGiven } from '../model.js';
 import {
   isIdentifier,
   makeUnique,
@@ -20,8 +20,8 @@ import {
   toPlural,
   toSingular,
   toSnakeCase,
-} from './names.js';
-import { toType } from './write/source.js';
+} from '../names.js';
+import { toType } from '../write/source.js';
 
 /** Names of properties that hold the time of the request that creates a row, or last changes it. */
 const TIMESTAMP = /^(date|time)?_?(created|inserted|added)(_?(at|on|date|time))?$/i;

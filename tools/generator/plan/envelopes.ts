@@ -1,6 +1,6 @@
 /** Reads responses that are objects with a resource, or with the rows of a list, in one property. */
-import type { Body, DtoClass, Envelope, Property, Sent, Shown, Success } from './model.js';
-import { getProperties } from './model.js';
+import type { Body, DtoClass, Envelope, Property, Sent, Shown, Success } from '../model.js';
+import { getProperties } from '../model.js';
 
 /** What the query parameters and the properties of lists tell, by their names in lower case without separators. */
 const PAGING_ROLES: readonly (readonly [RegExp, Envelope['paging'][string]])[] = [

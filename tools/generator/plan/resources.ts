@@ -34,8 +34,8 @@ import type {
   Resource,
   ResourceId,
   Schema,
-} from './model.js';
-import { isGiven } from './model.js';
+} from '../model.js';
+import { isGiven } from '../model.js';
 import {
   isIdentifier,
   makeUnique,
@@ -44,7 +44,7 @@ import {
   toPlural,
   toSingular,
   toSnakeCase,
-} from './names.js';
+} from '../names.js';
 
 /** What is made of a contract. */
 type Plan = Pick<Module, 'resources' | 'operations'>;
