@@ -3,9 +3,8 @@
  * the same way as a contract.
  */
 import { closestMatch } from 'leven';
-import { ID_SCHEMAS } from './plan/columns.js';
 import type { Json } from './read/document.js';
-import type { ResourceId } from './model.js';
+import { ID_SCHEMAS, type ResourceId } from './model.js';
 import { toCamelCase, toPascalCase, toSentence, toSingular } from './names.js';
 
 /** What is wrong with the fields, in one sentence. */

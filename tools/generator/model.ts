@@ -200,6 +200,13 @@ export interface ResourceId {
   readonly by: 'service' | 'client';
 }
 
+/** Ids, and the values of references to them. */
+export const ID_SCHEMAS: Readonly<Record<ResourceId['kind'], Schema>> = {
+  integer: { type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+  uuid: { type: 'string', format: 'uuid' },
+  text: { type: 'string', maxLength: 255 },
+};
+
 /** A column, with the properties that it stores. */
 export interface Column {
   /** In the DTOs. */

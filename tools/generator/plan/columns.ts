@@ -11,7 +11,7 @@ import type {
   ResourceId,
   Schema,
 } from '../model.js';
-import { getParts, getProperties, isGiven } from '../model.js';
+import { getParts, getProperties, ID_SCHEMAS, isGiven } from '../model.js';
 import {
   isIdentifier,
   makeUnique,
@@ -21,7 +21,6 @@ import {
   toSingular,
   toSnakeCase,
 } from '../names.js';
-import { toType } from '../write/source.js';
 
 /** Names of properties that hold the time of the request that creates a row, or last changes it. */
 const TIMESTAMP = /^(date|time)?_?(created|inserted|added)(_?(at|on|date|time))?$/i;
@@ -36,13 +35,6 @@ const MAX_NAME_LENGTH = 63;
 
 /** The longest text that both databases can index, in characters. */
 const MAX_INDEXED_LENGTH = 500;
-
-/** Ids, and the values of references to them. */
-export const ID_SCHEMAS: Readonly<Record<ResourceId['kind'], Schema>> = {
-  integer: { type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
-  uuid: { type: 'string', format: 'uuid' },
-  text: { type: 'string', maxLength: 255 },
-};
 
 /** A resource before its columns are known. */
 type Draft = Pick<Resource, 'request' | 'dto' | 'id' | 'parent'>;
@@ -301,12 +293,26 @@ export function accepts(
     );
   }
   if (to.enum !== undefined) return from.enum?.every((value) => to.enum!.includes(value)) === true;
+  if (isAny(to)) return true;
+  if (to.oneOf !== undefined)
+    return (from.oneOf ?? [from]).every((each) =>
+      to.oneOf!.some((alternative) => accepts(alternative, each, false, compared)),
+    );
+  if ((properties ?? others) !== undefined) return false;
   if (to.items !== undefined && from.items !== undefined)
     return accepts(to.items, from.items, false, compared);
-  const type = toType({ ...to, nullable: false });
-  const isSame = type === toType({ ...from, enum: undefined, nullable: false });
-  return type === 'unknown' || (isSame && (to.type !== 'integer' || from.type === 'integer'));
+  if (to.type === 'object' && from.type === 'object')
+    return accepts(getValues(to), getValues(from), false, compared);
+  return to.type === from.type || (to.type === 'number' && from.type === 'integer');
 }
+
+/** Whether a schema, or an alternative of it, accepts every value. */
+const isAny = ({ type, class: dto, enum: values, oneOf }: Schema): boolean =>
+  oneOf === undefined ? (type ?? dto ?? values) === undefined : oneOf.some(isAny);
+
+/** The schema of the values of an object without properties. */
+const getValues = ({ additionalProperties: values }: Schema): Schema =>
+  values === true ? {} : (values ?? {});
 
 /** Whether a property of a response always has the value of a column. */
 function shows(property: Property, { schema, nullable, hashed }: Column): boolean {
