@@ -233,10 +233,10 @@ export interface Column {
 }
 
 /** How an operation works. */
-export type Implementation = Stub | ListOperation | CreateOperation | ItemOperation;
+export type Implementation = StubOperation | ListOperation | CreateOperation | ItemOperation;
 
 /** An operation that only returns 501. */
-export interface Stub {
+export interface StubOperation {
   readonly kind: 'stub';
   readonly reason: string;
 }

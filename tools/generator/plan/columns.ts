@@ -21,6 +21,7 @@ import {
   toSingular,
   toSnakeCase,
 } from '../names.js';
+import { Stub } from './stub.js';
 
 /** Names of properties that hold the time of the request that creates a row, or last changes it. */
 const TIMESTAMP = /^(date|time)?_?(created|inserted|added)(_?(at|on|date|time))?$/i;
@@ -85,14 +86,17 @@ export function toId(
 const isIdType = ({ type, enum: values }: Schema): boolean =>
   (type === 'integer' || type === 'string') && values === undefined;
 
-/** Returns the columns of a resource, or why it cannot be stored. */
+/**
+ * Returns the columns of a resource.
+ *
+ * @throws {Stub} if it cannot be stored
+ */
 export function toColumns(
   { request, dto, id, parent }: Draft,
   pathKey: string | undefined,
   notes: Notes,
-): Column[] | string {
+): Column[] {
   const owner = parent && toParentColumn(parent, dto);
-  if (typeof owner === 'string') return owner;
   const columns = owner === undefined ? [] : [owner];
   const sent = getSent(request).filter(({ name }) => name !== id.property);
   for (const property of sent) {
@@ -110,7 +114,7 @@ export function toColumns(
       notes.add(`at most ${MAX_INDEXED_LENGTH} characters, because it is unique.`, place);
     const isShown = shown !== undefined && !hashed && shows(shown, column);
     if (shown !== undefined && !hashed && !isShown) {
-      if (shown.required) return `${dto.publishedName}.${name} may differ from ${place}`;
+      if (shown.required) throw new Stub(`${dto.publishedName}.${name} may differ from ${place}`);
       notes.add(
         'it is not what the request contains; it is not returned.',
         `${dto.publishedName}.${name}`,
@@ -132,7 +136,7 @@ export function toColumns(
     const assigned = getAssigned(property);
     const place = `${dto.publishedName}.${name}`;
     if (assigned !== undefined) columns.push({ ...toColumn(property), assigned });
-    else if (required) return `nothing says what ${place} contains`;
+    else if (required) throw new Stub(`nothing says what ${place} contains`);
     else notes.add(UNKNOWN, place);
     if (isFirst && values.length > 1)
       notes.add('nothing says what it contains; the service assigns the first value.', place);
@@ -142,16 +146,16 @@ export function toColumns(
   return nameColumns(columns);
 }
 
-/** Returns the column of the id of the parent, or why a response cannot have it. */
-function toParentColumn({ property, resource }: Parent, dto: DtoClass): Column | string {
+/** Returns the column of the id of the parent. */
+function toParentColumn({ property, resource }: Parent, dto: DtoClass): Column {
   const { id, table } = resource;
   const reference = { ...ID_SCHEMAS[id.kind], name: property, required: true, references: table };
   const column = toColumn(reference);
   const shown = getProperty(dto, property);
   const hidden = shown === undefined || !shows(shown, column);
-  return hidden && shown?.required === true
-    ? `${dto.publishedName}.${property} is not its id`
-    : { ...column, hidden };
+  if (hidden && shown?.required === true)
+    throw new Stub(`${dto.publishedName}.${property} is not its id`);
+  return { ...column, hidden };
 }
 
 function toColumn(schema: Property, pathKey?: string): Column {

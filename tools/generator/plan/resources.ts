@@ -16,12 +16,13 @@ import {
   UNKNOWN,
 } from './columns.js';
 import { getRole, hasOnly, toEnvelope, toSent, toShown } from './envelopes.js';
+import { orStub, Stub } from './stub.js';
 import type {
   Contract,
   CreateOperation,
   DtoClass,
   Filter,
-  Implementation,
+  ItemOperation,
   Key,
   ListOperation,
   Module,
@@ -45,6 +46,8 @@ import {
   toSingular,
   toSnakeCase,
 } from '../names.js';
+
+type ResourceOperation = ListOperation | CreateOperation | ItemOperation;
 
 /** What is made of a contract. */
 type Plan = Pick<Module, 'resources' | 'operations'>;
@@ -74,20 +77,20 @@ class Planner {
   }
 
   plan(): Plan {
-    const reasons = new Map<Operation, string>();
+    const stubs = new Map<Operation, Stub>();
     // Parents before what is below them.
     const creates = this.contract.operations
       .filter(({ method }) => method === 'post')
       .toSorted((a, b) => a.path.split('{').length - b.path.split('{').length);
     for (const operation of creates) {
-      const resource = this.toResource(operation);
-      if (typeof resource === 'string') reasons.set(operation, resource);
+      const resource = orStub(() => this.toResource(operation));
+      if (resource instanceof Stub) stubs.set(operation, resource);
       else this.resources.push(resource);
     }
     const found = new Map(
       this.contract.operations.map((operation) => [
         operation,
-        reasons.get(operation) ?? this.implement(operation),
+        stubs.get(operation) ?? orStub(() => this.implement(operation)),
       ]),
     );
     this.dropInvisible(found);
@@ -104,10 +107,10 @@ class Planner {
   }
 
   /** Makes stubs of the operations that create what no response identifies. */
-  private dropInvisible(found: Map<Operation, Implementation | string>): void {
+  private dropInvisible(found: Map<Operation, ResourceOperation | Stub>): void {
     const used = new Set(
       [...found.values()].flatMap((each) => {
-        if (typeof each === 'string' || each.kind === 'stub') return [];
+        if (each instanceof Stub) return [];
         return [each.parent?.resource, each.kind === 'create' ? undefined : each.resource];
       }),
     );
@@ -115,18 +118,17 @@ class Planner {
       used.has(resource) ||
       (resource.id.property !== undefined && toCreate(resource).dto !== undefined);
     for (const { create } of this.resources.filter((resource) => !isVisible(resource)))
-      found.set(create, 'no operation shows what it would store');
+      found.set(create, new Stub('no operation shows what it would store'));
     this.resources = this.resources.filter(isVisible);
   }
 
-  private toPlanned(operation: Operation, found: Implementation | string): PlannedOperation {
-    if (typeof found === 'string')
-      return { ...operation, implementation: { kind: 'stub', reason: found } };
+  private toPlanned(operation: Operation, found: ResourceOperation | Stub): PlannedOperation {
+    if (found instanceof Stub)
+      return { ...operation, implementation: { kind: 'stub', reason: found.message } };
     const { body, operationId } = operation;
     if (body?.required === false) this.notes.add('the body is required.', operationId);
-    if ('envelope' in found)
-      for (const name of found.envelope?.unknown ?? [])
-        this.notes.add(UNKNOWN, `${name} of the response of ${operationId}`);
+    for (const name of found.envelope?.unknown ?? [])
+      this.notes.add(UNKNOWN, `${name} of the response of ${operationId}`);
     return {
       ...operation,
       body: body && { ...body, required: true },
@@ -150,34 +152,35 @@ class Planner {
     });
   }
 
-  /** Returns the resource that an operation creates, or why it creates none. */
-  private toResource(create: Operation): Resource | string {
-    const { body, success, path } = create;
-    if (create.unsupported !== undefined) return create.unsupported;
-    if (/\}\/?$/.test(path)) return 'a POST to a single resource is not a standard operation';
-    if (path === '/') return 'its path has no name';
-    if (body === undefined) return 'it has no body that could be stored';
+  /** Returns the resource that an operation creates. */
+  private toResource(create: Operation): Resource {
+    const { body, success, path, unsupported } = create;
+    if (unsupported !== undefined) throw new Stub(unsupported);
+    if (/\}\/?$/.test(path))
+      throw new Stub('a POST to a single resource is not a standard operation');
+    if (path === '/') throw new Stub('its path has no name');
+    if (body === undefined) throw new Stub('it has no body that could be stored');
     const request = toSent(body, (name) => hasOnly(success, name))?.dto;
-    if (request === undefined) return 'the body is not an object with a name';
-    const effectless = findQueryParameter(create);
-    if (effectless !== undefined) return effectless;
+    if (request === undefined) throw new Stub('the body is not an object with a name');
+    rejectQuery(create);
     if (![200, 201, 204].includes(success.status))
-      return `the status ${success.status} says more than that a row was stored`;
+      throw new Stub(`the status ${success.status} says more than that a row was stored`);
     const collection = path.replace(/\/$/, '');
     const shown = toShown(success, (dto) => isLike(dto, request));
     if (shown === undefined)
-      return success.schema!.class === undefined
-        ? 'the response is not an object with a name'
-        : 'the response has nothing of what the request contains';
+      throw new Stub(
+        success.schema!.class === undefined
+          ? 'the response is not an object with a name'
+          : 'the response has nothing of what the request contains',
+      );
     const dto = shown.dto ?? this.findShown(collection, request);
     const other = this.resources.find((each) => each.dto === dto);
-    if (other !== undefined) return `${other.create.operationId} already creates such objects`;
+    if (other !== undefined)
+      throw new Stub(`${other.create.operationId} already creates such objects`);
     const parent = this.findParent(path);
-    if (typeof parent === 'string') return parent;
     const pathKey = this.findPathKey(collection);
     const id = toId(request, dto, pathKey, this.notes);
     const columns = toColumns({ request, dto, id, parent }, pathKey, this.notes);
-    if (typeof columns === 'string') return columns;
     const noun = toSingular(
       path.split('/').findLast((segment) => /^[^{]/.test(segment)) ?? dto.name,
     );
@@ -218,51 +221,52 @@ class Planner {
     return names[0];
   }
 
-  /** The resource that a path is below, undefined if it is below none, or why it cannot be. */
-  private findParent(path: string): Parent | string | undefined {
+  /** The resource that a path is below, undefined if it is below none. */
+  private findParent(path: string): Parent | undefined {
     const [parameter, ...more] = [...withoutKey(path).matchAll(/\{([^}]+)\}/g)].map(
       ([, name]) => name!,
     );
     if (parameter === undefined) return undefined;
-    if (more.length > 0) return 'it is below more than one parameter';
+    if (more.length > 0) throw new Stub('it is below more than one parameter');
     const resource = this.resources.find(({ collection }) =>
       path.startsWith(`${collection}/{${parameter}}/`),
     );
-    if (resource === undefined) return `no operation creates what {${parameter}} identifies`;
-    if (resource.id.property === undefined) return `{${parameter}} is not an id`;
+    if (resource === undefined)
+      throw new Stub(`no operation creates what {${parameter}} identifies`);
+    if (resource.id.property === undefined) throw new Stub(`{${parameter}} is not an id`);
     const name = /^(id|version)$/i.test(parameter) ? `${resource.name} id` : parameter;
     return { resource, parameter, property: isIdentifier(name) ? name : toMemberName(name) };
   }
 
-  /** Returns how an operation works on a resource, or why it is a stub. */
-  private implement(operation: Operation): Implementation | string {
-    if (operation.unsupported !== undefined) return operation.unsupported;
+  /** Returns how an operation works on a resource. */
+  private implement(operation: Operation): ResourceOperation {
+    if (operation.unsupported !== undefined) throw new Stub(operation.unsupported);
     const own = this.resources.find(({ create }) => create === operation);
     if (own !== undefined) return toCreate(own);
     const list = operation.method === 'get' ? this.toList(operation) : undefined;
     return list ?? this.toItemOperation(operation);
   }
 
-  /** Returns a list, why it is a stub, or undefined if the operation does not return a list. */
-  private toList(operation: Operation): ListOperation | string | undefined {
+  /** Returns a list, or undefined if the operation does not return one. */
+  private toList(operation: Operation): ListOperation | undefined {
     const { path, parameters } = operation;
     const list = this.toRows(operation);
     if (list === undefined) return undefined;
     const dto = list.rows.class;
-    const unknown = 'no operation creates the objects of the list';
-    if (dto === undefined) return unknown;
-    const resource = this.resources.find(
-      (each) =>
-        each.dto === dto ||
-        ((path === each.collection || each.request === dto) && isPartOf(dto, each)),
-    );
-    if (resource === undefined) return unknown;
+    const resource =
+      dto &&
+      this.resources.find(
+        (each) =>
+          each.dto === dto ||
+          ((path === each.collection || each.request === dto) && isPartOf(dto, each)),
+      );
+    if (dto === undefined || resource === undefined)
+      throw new Stub('no operation creates the objects of the list');
     noteMissing(dto, resource, this.notes);
-    if (path.endsWith('}')) return 'a list of what a parameter selects is not standard';
+    if (path.endsWith('}')) throw new Stub('a list of what a parameter selects is not standard');
     const parent = this.findParent(path);
-    if (typeof parent === 'string') return parent;
     if (parent !== undefined && getColumn(resource, parent.property) === undefined)
-      return `${resource.dto.publishedName} has no ${parent.property}`;
+      throw new Stub(`${resource.dto.publishedName} has no ${parent.property}`);
     const query = parameters.filter((each) => each.in === 'query');
     const paging = getPaging(query, resource.id);
     const filters: Filter[] = [];
@@ -270,11 +274,11 @@ class Planner {
       if ([paging.limit, paging.by?.name].includes(parameter.name)) continue;
       const column = getColumn(resource, parameter.name);
       if (column === undefined || column.hashed === true || !canFilter(parameter, column.schema))
-        return `the query parameter ${parameter.name} has no known effect`;
+        throw new Stub(`the query parameter ${parameter.name} has no known effect`);
       filters.push({ parameter: parameter.name, column });
     }
     if (path !== resource.collection && filters.length === 0 && this.lists(resource, path))
-      return 'nothing says which of the objects it lists';
+      throw new Stub('nothing says which of the objects it lists');
     return { kind: 'list', resource, dto, filters, paging, envelope: list.envelope, parent };
   }
 
@@ -300,37 +304,32 @@ class Planner {
     return envelope?.content && { rows: envelope.content.items ?? {}, envelope };
   }
 
-  /** Returns an operation on one row, or why it is a stub. */
-  private toItemOperation(operation: Operation): Implementation | string {
+  /** Returns an operation on one row. */
+  private toItemOperation(operation: Operation): ItemOperation {
     const { method, path, success, body } = operation;
     const [, collection, parameter] = /^(.*?)(?:\/\{([^}]+)\})?$/s.exec(path)!;
     const resource = this.resources.find((each) => each.collection === collection);
     if (method === 'post' || (parameter === undefined && method !== 'put'))
-      return 'it is none of the standard operations on what the contract creates';
+      throw new Stub('it is none of the standard operations on what the contract creates');
     if (resource === undefined)
-      return this.contract.operations.some(
-        (each) => each.method === 'post' && each.path === collection,
-      )
-        ? `POST ${collection} is a stub, so that there is nothing stored`
-        : `no operation creates what ${parameter === undefined ? 'it replaces' : `{${parameter}} identifies`}`;
+      throw new Stub(
+        this.contract.operations.some((each) => each.method === 'post' && each.path === collection)
+          ? `POST ${collection} is a stub, so that there is nothing stored`
+          : `no operation creates what ${parameter === undefined ? 'it replaces' : `{${parameter}} identifies`}`,
+      );
     const kind = ({ get: 'read', put: 'replace', patch: 'patch', delete: 'delete' } as const)[
       method
     ];
-    const effectless = findQueryParameter(operation);
-    if (effectless !== undefined) return effectless;
+    rejectQuery(operation);
     const shown = toShown(success, (dto) => isPartOf(dto, resource));
-    if (shown === undefined) return 'the response is another object than the resource';
+    if (shown === undefined) throw new Stub('the response is another object than the resource');
     const { dto } = shown;
     if (dto !== undefined) noteMissing(dto, resource, this.notes);
-    if (kind === 'read' && dto === undefined) return 'the response has no resource';
+    if (kind === 'read' && dto === undefined) throw new Stub('the response has no resource');
     const sent = body && toSent(body, (name) => getColumn(resource, name) === undefined);
     const key = findKey(resource, parameter, sent?.dto);
-    if (typeof key === 'string') return key;
-    const reason =
-      kind === 'replace' || kind === 'patch'
-        ? checkBody(resource, sent?.dto, kind, this.notes)
-        : undefined;
-    return reason ?? { kind, resource, ...shown, sent, key, parent: resource.parent };
+    if (kind === 'replace' || kind === 'patch') checkBody(resource, sent?.dto, kind, this.notes);
+    return { kind, resource, ...shown, sent, key, parent: resource.parent };
   }
 }
 
@@ -369,35 +368,36 @@ function findKey(
   { id, dto, ...resource }: Resource,
   parameter: string | undefined,
   request: DtoClass | undefined,
-): Key | string {
+): Key {
   if (parameter === undefined) {
     const sent = id.property === undefined ? undefined : getProperty(request, id.property);
-    if (sent === undefined) return 'nothing says which resource it replaces';
+    if (sent === undefined) throw new Stub('nothing says which resource it replaces');
     return { property: 'id', name: sent.name, in: 'body' };
   }
   const column = resource.columns.find(({ name }) => name === parameter);
   if (parameter !== id.property && column?.unique === true)
     return { property: column.property, name: parameter, in: 'path' };
-  if (id.property === undefined) return `${dto.publishedName} has no property for {${parameter}}`;
+  if (id.property === undefined)
+    throw new Stub(`${dto.publishedName} has no property for {${parameter}}`);
   return { property: 'id', name: parameter, in: 'path' };
 }
 
-/** Returns why a body cannot change a row, or undefined if it can. Null is rejected if every row has a value. */
+/** Checks that a body can change a row. Null is rejected if every row has a value. */
 function checkBody(
   resource: Resource,
   request: DtoClass | undefined,
   kind: 'replace' | 'patch',
   notes: Notes,
-): string | undefined {
-  if (request === undefined) return 'the body is not an object with a name';
+): void {
+  if (request === undefined) throw new Stub('the body is not an object with a name');
   const sent = getSent(request).filter(({ name }) => name !== resource.id.property);
   const unknown = sent.find(({ name }) => getColumn(resource, name) === undefined);
-  if (unknown !== undefined) return `the resource does not store ${unknown.name}`;
+  if (unknown !== undefined) throw new Stub(`the resource does not store ${unknown.name}`);
   const other = sent.find(
     (each) => !accepts(getColumn(resource, each.name)!.schema, each, kind === 'patch'),
   );
   if (other !== undefined)
-    return `the resource stores another ${other.name} than the body contains`;
+    throw new Stub(`the resource stores another ${other.name} than the body contains`);
   request.properties = request.properties.map((property) => {
     const { nullable, ...rest } = property;
     if (!sent.includes(property) || getColumn(resource, property.name)!.nullable) return property;
@@ -407,13 +407,12 @@ function checkBody(
     if (nullable === true) notes.add('null is rejected, as every resource has a value.', place);
     return rest;
   });
-  return undefined;
 }
 
-/** Why an operation that uses no query parameters is a stub, if it has one. */
-function findQueryParameter({ parameters }: Operation): string | undefined {
+/** Rejects the query parameters of an operation that uses none. */
+function rejectQuery({ parameters }: Operation): void {
   const query = parameters.find((each) => each.in === 'query');
-  return query && `the query parameter ${query.name} has no known effect`;
+  if (query !== undefined) throw new Stub(`the query parameter ${query.name} has no known effect`);
 }
 
 /** Which of the query parameters select a page. */

@@ -12,7 +12,7 @@ import type {
   PlannedOperation,
   Property,
   Resource,
-  Stub,
+  StubOperation,
 } from '../model.js';
 import { isGiven } from '../model.js';
 import { toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
@@ -162,7 +162,7 @@ function writeMethod(module: Module, operation: PlannedOperation): string {
 function writeStatements(
   module: Module,
   operation: PlannedOperation,
-  implementation: Exclude<Implementation, Stub>,
+  implementation: Exclude<Implementation, StubOperation>,
   args: readonly Argument[],
 ): string[] {
   const { resource, parent, kind } = implementation;
