@@ -153,6 +153,12 @@ export class Notes {
     this.places.set(text, place === undefined ? places : places.add(place));
   }
 
+  copy(): Notes {
+    const copy = new Notes();
+    for (const [text, places] of this.places) copy.places.set(text, new Set(places));
+    return copy;
+  }
+
   entries(): [text: string, places: readonly string[]][] {
     return [...this.places].map(([text, places]) => [text, [...places]]);
   }

@@ -238,23 +238,36 @@ const refers = (schema: Schema, seen = new Set<DtoClass>()): boolean =>
 
 /** Makes the classes of a resource those that the service publishes. */
 export function publish(resource: Resource, operations: readonly PlannedOperation[]): void {
-  const bodies = operations.flatMap(({ implementation }) =>
-    'sent' in implementation && implementation.resource === resource
-      ? (implementation.sent?.dto ?? [])
-      : [],
-  );
-  for (const dto of new Set([resource.dto, ...bodies]))
-    dto.properties = dto.properties.map((property) => toPublished(property, dto, resource));
+  const classes = new Set([resource.dto]);
+  const changing = new Set<DtoClass>();
+  for (const { implementation } of operations) {
+    if (!('sent' in implementation) || implementation.resource !== resource) continue;
+    if (implementation.sent === undefined) continue;
+    classes.add(implementation.sent.dto);
+    if (implementation.kind !== 'create') changing.add(implementation.sent.dto);
+  }
+  for (const dto of classes)
+    dto.properties = dto.properties.map((property) =>
+      toPublished(property, dto, resource, changing.has(dto)),
+    );
 }
 
-/** A password is never returned, and an indexed text has a limit. */
-function toPublished(property: Property, dto: DtoClass, resource: Resource): Property {
+/** A password is never returned, an indexed text has a limit, and no change makes null of what every row has. */
+function toPublished(
+  property: Property,
+  dto: DtoClass,
+  resource: Resource,
+  isChange: boolean,
+): Property {
   const column = getColumn(resource, property.name);
   if (column?.hashed === true)
     return { ...property, required: property.required && dto !== resource.dto, writeOnly: true };
+  const { nullable: _nullable, ...rest } = property;
+  const hasValue = isChange && column?.nullable === false && property.readOnly !== true;
+  const published = hasValue ? rest : property;
   return column?.unique === true && isUnlimitedText(property)
-    ? { ...property, maxLength: MAX_INDEXED_LENGTH }
-    : property;
+    ? { ...published, maxLength: MAX_INDEXED_LENGTH }
+    : published;
 }
 
 const isUnlimitedText = ({ type, format, enum: values, maxLength = Infinity }: Schema): boolean =>

@@ -49,12 +49,11 @@ import {
 
 type ResourceOperation = ListOperation | CreateOperation | ItemOperation;
 
-/** What is made of a contract. */
-type Plan = Pick<Module, 'resources' | 'operations'>;
+/** What is made of a contract: its classes as the service publishes them, and all differences in the notes. */
+type Plan = Pick<Module, 'resources' | 'operations' | 'classes' | 'notes'>;
 
 /**
- * Plans a module, adds its differences to the notes of the contract, and makes its classes those that the service
- * publishes.
+ * Plans a module. The contract stays as it was read.
  *
  * @param tables the names of the tables that the service already has, without those of this module
  */
@@ -64,7 +63,7 @@ export function planModule(contract: Contract, tables: readonly string[] = []): 
 
 class Planner {
   private readonly notes: Notes;
-  private resources: Resource[] = [];
+  private readonly resources: Resource[] = [];
   private readonly names = new Set<string>();
   private readonly tables: Set<string>;
 
@@ -73,13 +72,14 @@ class Planner {
     tables: readonly string[],
   ) {
     this.tables = new Set(tables);
-    this.notes = contract.notes;
+    this.notes = contract.notes.copy();
   }
 
   plan(): Plan {
     const stubs = new Map<Operation, Stub>();
+    const { operations, classes } = this.contract;
     // Parents before what is below them.
-    const creates = this.contract.operations
+    const creates = operations
       .filter(({ method }) => method === 'post')
       .toSorted((a, b) => a.path.split('{').length - b.path.split('{').length);
     for (const operation of creates) {
@@ -88,38 +88,34 @@ class Planner {
       else this.resources.push(resource);
     }
     const found = new Map(
-      this.contract.operations.map((operation) => [
+      operations.map((operation) => [
         operation,
         stubs.get(operation) ?? orStub(() => this.implement(operation)),
       ]),
     );
-    this.dropInvisible(found);
-    const operations = [...found].map(([operation, implementation]) =>
-      this.toPlanned(operation, implementation),
-    );
-    operations.forEach(completeResource);
-    for (const resource of this.resources) {
-      for (const column of resource.columns)
-        column.join = toJoin(resource, column, this.names, this.tables);
-      publish(resource, operations);
-    }
-    return { resources: this.resources, operations };
+    const resources = getVisible(this.resources, [...found.values()]);
+    for (const { create } of this.resources.filter((each) => !resources.includes(each)))
+      found.set(create, new Stub('no operation shows what it would store'));
+    const planned = [...found].map(([operation, each]) => this.toPlanned(operation, each));
+    return { ...this.complete(resources, planned, classes), notes: this.notes };
   }
 
-  /** Makes stubs of the operations that create what no response identifies. */
-  private dropInvisible(found: Map<Operation, ResourceOperation | Stub>): void {
-    const used = new Set(
-      [...found.values()].flatMap((each) => {
-        if (each instanceof Stub) return [];
-        return [each.parent?.resource, each.kind === 'create' ? undefined : each.resource];
-      }),
-    );
-    const isVisible = (resource: Resource): boolean =>
-      used.has(resource) ||
-      (resource.id.property !== undefined && toCreate(resource).dto !== undefined);
-    for (const { create } of this.resources.filter((resource) => !isVisible(resource)))
-      found.set(create, new Stub('no operation shows what it would store'));
-    this.resources = this.resources.filter(isVisible);
+  /** Returns copies in which resources and classes have what all operations need. */
+  private complete(
+    ...[resources, operations, classes]: [
+      readonly Resource[],
+      readonly PlannedOperation[],
+      readonly DtoClass[],
+    ]
+  ): Omit<Plan, 'notes'> {
+    const copy = structuredClone({ resources, operations, classes });
+    copy.operations.forEach(completeResource);
+    for (const resource of copy.resources) {
+      for (const column of resource.columns)
+        column.join = toJoin(resource, column, this.names, this.tables);
+      publish(resource, copy.operations);
+    }
+    return copy;
   }
 
   private toPlanned(operation: Operation, found: ResourceOperation | Stub): PlannedOperation {
@@ -354,6 +350,23 @@ function toCreate(resource: Resource): CreateOperation {
   return { kind: 'create', resource, dto, envelope, sent, parent, location };
 }
 
+/** The resources that operations show: without those whose rows no response identifies. */
+function getVisible(
+  resources: readonly Resource[],
+  found: readonly (ResourceOperation | Stub)[],
+): Resource[] {
+  const used = new Set(
+    found.flatMap((each) => {
+      if (each instanceof Stub) return [];
+      return [each.parent?.resource, each.kind === 'create' ? undefined : each.resource];
+    }),
+  );
+  return resources.filter(
+    (each) =>
+      used.has(each) || (each.id.property !== undefined && toCreate(each).dto !== undefined),
+  );
+}
+
 /** Adds to a resource what an operation needs: a version for an ETag, and an index for each filter. */
 function completeResource({ implementation, ifMatch, success }: PlannedOperation): void {
   if (implementation.kind === 'stub') return;
@@ -382,7 +395,7 @@ function findKey(
   return { property: 'id', name: parameter, in: 'path' };
 }
 
-/** Checks that a body can change a row. Null is rejected if every row has a value. */
+/** Checks that a body can change a row. */
 function checkBody(
   resource: Resource,
   request: DtoClass | undefined,
@@ -398,15 +411,13 @@ function checkBody(
   );
   if (other !== undefined)
     throw new Stub(`the resource stores another ${other.name} than the body contains`);
-  request.properties = request.properties.map((property) => {
-    const { nullable, ...rest } = property;
-    if (!sent.includes(property) || getColumn(resource, property.name)!.nullable) return property;
+  for (const property of sent.filter(({ name }) => !getColumn(resource, name)!.nullable)) {
     const place = `${request.publishedName}.${property.name}`;
     if (kind === 'replace' && !isGiven(property))
       notes.add('a PUT request without it keeps its value.', place);
-    if (nullable === true) notes.add('null is rejected, as every resource has a value.', place);
-    return rest;
-  });
+    if (property.nullable === true)
+      notes.add('null is rejected, as every resource has a value.', place);
+  }
 }
 
 /** Rejects the query parameters of an operation that uses none. */
