@@ -5,7 +5,7 @@ import type { Column, Module, Operation, Resource } from './model.js';
 import { Changes, type Project, readIfExists, readProject } from './project.js';
 import { readContract, toRoute } from './read/contract.js';
 import { ContractError, type Json } from './read/document.js';
-import { planModule } from './plan/resources.js';
+import { planModule } from './plan/plan.js';
 import { writeApi } from './write/api-file.js';
 import {
   writeColumnsMigration,

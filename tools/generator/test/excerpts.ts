@@ -3,7 +3,7 @@ import { parse } from 'yaml';
 import type { Contract, Module, Schema } from '../model.js';
 import { readContract, type Service } from '../read/contract.js';
 import type { Json } from '../read/document.js';
-import { planModule } from '../plan/resources.js';
+import { planModule } from '../plan/plan.js';
 
 /** Makes a document of its paths, components and so on in YAML. */
 export const toDocument = (yaml: string): Json => ({

@@ -1,0 +1,189 @@
+/** Finds out how an operation works on what is stored: it creates, lists, reads, replaces, patches or deletes rows. */
+import type {
+  CreateOperation,
+  DtoClass,
+  Filter,
+  ItemOperation,
+  Key,
+  ListOperation,
+  Notes,
+  Operation,
+  Property,
+  Resource,
+  ResourceId,
+  Schema,
+} from '../model.js';
+import { isGiven } from '../model.js';
+import { accepts, getColumn, getProperty, getSent, isPartOf, noteMissing } from './columns.js';
+import { getRole, hasOnly, toSent, toShown } from './envelopes.js';
+import { findParent, rejectQuery, type Scope, toRows } from './resources.js';
+import { Stub } from './stub.js';
+
+export type ResourceOperation = ListOperation | CreateOperation | ItemOperation;
+
+/** Returns how an operation works on a resource. */
+export function implement(scope: Scope, operation: Operation): ResourceOperation {
+  if (operation.unsupported !== undefined) throw new Stub(operation.unsupported);
+  const own = scope.resources.find(({ create }) => create === operation);
+  if (own !== undefined) return toCreate(own);
+  const list = operation.method === 'get' ? toList(scope, operation) : undefined;
+  return list ?? toItemOperation(scope, operation);
+}
+
+export function toCreate(resource: Resource): CreateOperation {
+  const { create, collection, id, parent } = resource;
+  const { success } = create;
+  const { dto, envelope } = toShown(success, (each) => each === resource.dto)!;
+  const sent = toSent(create.body!, (name) => hasOnly(success, name))!;
+  const isLocated =
+    dto !== undefined && id.property !== undefined && success.headers.includes('location');
+  const path = [envelope?.content?.name, id.property]
+    .filter((name) => name !== undefined)
+    .join('.');
+  const location = isLocated ? `${collection.split('/').at(-1)}/{${path}}` : undefined;
+  return { kind: 'create', resource, dto, envelope, sent, parent, location };
+}
+
+/** Returns a list, or undefined if the operation does not return one. */
+function toList(scope: Scope, operation: Operation): ListOperation | undefined {
+  const { resources, notes } = scope;
+  const { path, parameters } = operation;
+  const list = toRows(resources, operation);
+  if (list === undefined) return undefined;
+  const dto = list.rows.class;
+  const resource =
+    dto &&
+    resources.find(
+      (each) =>
+        each.dto === dto ||
+        ((path === each.collection || each.request === dto) && isPartOf(dto, each)),
+    );
+  if (dto === undefined || resource === undefined)
+    throw new Stub('no operation creates the objects of the list');
+  noteMissing(dto, resource, notes);
+  if (path.endsWith('}')) throw new Stub('a list of what a parameter selects is not standard');
+  const parent = findParent(resources, path);
+  if (parent !== undefined && getColumn(resource, parent.property) === undefined)
+    throw new Stub(`${resource.dto.publishedName} has no ${parent.property}`);
+  const query = parameters.filter((each) => each.in === 'query');
+  const paging = getPaging(query, resource.id);
+  const filters: Filter[] = [];
+  for (const parameter of query) {
+    if ([paging.limit, paging.by?.name].includes(parameter.name)) continue;
+    const column = getColumn(resource, parameter.name);
+    if (column === undefined || column.hashed === true || !canFilter(parameter, column.schema))
+      throw new Stub(`the query parameter ${parameter.name} has no known effect`);
+    filters.push({ parameter: parameter.name, column });
+  }
+  if (path !== resource.collection && filters.length === 0 && hasList(scope, resource, path))
+    throw new Stub('nothing says which of the objects it lists');
+  return { kind: 'list', resource, dto, filters, paging, envelope: list.envelope, parent };
+}
+
+/** Whether the contract has a list of a resource at another path than this one, which is not below a resource. */
+function hasList({ operations, resources }: Scope, { dto }: Resource, path: string): boolean {
+  return operations.some(
+    (each) =>
+      each.method === 'get' &&
+      each.path !== path &&
+      !each.path.includes('{') &&
+      toRows(resources, each)?.rows.class === dto,
+  );
+}
+
+/** Returns an operation on one row. */
+function toItemOperation(
+  { operations, resources, notes }: Scope,
+  operation: Operation,
+): ItemOperation {
+  const { method, path, success, body } = operation;
+  const [, collection, parameter] = /^(.*?)(?:\/\{([^}]+)\})?$/s.exec(path)!;
+  const resource = resources.find((each) => each.collection === collection);
+  if (method === 'post' || (parameter === undefined && method !== 'put'))
+    throw new Stub('it is none of the standard operations on what the contract creates');
+  if (resource === undefined)
+    throw new Stub(
+      operations.some((each) => each.method === 'post' && each.path === collection)
+        ? `POST ${collection} is a stub, so that there is nothing stored`
+        : `no operation creates what ${parameter === undefined ? 'it replaces' : `{${parameter}} identifies`}`,
+    );
+  const kind = ({ get: 'read', put: 'replace', patch: 'patch', delete: 'delete' } as const)[method];
+  rejectQuery(operation);
+  const shown = toShown(success, (dto) => isPartOf(dto, resource));
+  if (shown === undefined) throw new Stub('the response is another object than the resource');
+  const { dto } = shown;
+  if (dto !== undefined) noteMissing(dto, resource, notes);
+  if (kind === 'read' && dto === undefined) throw new Stub('the response has no resource');
+  const sent = body && toSent(body, (name) => getColumn(resource, name) === undefined);
+  const key = findKey(resource, parameter, sent?.dto);
+  if (kind === 'replace' || kind === 'patch') checkBody(resource, sent?.dto, kind, notes);
+  return { kind, resource, ...shown, sent, key, parent: resource.parent };
+}
+
+/** What selects the row: the parameter that ends the path, or the id in the body of a PUT of the collection. */
+function findKey(
+  { id, dto, ...resource }: Resource,
+  parameter: string | undefined,
+  request: DtoClass | undefined,
+): Key {
+  if (parameter === undefined) {
+    const sent = id.property === undefined ? undefined : getProperty(request, id.property);
+    if (sent === undefined) throw new Stub('nothing says which resource it replaces');
+    return { property: 'id', name: sent.name, in: 'body' };
+  }
+  const column = resource.columns.find(({ name }) => name === parameter);
+  if (parameter !== id.property && column?.unique === true)
+    return { property: column.property, name: parameter, in: 'path' };
+  if (id.property === undefined)
+    throw new Stub(`${dto.publishedName} has no property for {${parameter}}`);
+  return { property: 'id', name: parameter, in: 'path' };
+}
+
+/** Checks that a body can change a row. */
+function checkBody(
+  resource: Resource,
+  request: DtoClass | undefined,
+  kind: 'replace' | 'patch',
+  notes: Notes,
+): void {
+  if (request === undefined) throw new Stub('the body is not an object with a name');
+  const sent = getSent(request).filter(({ name }) => name !== resource.id.property);
+  const unknown = sent.find(({ name }) => getColumn(resource, name) === undefined);
+  if (unknown !== undefined) throw new Stub(`the resource does not store ${unknown.name}`);
+  const other = sent.find(
+    (each) => !accepts(getColumn(resource, each.name)!.schema, each, kind === 'patch'),
+  );
+  if (other !== undefined)
+    throw new Stub(`the resource stores another ${other.name} than the body contains`);
+  for (const property of sent.filter(({ name }) => !getColumn(resource, name)!.nullable)) {
+    const place = `${request.publishedName}.${property.name}`;
+    if (kind === 'replace' && !isGiven(property))
+      notes.add('a PUT request without it keeps its value.', place);
+    if (property.nullable === true)
+      notes.add('null is rejected, as every resource has a value.', place);
+  }
+}
+
+/** Which of the query parameters select a page. */
+function getPaging(query: readonly Property[], id: ResourceId): ListOperation['paging'] {
+  const integers = query.filter(({ type }) => type === 'integer');
+  const limit = integers.find(({ name }) => getRole(name) === 'limit')?.name;
+  if (limit === undefined) return {};
+  const idType = id.kind === 'integer' ? 'integer' : 'string';
+  if (query.some(({ name, type }) => name === 'after' && type === idType))
+    return { limit, by: { name: 'after', role: 'after', isFromZero: false } };
+  for (const role of ['page', 'offset'] as const) {
+    const parameter = integers.find(({ name }) => getRole(name) === role);
+    if (parameter === undefined) continue;
+    const { name, minimum, default: value } = parameter;
+    return { limit, by: { name, role, isFromZero: minimum === 0 || value === 0 } };
+  }
+  return { limit };
+}
+
+/** Whether rows can be selected by a parameter: a scalar, compared with a column that an index can have. */
+function canFilter(parameter: Schema, { type, format }: Schema): boolean {
+  const { items: compared = parameter } = parameter;
+  if (type === undefined || compared.type !== type) return false;
+  return type === 'integer' || type === 'boolean' || (type === 'string' && format !== 'date-time');
+}

@@ -1,0 +1,121 @@
+/** Plans the module of a contract: what its operations store, and how each works. Those that do not store rows are stubs. */
+import type {
+  Contract,
+  ListOperation,
+  Module,
+  Notes,
+  Operation,
+  Parameter,
+  PlannedOperation,
+  Resource,
+  Schema,
+} from '../model.js';
+import { publish, toJoin, UNKNOWN } from './columns.js';
+import { implement, type ResourceOperation, toCreate } from './operations.js';
+import { createResources } from './resources.js';
+import { orStub, Stub } from './stub.js';
+
+/** What is made of a contract: its classes as the service publishes them, and all differences in the notes. */
+type Plan = Pick<Module, 'resources' | 'operations' | 'classes' | 'notes'>;
+
+/**
+ * Plans a module. The contract stays as it was read.
+ *
+ * @param existing the names of the tables that the service already has, without those of this module
+ */
+export function planModule(contract: Contract, existing: readonly string[] = []): Plan {
+  const { operations, classes } = contract;
+  const [names, tables, notes] = [new Set<string>(), new Set(existing), contract.notes.copy()];
+  const { resources, stubs } = createResources({ operations, names, tables, notes });
+  const scope = { operations, resources, names, tables, notes };
+  const found = new Map(
+    operations.map((operation) => [
+      operation,
+      stubs.get(operation) ?? orStub(() => implement(scope, operation)),
+    ]),
+  );
+  const visible = getVisible(resources, [...found.values()]);
+  for (const { create } of resources.filter((each) => !visible.includes(each)))
+    found.set(create, new Stub('no operation shows what it would store'));
+  const planned = [...found].map(([operation, each]) => toPlanned(operation, each, notes));
+  // Copies, to which resources and classes get what all operations need.
+  const plan = structuredClone({ resources: visible, operations: planned, classes });
+  plan.operations.forEach(completeResource);
+  for (const resource of plan.resources) {
+    for (const column of resource.columns) column.join = toJoin(resource, column, names, tables);
+    publish(resource, plan.operations);
+  }
+  return { ...plan, notes };
+}
+
+/** The resources that operations show: without those whose rows no response identifies. */
+function getVisible(
+  resources: readonly Resource[],
+  found: readonly (ResourceOperation | Stub)[],
+): Resource[] {
+  const used = new Set(
+    found.flatMap((each) => {
+      if (each instanceof Stub) return [];
+      return [each.parent?.resource, each.kind === 'create' ? undefined : each.resource];
+    }),
+  );
+  return resources.filter(
+    (each) =>
+      used.has(each) || (each.id.property !== undefined && toCreate(each).dto !== undefined),
+  );
+}
+
+function toPlanned(
+  operation: Operation,
+  found: ResourceOperation | Stub,
+  notes: Notes,
+): PlannedOperation {
+  if (found instanceof Stub)
+    return { ...operation, implementation: { kind: 'stub', reason: found.message } };
+  const { body, operationId } = operation;
+  if (body?.required === false) notes.add('the body is required.', operationId);
+  for (const name of found.envelope?.unknown ?? [])
+    notes.add(UNKNOWN, `${name} of the response of ${operationId}`);
+  return {
+    ...operation,
+    body: body && { ...body, required: true },
+    parameters: found.kind === 'list' ? limitPages(operation, found, notes) : operation.parameters,
+    implementation: found,
+  };
+}
+
+/** Adds what the parameters of pages lack. */
+function limitPages(
+  { parameters, operationId }: Operation,
+  list: ListOperation,
+  notes: Notes,
+): Parameter[] {
+  const { limit, by } = list.paging;
+  return parameters.map((parameter) => {
+    const { name } = parameter;
+    const role = name === limit ? 'limit' : name === by?.name ? by.role : undefined;
+    if (role === undefined || parameter.in === 'path') return parameter;
+    const first = role === 'page' && by?.isFromZero === true ? { minimum: 0, default: 0 } : {};
+    const limited = { ...PAGE_LIMITS[role], ...first, ...parameter };
+    if (limited.maximum !== parameter.maximum)
+      notes.add(`${name} is at most ${limited.maximum}.`, operationId);
+    return limited;
+  });
+}
+
+/** The limits of parameters of pages: without them, a request could read a whole table at once. And the first page. */
+const PAGE_LIMITS: Readonly<Record<'limit' | 'page' | 'offset' | 'after', Schema>> = {
+  limit: { minimum: 1, maximum: 1_000 },
+  page: { minimum: 1, default: 1 },
+  offset: { minimum: 0, default: 0 },
+  after: {},
+};
+
+/** Adds to a resource what an operation needs: a version for an ETag, and an index for each filter. */
+function completeResource({ implementation, ifMatch, success }: PlannedOperation): void {
+  if (implementation.kind === 'stub') return;
+  const isList = implementation.kind === 'list';
+  if (ifMatch !== undefined || (!isList && success.headers.includes('etag')))
+    implementation.resource.versioned = true;
+  if (isList) for (const { column } of implementation.filters) column.indexed = true;
+}
