@@ -30,8 +30,18 @@ const forbid = (name, from, allowed) => ({
   to: { path: '^src/', pathNot: allowed },
 });
 
+/** The layers of the generator; those before `read` are files. */
+const STAGES = ['model', 'names', 'declarations', 'read', 'plan', 'write'];
+const GENERATOR = '^tools/generator/';
+
 export default {
   forbidden: [
+    ...STAGES.slice(3).map((stage) => ({
+      name: `stage ${stage}`,
+      severity: 'error',
+      from: { path: `${GENERATOR}(${STAGES.slice(0, STAGES.indexOf(stage)).join('|')})\\b` },
+      to: { path: `${GENERATOR}${stage}/` },
+    })),
     ...LAYERS.flatMap((names, level) =>
       names.map((name) => {
         const lower = LAYERS.slice(0, level).flat().map(toPath);
@@ -45,5 +55,5 @@ export default {
       pathNot: LAYERS.flat().map(toPath),
     }),
   ],
-  options: { parser: 'swc', tsPreCompilationDeps: true, includeOnly: '^src/' },
+  options: { parser: 'swc', tsPreCompilationDeps: true, includeOnly: '^(src|tools/generator)/' },
 };
