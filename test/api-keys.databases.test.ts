@@ -24,7 +24,7 @@ import {
 } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { queryPostgres } from './support/postgres-client.js';
-import { recordQueries } from './support/queries.js';
+import { recordStatements } from './support/queries.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
 
@@ -92,13 +92,13 @@ describe('an API key', () => {
   it('that was mistyped is rejected without a query', async () => {
     const { key } = await keys.create('mistyped');
     expect((await list(key)).status).toBe(200);
-    const queries = recordQueries(app.dataSource, /FROM "api_keys"/);
+    const statements = recordStatements(app.dataSource, /FROM "api_keys"/);
     for (const index of [4, 20, key.length - 1]) {
       const other = key[index] === 'a' ? 'b' : 'a';
       const typo = key.slice(0, index) + other + key.slice(index + 1);
       expect(await list(typo)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
     }
-    expect(queries).toEqual([]);
+    expect(statements).toEqual([]);
   });
 
   it('that expires within a week is logged once, and counted', async () => {
@@ -194,6 +194,28 @@ describe('API key revocation', () => {
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
   });
 
+  it.each<[string, number, (id: number) => Promise<unknown>]>([
+    ['revoked', 401, (id) => keys.revoke(id)],
+    ['deleted', 401, (id) => app.dataSource.query(`DELETE FROM "api_keys" WHERE "id" = ${id}`)],
+    ['rotated out', 401, (id) => keys.rotate(id, 0)],
+    ['still valid', 201, async () => undefined],
+  ])('is noticed after a slow body: a key that is %s gets %d', async (_state, status, change) => {
+    const { key, record } = await keys.create('slow');
+    const now = Date.now();
+    advanceTime(now);
+    const connection = await RawConnection.open(app.url);
+    const headers = ['Content-Type: application/json', 'Content-Length: 14'];
+    headers.push(`Authorization: Bearer ${key}`, 'Expect: 100-continue');
+    connection.send(rawRequest({ method: 'POST', headers }));
+    // The body is requested once the key has been accepted.
+    expect(await connection.nextResponse()).toMatchObject({ status: 100 });
+    await change(record.id);
+    advanceTime(now + 4_000);
+    connection.send('{"name":"dog"}');
+    expect(await connection.nextResponse(2)).toMatchObject({ status });
+    connection.close();
+  });
+
   it.each([1_000, HOUR_MS])('takes effect if the clock is set back by %d ms', async (change) => {
     const { key, record } = await keys.create('to be revoked');
     const now = Date.now();
@@ -203,6 +225,13 @@ describe('API key revocation', () => {
     advanceTime(now + REVOCATION_MS);
     setSystemTime(now + REVOCATION_MS - change);
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
+  });
+
+  it('is not looked for after a body that arrives at once', async () => {
+    const { key } = await keys.create('fast');
+    const statements = recordStatements(app.dataSource, /^SELECT .* FROM "api_keys"/);
+    expect((await new CategoriesClient(app.url, key).create('fast')).status).toBe(201);
+    expect(statements).toHaveLength(1);
   });
 
   it('applies to a key that was never used, and succeeds only once', async () => {

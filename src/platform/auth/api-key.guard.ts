@@ -15,7 +15,14 @@ import { RequiredScope } from './scope.decorator.js';
 const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;
 
 /**
- * Requires a valid API key, except for `@Public()` routes, and limits its requests per minute.
+ * How long a body may take to arrive before the key is verified again, in milliseconds. A shorter time does not matter, and
+ * a slow look-up of the key is not repeated at once.
+ */
+const PROMPT_BODY_MS = 100;
+
+/**
+ * Requires a valid API key, except for `@Public()` routes, and limits its requests per minute. It runs twice: before the
+ * body of a request is read, and after that, because the key may have been revoked since.
  *
  * @throws {ApiError} UNAUTHORIZED if the key is missing or invalid; FORBIDDEN if it lacks the scope of the
  *   operation; TOO_MANY_REQUESTS after too many requests with the key, or failed attempts of the client;
@@ -33,8 +40,10 @@ export class ApiKeyGuard implements CanActivate {
   ) {}
 
   canActivate(context: ExecutionContext): true | Promise<true> {
-    if (this.reflector.get(IsPublic, context.getHandler())) return true;
     const request = context.switchToHttp().getRequest<Request>();
+    const sinceFirstRun = performance.now() - (request.keyVerifiedAt ?? -Infinity);
+    if (sinceFirstRun < PROMPT_BODY_MS) return true;
+    if (this.reflector.get(IsPublic, context.getHandler())) return true;
     const key = getApiKey(request);
     if (!this.database.isReady) throw new DatabaseUnavailableError();
     const verified = this.verifier.verify(key, request.ip);
@@ -50,7 +59,9 @@ export class ApiKeyGuard implements CanActivate {
         'invalid_token',
       );
     const request = context.switchToHttp().getRequest<Request>();
+    if (request.keyVerifiedAt !== undefined) return true;
     request.apiKey = key;
+    request.keyVerifiedAt = performance.now();
     const { method } = request;
     const implied = method === 'GET' || method === 'HEAD' ? 'read' : 'write';
     requireScope(key, this.reflector.get(RequiredScope, context.getHandler()) ?? implied);

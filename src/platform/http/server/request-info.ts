@@ -10,6 +10,8 @@ declare module 'node:http' {
       readonly scopes: string;
       readonly requestsPerMinute: number | null;
     };
+    /** When the key was verified first, in milliseconds of the monotonic clock. */
+    keyVerifiedAt?: number;
     /** The route that Express matched. */
     route?: { readonly path: string };
     /** The address of the client, according to Express. */
