@@ -256,6 +256,20 @@ describe('rate limit per API key', () => {
     expect((await app.categories.list()).status).toBe(200);
   });
 
+  it('counts requests that the key lacks the scope for', async () => {
+    const options = { scopes: ['read'], requestsPerMinute: 2 } as const;
+    const { key } = await app.app.get(ApiKeysService).create('reader', options);
+    const client = new CategoriesClient(app.url, key);
+    advanceTime(Date.now());
+    for (const remaining of [1, 0]) {
+      const forbidden = await client.create('forbidden');
+      expect(forbidden).toBeError('FORBIDDEN');
+      expect(forbidden.headers).toMatchObject({ ratelimit: `"api-key";r=${remaining};t=60` });
+    }
+    expect(await client.create('limited')).toBeError('TOO_MANY_REQUESTS');
+    expect(await client.list()).toBeError('TOO_MANY_REQUESTS');
+  });
+
   it('is that of the key, or none if that is 0', async () => {
     const service = app.app.get(ApiKeysService);
     const { key } = await service.create('unlimited', { requestsPerMinute: 0 });

@@ -59,18 +59,19 @@ export class ApiKeyGuard implements CanActivate {
         'invalid_token',
       );
     const request = context.switchToHttp().getRequest<Request>();
+    // It was counted before its body was read.
     if (request.keyVerifiedAt !== undefined) return true;
     request.apiKey = key;
     request.keyVerifiedAt = performance.now();
-    const { method } = request;
-    const implied = method === 'GET' || method === 'HEAD' ? 'read' : 'write';
-    requireScope(key, this.reflector.get(RequiredScope, context.getHandler()) ?? implied);
     const limit = key.requestsPerMinute ?? this.config.keyRequestsPerMinute;
-    if (limit === 0) return true;
-    const message = `Rate limit exceeded (${limit} requests per minute).`;
-    const headers = this.limiter.consume(String(key.id), limit, message);
-    const response = context.switchToHttp().getResponse<Response>();
-    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    if (limit > 0) {
+      const message = `Rate limit exceeded (${limit} requests per minute).`;
+      const headers = this.limiter.consume(String(key.id), limit, message);
+      const response = context.switchToHttp().getResponse<Response>();
+      for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    }
+    const implied = request.method === 'GET' || request.method === 'HEAD' ? 'read' : 'write';
+    requireScope(key, this.reflector.get(RequiredScope, context.getHandler()) ?? implied);
     return true;
   }
 }
