@@ -1,6 +1,20 @@
 import type { Type } from '@nestjs/common';
-import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, ForeignKey, ManyToOne, Repository } from 'typeorm';
+import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
+import {
+  AfterLoad,
+  BeforeInsert,
+  Column,
+  CreateDateColumn,
+  type DataSource,
+  DeleteDateColumn,
+  Entity,
+  ForeignKey,
+  ManyToOne,
+  Repository,
+  TableInheritance,
+  UpdateDateColumn,
+  VirtualColumn,
+} from 'typeorm';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { IdColumn } from '../src/platform/database/statements/columns.js';
@@ -39,8 +53,47 @@ class DeferringEntity {
   categoryId!: number;
 }
 
+@Entity('birds', { orderBy: { name: 'ASC' } })
+@TableInheritance({ column: { type: 'varchar', name: 'kind' } })
+class BirdEntity {
+  @IdColumn('pk_birds') id!: number;
+  @Column({ type: 'varchar', select: false }) name!: string;
+  @Column({ type: 'varchar', insert: false, nullable: true }) color!: string | null;
+  @Column({ type: 'varchar', update: false }) ring!: string;
+  @VirtualColumn({ query: () => '1' }) size!: number;
+  @CreateDateColumn() createdAt!: Date;
+  @UpdateDateColumn() changedAt!: Date;
+  @DeleteDateColumn() deletedAt!: Date | null;
+  @ManyToOne(() => CategoryEntity, { eager: true }) category!: CategoryEntity;
+  @BeforeInsert() hash(): void {}
+  @AfterLoad() decrypt(): void {}
+}
+
+/** As Nest documents subscribers. */
+class Audit {
+  constructor(@InjectDataSource() dataSource: DataSource) {
+    dataSource.subscribers.push(this);
+  }
+  listenTo = () => CategoryEntity;
+  afterInsert(): void {}
+}
+class Trace extends Audit {
+  override listenTo = undefined as never;
+}
+class QueryLog extends Audit {
+  override afterInsert = undefined as never;
+  beforeQuery(): void {}
+}
+
+function createFeature(provider: Type, entities: Type<object>[] = []): Type {
+  const tag = { name: 'tests', description: 'Operations of this test.' };
+  @Feature({ tag, entities, providers: [provider] })
+  class TestModule {}
+  return TestModule;
+}
+
 /** A feature with an inserter of the entity. */
-function createFeature(entity: Type<object>): Type {
+function createInserter(entity: Type<object>): Type {
   class Service {
     constructor(@InjectRepository(entity) repository: Repository<object>, kit: ResourceKit) {
       kit.batchInserter(repository, (row) => row);
@@ -48,14 +101,12 @@ function createFeature(entity: Type<object>): Type {
   }
   // What swc emits for a decorated class.
   Reflect.defineMetadata('design:paramtypes', [Repository, ResourceKit], Service);
+  return createFeature(Service, [entity]);
+}
 
-  @Feature({
-    tag: { name: 'tests', description: 'Operations of this test.' },
-    entities: [entity],
-    providers: [Service],
-  })
-  class TestModule {}
-  return TestModule;
+async function start(feature: Type): Promise<void> {
+  const app = await startApp({ features: [CategoriesModule, feature] });
+  await app.stop();
 }
 
 describe('an inserter', () => {
@@ -64,15 +115,13 @@ describe('an inserter', () => {
     ['generated', GeneratingEntity, 'GeneratingEntity.code'],
     ['declared by a relation', RelatedEntity, 'RelatedEntity.category.id'],
   ])('fails at startup if a column is not written: one that is %s', async (_kind, entity, name) => {
-    const features = [CategoriesModule, createFeature(entity)];
-    await expect(startApp({ features })).rejects.toThrow(
+    await expect(start(createInserter(entity))).rejects.toThrow(
       `An inserter does not store ${name}: declare a property`,
     );
   });
 
   it('fails at startup if a constraint is checked at COMMIT, when it would reject a whole batch', async () => {
-    const features = [CategoriesModule, createFeature(DeferringEntity)];
-    await expect(startApp({ features })).rejects.toThrow(
+    await expect(start(createInserter(DeferringEntity))).rejects.toThrow(
       'An inserter does not support the deferred constraints of DeferringEntity',
     );
   });
@@ -86,5 +135,38 @@ describe('an inserter', () => {
     await expect(insertReturning(repository, row)).rejects.toThrow(TypeError);
     expect(await app.categories.getNames()).toEqual([]);
     await app.stop();
+  });
+});
+
+describe('the resource kit', () => {
+  it('fails at startup with a sentence for each feature of TypeORM that it would ignore', async () => {
+    const ignored = [
+      'select: false of BirdEntity.name: leave the property out of responses.',
+      'insert: false of BirdEntity.color: leave the property out of new rows.',
+      'update: false of BirdEntity.ring: leave the property out of changes.',
+      '@VirtualColumn of BirdEntity.size: compute the value for the response.',
+      'insert: false of BirdEntity.size: leave the property out of new rows.',
+      'update: false of BirdEntity.size: leave the property out of changes.',
+      '@CreateDateColumn of BirdEntity.createdAt: declare a @Column, and set it.',
+      '@UpdateDateColumn of BirdEntity.changedAt: declare a @Column, and set it.',
+      '@DeleteDateColumn of BirdEntity.deletedAt: declare a @Column, and filter by it.',
+      'the listener BirdEntity.hash: call it in the service.',
+      'the listener BirdEntity.decrypt: call it in the service.',
+      'eager: true of BirdEntity.category: read the relation in the service.',
+      '@TableInheritance of BirdEntity: give each entity a table.',
+      'orderBy of BirdEntity: lists have the order of the ids.',
+    ];
+    await expect(start(createInserter(BirdEntity))).rejects.toThrow(
+      ignored.map((each) => `The resource kit ignores ${each}`).join('\n'),
+    );
+  });
+
+  it('fails at startup if a subscriber listens to one of its entities, but not to queries', async () => {
+    const sentence = 'afterInsert for CategoryEntity: call it in the service.';
+    for (const subscriber of [Audit, Trace])
+      await expect(start(createFeature(subscriber))).rejects.toThrow(
+        `The resource kit ignores ${subscriber.name}.${sentence}`,
+      );
+    await expect(start(createFeature(QueryLog))).resolves.toBeUndefined();
   });
 });

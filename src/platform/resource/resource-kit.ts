@@ -3,13 +3,17 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { refuseIgnoredFeatures } from '../database/statements/ignored-features.js';
 import { requireInsertable } from '../database/statements/row-mapping.js';
 import { CachedList, type Paging, type RowChunks } from '../database/lists/cached-list.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { Resource, type ResourceOptions } from './resource.js';
 import { TableRevisionTracker } from '../database/lists/table-revision-tracker.js';
 
-/** Gives an entity the operations of a resource. */
+/**
+ * Gives an entity the operations of a resource. The startup fails if it has features of TypeORM that the statements of the
+ * kit would ignore.
+ */
 @Injectable()
 export class ResourceKit {
   constructor(
@@ -38,6 +42,7 @@ export class ResourceKit {
     build: (rows: RowChunks<Entity>, paging: Paging) => Promise<Value>,
     counts = false,
   ): CachedList<Entity, Value> {
+    this.database.onReady(async () => refuseIgnoredFeatures(repository));
     return new CachedList(repository, build, this.revisions, this.metrics, counts);
   }
 
@@ -50,7 +55,10 @@ export class ResourceKit {
     repository: Repository<Entity>,
     toResponse: (row: Entity) => Response,
   ): IdempotentInserter<Entity, Response> {
-    this.database.onReady(async () => requireInsertable(repository.metadata));
+    this.database.onReady(async () => {
+      refuseIgnoredFeatures(repository);
+      requireInsertable(repository.metadata);
+    });
     return new IdempotentInserter(repository, toResponse, this.metrics);
   }
 }

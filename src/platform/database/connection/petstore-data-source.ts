@@ -78,6 +78,13 @@ export class PetstoreDataSource extends DataSource {
     });
   }
 
+  /** Keeps the subscribers that the constructors of providers have added. */
+  protected override async buildMetadatas(): Promise<void> {
+    const { subscribers } = this;
+    await super.buildMetadatas();
+    this.subscribers.push(...subscribers);
+  }
+
   /** Connects to the database, runs an action, and closes the connection. */
   async whileConnected(action: (dataSource: this) => Promise<void>): Promise<void> {
     await this.initialize();

@@ -1,0 +1,48 @@
+import type { Type } from '@nestjs/common';
+import type { ObjectLiteral, Repository } from 'typeorm';
+
+/** Features of columns, as TypeORM's metadata has them, and what to do instead. */
+const COLUMN_FEATURES = [
+  ['isDeleteDate', true, '@DeleteDateColumn', 'declare a @Column, and filter by it'],
+  ['isUpdateDate', true, '@UpdateDateColumn', 'declare a @Column, and set it'],
+  ['isCreateDate', true, '@CreateDateColumn', 'declare a @Column, and set it'],
+  ['isVirtualProperty', true, '@VirtualColumn', 'compute the value for the response'],
+  ['isSelect', false, 'select: false', 'leave the property out of responses'],
+  ['isInsert', false, 'insert: false', 'leave the property out of new rows'],
+  ['isUpdate', false, 'update: false', 'leave the property out of changes'],
+] as const;
+
+/** The methods of a subscriber that only TypeORM's own statements call. */
+const ENTITY_EVENTS = ['Insert', 'Update', 'Remove', 'SoftRemove', 'Recover']
+  .flatMap((action) => [`before${action}`, `after${action}`])
+  .concat('afterLoad');
+
+/**
+ * Refuses an entity with features of TypeORM that the statements of the resource kit would ignore.
+ *
+ * @throws {TypeError} with a sentence for each
+ */
+export function refuseIgnoredFeatures({ metadata, manager }: Repository<ObjectLiteral>): void {
+  const { columns, listeners, eagerRelations, inheritancePattern, orderBy, name, target } =
+    metadata;
+  const ignored = columns.flatMap((column) =>
+    COLUMN_FEATURES.filter(([key, value]) => column[key] === value).map(
+      ([, , feature, instead]) => `${feature} of ${name}.${column.propertyPath}: ${instead}.`,
+    ),
+  );
+  for (const { propertyName } of listeners)
+    ignored.push(`the listener ${name}.${propertyName}: call it in the service.`);
+  for (const { propertyName } of eagerRelations)
+    ignored.push(`eager: true of ${name}.${propertyName}: read the relation in the service.`);
+  if (inheritancePattern !== undefined)
+    ignored.push(`@TableInheritance of ${name}: give each entity a table.`);
+  if (orderBy !== undefined) ignored.push(`orderBy of ${name}: lists have the order of the ids.`);
+  for (const subscriber of manager.dataSource.subscribers) {
+    const entity = (subscriber.listenTo?.() ?? Object) as Type;
+    const event = ENTITY_EVENTS.find((each) => (subscriber as ObjectLiteral)[each] !== undefined);
+    if (event !== undefined && (target === entity || (target as Type).prototype instanceof entity))
+      ignored.push(`${subscriber.constructor.name}.${event} for ${name}: call it in the service.`);
+  }
+  if (ignored.length === 0) return;
+  throw new TypeError(ignored.map((each) => `The resource kit ignores ${each}`).join('\n'));
+}
