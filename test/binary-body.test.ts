@@ -55,6 +55,8 @@ describe('an operation with a binary body', () => {
     ],
     ['another media type', 'x', { 'Content-Type': '' }, 'UNSUPPORTED_MEDIA_TYPE', /octet-stream/],
     ['a missing body', '', {}, 'VALIDATION_FAILED', /^request body is required\.$/],
+    ['an empty chunked body', '', CHUNKED, 'VALIDATION_FAILED', /^request body is required\.$/],
+    ['an empty body in gzip', gzipSync(''), GZIP, 'VALIDATION_FAILED', /^request body is required/],
     ['an invalid encoding', 'no', GZIP, 'BAD_REQUEST', /^The body is not valid gzip\.$/],
     ['a body without a key', TOO_LARGE, { Authorization: '' }, 'UNAUTHORIZED', /key/],
   ])('rejects %s', async (_name, body, headers, code, message) => {

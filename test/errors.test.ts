@@ -180,6 +180,14 @@ const RULES: Rule[] = [
   ],
   [
     'VALIDATION_FAILED',
+    'request body is required.',
+    [
+      ['nothing in gzip', gzipSync(''), encoded('gzip')],
+      ['nothing in Brotli', brotliCompressSync(''), encoded('br')],
+    ],
+  ],
+  [
+    'VALIDATION_FAILED',
     'JSON nesting depth exceeds 32.',
     ['name', 'unknown'].flatMap((property) =>
       [33, 15_000].flatMap((depth): [string, string][] => [
@@ -273,6 +281,13 @@ describe('POST /v1/categories', () => {
     ['no body', 'VALIDATION_FAILED', /^request body is required/, [], ''],
     ['a type but no body', 'VALIDATION_FAILED', /required/, ['Content-Type: text/plain'], ''],
     ['an empty body', 'VALIDATION_FAILED', /required/, ['Content-Length: 0'], ''],
+    [
+      'an empty chunked body',
+      'VALIDATION_FAILED',
+      /^request body is required\.$/,
+      ['Content-Type: application/json', 'Transfer-Encoding: chunked'],
+      '0\r\n\r\n',
+    ],
     ['no type', 'UNSUPPORTED_MEDIA_TYPE', /Type/, ['Content-Length: 14'], CATEGORY],
     [
       'a chunked body above the limit',

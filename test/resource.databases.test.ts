@@ -168,6 +168,15 @@ describe('Resource.patch', () => {
     expect((await send('GET', `${path}/${toyId}`)).json()).toEqual({ ...toy, size: null });
   });
 
+  it.each<Record<string, string>>([{ 'content-length': '0' }, { 'transfer-encoding': 'chunked' }])(
+    'rejects an empty body, of %j',
+    async (headers) => {
+      const { toyId } = await createToy();
+      const response = await send('PATCH', `${path}/${toyId}`, undefined, headers);
+      expect(response).toBeError('VALIDATION_FAILED', 'request body is required.');
+    },
+  );
+
   it('rejects what makes an object larger than a body may be with 413, unless it becomes smaller', async () => {
     const { toyId } = await createToy();
     const patch = (notes: object): Promise<HttpResponse> =>

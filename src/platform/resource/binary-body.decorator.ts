@@ -15,7 +15,7 @@ export function BinaryBody({
 }: Pick<BinaryBodyOptions, 'limit'> & Partial<BinaryBodyOptions>): ParameterDecorator {
   return RequestParam(
     ({ body }) => {
-      if (!Buffer.isBuffer(body) || body.length === 0)
+      if (!Buffer.isBuffer(body))
         throw new ApiError('VALIDATION_FAILED', 'request body is required.');
       return body;
     },

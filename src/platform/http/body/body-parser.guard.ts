@@ -57,7 +57,8 @@ export class BodyParserGuard implements CanActivate {
     if (headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
     const invalid = binary === undefined ? 'MALFORMED_JSON' : 'BAD_REQUEST';
     return readBody(request, limit, invalid).then((bytes) => {
-      request.body = binary === undefined ? parseJson(bytes) : bytes;
+      // Otherwise there is no body, as with a Content-Length of 0.
+      if (bytes.length > 0) request.body = binary === undefined ? parseJson(bytes) : bytes;
       return true;
     });
   }
@@ -123,8 +124,6 @@ function requireUtf8(contentType: string): void {
 }
 
 function parseJson(bytes: Buffer): unknown {
-  // Its length was unknown.
-  if (bytes.length === 0) return {};
   if (!isUtf8(bytes)) throw new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.');
   let value: unknown;
   try {
