@@ -13,6 +13,7 @@ import { IdempotencyRecord } from './platform/idempotency/idempotency-record.ent
 import { CreateRevisions1763600000001 } from './platform/database/lists/migrations/1763600000001-create-revisions.js';
 import { RandomizeRevisions1763600000006 } from './platform/database/lists/migrations/1763600000006-randomize-revisions.js';
 import { CreateIdempotencyRecords1763600000004 } from './platform/idempotency/migrations/1763600000004-create-idempotency-records.js';
+import { KeepIdempotencyRecords1763600000007 } from './platform/idempotency/migrations/1763600000007-keep-idempotency-records.js';
 import { PetstoreDataSource } from './platform/database/connection/petstore-data-source.js';
 import { getFeature } from './platform/feature.decorator.js';
 
@@ -28,6 +29,7 @@ export function collectSchema(features: readonly Type[]) {
       CreateIdempotencyRecords1763600000004,
       CreateRateLimits1763600000005,
       RandomizeRevisions1763600000006,
+      KeepIdempotencyRecords1763600000007,
       ...declared.flatMap(({ migrations }) => migrations),
     ],
   } satisfies Schema;

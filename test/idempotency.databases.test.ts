@@ -5,13 +5,24 @@ import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key
 import { IdempotencyRecord } from '../src/platform/idempotency/idempotency-record.entity.js';
 import { toRecord, transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
 import { IdempotencyRecordsCleanup } from '../src/platform/idempotency/idempotency-records-cleanup.js';
+import { KeepIdempotencyRecords1763600000007 } from '../src/platform/idempotency/migrations/1763600000007-keep-idempotency-records.js';
 import { startApp, useApp } from './support/app.js';
-import { ISOLATION_LEVELS } from './support/databases.js';
+import { advanceTime, setSystemTime } from './support/clock.js';
+import {
+  DATABASE,
+  describeOnPostgres,
+  describeOnSqlite,
+  ISOLATION_LEVELS,
+} from './support/databases.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
+import { queryPostgres } from './support/postgres-client.js';
 import { RawConnection, rawRequest, type RawResponse } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
+const { jest } = import.meta;
+
+const HOUR_MS = 60 * 60 * 1_000;
+const DAY_MS = 24 * HOUR_MS;
 
 const app = useApp();
 beforeEach(async () => {
@@ -273,16 +284,26 @@ describe('transactionOnce', () => {
 });
 
 describe('the records of Idempotency-Keys', () => {
+  beforeEach(() => {
+    // SQLite: nothing is deleted after the start.
+    if (DATABASE === 'sqlite') advanceTime(Date.now() + HOUR_MS);
+  });
+  afterEach(() => jest.restoreAllMocks());
+
   it('are deleted after 24 hours, 500 at a time', async () => {
     const cleanup = app.app.get(IdempotencyRecordsCleanup);
-    await app.dataSource.query('DELETE FROM "idempotency_records"');
+    const { manager } = app.dataSource;
+    await manager.clear(IdempotencyRecord);
     const keys = Array.from({ length: 501 }, () => createKey(randomUUID()));
     const records = keys.map((key) => toRecord(key, {}));
-    await app.dataSource.manager.insert(IdempotencyRecord, records);
-    expect(await cleanup.deleteExpired(Date.now() + DAY_MS - 60_000)).toBe(0);
-    expect(await countRecords()).toBe(501);
-    expect(await cleanup.deleteExpired(Date.now() + DAY_MS)).toBe(500);
-    expect(await cleanup.deleteExpired(Date.now() + DAY_MS)).toBe(1);
+    await manager.insert(IdempotencyRecord, records);
+    const setAge = (age: number) =>
+      manager.updateAll(IdempotencyRecord, { createdAt: new Date(Date.now() - age) });
+    await setAge(DAY_MS - 60_000);
+    expect(await cleanup.deleteExpired()).toBe(0);
+    await setAge(DAY_MS + 1);
+    expect(await cleanup.deleteExpired()).toBe(500);
+    expect(await cleanup.deleteExpired()).toBe(1);
     expect(await countRecords()).toBe(0);
   });
 
@@ -296,3 +317,79 @@ describe('the records of Idempotency-Keys', () => {
     await other.stop();
   });
 });
+
+describeOnSqlite('the records of Idempotency-Keys on SQLite', () => {
+  afterEach(() => jest.restoreAllMocks());
+
+  it.each([
+    ['are deleted once the service has run for ten minutes', 600_000, DAY_MS + 1, 0, 1],
+    ['are kept before, because the clock may be wrong then', 599_999, DAY_MS + 1, 0, 0],
+    ['are kept if the clock has been set forward since', DAY_MS, 60_000, 25 * HOUR_MS, 0],
+  ])('%s', async (_name, uptime, age, clockChange, deleted) => {
+    const now = performance.timeOrigin + uptime;
+    const { manager } = app.dataSource;
+    await manager.clear(IdempotencyRecord);
+    const createdAt = new Date(now - age);
+    await manager.insert(
+      IdempotencyRecord,
+      Object.assign(toRecord(createKey('a'), {}), { createdAt }),
+    );
+    advanceTime(now);
+    setSystemTime(now + clockChange);
+    expect(await app.app.get(IdempotencyRecordsCleanup).deleteExpired()).toBe(deleted);
+  });
+});
+
+describeOnPostgres.each(ISOLATION_LEVELS)(
+  'with the isolation level %s, the records of Idempotency-Keys on PostgreSQL',
+  (isolation) => {
+    const isolated = useApp({ isolation });
+    afterEach(() => jest.restoreAllMocks());
+
+    /** Inserts a record as an instance whose clock is wrong by this many milliseconds. */
+    async function insertRecord(clockError: number): Promise<IdempotencyRecord> {
+      const { manager } = isolated.dataSource;
+      const key = randomUUID();
+      const createdAt = new Date(Date.now() + clockError);
+      await manager.insert(
+        IdempotencyRecord,
+        Object.assign(toRecord(createKey(key), {}), { createdAt }),
+      );
+      return manager.findOneByOrFail(IdempotencyRecord, { key });
+    }
+
+    it.each([25, -25])(
+      'are made and deleted by the clock of the database, also if that of the instance is wrong by %d hours',
+      async (hours) => {
+        const now = Date.now();
+        const { createdAt } = await insertRecord(hours * HOUR_MS);
+        expect(Math.abs(createdAt.getTime() - now)).toBeLessThan(HOUR_MS);
+        setSystemTime(now + hours * HOUR_MS);
+        expect(await isolated.app.get(IdempotencyRecordsCleanup).deleteExpired()).toBe(0);
+      },
+    );
+
+    it('cannot be deleted before, except by an operator', async () => {
+      const { key } = await insertRecord(0);
+      const { manager } = isolated.dataSource;
+      const deletion = manager.delete(IdempotencyRecord, { key });
+      await expect(deletion).rejects.toThrow('is kept for 24 hours');
+      const { url } = isolated.config.database as { url: string };
+      await queryPostgres(url, 'DELETE FROM "idempotency_records"');
+      expect(await manager.count(IdempotencyRecord)).toBe(0);
+    });
+
+    it('count as made at the migration if they are from the future', async () => {
+      const migration = new KeepIdempotencyRecords1763600000007();
+      const { manager } = isolated.dataSource;
+      const queryRunner = isolated.dataSource.createQueryRunner();
+      await migration.down(queryRunner);
+      const { key, createdAt } = await insertRecord(25 * HOUR_MS);
+      await migration.up(queryRunner);
+      await queryRunner.release();
+      const migrated = await manager.findOneByOrFail(IdempotencyRecord, { key });
+      const difference = createdAt.getTime() - migrated.createdAt.getTime();
+      expect(Math.round(difference / HOUR_MS)).toBe(25);
+    });
+  },
+);

@@ -1,7 +1,8 @@
 import { createDatabase, type TestDatabase } from '../support/app.js';
-import { ISOLATION_LEVELS } from '../support/databases.js';
+import { describeOnPostgres, ISOLATION_LEVELS } from '../support/databases.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
 import { buildPreviousRelease, describeWithPreviousRelease } from '../support/previous-release.js';
+import { queryPostgres } from '../support/postgres-client.js';
 import type { ProjectCopy } from '../support/project-copy.js';
 import {
   BOOTSTRAP_KEY,
@@ -9,6 +10,7 @@ import {
   type RunningService,
   type Services,
 } from '../support/service-process.js';
+import { waitFor } from '../support/wait.js';
 
 let release: ProjectCopy;
 let database: TestDatabase;
@@ -22,8 +24,20 @@ afterEach(async () => {
   await database.drop();
 });
 
-const startFormer = (): Promise<RunningService> =>
-  services.serve({ main: release.resolve('dist/main.js') });
+/** Starts an instance of the previous or the new release, whose clock is wrong by this many hours. */
+function start(name: 'former' | 'current', hours = 0): Promise<RunningService> {
+  const clock = `const Clock = Date;
+    const now = () => Clock.now() + ${hours * 3_600_000};
+    globalThis.Date = class extends Clock {
+      static now = now;
+      constructor(...values) { super(...(values.length === 0 ? [now()] : values)); }
+    };`;
+  const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(clock)}` };
+  return services.serve({
+    env,
+    ...(name === 'former' && { main: release.resolve('dist/main.js') }),
+  });
+}
 
 /** Sends a create request with an Idempotency-Key. */
 const create = ({ url }: RunningService, key: string): Promise<HttpResponse> =>
@@ -32,6 +46,23 @@ const create = ({ url }: RunningService, key: string): Promise<HttpResponse> =>
     headers: { ...jsonHeaders(BOOTSTRAP_KEY), 'Idempotency-Key': key },
     body: `{"name":"of ${key}"}`,
   });
+
+/** Starts an instance, and waits until it has deleted expired records, or was not allowed to. */
+async function startCleanup(...instance: Parameters<typeof start>): Promise<void> {
+  const where = `"idempotency_records" WHERE "key" = 'expired'`;
+  await queryPostgres(
+    database.url,
+    `INSERT INTO "idempotency_records" VALUES (0, 'expired', '', '', 0);
+     UPDATE "idempotency_records" SET "created_at" = 0 WHERE "key" = 'expired'`,
+  );
+  const { service } = await start(...instance);
+  await waitFor(
+    async () =>
+      service.output.includes('is kept for 24 hours') ||
+      (await queryPostgres(database.url, `SELECT 1 FROM ${where}`)).length === 0,
+  );
+  await queryPostgres(database.url, `DELETE FROM ${where}`);
+}
 
 describeWithPreviousRelease.each(ISOLATION_LEVELS)(
   'beside an instance of the previous release, with the isolation level %s, a new one',
@@ -42,9 +73,9 @@ describeWithPreviousRelease.each(ISOLATION_LEVELS)(
     });
 
     it('repeats the responses of its Idempotency-Keys, and creates nothing twice either way', async () => {
-      const former = await startFormer();
+      const former = await start('former');
       const created = await create(former, 'former');
-      const current = await services.serve();
+      const current = await start('current');
       expect((await create(current, 'former')).text).toBe(created.text);
       const recorded = await create(current, 'current');
       expect(recorded.status).toBe(201);
@@ -52,6 +83,30 @@ describeWithPreviousRelease.each(ISOLATION_LEVELS)(
       expect(await create(former, 'current')).toBeError('IDEMPOTENCY_KEY_REUSED');
       expect((await create(current, 'current')).text).toBe(recorded.text);
       expect(await former.categories.getNames()).toEqual(['of former', 'of current']);
+    });
+
+    // On SQLite, all instances have the clock of one machine.
+    describeOnPostgres('on PostgreSQL', () => {
+      it.each([
+        ['former', 'current', 25],
+        ['former', 'current', -25],
+        ['current', 'former', 25],
+        ['current', 'former', -25],
+      ] as const)(
+        'keeps the records if the clock of the %s one, but not of the %s one, is wrong by %d hours',
+        async (wrong, right, hours) => {
+          const instances = [await start(wrong, hours), await start(right)];
+          const created = await Promise.all(instances.map((each) => create(each, each.url)));
+          expect(created.map(({ status }) => status)).toEqual([201, 201]);
+          // Each release deletes records when it starts.
+          await startCleanup(wrong, hours);
+          await startCleanup(right);
+          const current = await start('current');
+          for (const [index, { url }] of instances.entries())
+            expect((await create(current, url)).text).toBe(created[index]!.text);
+          expect(await current.categories.getAll()).toHaveLength(2);
+        },
+      );
     });
   },
 );

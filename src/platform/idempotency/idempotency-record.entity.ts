@@ -24,6 +24,7 @@ export class IdempotencyRecord {
   @Column('text')
   response!: string;
 
+  /** On PostgreSQL, a trigger replaces it by the time of the database. */
   @Column('bigint', { name: 'created_at', transformer: epochMillisTransformer })
   createdAt!: Date;
 }
