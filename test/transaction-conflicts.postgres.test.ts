@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from 'pg';
-import type { Repository } from 'typeorm';
+import type { EntityTarget, Repository } from 'typeorm';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
@@ -13,6 +14,7 @@ import {
   updateReturning,
 } from '../src/platform/resource/returning.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
+import { CageEntity, CagesModule } from './support/cages.module.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from './support/postgres-client.js';
 
@@ -153,8 +155,13 @@ describe.each(['repeatable read', 'serializable'])(
 );
 
 describe('two transactions that wait for each other', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startApp({ features: [CategoriesModule, CagesModule] });
+  });
+  afterAll(() => app.stop());
+
   it('both succeed, because one is repeated', async () => {
-    const app = await startApp();
     const ids = await Promise.all(
       ['a', 'b'].map(async (name) => (await app.categories.create(name)).json<{ id: number }>().id),
     );
@@ -177,6 +184,45 @@ describe('two transactions that wait for each other', () => {
       'first',
       'second',
     ]);
-    await app.stop();
+  });
+
+  /** Inserts a row of its own into each table, and returns how often the transaction ran. */
+  const insert = async (
+    position: number,
+    tables: EntityTarget<object>[],
+    afterFirst?: () => unknown,
+  ): Promise<number> => {
+    let runs = 0;
+    await app.dataSource.transaction(async (manager) => {
+      runs++;
+      await manager.query(`SET LOCAL deadlock_timeout = '10ms'`);
+      const row = { name: 'x', label: `cage ${position}`, room: 'hall', shelfPosition: position };
+      await manager.insert(tables[0]!, row);
+      await afterFirst?.();
+      await manager.insert(tables[1]!, row);
+    });
+    return runs;
+  };
+
+  it('both succeed if they insert into two tables in opposite order, because one is repeated', async () => {
+    const barrier = Promise.withResolvers<void>();
+    let waiting = 0;
+    const meet = (): Promise<void> => {
+      if (++waiting === 2) barrier.resolve();
+      return barrier.promise;
+    };
+    const runs = await Promise.all([
+      insert(1, [CategoryEntity, CageEntity], meet),
+      insert(2, [CageEntity, CategoryEntity], meet),
+    ]);
+    expect(Math.max(...runs)).toBeGreaterThanOrEqual(2);
+    expect(await app.categories.getNames()).toEqual(['a', 'b', 'x', 'x']);
+  });
+
+  it('do not exist if all insert into two tables in the same order', async () => {
+    const positions = Array.from({ length: 20 }, (_, index) => 100 + index);
+    const tables = [CategoryEntity, CageEntity];
+    const runs = await Promise.all(positions.map((position) => insert(position, tables)));
+    expect(new Set(runs)).toEqual(new Set([1]));
   });
 });
