@@ -1,9 +1,10 @@
 /** Runs what README.md and the operations guide quote in a clone, with no more than the Node.js, npm and Git of the machine. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expectSbom, machineEnvironment } from '../support/installation.js';
 import { sendRequest } from '../support/http-client.js';
@@ -39,28 +40,44 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
+/** Runs a command until it prints a curl command, and returns the response to that. */
+async function requestAsPrinted(command: string, more: NodeJS.ProcessEnv = {}): Promise<string> {
+  const env = { ...machineEnvironment, PORT: '0', ...more };
+  const child = spawn('sh', ['-c', command], { cwd: checkout, env, detached: true });
+  let output = '';
+  child.stderr.on('data', (text) => (output += text));
+  const printed = new Promise<string>((resolve, reject) => {
+    child.stdout.on('data', (text) => {
+      const [, curl] = /^ +(curl .*)$/m.exec((output += text)) ?? [];
+      if (curl !== undefined) resolve(curl);
+    });
+    child.once('close', () => reject(new Error(output)));
+  });
+  const closed = once(child, 'close');
+  try {
+    return await run(`${await printed} --silent --show-error --fail`);
+  } finally {
+    if (child.exitCode === null) process.kill(-child.pid!, 'SIGTERM');
+    await closed;
+  }
+}
+
 describe('README.md', () => {
   it('begins with two commands, of which the first serves the request that it prints', async () => {
     const [start, ...others] = await readCommands('README.md');
     expect([start, ...others]).toEqual(['npm ci && npm start', 'npm ci && npm test']);
-    const env = { ...machineEnvironment, PORT: '0' };
-    const child = spawn('sh', ['-c', start!], { cwd: checkout, env, detached: true });
-    let output = '';
-    child.stderr.on('data', (text) => (output += text));
-    const printed = new Promise<string>((resolve, reject) => {
-      child.stdout.on('data', (text) => {
-        const [, curl] = /^ +(curl .*)$/m.exec((output += text)) ?? [];
-        if (curl !== undefined) resolve(curl);
-      });
-      child.once('close', () => reject(new Error(output)));
-    });
-    const closed = once(child, 'close');
-    try {
-      expect(await run(`${await printed} --silent --show-error --fail`)).toBe('[]');
-    } finally {
-      if (child.exitCode === null) process.kill(-child.pid!, 'SIGTERM');
-      await closed;
-    }
+    expect(await requestAsPrinted(start!)).toBe('[]');
+  });
+
+  // With the packages that npm selects for musl, but those of them that start the service run on any C library.
+  it('has a command for Alpine Linux, which starts the service on the Node.js of the machine', async () => {
+    const readme = await readFile(join(checkout, 'README.md'), 'utf8');
+    const [, command] = /On\s+Alpine Linux[^`]*`([^`]+)`/.exec(readme)!;
+    const bin = join(directory, 'bin');
+    await cp(process.execPath, join(bin, 'node'));
+    const PATH = [bin, machineEnvironment['PATH']].join(delimiter);
+    expect(await requestAsPrinted(command!, { PATH, npm_config_libc: 'musl' })).toBe('[]');
+    expect(existsSync(join(checkout, 'node_modules/.bin/node'))).toBe(false);
   });
 
   // One file stands for all tests, which take too long, and include this one.
