@@ -264,10 +264,11 @@ function insert(name: string, key: IdempotencyKey | undefined): Promise<{ name: 
 
 describe('transactionOnce', () => {
   it('commits once for each key and returns the first result again', async () => {
-    const key = createKey(randomUUID());
-    const results = await Promise.all(Array.from({ length: 8 }, () => insert('dog', key)));
+    const value = randomUUID();
+    const keys = Array.from({ length: 8 }, () => createKey(value));
+    const results = await Promise.all(keys.map((key) => insert('dog', key)));
     expect(results).toEqual(results.map(() => ({ name: 'dog' })));
-    expect(key.replays).toBe(7);
+    expect(keys.filter(({ replays }) => replays === 1)).toHaveLength(7);
     expect(await app.categories.getNames()).toEqual(['dog']);
   });
 

@@ -6,6 +6,14 @@ import { getApiKey } from '../auth/api-key.guard.js';
 import { ApiError } from '../errors/api-error.js';
 import { RequestParam } from '../http/request-param.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
+import type { IdempotencyRecord } from './idempotency-record.entity.js';
+
+declare module 'node:http' {
+  interface IncomingMessage {
+    /** The Idempotency-Key, once the handler gets it. */
+    idempotencyKey?: IdempotencyKey;
+  }
+}
 
 /** The Idempotency-Key of a request, and what identifies the request. */
 export interface IdempotencyKey {
@@ -18,6 +26,8 @@ export interface IdempotencyKey {
   readonly getFormerFingerprint?: () => string;
   /** Called if the response is that of an earlier request. */
   readonly onReplay: () => void;
+  /** The record of an earlier request with the key, or null if there is none, once it was looked for. */
+  record?: IdempotencyRecord | null;
 }
 
 /** A string of RFC 9651, section 3.3.3: in quotes, with escaped quotes and backslashes. */
@@ -54,7 +64,7 @@ function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
   const content = Buffer.isBuffer(body) ? body : JSON.stringify(body ?? null);
   // Two targets are the same if path and query are, byte for byte: neither the host nor an empty query counts.
   const [, query = ''] = originalUrl.split(/\?(.*)/s);
-  return {
+  return (request.idempotencyKey = {
     apiKeyId: request.apiKey.id,
     value,
     // The API key is in no database: without it, a password in the body could be guessed from the record.
@@ -69,7 +79,7 @@ function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
       return crypto.hash('sha256', `${method} ${originalUrl}\n${text}`);
     },
     onReplay: () => request.res!.setHeader('Idempotency-Replayed', 'true'),
-  };
+  });
 }
 
 /**

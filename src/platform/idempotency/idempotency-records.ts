@@ -1,8 +1,19 @@
 /** Requests that take effect once: the response is recorded in the transaction of what the request changes. */
+import type { IncomingMessage } from 'node:http';
 import type { DataSource, EntityManager } from 'typeorm';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
-import { isDataOrConstraintError } from '../database/connection/driver-errors.js';
+import {
+  DatabaseUnavailableError,
+  TransactionConflictError,
+} from '../database/connection/driver-errors.js';
+import {
+  selectColumns,
+  StatementParameters,
+  toConditions,
+  toEntities,
+} from '../database/statements/row-mapping.js';
 import { ApiError } from '../errors/api-error.js';
+import { requestContext } from '../logging/logger.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 
@@ -20,49 +31,94 @@ export async function transactionOnce<Result>(
   key: IdempotencyKey | undefined,
   work: (manager: EntityManager) => Promise<Result>,
 ): Promise<Result> {
+  if (key?.record) return replay(key, key.record) as Result;
   const deadline = new Deadline();
-  const run = (): Promise<Result> =>
-    dataSource.transaction(async (manager) => {
-      const result = await work(manager);
-      if (key !== undefined) await manager.insert(IdempotencyRecord, toRecord(key, result));
-      deadline.beforeCommit();
-      return result;
-    });
-  const once = key === undefined ? run() : runOnce(dataSource.manager, key, run);
-  return withDeadline(once, deadline);
+  const run = dataSource.transaction(async (manager) => {
+    const result = await work(manager);
+    if (key !== undefined) await manager.insert(IdempotencyRecord, toRecord(key, result));
+    deadline.beforeCommit();
+    return result;
+  });
+  const once = run.catch((error: unknown) => replayAfter(error, dataSource.manager, key));
+  return withDeadline(once as Promise<Result>, deadline);
 }
 
 /**
- * Runs work that records its response, and returns that of an earlier request with the key if that is why it fails.
+ * Returns the response of an earlier request with the key of one that has failed, for whatever reason but an outage: the
+ * earlier one may itself be the reason, such as a pet that is not for sale any more. Call it once the transaction of the
+ * failed request has ended: before, the earlier one could still be committed.
+ *
+ * @throws what the request has failed with, if there is no earlier one
+ * @throws {ApiError} IDEMPOTENCY_KEY_REUSED if the earlier request was a different one
+ */
+export async function replayAfter(
+  error: unknown,
+  manager: EntityManager,
+  key: IdempotencyKey | undefined,
+): Promise<unknown> {
+  const isOutage =
+    error instanceof DatabaseUnavailableError || error instanceof TransactionConflictError;
+  if (isOutage || !(await isRecorded(manager, key))) throw error;
+  return replay(key!, key!.record!);
+}
+
+/**
+ * Whether a request with this key, by default that of the request that is handled, has been successful. The next call of
+ * `transactionOnce` or `Resource.create` with the key repeats its response.
+ */
+export async function isRecorded(
+  manager: EntityManager,
+  key = (requestContext.getStore() as IncomingMessage | undefined)?.idempotencyKey,
+): Promise<boolean> {
+  if (key === undefined) return false;
+  if (key.record === undefined) await withDeadline(findRecords(manager, [key]));
+  return key.record !== null;
+}
+
+/** Reads the records of keys with one statement, and returns them; null for a key without one. */
+export async function findRecords(
+  manager: EntityManager,
+  keys: readonly IdempotencyKey[],
+): Promise<(IdempotencyRecord | null)[]> {
+  const records = manager.getRepository(IdempotencyRecord);
+  const parameters = new StatementParameters(manager.dataSource);
+  const criteria = {
+    apiKeyId: [...new Set(keys.map(({ apiKeyId }) => apiKeyId))],
+    key: [...new Set(keys.map(({ value }) => value))],
+  };
+  const rows: Record<string, unknown>[] = await manager.query(
+    `SELECT ${selectColumns(records.metadata)} FROM "${records.metadata.tableName}"
+     WHERE ${toConditions(records, criteria, parameters).join(' AND ')}`,
+    parameters.values,
+  );
+  const found = new Map(
+    toEntities(records, rows).map((record) => [`${record.apiKeyId} ${record.key}`, record]),
+  );
+  return keys.map((key) => (key.record = found.get(`${key.apiKeyId} ${key.value}`) ?? null));
+}
+
+/** @throws {ApiError} IDEMPOTENCY_KEY_REUSED if the earlier request was a different one */
+export function replay(key: IdempotencyKey, record: IdempotencyRecord): unknown {
+  markReplayed(key, record);
+  return JSON.parse(record.response);
+}
+
+/**
+ * Marks the response of a request as that of an earlier one.
  *
  * @throws {ApiError} IDEMPOTENCY_KEY_REUSED if the earlier request was a different one
  */
-export async function runOnce<Result>(
-  manager: EntityManager,
-  key: IdempotencyKey,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!isDataOrConstraintError(error)) throw error;
-    const { apiKeyId, value } = key;
-    const record = await withDeadline(
-      manager.findOneBy(IdempotencyRecord, { apiKeyId, key: value }),
+export function markReplayed(key: IdempotencyKey, earlier: { readonly fingerprint: string }): void {
+  if (!matches(key, earlier))
+    throw new ApiError(
+      'IDEMPOTENCY_KEY_REUSED',
+      'This Idempotency-Key was used for a different request: send a new key.',
     );
-    if (record === null) throw error;
-    if (!matchesRecord(key, record))
-      throw new ApiError(
-        'IDEMPOTENCY_KEY_REUSED',
-        'This Idempotency-Key was used for a different request: send a new key.',
-      );
-    key.onReplay();
-    return JSON.parse(record.response) as Result;
-  }
+  key.onReplay();
 }
 
-/** Whether a record is that of the same request, also if the previous release wrote it. */
-export function matchesRecord(key: IdempotencyKey, { fingerprint }: IdempotencyRecord): boolean {
+/** Whether a fingerprint is that of the same request, also if the previous release recorded it. */
+function matches(key: IdempotencyKey, { fingerprint }: { readonly fingerprint: string }): boolean {
   return fingerprint === key.fingerprint || fingerprint === key.getFormerFingerprint?.();
 }
 

@@ -1,26 +1,51 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
-import { withDeadline } from '../database/connection/deadline.js';
+import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import type { InsertRow } from '../database/statements/row-mapping.js';
-import { BatchInserter } from '../database/writes/batch-inserter.js';
+import { BatchInserter, type Companion } from '../database/writes/batch-inserter.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
-import { runOnce, toRecord } from './idempotency-records.js';
+import { findRecords, markReplayed, replay, toRecord } from './idempotency-records.js';
+
+/** The record of a row to insert. */
+interface PendingRecord<Entity> extends Companion<Entity> {
+  readonly key: IdempotencyKey;
+}
+
+/** A row is not inserted, because its key has a record. */
+class RecordedError extends Error {
+  constructor(readonly record: IdempotencyRecord) {
+    super('The Idempotency-Key has a record');
+  }
+}
+
+interface Running<Response> {
+  readonly key: IdempotencyKey;
+  readonly response: Promise<Response>;
+}
 
 /** Inserts the rows of create requests in batches, each once for its Idempotency-Key. */
 export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
-  private readonly inserter: BatchInserter<Entity>;
+  private readonly inserter: BatchInserter<Entity, PendingRecord<Entity>>;
   /** The newest request in progress, by API key and Idempotency-Key. */
-  private readonly running = new Map<string, Promise<Response>>();
+  private readonly running = new Map<string, Running<Response>>();
 
   /** @param toResponse converts a new row to what the client gets */
   constructor(
-    private readonly repository: Repository<Entity>,
+    { manager, target }: Repository<Entity>,
     private readonly toResponse: (row: Entity) => Response,
     metrics: DatabaseMetrics,
   ) {
-    const records = repository.manager.getRepository<ObjectLiteral>(IdempotencyRecord);
-    this.inserter = new BatchInserter(repository, records, metrics);
+    this.inserter = new BatchInserter(
+      manager.getRepository<Entity>(target),
+      manager.getRepository<ObjectLiteral>(IdempotencyRecord),
+      async (rows: readonly PendingRecord<Entity>[]) => {
+        const keys = rows.map(({ key }) => key);
+        const records = await findRecords(manager, keys);
+        return records.map((record) => (record ? new RecordedError(record) : undefined));
+      },
+      metrics,
+    );
   }
 
   /**
@@ -34,16 +59,38 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
   async insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
     if (key === undefined) return this.toResponse(await this.inserter.insert(row));
     const id = `${key.apiKeyId} ${key.value}`;
-    const previous = this.running.get(id);
-    const response = runOnce(this.repository.manager, key, async () => {
-      // A batch with both would be rejected.
-      if (previous !== undefined) await withDeadline(previous.catch(() => undefined));
-      const toCompanion = (stored: Entity) => toRecord(key, this.toResponse(stored));
-      return this.toResponse(await this.inserter.insert(row, toCompanion));
-    }).finally(() => {
-      if (this.running.get(id) === response) this.running.delete(id);
+    const response = this.insertOnce(row, key, this.running.get(id)).finally(() => {
+      if (this.running.get(id)?.response === response) this.running.delete(id);
     });
-    this.running.set(id, response);
+    this.running.set(id, { key, response });
     return response;
+  }
+
+  /** @param previous a request with the same key, which would make the database reject the batch of both */
+  private async insertOnce(
+    row: InsertRow<Entity>,
+    key: IdempotencyKey,
+    previous: Running<Response> | undefined,
+  ): Promise<Response> {
+    if (key.record) return replay(key, key.record) as Response;
+    const deadline = new Deadline();
+    if (previous !== undefined) {
+      const waiting = previous.response.then(
+        (value) => ({ value }),
+        () => undefined,
+      );
+      const result = await withDeadline(waiting, deadline);
+      if (result !== undefined) {
+        markReplayed(key, previous.key);
+        return result.value;
+      }
+    }
+    const toRow = (inserted: Entity): IdempotencyRecord => toRecord(key, this.toResponse(inserted));
+    try {
+      return this.toResponse(await this.inserter.insert(row, { key, toRow }, deadline));
+    } catch (error) {
+      if (error instanceof RecordedError) return replay(key, error.record) as Response;
+      throw error;
+    }
   }
 }

@@ -19,6 +19,8 @@ export class DatabaseMetrics {
   readonly batchSizes?: Histogram<'db_collection_name'>;
   /** How long the transactions of batches take, by table. */
   readonly batchDurations?: Histogram<'db_collection_name'>;
+  /** Rows that the database refused, by table and the code of the driver. */
+  readonly rejectedRows?: Counter<'db_collection_name' | 'db_response_status_code'>;
   /** How long the rebuilds of cached lists take, by table. */
   readonly listRebuildDurations?: Histogram<'db_collection_name'>;
 
@@ -34,6 +36,12 @@ export class DatabaseMetrics {
       registers: [registry],
     });
     for (const code of DISK_FULL) this.errors.inc({ db_response_status_code: code }, 0);
+    this.rejectedRows = new Counter({
+      name: 'petstore_rejected_rows_total',
+      help: 'Rows of create requests that the database rejected, by table and the code of the driver.',
+      labelNames: ['db_collection_name', 'db_response_status_code'],
+      registers: [registry],
+    });
     const createHistogram = (name: string, help: string, buckets = DURATION_BUCKETS) =>
       new Histogram({
         name,

@@ -52,7 +52,10 @@ const PROTOCOL_VIOLATION = '08P01';
 /** PostgreSQL: a serialization failure, a deadlock. */
 const CONFLICT = /^40(001|P01)$/;
 
-/** PostgreSQL: a rejected password (28), a missing database (3D000), a missing privilege (42501). */
+/** PostgreSQL: a missing privilege, or a row that a policy rejects. */
+const INSUFFICIENT_PRIVILEGE = '42501';
+
+/** PostgreSQL: a rejected password (28), a missing database (3D000), a missing privilege. */
 const MISCONFIGURED = /^(28...|3D000|42501)$/;
 
 /** The messages of pg and TypeORM, which have no code, for a connection that is lost, closed or silent. */
@@ -76,6 +79,7 @@ function isUnavailable(error: unknown): boolean {
   const code = getDriverErrorCode(error);
   if (code === '') return cause instanceof Error && NO_CONNECTION.test(cause.message);
   if (code === PROTOCOL_VIOLATION) return (cause as { severity?: string }).severity === 'FATAL';
+  if (violatesPolicy(error)) return false;
   return UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
 }
 
@@ -117,6 +121,33 @@ export function describeDriverError(error: unknown): string {
  */
 export function isDataOrConstraintError(error: unknown): boolean {
   return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT|2[23]...$)/);
+}
+
+/**
+ * The errors of a statement as a whole, by class: the connection (08), the transaction (25, 40), the statement itself (0A, 42),
+ * resources (53), a lock that is not available (55), an operator (57), the system (58).
+ */
+const STATEMENT_FAILED = /^(08|0A|25|40|42|53|55|57|58)...$/;
+
+/** The messages of SQLite, which has one code for them, of a statement that is wrong for every row. */
+const WRONG_STATEMENT = /no such|has no column|syntax error|incomplete input|too many/;
+
+/**
+ * Whether a statement failed because of one of its rows: other rows may be accepted, and nothing was stored, unless SQLite
+ * was told to FAIL. It includes what a trigger raises, but not what would fail any row.
+ */
+export function rejectsRow(error: unknown): boolean {
+  if (!(error instanceof QueryFailedError)) return false;
+  const code = getDriverErrorCode(error);
+  if (code === 'SQLITE_ERROR') return !WRONG_STATEMENT.test(error.message);
+  if (code.startsWith('SQLITE_')) return /^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG)/.test(code);
+  return code !== '' && (!STATEMENT_FAILED.test(code) || violatesPolicy(error));
+}
+
+/** Whether a policy of row security rejects a row. The code is that of a missing privilege. */
+function violatesPolicy(error: unknown): boolean {
+  const { routine } = getDriverError(error) as { routine?: string };
+  return getDriverErrorCode(error) === INSUFFICIENT_PRIVILEGE && routine === 'ExecWithCheckOptions';
 }
 
 /** Whether a statement references a missing row, or deletes a referenced one. */

@@ -1,4 +1,5 @@
-import type { ObjectLiteral, Repository } from 'typeorm';
+import { type ObjectLiteral, QueryFailedError, type Repository } from 'typeorm';
+import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 import type { ForeignKeyMetadata } from 'typeorm/metadata/ForeignKeyMetadata.js';
 import { ApiError } from '../../errors/api-error.js';
 import { withDeadline } from '../connection/deadline.js';
@@ -39,40 +40,137 @@ async function toForeignKeyError(
   paths: Readonly<Record<string, string>>,
   joined: Readonly<Record<string, ForeignKeyMetadata>>,
 ): Promise<unknown> {
-  const { metadata, manager } = repository;
-  const own = metadata.foreignKeys.map((key) => [key.columns[0]!.propertyName, key] as const);
-  const [all, missing]: [string[], string[]] = [[], []];
-  for (const [property, key] of [...own, ...Object.entries(joined)]) {
-    const value = (row as Record<string, unknown>)[property] ?? [];
-    const parameters = new StatementParameters(manager.dataSource);
-    const placeholders = [value].flat().map((id) => parameters.add(id, key.columns[0]!));
-    if (placeholders.length === 0) continue;
-    const rows: { id: unknown }[] = await repository.query(
-      `SELECT "id" FROM "${key.referencedTablePath}" WHERE "id" IN (${placeholders.join(', ')})`,
-      parameters.values,
-    );
-    const existing = new Set(rows.map(({ id }) => String(id)));
-    const index = parameters.values.findIndex((id) => !existing.has(String(id)));
-    const path = paths[property] ?? property;
-    all.push(path);
-    if (index !== -1) missing.push(Array.isArray(value) ? `${path}[${index}]` : path);
-  }
-  if (all.length === 0) return error;
+  const keys = { ...getForeignKeys(repository), ...joined };
+  const values = row as ObjectLiteral;
+  const [missing] =
+    error instanceof MissingReferenceError
+      ? [error.properties]
+      : await findMissing(repository, [values], keys);
   // If all exist now, one of them was created after the statement failed.
-  const messages = (missing.length > 0 ? missing : all).map(
-    (path) => `${path} must reference an existing resource`,
+  const properties =
+    missing.length > 0 ? missing : Object.keys(keys).filter((each) => values[each]);
+  if (properties.length === 0) return error;
+  const messages = properties.map(
+    (property) =>
+      `${property.replace(/^\w+/, (name) => paths[name] ?? name)} must reference an existing resource`,
   );
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, { cause: error });
 }
 
+const getForeignKeys = ({ metadata }: Repository<ObjectLiteral>) =>
+  Object.fromEntries(metadata.foreignKeys.map((key) => [key.columns[0]!.propertyName, key]));
+
+/** Returns for each row the properties whose references do not exist, such as `categoryId` or `tags[2]`. */
+async function findMissing(
+  { manager }: Repository<ObjectLiteral>,
+  rows: readonly ObjectLiteral[],
+  keys: Readonly<Record<string, ForeignKeyMetadata>>,
+): Promise<string[][]> {
+  const missing: string[][] = rows.map(() => []);
+  for (const [property, key] of Object.entries(keys)) {
+    const ids = [...new Set(rows.flatMap((row): unknown => row[property] ?? []))];
+    if (ids.length === 0) continue;
+    const parameters = new StatementParameters(manager.dataSource);
+    const placeholders = ids.map((id) => parameters.add(id, key.columns[0]!));
+    const found: { id: unknown }[] = await manager.query(
+      `SELECT "id" FROM "${key.referencedTablePath}" WHERE "id" IN (${placeholders.join(', ')})`,
+      parameters.values,
+    );
+    const existing = new Set(found.map(({ id }) => String(id)));
+    const lacking = new Set(ids.filter((_id, i) => !existing.has(String(parameters.values[i]))));
+    rows.forEach((row, index) => {
+      const value: unknown = row[property];
+      const position = [value].flat().findIndex((id) => lacking.has(id));
+      if (position === -1) return;
+      missing[index]!.push(Array.isArray(value) ? `${property}[${position}]` : property);
+    });
+  }
+  return missing;
+}
+
+/** The database has rejected a row of a batch, because rows that it refers to do not exist. */
+class MissingReferenceError extends QueryFailedError {
+  constructor(
+    { query, parameters, driverError }: QueryFailedError,
+    readonly properties: readonly string[],
+  ) {
+    super(query, parameters, driverError);
+  }
+}
+
+/**
+ * Finds the rows that violate the constraint for which the database rejected one of them. It reads each table once,
+ * whatever the number of rows.
+ *
+ * @param rows the properties of entities that one statement was to store
+ * @returns for each row its error, for `toConstraintError`, or undefined
+ */
+export async function findViolations(
+  error: unknown,
+  repository: Repository<ObjectLiteral>,
+  rows: readonly ObjectLiteral[],
+): Promise<readonly unknown[]> {
+  if (isForeignKeyViolation(error)) {
+    const missing = await findMissing(repository, rows, getForeignKeys(repository));
+    return missing.map((properties) =>
+      properties.length === 0
+        ? undefined
+        : new MissingReferenceError(error as QueryFailedError, properties),
+    );
+  }
+  if (!isUniqueViolation(error)) return [];
+  const stored = await findStored(repository, rows, findUniqueColumns(error, repository));
+  return rows.map((_row, index) => (stored[index] === true ? error : undefined));
+}
+
+/** Returns what is the same for the same values, in whatever form the driver returns them; null is not text. */
+const toKey = (values: readonly unknown[]): string =>
+  JSON.stringify(values.map((value) => value && String(value as string | number)));
+
+/** Returns for each row whether another one with the same values is stored. */
+async function findStored(
+  { metadata, manager }: Repository<ObjectLiteral>,
+  rows: readonly ObjectLiteral[],
+  columns: readonly ColumnMetadata[],
+): Promise<boolean[]> {
+  const constraints = [
+    metadata.primaryColumns,
+    ...metadata.uniques.map((unique) => unique.columns),
+    // A partial one allows what others forbid.
+    ...metadata.indices
+      .filter((index) => index.isUnique && !index.where)
+      .map((each) => each.columns),
+  ];
+  const isDeclared = constraints.some(
+    (each) => each.length === columns.length && each.every((column) => columns.includes(column)),
+  );
+  if (!isDeclared || columns.some(({ isGenerated }) => isGenerated)) return [];
+  const parameters = new StatementParameters(manager.dataSource);
+  const conditions = rows.map((row) => {
+    const equations = columns.map(
+      (column) =>
+        `"${column.databaseName}" = ${parameters.add(row[column.propertyName] ?? null, column)}`,
+    );
+    return `(${equations.join(' AND ')})`;
+  });
+  const names = columns.map(({ databaseName }) => `"${databaseName}"`).join(', ');
+  const found: ObjectLiteral[] = await manager.query(
+    `SELECT ${names} FROM "${metadata.tableName}" WHERE ${conditions.join(' OR ')}`,
+    parameters.values,
+  );
+  const keys = new Set(found.map((row) => toKey(columns.map((each) => row[each.databaseName]))));
+  return rows.map((_row, index) => {
+    const start = index * columns.length;
+    return keys.has(toKey(parameters.values.slice(start, start + columns.length)));
+  });
+}
+
 function toUniqueError(
   error: unknown,
-  { metadata }: Repository<ObjectLiteral>,
+  repository: Repository<ObjectLiteral>,
   paths: Readonly<Record<string, string>>,
 ): unknown {
-  const columns = getUniqueColumns(getDriverError(error)).flatMap(
-    (name) => metadata.findColumnWithDatabaseName(name) ?? [],
-  );
+  const columns = findUniqueColumns(error, repository);
   // The database itself generated the value, so the request is not the cause.
   if (columns.length > 0 && columns.every(({ isGenerated }) => isGenerated)) return error;
   const properties = columns.map(({ propertyName }) => paths[propertyName] ?? propertyName);
@@ -82,6 +180,11 @@ function toUniqueError(
 }
 
 const LIST_FORMAT = new Intl.ListFormat('en-GB');
+
+const findUniqueColumns = (error: unknown, { metadata }: Repository<ObjectLiteral>) =>
+  getUniqueColumns(getDriverError(error)).flatMap(
+    (name) => metadata.findColumnWithDatabaseName(name) ?? [],
+  );
 
 /**
  * Returns the columns of a violated unique constraint from the text of the driver; of an expression, none. SQLite:

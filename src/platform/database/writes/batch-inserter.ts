@@ -1,11 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
+import { requestContext } from '../../logging/logger.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
-import { isDataOrConstraintError } from '../connection/driver-errors.js';
+import { getDriverErrorCode, rejectsRow } from '../connection/driver-errors.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { assignId } from '../statements/columns.js';
+import { findViolations } from '../statements/constraint-error.js';
 import {
   buildInsert,
   type InsertRow,
@@ -16,138 +18,297 @@ import {
 /** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
 const MAX_BATCH_SIZE = 500;
 
-/** A row to insert, and the row of a second table that belongs to it. */
-interface Item<Entity> {
+/** The largest numbers of parameters of a statement. */
+const MAX_PARAMETERS = { postgres: 65_535, sqlite: 32_766 };
+
+/** How many inserts find the rejected rows of a batch before rows that have arrived since are inserted. */
+const MAX_ATTEMPTS = 40;
+
+/** How many rejected requests get their responses before rows that have arrived since are inserted. */
+const MAX_REJECTIONS = 50;
+
+/** A row of a second table that belongs to a new row. */
+export interface Companion<Entity> {
+  /** Returns its values. May be called repeatedly. */
+  toRow(inserted: Entity): ObjectLiteral;
+}
+
+interface Item<Entity, Own> {
   readonly row: InsertRow<Entity>;
-  readonly toCompanion: ((inserted: Entity) => ObjectLiteral) | undefined;
+  readonly companion: Own | undefined;
   readonly deadline: Deadline;
   readonly resolve: (inserted: Entity) => void;
   readonly reject: (error: unknown) => void;
 }
 
+/** Rows of which the database has rejected at least one. */
+interface Rejected<Each> {
+  readonly items: readonly Each[];
+  /** Its last error; undefined if they are to be inserted as they are. */
+  readonly error?: unknown;
+}
+
+/** Rows to insert together, or to divide if the database is known to reject one of them. */
+interface Range<Each> {
+  readonly items: readonly Each[];
+  isRejected: boolean;
+  /** The other half, if the database has rejected both together. */
+  readonly second?: Range<Each>;
+}
+
+/** Finds which companions the second table would reject: returns for each the error of its client, or undefined. */
+type FindConflicts<Own> = (companions: readonly Own[]) => Promise<readonly unknown[]>;
+
 /**
  * Inserts rows. Those that arrive in one turn of the event loop, or while others are inserted, share an INSERT, and one
  * fsync (measured in docs/decisions/0003-batched-inserts.md).
+ *
+ * If the database rejects a row, its batch is inserted again without the rows that the database explains: one statement
+ * finds all that violate the same constraint. What it does not explain is divided. A row that was rejected once, and its
+ * neighbours, never delay new ones by more than a few statements: they no longer share a batch.
  */
-export class BatchInserter<Entity extends ObjectLiteral> {
-  private readonly pending: Item<Entity>[] = [];
+export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<Entity>> {
+  private readonly pending: Item<Entity, Own>[] = [];
+  private readonly rejected: Rejected<Item<Entity, Own>>[] = [];
+  /** Reject rows whose cause was found. */
+  private readonly rejections: (() => void)[] = [];
   /** One batch at a time: on PostgreSQL others would wait for its commit, because each changes the table's revision. */
   private isInserting = false;
+  private keepsRows: Promise<boolean> | undefined;
+  /** The error of the last rejected batch, if its cause was found: what follows may have the same one. */
+  private expectedError: unknown;
 
   /** @param companions a second table, with a row for some of the rows */
   constructor(
     private readonly repository: Repository<Entity>,
     private readonly companions: Repository<ObjectLiteral>,
+    private readonly findConflicts: FindConflicts<Own>,
     private readonly metrics: DatabaseMetrics,
   ) {}
 
   /**
    * Inserts a row. It is durable when the promise resolves.
    *
-   * @param toCompanion returns a row of the second table for the same transaction; may be called repeatedly
+   * @param companion a row of the second table for the same transaction
+   * @param deadline how long the caller waits; the other rows of its batch have deadlines of their own
    * @returns the row with its id
    * @throws {TypeError} if a value of the row has no column
    * @throws {QueryFailedError} if the database rejects one of the two rows
    * @throws {DatabaseUnavailableError}
    */
-  insert(row: InsertRow<Entity>, toCompanion?: Item<Entity>['toCompanion']): Promise<Entity> {
-    return new Promise((resolve, reject) => {
+  insert(row: InsertRow<Entity>, companion?: Own, deadline = new Deadline()): Promise<Entity> {
+    const inserted = new Promise<Entity>((resolve, reject) => {
       requireColumns(this.repository, row);
       const withId = assignId(this.repository.metadata, row);
-      const deadline = new Deadline();
-      this.pending.push({ row: withId, toCompanion, deadline, resolve, reject });
+      this.pending.push({ row: withId, companion, deadline, resolve, reject });
       if (this.isInserting) return;
       this.isInserting = true;
-      setImmediate(() => void this.insertPending());
+      // Not in the context of this request: others share the work.
+      setImmediate(() => void requestContext.run(undefined, () => this.insertPending()));
     });
+    return withDeadline(inserted, deadline);
   }
 
   private async insertPending(): Promise<void> {
-    while (this.pending.length > 0) await this.insertBatch(this.pending.splice(0, MAX_BATCH_SIZE));
+    while (this.pending.length + this.rejected.length + this.rejections.length > 0) {
+      const batch = this.pending.splice(0, this.getMaxBatchSize());
+      // While many clients retry, one look-up is cheaper than a rejected batch.
+      const isExpected = batch.length > 0 && this.expectedError !== undefined;
+      await this.insertBatch(isExpected ? await this.explain(batch, this.expectedError) : batch);
+      const rejected = this.rejected.shift();
+      if (rejected !== undefined) await this.insertRejected(rejected);
+      // Most of the time of a retried request is that of its response.
+      for (const reject of this.rejections.splice(0, MAX_REJECTIONS)) reject();
+      if (this.rejections.length > 0) await turn();
+    }
     this.isInserting = false;
   }
 
-  private async insertBatch(items: readonly Item<Entity>[]): Promise<void> {
-    const { deadline } = items[0]!;
+  private getMaxBatchSize(): number {
+    const { metadata, manager } = this.repository;
+    const columns = metadata.columns.length + this.companions.metadata.columns.length;
+    const limit = isPostgres(manager.dataSource) ? MAX_PARAMETERS.postgres : MAX_PARAMETERS.sqlite;
+    return Math.min(MAX_BATCH_SIZE, Math.floor(limit / columns));
+  }
+
+  /** Inserts rows with one commit, or leaves them to {@link insertRejected} if the database rejects one of them. */
+  private insertBatch(items: readonly Item<Entity, Own>[]): Promise<void> {
+    return this.run(items, async (open, deadline) => {
+      try {
+        const inserted = await this.insertTogether(open, deadline);
+        open.forEach(({ resolve }, index) => resolve(inserted[index]!));
+      } catch (error) {
+        if (!rejectsRow(error)) throw error;
+        this.rejected.push({ items: open, error });
+      }
+    });
+  }
+
+  /** Inserts the rows of a rejected batch again without those that the database explains, or divides it. */
+  private async insertRejected({ items, error }: Rejected<Item<Entity, Own>>): Promise<void> {
+    const left = error === undefined ? items : await this.explain(items, error);
+    if (error === undefined || left.length < items.length) await this.insertBatch(left);
+    else if (left.length === 1) this.refuse(left[0]!, error);
+    else await this.run(left, (open, deadline) => this.divide(open, error, deadline));
+  }
+
+  /** Runs the insertion of rows that clients still wait for, and rejects them all if it fails. */
+  private async run(
+    items: readonly Item<Entity, Own>[],
+    insert: (open: readonly Item<Entity, Own>[], deadline: Deadline) => Promise<void>,
+  ): Promise<void> {
+    const open = items.filter(isOpen);
+    if (open.length === 0) return;
+    for (const item of open) item.deadline.beforeCommit();
     const { tableName } = this.repository.metadata;
-    this.metrics.batchSizes?.observe({ db_collection_name: tableName }, items.length);
+    this.metrics.batchSizes?.observe({ db_collection_name: tableName }, open.length);
     const stopTimer = this.metrics.batchDurations?.startTimer({ db_collection_name: tableName });
+    // Not that of a row, whose client may have waited for a while.
+    const deadline = new Deadline();
     try {
-      const inserted = await withDeadline(this.insertTogether(items, deadline), deadline);
-      items.forEach(({ resolve, reject }, index) => {
-        const result = inserted[index]!;
-        if (result instanceof Error) reject(result);
-        else resolve(result);
-      });
+      await withDeadline(insert(open, deadline), deadline);
     } catch (error) {
-      for (const { reject } of items) reject(error);
+      for (const { reject } of open) reject(error);
     } finally {
       stopTimer?.();
     }
   }
 
-  private async insertTogether(
-    items: readonly Item<Entity>[],
-    deadline: Deadline,
-  ): Promise<(Entity | Error)[]> {
-    const { manager } = this.repository;
-    const inTransaction = (insert: (own: EntityManager) => Promise<(Entity | Error)[]>) =>
-      manager.transaction(async (own) => {
-        const results = await insert(own);
-        deadline.beforeCommit();
-        return results;
-      });
+  /**
+   * Rejects the rows of which one statement for each constraint finds that they violate it, and returns the others. The
+   * constraints remain the only guard: what is found here was committed before.
+   */
+  private async explain(
+    items: readonly Item<Entity, Own>[],
+    error: unknown,
+  ): Promise<readonly Item<Entity, Own>[]> {
+    const companions = items.flatMap(({ companion }) => companion ?? []);
+    const rows = items.map(({ row }) => row);
     try {
-      if (items.every(({ toCompanion }) => toCompanion === undefined)) {
-        // One statement is one transaction.
-        deadline.beforeCommit();
-        return await this.insertRows(manager, items);
-      }
-      return isPostgres(manager.dataSource)
-        ? await this.insertWithReservedIds(manager, items, deadline)
-        : await inTransaction((own) => this.insertRows(own, items));
-    } catch (error) {
-      // After any other error, the rows may have been stored.
-      if (!isDataOrConstraintError(error) || items.length === 1) throw error;
-      return inTransaction((own) => this.insertAccepted(own, items, deadline, true));
+      const [conflicts, violations] = await withDeadline(
+        Promise.all([
+          companions.length === 0 ? [] : this.findConflicts(companions),
+          items.length === 1 ? [] : findViolations(error, this.repository, rows),
+        ]),
+      );
+      const reasons = new Map(companions.map((each, index) => [each, conflicts[index]]));
+      const left = items.filter((item, index) => {
+        const conflict = item.companion && reasons.get(item.companion);
+        if (conflict !== undefined) this.rejections.push(() => item.reject(conflict));
+        else if (violations[index] !== undefined)
+          this.rejections.push(() => this.refuse(item, violations[index]));
+        else return isOpen(item);
+        return false;
+      });
+      this.expectedError = left.length < items.length ? error : undefined;
+      return left;
+    } catch (failure) {
+      for (const { reject } of items) reject(failure);
+      return [];
     }
   }
 
-  /**
-   * Inserts the items that the database accepts, and returns the errors of the others. Each of these costs at most
-   * 2·log₂(n) inserts.
-   *
-   * @param isRejected whether the database has rejected some of the items
-   */
-  private async insertAccepted(
-    manager: EntityManager,
-    items: readonly Item<Entity>[],
+  private refuse({ reject }: Item<Entity, Own>, error: unknown): void {
+    const { tableName } = this.repository.metadata;
+    this.metrics.rejectedRows?.inc({
+      db_collection_name: tableName,
+      db_response_status_code: getDriverErrorCode(error),
+    });
+    reject(error);
+  }
+
+  /** Inserts rows in one transaction. */
+  private async insertTogether(
+    items: readonly Item<Entity, Own>[],
     deadline: Deadline,
-    isRejected: boolean,
-  ): Promise<(Entity | Error)[]> {
-    if (!isRejected || items.length === 1) {
-      // SQLite blocks the event loop during a statement.
-      await turn();
-      deadline.beforeStatement();
-      try {
-        // A savepoint.
-        return await manager.transaction((own) => this.insertRows(own, items));
-      } catch (error) {
-        if (!isDataOrConstraintError(error)) throw error;
-        if (items.length === 1) return [error as Error];
-      }
+  ): Promise<Entity[]> {
+    const { manager } = this.repository;
+    const hasCompanions = items.some(({ companion }) => companion !== undefined);
+    if (isPostgres(manager.dataSource) && hasCompanions)
+      return this.insertWithReservedIds(manager, items, deadline);
+    // One statement is one transaction, unless SQLite keeps what precedes a failure.
+    const isAtomic =
+      isPostgres(manager.dataSource) || (items.length === 1 && !(await this.keepsRejectedRows()));
+    if (isAtomic && !hasCompanions) {
+      deadline.beforeCommit();
+      return this.insertRows(manager, items);
     }
-    const middle = Math.floor(items.length / 2);
-    const first = await this.insertAccepted(manager, items.slice(0, middle), deadline, false);
-    const isSecondRejected = !first.some((result) => result instanceof Error);
-    const second = items.slice(middle);
-    return [...first, ...(await this.insertAccepted(manager, second, deadline, isSecondRejected))];
+    return manager.transaction(async (own) => {
+      const inserted = await this.insertRows(own, items);
+      requireOpen(items, deadline);
+      deadline.beforeCommit();
+      return inserted;
+    });
+  }
+
+  /** Whether SQLite may keep a row that it rejects, because a trigger or a constraint is declared with FAIL. */
+  private keepsRejectedRows(): Promise<boolean> {
+    const { manager, metadata } = this.repository;
+    const sql = `SELECT 1 FROM "sqlite_master" WHERE "tbl_name" = ? AND "sql" LIKE '%FAIL%'`;
+    return (this.keepsRows ??= manager
+      .query(sql, [metadata.tableName])
+      .then((rows: unknown[]) => rows.length > 0));
+  }
+
+  /**
+   * Divides rows until the database accepts the parts without those that it rejects, in one transaction. After some
+   * attempts it leaves the rest for later. One rejected row costs at most 2·log₂(n) inserts.
+   */
+  private async divide(
+    items: readonly Item<Entity, Own>[],
+    firstError: unknown,
+    deadline: Deadline,
+  ): Promise<void> {
+    const ranges: Range<Item<Entity, Own>>[] = [{ items, isRejected: true }];
+    const accepted = new Map<Item<Entity, Own>, Entity>();
+    const refused = new Map<Item<Entity, Own>, unknown>();
+    let error = firstError;
+    const { manager } = this.repository;
+    try {
+      await manager.transaction(async (own) => {
+        // Otherwise a deferred one would reject all rows at COMMIT.
+        if (isPostgres(manager.dataSource)) await own.query('SET CONSTRAINTS ALL IMMEDIATE');
+        for (let attempts = 0; ranges.length > 0 && attempts < MAX_ATTEMPTS;) {
+          const range = ranges.pop()!;
+          if (!range.isRejected || range.items.length === 1) {
+            attempts++;
+            // SQLite blocks the event loop during a statement.
+            await turn();
+            requireOpen(items, deadline);
+            deadline.beforeStatement();
+            try {
+              // A savepoint.
+              const inserted = await own.transaction((each) => this.insertRows(each, range.items));
+              range.items.forEach((item, index) => accepted.set(item, inserted[index]!));
+              if (range.second !== undefined) range.second.isRejected = true;
+              continue;
+            } catch (rejection) {
+              if (!rejectsRow(rejection)) throw rejection;
+              error = rejection;
+              if (range.items.length === 1) refused.set(range.items[0]!, rejection);
+            }
+          }
+          if (range.items.length > 1) ranges.push(...halve(range.items));
+        }
+        requireOpen(items, deadline);
+        deadline.beforeCommit();
+      });
+    } catch (rejection) {
+      // At COMMIT: SQLite cannot check a deferred constraint before.
+      if (!rejectsRow(rejection)) throw rejection;
+      this.rejected.push(...halve(items));
+      return;
+    }
+    for (const [item, inserted] of accepted) item.resolve(inserted);
+    for (const [item, rejection] of refused) this.refuse(item, rejection);
+    const rest = ranges.flatMap((range) => range.items);
+    if (rest.length > 0) this.rejected.unshift({ items: rest, error });
   }
 
   /** Inserts rows, and then their companions. */
   private async insertRows(
     manager: EntityManager,
-    items: readonly Item<Entity>[],
+    items: readonly Item<Entity, Own>[],
   ): Promise<Entity[]> {
     const parameters = new StatementParameters(manager.dataSource);
     const values = items.map(({ row }) => row);
@@ -170,7 +331,7 @@ export class BatchInserter<Entity extends ObjectLiteral> {
   /** Inserts rows and their companions on PostgreSQL with one statement, which takes half the time of a transaction. */
   private async insertWithReservedIds(
     manager: EntityManager,
-    items: readonly Item<Entity>[],
+    items: readonly Item<Entity, Own>[],
     deadline: Deadline,
   ): Promise<Entity[]> {
     const { primaryColumns, tableName } = this.repository.metadata;
@@ -195,12 +356,12 @@ export class BatchInserter<Entity extends ObjectLiteral> {
 
   /** Returns the companions in the order of their keys, so that two statements cannot wait for each other. */
   private getCompanions(
-    items: readonly Item<Entity>[],
+    items: readonly Item<Entity, Own>[],
     inserted: readonly Entity[],
   ): ObjectLiteral[] {
     const { primaryColumns } = this.companions.metadata;
     const companions = items.flatMap(
-      ({ toCompanion }, index) => toCompanion?.(inserted[index]!) ?? [],
+      ({ companion }, index) => companion?.toRow(inserted[index]!) ?? [],
     );
     const keys = new Map(
       companions.map((row) => [row, primaryColumns.map((key) => row[key.propertyName]).join(' ')]),
@@ -225,4 +386,19 @@ export class BatchInserter<Entity extends ObjectLiteral> {
     }
     return entity as Entity;
   }
+}
+
+/** Whether the client of a row still waits. If not, it has got a 503. */
+const isOpen = ({ deadline }: { readonly deadline: Deadline }): boolean => deadline.remaining > 0;
+
+/** @throws {DatabaseUnavailableError} if no client waits for any of the rows */
+function requireOpen(items: readonly { readonly deadline: Deadline }[], batch: Deadline): void {
+  if (!items.some(isOpen)) throw batch.pass();
+}
+
+/** Returns the halves of rows that the database rejects together, the first one last. */
+function halve<Each>(items: readonly Each[]): Range<Each>[] {
+  const middle = Math.floor(items.length / 2);
+  const second = { items: items.slice(middle), isRejected: false };
+  return [second, { items: items.slice(0, middle), isRejected: false, second }];
 }
