@@ -1,12 +1,23 @@
 // Not by name, as in key-format.ts.
 import crypto from 'node:crypto';
+import {
+  type CallHandler,
+  type ExecutionContext,
+  Injectable,
+  type NestInterceptor,
+  UseInterceptors,
+} from '@nestjs/common';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
+import { InjectDataSource } from '@nestjs/typeorm';
 import type { Request } from 'express';
+import { catchError, type Observable } from 'rxjs';
+import { DataSource } from 'typeorm';
 import { getApiKey } from '../auth/api-key.guard.js';
 import { ApiError } from '../errors/api-error.js';
 import { RequestParam } from '../http/request-param.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
 import type { IdempotencyRecord } from './idempotency-record.entity.js';
+import { replayAfter } from './idempotency-records.js';
 
 declare module 'node:http' {
   interface IncomingMessage {
@@ -83,6 +94,30 @@ function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
 }
 
 /**
+ * Repeats the response of an earlier request if a handler fails before it uses the key, for example because the parent of
+ * what was created is gone. Invalid parameters are not that of an earlier request.
+ */
+@Injectable()
+class ReplayInterceptor implements NestInterceptor {
+  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
+    const request = context.switchToHttp().getRequest<Request>();
+    return next.handle().pipe(
+      catchError((error: unknown) => {
+        if (isInvalid(error)) throw error;
+        const { manager } = this.dataSource;
+        return replayAfter(error, manager, request.idempotencyKey);
+      }),
+    );
+  }
+}
+
+/** Whether a parameter or the body of a request is invalid. The error of a reference has a cause. */
+const isInvalid = (error: unknown): boolean =>
+  error instanceof ApiError && error.code === 'VALIDATION_FAILED' && error.cause === undefined;
+
+/**
  * Passes the Idempotency-Key of a request to a handler, for `Resource.create` or `transactionOnce`, and declares it in
  * the OpenAPI document. It is undefined for a `@Public()` operation, whose clients the service cannot tell apart.
  *
@@ -105,5 +140,6 @@ export function IdempotencyKey(): ParameterDecorator {
       },
     }),
     ApiResponse({ status: 422 }),
+    UseInterceptors(ReplayInterceptor),
   );
 }

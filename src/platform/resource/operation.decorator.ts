@@ -1,17 +1,12 @@
-import {
-  applyDecorators,
-  HttpCode,
-  type NestInterceptor,
-  type Type,
-  UseInterceptors,
-} from '@nestjs/common';
+import { applyDecorators, HttpCode, type NestInterceptor, type Type } from '@nestjs/common';
 import { ApiOperation, ApiProduces, ApiResponse, type ApiResponseOptions } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { tap } from 'rxjs';
+import { OuterInterceptor } from '../http/responses/outer-interceptor.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
 import { toDocument } from './property.js';
 import type { Schema } from './schema.js';
-import { Versioned } from './versioned.js';
+import { isVersioned } from './versioned.js';
 
 type ErrorStatus = number | 'default';
 
@@ -86,7 +81,7 @@ export function Operation(options: OperationOptions): MethodDecorator {
       ...(list === 'pages' && { Link: LINK }),
       ...(location !== undefined && { Location: toHeader(location) }),
     }),
-    ...(location === undefined ? [] : [UseInterceptors(createLocationInterceptor(location))]),
+    ...(location === undefined ? [] : [OuterInterceptor(createLocationInterceptor(location))]),
   );
 }
 
@@ -110,7 +105,7 @@ const createLocationInterceptor = (location: string): NestInterceptor<object> =>
   intercept: (context, next) =>
     next.handle().pipe(
       tap((created) => {
-        const body: unknown = created instanceof Versioned ? created.body : created;
+        const body: unknown = isVersioned(created) ? created.body : created;
         const fill = (_match: string, path: string): string =>
           encodeURIComponent(String(path.split('.').reduce(getProperty, body)));
         const response = context.switchToHttp().getResponse<Response>();

@@ -13,7 +13,7 @@ import { ApiError } from '../errors/api-error.js';
 import { CachedJsonResponse } from '../http/responses/cached-json-response.js';
 import { toVersionEtag } from '../http/responses/etag.js';
 import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js';
-import { transactionOnce } from '../idempotency/idempotency-records.js';
+import { isRecorded, transactionOnce } from '../idempotency/idempotency-records.js';
 import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { getReferenceKey, storeReferences } from './joins.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
@@ -123,16 +123,22 @@ export class Resource<Entity extends ObjectLiteral, Body> {
 
   /** @throws {ApiError} NOT_FOUND */
   async read(criteria: Criteria<Entity>): Promise<Result<Entity, Body>> {
-    return this.toResult(await this.require(criteria));
+    return this.toResult(
+      (await selectOne(this.repository, criteria)) ?? (await this.fail(criteria)),
+    );
   }
 
   /**
-   * Returns the row that meets the criteria, such as that of the parent of another resource.
+   * Returns the row that meets the criteria, such as that of the parent of another resource. In a request whose
+   * Idempotency-Key has a record, a row that is gone is not missed: `create` will repeat the response.
    *
    * @throws {ApiError} NOT_FOUND
    */
   async require(criteria: Criteria<Entity>): Promise<Entity> {
-    return (await selectOne(this.repository, criteria)) ?? this.fail(criteria);
+    const row = await selectOne(this.repository, criteria);
+    if (row !== undefined) return row;
+    const isRepeated = await isRecorded(this.repository.manager);
+    return isRepeated ? (criteria as ObjectLiteral as Entity) : this.fail(criteria);
   }
 
   /**
@@ -275,7 +281,8 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   private async fail(criteria: Criteria<Entity>): Promise<never> {
     const { version, ...others } = criteria as Criteria<ObjectLiteral>;
     if (version !== undefined) {
-      const row: ObjectLiteral = await this.require(others as Criteria<Entity>);
+      const row = await selectOne(this.repository, others as Criteria<Entity>);
+      if (row === undefined) return this.fail(others as Criteria<Entity>);
       const etag = toVersionEtag(row['version'] as number);
       throw new ApiError(
         'PRECONDITION_FAILED',

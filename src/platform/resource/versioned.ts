@@ -1,7 +1,8 @@
-import { applyDecorators, type NestInterceptor, UseInterceptors } from '@nestjs/common';
+import { applyDecorators, type NestInterceptor } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { map } from 'rxjs';
 import { matchesEtag, toVersionEtag } from '../http/responses/etag.js';
+import { OuterInterceptor } from '../http/responses/outer-interceptor.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
 
 /** The body of a response, and the version of the row that it represents. */
@@ -11,6 +12,10 @@ export class Versioned<Body> {
     readonly body: Body,
   ) {}
 }
+
+/** Whether a value is a {@link Versioned}, also if an Idempotency-Key has repeated it from JSON. */
+export const isVersioned = (value: object): value is Versioned<unknown> =>
+  value instanceof Versioned || Object.keys(value).join() === 'version,body';
 
 /** Sends the body of a {@link Versioned} with its ETag, or 304 if the client already has it. */
 const versionedInterceptor: NestInterceptor<Versioned<unknown>> = {
@@ -41,5 +46,5 @@ export function ReturnsEtag(): MethodDecorator {
     description: 'Identifies this version of the resource.',
     schema: { type: 'string', maxLength: 100, example: toVersionEtag(1) },
   };
-  return applyDecorators(UseInterceptors(versionedInterceptor), ApiResponseHeaders({ ETag }));
+  return applyDecorators(OuterInterceptor(versionedInterceptor), ApiResponseHeaders({ ETag }));
 }
