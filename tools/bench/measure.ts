@@ -24,11 +24,12 @@ export async function measure(target: Target, row: Row, settings: Settings): Pro
       await sleep(settings.idle * 1000);
       return { startup: servers[0]!.startup, memory: readMemory(pids[0]!) };
     }
+    if (work === 'retries') return measureRetries(servers, target, row, settings);
     const create = work === 'create';
     for (const { url } of servers) await checkResponses(url, row);
     const load = (seconds: number): Load => {
-      const keys = { 'Idempotency-Key': `${randomUUID()}-PLACEHOLDER` };
-      return { servers, connections, seconds, create, headers: target.hasKey === true ? keys : {} };
+      const headers = target.hasKey === true ? newKeys() : {};
+      return { servers, connections, seconds, create, headers };
     };
     const before = create ? await count(database) : 0;
     const warmUp = await runLoad(load(settings.warmUp * servers.length));
@@ -46,6 +47,32 @@ export async function measure(target: Target, row: Row, settings: Settings): Pro
       databaseCpu: (after.databaseCpu - databaseCpu) / requests,
     };
   });
+}
+
+/** Returns the header of requests with a key each. */
+const newKeys = () => ({ 'Idempotency-Key': `${randomUUID()}-PLACEHOLDER` });
+
+/**
+ * Measures create requests with new keys and without, while others repeat requests with 300 keys, which get 201, too.
+ *
+ * @returns the values of the half that has the lower throughput
+ */
+async function measureRetries(
+  servers: readonly Server[],
+  { isRetried = false }: Target,
+  { connections }: Row,
+  { warmUp, load }: Settings,
+): Promise<Measurement> {
+  const create = { servers, connections: connections / 2, seconds: load, create: true };
+  const retries = { ...create, connections: 300, values: 300, headers: newKeys() };
+  await runLoad({ ...retries, seconds: warmUp });
+  const [withKeys, without] = await Promise.all([
+    runLoad({ ...create, headers: newKeys() }),
+    runLoad(create),
+    isRetried && runLoad({ ...retries, seconds: load + 1 }),
+  ]);
+  const slower = withKeys.requests < without.requests ? withKeys : without;
+  return { throughput: slower.requests / slower.seconds, p50: slower.p50, p99: slower.p99 };
 }
 
 /** Runs servers with a seeded database. */

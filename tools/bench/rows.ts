@@ -9,6 +9,8 @@ export interface Target {
   readonly instances?: number;
   /** Whether create requests have an Idempotency-Key each. */
   readonly hasKey?: boolean;
+  /** Whether 300 connections repeat create requests meanwhile. */
+  readonly isRetried?: boolean;
 }
 
 const SERVICE = { title: 'this service', script: 'dist/main.js' };
@@ -19,6 +21,7 @@ const NEST = { script: 'build/tools/bench/baselines/nest.js' };
 export const TARGETS = {
   service: SERVICE,
   'service, key': { ...SERVICE, title: 'this service, with an Idempotency-Key', hasKey: true },
+  'service, retries': { ...SERVICE, title: 'this service, while 300 clients retry', isRetried: true },
   'service, two': { ...SERVICE, title: 'this service, two processes', instances: 2 },
   raw: { title: 'raw `node:http`', script: 'build/tools/bench/baselines/raw.js', mode: 'list' },
   fastify: { ...FASTIFY, title: 'Fastify + better-sqlite3', mode: 'sqlite' },
@@ -53,7 +56,7 @@ export interface Threshold {
 /** One comparison: the same work by several targets, with seeded categories, at the highest or at a fixed rate. */
 export interface Row {
   readonly title: string;
-  readonly work: 'list' | 'create' | 'startup';
+  readonly work: 'list' | 'create' | 'retries' | 'startup';
   readonly storage: Storage;
   readonly targets: readonly TargetName[];
   readonly thresholds: readonly Threshold[];
@@ -66,6 +69,16 @@ export interface Row {
 }
 
 const LIST = { work: 'list', storage: 'disk', connections: 64 } as const;
+/** 20 clients create, of which half have keys. The slower half keeps at least a sixth of its throughput. */
+const RETRIES = {
+  work: 'retries',
+  categories: 0,
+  connections: 20,
+  targets: ['service', 'service, retries'],
+  thresholds: [
+    { of: 'service, retries', metric: 'throughput', against: 'service', atLeast: 0.167 },
+  ],
+} as const;
 const CREATE = { work: 'create', connections: 64, categories: 0 } as const;
 /** A create request without an Idempotency-Key is at most 1.4 times as fast as one with it. */
 const WITHOUT_KEY = { metric: 'throughput', against: 'service, key', atMost: 1.4 } as const;
@@ -107,6 +120,8 @@ export const ROWS: readonly Row[] = [
     targets: ['service', 'service, key', 'fastify, pg'], thresholds: [WITHOUT_KEY] },
   { ...LIST, title: 'PostgreSQL, list of 100', storage: 'postgres', categories: 100,
     targets: ['service', 'fastify, pg'], thresholds: [{ metric: 'throughput', against: 'fastify, pg', atLeast: 3 }] },
+  { ...RETRIES, title: 'SQLite, create while 300 clients retry', storage: 'disk' },
+  { ...RETRIES, title: 'PostgreSQL, create while 300 clients retry', storage: 'postgres' },
   { work: 'startup', title: 'startup and idle memory', storage: 'disk', connections: 0, categories: 0, quick: true,
     targets: ['service', 'raw', 'fastify', 'stock Nest'],
     thresholds: [{ metric: 'startup', against: 'stock Nest', atMost: 1.3 }, { metric: 'memory', against: 'stock Nest', atMost: 1.15 }] },

@@ -5,7 +5,6 @@ import { cpus, release } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { measureSync, stopPostgres } from './databases.js';
-import { measureGrowth } from './growth.js';
 import { measure, type Settings } from './measure.js';
 import * as report from './report.js';
 import { type Row, ROWS, type TargetName, TARGETS, type Threshold } from './rows.js';
@@ -17,8 +16,8 @@ const QUICK: Settings = { warmUp: 2, load: 1, idle: 1 };
 
 async function main(): Promise<void> {
   const BOOLEAN = { type: 'boolean', default: false } as const;
-  const options = { quick: BOOLEAN, growth: BOOLEAN, only: { type: 'string' } } as const;
-  const { quick, growth, only } = parseArgs({ options }).values;
+  const options = { quick: BOOLEAN, only: { type: 'string' } } as const;
+  const { quick, only } = parseArgs({ options }).values;
   const wrk = findVersion('wrk', '-v');
   if (wrk === undefined) throw new Error('wrk is not installed (Debian: apt-get install wrk)');
   const h2load = findVersion('h2load', '--version') ?? 'no h2load (Debian: nghttp2-client)';
@@ -32,7 +31,6 @@ async function main(): Promise<void> {
     ['Load', `${settings.load} s after ${settings.warmUp} s of warm-up`],
     ['Disk', `${measureSync().toFixed(2)} ms for a synced write of 4 KiB`],
   ];
-  if (growth) return measureGrowth(environment);
   const results: report.Result[] = [];
   for (const row of selectRows(quick, only)) {
     results.push(await measureRow(row, settings));
