@@ -109,18 +109,18 @@ describe.each(ISOLATION_LEVELS)('with the isolation level %s', (isolation) => {
       await queryPostgres(database.url, `CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);
       await queryPostgres(database.url, `GRANT ALL ON SCHEMA public TO ${role}`);
       const { href } = Object.assign(new URL(database.url), { username: role, password: 'secret' });
-      const own = await startApp({
+      const restricted = await startApp({
         database: { ...database, config: { type: 'postgres', url: href } },
       });
-      await own.dataSource.query(`ALTER TABLE ${TABLE} ENABLE ROW LEVEL SECURITY`);
-      await own.dataSource.query(`ALTER TABLE ${TABLE} FORCE ROW LEVEL SECURITY`);
-      await own.dataSource.query(
+      await restricted.dataSource.query(`ALTER TABLE ${TABLE} ENABLE ROW LEVEL SECURITY`);
+      await restricted.dataSource.query(`ALTER TABLE ${TABLE} FORCE ROW LEVEL SECURITY`);
+      await restricted.dataSource.query(
         `CREATE POLICY "no_bad" ON ${TABLE} USING (TRUE) WITH CHECK ("name" <> 'bad')`,
       );
-      expect(await createBatch(isKeyed, own)).toEqual(ONLY_BAD_REFUSED);
+      expect(await createBatch(isKeyed, restricted)).toEqual(ONLY_BAD_REFUSED);
       // One alone is not an outage, either.
-      expect(await own.categories.create('bad')).toBeError('INTERNAL_ERROR');
-      await own.stop();
+      expect(await restricted.categories.create('bad')).toBeError('INTERNAL_ERROR');
+      await restricted.stop();
       await database.drop();
       await queryPostgres(
         app.config.database.type === 'postgres' ? app.config.database.url : '',
