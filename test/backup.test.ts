@@ -1,6 +1,16 @@
-import { copyFile, mkdir, mkdtemp, open, readdir, rm, writeFile } from 'node:fs/promises';
+import {
+  copyFile,
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  rm,
+  stat,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import Database from 'better-sqlite3';
 import { createDataSource } from '../src/data-source.js';
 import { startApp, type TestApp } from './support/app.js';
@@ -85,7 +95,8 @@ describe('backup', () => {
       ({ status }) => status === 200,
     );
     const rows = list.json<Category[]>();
-    expect(result.stdout).toContain(`Copied ${rows.length} categories to ${file}`);
+    const { size } = await stat(file);
+    expect(result.stdout).toBe(`Copied ${size} bytes to ${file}, integrity verified\n`);
     const restored = new Set(rows.map(({ id, name }) => `${id} ${name}`));
     expect(before.filter(({ id, name }) => !restored.has(`${id} ${name}`))).toEqual([]);
     expect(rows.filter(({ name }) => name === 'seed')).toHaveLength(SEED_COUNT);
@@ -94,16 +105,20 @@ describe('backup', () => {
     await service.stop();
   });
 
-  it('writes a single file, and never overwrites one', async () => {
+  it('writes a single file that only its owner can read, and never overwrites one', async () => {
     await createSource();
-    const concurrent = await Promise.all([runBackup(), runBackup()]);
+    const named = file;
+    file = ` ${relative(directory, file)} `;
+    const concurrent = await Promise.all([runBackup(), runBackup(), runBackup()]);
     expect(concurrent.filter(({ code }) => code === 0)).toHaveLength(1);
+    file = named;
     expect(await runBackup()).toEqual({
       code: 1,
       stdout: '',
       stderr: `error: ${file} already exists, refusing to overwrite.\nBackup failed.\n`,
     });
     expect(await listBackups()).toEqual(['copy.sqlite']);
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
     const copy = new Database(file, { readonly: true });
     expect(copy.pragma('journal_mode', { simple: true })).toBe('delete');
     expect(copy.prepare('SELECT COUNT(*) FROM "categories"').pluck().get()).toBe(1_000);
@@ -138,22 +153,34 @@ describe('backup', () => {
     expect(await listBackups()).toEqual([]);
   });
 
-  it.each<NodeJS.Signals>(['SIGTERM', 'SIGINT', 'SIGHUP'])(
-    'leaves no incomplete copy when interrupted with %s',
-    async (signal) => {
-      await createSource(SEED_COUNT);
+  it('leaves nothing when interrupted, and what does not block another one when killed', async () => {
+    await createSource();
+    new Database(databaseFile).exec('DROP TABLE "categories"').close();
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      expect(await listBackups()).toEqual([]);
+      const lock = new Database(databaseFile);
+      lock.pragma('locking_mode = EXCLUSIVE');
+      lock.exec('BEGIN IMMEDIATE');
       const command = spawnBackup();
-      await waitFor(listBackups, (names) => names.length > 0);
+      await waitFor(listBackups, ({ length }) => length > 0);
       command.kill(signal);
+      lock.close();
       await command.result;
-      // It may have finished before the signal.
-      expect(['', 'copy.sqlite']).toContain((await listBackups()).join());
-    },
-  );
+    }
+    const [draft, ...others] = await listBackups();
+    expect([draft, others]).toEqual([expect.stringMatching(/^petstore-.*\.part$/), []]);
+    expect(await runBackup()).toMatchObject({ code: 0 });
+    expect(await listBackups()).toEqual(['copy.sqlite', draft]);
+    const dayAgo = Date.now() / 1_000 - 86_401;
+    await utimes(join(directory, 'backups', draft!), dayAgo, dayAgo);
+    file = `${file}.2`;
+    expect(await runBackup()).toMatchObject({ code: 0 });
+    expect(await listBackups()).toEqual(['copy.sqlite', 'copy.sqlite.2']);
+  });
 
   it.each([
     ['a missing database', 'sqlite:missing.sqlite', 'The database missing.sqlite does not exist.'],
-    ['another database', 'sqlite:other.sqlite', 'no such table: categories'],
+    ['another database', 'sqlite:other.sqlite', 'no such table: migrations'],
     ['another file', 'sqlite:text', 'file is not a database'],
     [
       'PostgreSQL',

@@ -74,7 +74,7 @@ describe('loadConfig', () => {
     ['METRICS_PORT', '0', { metricsPort: 0 }],
     ['DATABASE_URL', 'sqlite:./a/b.db', sqlite('./a/b.db')],
     ['DATABASE_URL', 'sqlite:///var/pets.db', sqlite('/var/pets.db')],
-    ['DATABASE_URL', 'sqlite:a b%20.db', sqlite('a b%20.db')],
+    ['DATABASE_URL', 'sqlite: a b%20.db ', sqlite('a b%20.db')],
     ['DATABASE_URL', url, postgres(url)],
     ['DATABASE_URL', 'postgres://u@/db?host=/run/pg', postgres('postgres://u@/db?host=/run/pg')],
     ['DATABASE_POOL_SIZE', '2', { databasePoolSize: 2 }],
@@ -118,7 +118,17 @@ describe('loadConfig with an invalid environment', () => {
     ['HOST', ['two words', ' ', 'tab\there']],
     ['PORT', [...numbers, '65536']],
     ['METRICS_PORT', [...numbers, '65536', '3000']],
-    ['DATABASE_URL', ['sqlite:', 'sqlite::memory:', 'sqlite://', 'sqlite://data/pets.sqlite']],
+    [
+      'DATABASE_URL',
+      [
+        'sqlite:',
+        'sqlite: ',
+        'sqlite::memory:',
+        'sqlite: :memory:',
+        'sqlite://',
+        'sqlite://data/pets.sqlite',
+      ],
+    ],
     ['DATABASE_URL', ['data/pets.sqlite', 'mysql://host/db', 'file:a', 'postgres:', 'postgres://']],
     // Special characters in a password.
     ['DATABASE_URL', ['#w', '/w', '100%'].map((end) => `postgres://user:pass${end}@host/db`)],

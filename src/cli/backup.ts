@@ -1,17 +1,33 @@
 /** `npm run backup -- <file>`: copies the SQLite database of a service that may be running. */
 import '../check-node-version.js';
-import { closeSync, existsSync, openSync, renameSync, rmSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { Command } from 'commander';
 import { loadConfig } from '../platform/config/config.js';
 import { TERMINATION_SIGNALS } from '../termination-signals.js';
 import { isMain, runCommand } from './command.js';
 
+/** An unfinished copy. Each backup has its own, so that one that was killed blocks no other. */
+const DRAFT = /^petstore-backup-[\da-f-]{36}\.part(-\w+)?$/;
+/** The age, in milliseconds, from which a draft is abandoned: a running backup has changed it since. */
+const ABANDONED_MS = 86_400_000;
+
 /** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {
   const program = new Command('backup')
     .description('Copy the SQLite database of DATABASE_URL, also while the service writes to it')
-    .argument('<file>', 'Destination; an existing file is never overwritten')
+    // As in DATABASE_URL.
+    .argument('<file>', 'Destination; an existing file is never overwritten', (file) => file.trim())
     .action(backup);
   await runCommand(program, args, 'Backup failed.');
 }
@@ -20,16 +36,18 @@ async function backup(file: string): Promise<void> {
   const { database } = loadConfig();
   if (database.type !== 'sqlite') throw new Error('DATABASE_URL is PostgreSQL: use pg_dump.');
   if (!existsSync(database.file)) throw new Error(`The database ${database.file} does not exist.`);
-  const draft = `${file}.part`;
+  if (existsSync(file)) throw new Error(`${file} already exists, refusing to overwrite.`);
+  // It contains hashes of keys.
+  process.umask(0o077);
+  removeAbandonedDrafts(dirname(file));
+  const draft = join(dirname(file), `petstore-backup-${randomUUID()}.part`);
   // Before there is a file: by default a signal would end the process at once.
   for (const signal of TERMINATION_SIGNALS) process.once(signal, () => process.exit(1));
-  // Fails if it exists, so that two backups never write the same file.
-  closeSync(openSync(draft, 'wx'));
   process.once('exit', () => {
-    for (const suffix of ['', '-journal']) rmSync(draft + suffix, { force: true });
+    for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(draft + suffix, { force: true });
   });
-  if (existsSync(file)) throw new Error(`${file} already exists, refusing to overwrite.`);
-  const count = await copy(database.file, draft);
+  closeSync(openSync(draft, 'wx'));
+  await copy(database.file, draft);
 
   const copied = new Database(draft);
   // Leaves a single file. The service switches a restored copy back to WAL mode.
@@ -37,19 +55,29 @@ async function backup(file: string): Promise<void> {
   const problems = copied.pragma('integrity_check', { simple: true });
   copied.close();
   if (problems !== 'ok') throw new Error(`The database is damaged: ${String(problems)}`);
+  const { size } = statSync(draft);
+  // Fails if another backup has created it.
+  closeSync(openSync(file, 'wx'));
   renameSync(draft, file);
-  process.stdout.write(`Copied ${count} categories to ${file}, integrity verified\n`);
+  process.stdout.write(`Copied ${size} bytes to ${file}, integrity verified\n`);
 }
 
-/** Copies a database, and returns its number of categories. */
-async function copy(from: string, to: string): Promise<number> {
+function removeAbandonedDrafts(directory: string): void {
+  for (const name of readdirSync(directory).filter((each) => DRAFT.test(each))) {
+    const stats = statSync(join(directory, name), { throwIfNoEntry: false });
+    if (stats !== undefined && Date.now() - stats.mtimeMs > ABANDONED_MS)
+      rmSync(join(directory, name), { force: true });
+  }
+}
+
+async function copy(from: string, to: string): Promise<void> {
   const source = new Database(from, { readonly: true, timeout: 10_000 });
   // One read transaction. Without it, SQLite would start again with every commit of another process.
   source.exec('BEGIN');
-  const count = source.prepare<[], number>('SELECT COUNT(*) FROM "categories"').pluck().get()!;
+  // Fails unless it is a database of the service. An empty file is a valid one, too.
+  source.prepare('SELECT * FROM "migrations" LIMIT 1').get();
   await source.backup(to);
   source.close();
-  return count;
 }
 
 if (isMain(import.meta)) await main(process.argv.slice(2));

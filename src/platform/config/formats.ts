@@ -60,8 +60,12 @@ export const DATABASE_URL: Format<
   expected:
     'sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>, with special characters of the password percent-encoded, such as %23 for #',
   parse(url) {
-    if (/^sqlite:(?!:memory:|\/\/(?!\/))./.test(url))
-      return { type: 'sqlite', file: url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '') };
+    if (url.startsWith('sqlite:')) {
+      // better-sqlite3 would trim it, too, but not what checks the file.
+      const file = url.slice('sqlite:'.length).trim();
+      if (!/^(?!:memory:|\/\/(?!\/))./.test(file)) return undefined;
+      return { type: 'sqlite', file: file.replace(/^\/\/(?=\/)/, '') };
+    }
     return isPostgresUrl(url) ? { type: 'postgres', url } : undefined;
   },
 };
