@@ -1,17 +1,14 @@
 /** Tests examples/petstore, the example that teams copy, with many concurrent requests. */
 import { PetsModule } from './pets/pets.module.js';
 import { StoreModule } from './store/store.module.js';
-import { UserEntity } from './users/user.entity.js';
-import { UsersModule } from './users/users.module.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import { startApp } from '../../test/support/app.js';
 import { describeResource } from '../../test/support/describe-resource.js';
 import { insertRow } from '../../test/support/fixtures.js';
-import type { HttpResponse } from '../../test/support/http-client.js';
 import { onEachConnection, RetryingClient } from '../../test/support/retrying-client.js';
 import { dumpSchema } from '../../test/support/schema-dump.js';
 
-const FEATURES = [CategoriesModule, PetsModule, StoreModule, UsersModule];
+const FEATURES = [CategoriesModule, PetsModule, StoreModule];
 
 interface Pet {
   readonly id: number;
@@ -185,56 +182,13 @@ describe('the orders of the example', () => {
   });
 });
 
-const logIn = (username: string, password: string): Promise<HttpResponse> =>
-  client.send(
-    'POST',
-    '/users/login',
-    { username, password },
-    { 'content-type': 'application/json' },
-  );
-
-describe('the users of the example', () => {
-  it('have unique names, and passwords that are stored hashed and never returned', async () => {
-    const signUp = async (number: number) => {
-      const body = { username: `user-${number % 4}`, password: `password-${number}` };
-      const { status, text } = await client.send('POST', '/users', body);
-      expect(text).not.toMatch(/password-/);
-      return { ...body, status };
-    };
-    const results = await Promise.all(Array.from({ length: 16 }, (_, number) => signUp(number)));
-    const winners = results.filter(({ status }) => status === 201);
-    expect(new Set(results.map(({ status }) => status))).toEqual(new Set([201, 409]));
-    expect(new Set(winners.map(({ username }) => username)).size).toBe(winners.length);
-    // One request of each name gets 201, unless it got 503 first, but was executed.
-    const unavailable = [...client.unavailable.keys()].filter((body) => body.includes('user-'));
-    expect(winners.length + unavailable.length).toBeGreaterThanOrEqual(4);
-    const rows = await app.dataSource.getRepository(UserEntity).find();
-    expect(JSON.stringify(rows)).not.toMatch(/password-/);
-
-    const { username, password } = winners[0]!;
-    const loggedIn = await logIn(username, password);
-    expect([loggedIn.status, loggedIn.json()]).toEqual([
-      200,
-      { id: expect.any(Number), username, userStatus: 0 },
-    ]);
-    for (const [name, attempt] of [
-      [username, `${password}?`],
-      ['unknown', password],
-    ] as const)
-      expect(await logIn(name, attempt)).toBeError(
-        'UNAUTHORIZED',
-        'The user name or the password is wrong.',
-      );
-  });
-});
-
 describe('examples/petstore', () => {
   it('has migrations that revert to the schema before', async () => {
     const service = await startApp({ features: [CategoriesModule] });
     const before = await dumpSchema(service.dataSource);
     await service.stop();
     const example = await startApp({ features: FEATURES });
-    for (let count = 0; count < 3; count++) await example.dataSource.revertMigration();
+    for (let count = 0; count < 2; count++) await example.dataSource.revertMigration();
     expect(await dumpSchema(example.dataSource)).toEqual(before);
     await example.stop();
   });
@@ -256,29 +210,4 @@ await describeResource(app, '/store/orders', {
     complete: false,
   }),
   invalid: { petId: [Number.MAX_SAFE_INTEGER, null], quantity: [0, 1001], status: ['lost'] },
-});
-
-await describeResource(app, '/users', {
-  create: (n) => ({
-    username: `ann-${n}`,
-    firstName: 'Ann',
-    lastName: 'Lee',
-    email: 'ann@example.com',
-    password: 'correct horse',
-    phone: '+43 1 234',
-    userStatus: 1,
-  }),
-  other: (n) => ({
-    username: `bob-${n}`,
-    firstName: 'Bob',
-    lastName: 'Ray',
-    email: 'bob@example.com',
-    password: 'battery staple',
-    phone: '+1 212 5550100',
-    userStatus: 2,
-  }),
-  invalid: { username: ['a b', 1], password: ['short'], email: ['nobody'], userStatus: [2 ** 31] },
-  unique: [['username']],
-  id: 'username',
-  shown: { id: expect.any(Number) },
 });
