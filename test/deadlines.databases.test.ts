@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { QueryRunner } from 'typeorm';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { DatabaseConnection } from '../src/platform/database/connection/database-connection.js';
@@ -11,7 +12,9 @@ import {
   PgQueryRunner,
   SqliteQueryRunner,
 } from '../src/platform/database/connection/query-runners.js';
+import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
 import { requestContext } from '../src/platform/logging/logger.js';
+import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, useApp } from './support/app.js';
 import { type Cage, CagesModule, type Toy } from './support/cages.module.js';
 import { ChaosProxy } from './support/chaos-proxy.js';
@@ -182,13 +185,21 @@ function delayStatements(milliseconds: number, text = ''): void {
 const handle = <T>(databaseTimeLeft: number, work: () => Promise<T>, headersSent = false) =>
   requestContext.run({ id: 'a', databaseTimeLeft, res: { headersSent } }, work);
 
+const createKey = (): IdempotencyKey => ({
+  apiKeyId: 1,
+  value: randomUUID(),
+  fingerprint: 'a',
+  onReplay: () => undefined,
+});
+
 const wait = () => Promise.all([withDeadline(delay(1_500)), withDeadline(delay(1_000))]);
 
 describe('withDeadline', () => {
   const app = useApp({ features });
   afterEach(() => jest.restoreAllMocks());
 
-  const create = () => app.app.get(CategoriesService).create({ name: 'dog' });
+  const create = (key?: IdempotencyKey) =>
+    app.app.get(CategoriesService).create({ name: 'dog' }, key);
 
   it('limits the time in which a request waits for the database, and no other time', async () => {
     const times: number[] = [];
@@ -203,17 +214,38 @@ describe('withDeadline', () => {
     expect(rounded).toEqual([2_500, 2_500, 1_500, 1_500, 0]);
   });
 
-  it('costs the others nothing that share a list with a request whose time is over', async () => {
-    const names = Array.from({ length: 2_500 }, () => `('dog')`);
-    await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${names.join(', ')}`);
-    const list = () => app.app.get(CategoriesService).list();
-    delayStatements(300);
-    const [first, ...others] = [
-      handle(450, list),
-      ...Array.from({ length: 499 }, () => requestContext.run({ id: 'b' }, list)),
-    ];
-    await expect(first).rejects.toThrow(DatabaseUnavailableError);
-    expect(new Set(await Promise.all(others)).size).toBe(1);
+  it.each<[string, number, () => Promise<unknown>]>([
+    ['a list', 450, () => app.app.get(CategoriesService).list()],
+    ['a batch', 200, () => create()],
+    ['a batch with keys', 200, () => create(createKey())],
+  ])(
+    'costs the others nothing that share %s with a request whose time is over',
+    async (_what, timeLeft, work) => {
+      const names = Array.from({ length: 2_500 }, () => `('dog')`);
+      await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${names.join(', ')}`);
+      delayStatements(300);
+      const [first, ...others] = [
+        handle(timeLeft, work),
+        ...Array.from({ length: 499 }, () => requestContext.run({ id: 'b' }, work)),
+      ];
+      await expect(first).rejects.toThrow(DatabaseUnavailableError);
+      await expect(Promise.all(others)).resolves.toHaveLength(499);
+    },
+  );
+
+  it('rejects a row whose deadline passes just before its batch, and inserts the others', async () => {
+    const kit = app.app.get(ResourceKit);
+    const inserter = kit.batchInserter(
+      app.dataSource.getRepository(CategoryEntity),
+      ({ id }) => id,
+    );
+    const late = new Deadline();
+    const insertion = inserter['inserter'].insert({ name: 'late' }, undefined, late);
+    // A timer may be a little early.
+    late.pass();
+    await expect(inserter.insert({ name: 'other' })).resolves.toBeGreaterThan(0);
+    await expect(insertion).rejects.toThrow(DatabaseUnavailableError);
+    expect(await app.categories.getNames()).not.toContain('late');
   });
 
   it('costs the others nothing that share the look-up of a key with a request whose time is over', async () => {
@@ -234,7 +266,7 @@ describe('withDeadline', () => {
   });
 
   it('does not limit what continues after its response', async () => {
-    await expect(handle(0, create)).rejects.toThrow(DatabaseUnavailableError);
-    await expect(handle(0, create, true)).resolves.toMatchObject({ name: 'dog' });
+    await expect(handle(0, () => create())).rejects.toThrow(DatabaseUnavailableError);
+    await expect(handle(0, () => create(), true)).resolves.toMatchObject({ name: 'dog' });
   });
 });

@@ -13,12 +13,13 @@ export class Deadline {
     performance.now() + (this.request?.databaseTimeLeft ?? REQUEST_TIMEOUT_MS);
   private readonly end = Math.min(performance.now() + OPERATION_TIMEOUT_MS, this.requestEnd);
   private hasPassed = false;
-  private isCommitting = false;
+  /** Whether it limits what cannot be rolled back any more. */
+  isCommitting = false;
 
   /** Call it before a statement that a transaction can roll back: it throws if the deadline has passed. */
   beforeStatement(): void {
     this.isCommitting = false;
-    if (this.hasPassed || this.remaining === 0) throw this.pass();
+    if (this.remaining === 0) throw this.pass();
   }
 
   /** Call it before one that cannot be rolled back: a COMMIT, or a change outside of transactions. */
@@ -29,7 +30,7 @@ export class Deadline {
 
   /** The time until it passes, in milliseconds; 0 after that, because a timer of a negative time makes Node print a warning. */
   get remaining(): number {
-    return Math.max(0, this.end - performance.now());
+    return this.hasPassed ? 0 : Math.max(0, this.end - performance.now());
   }
 
   /** @returns the error for the client */

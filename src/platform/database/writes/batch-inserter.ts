@@ -159,7 +159,7 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
   ): Promise<void> {
     const open = items.filter(isOpen);
     if (open.length === 0) return;
-    for (const item of open) item.deadline.beforeCommit();
+    for (const item of open) item.deadline.isCommitting = true;
     const { tableName } = this.repository.metadata;
     this.metrics.batchSizes?.observe({ db_collection_name: tableName }, open.length);
     const stopTimer = this.metrics.batchDurations?.startTimer({ db_collection_name: tableName });
