@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { main as keysCommand } from '../src/cli/keys.js';
 import { main as migrationsCommand } from '../src/cli/migrations.js';
 import type { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
@@ -80,7 +81,8 @@ function expectTime(date: Date | null, from: number): void {
 
 describe('keys create', () => {
   it('prints only the key, which the running service accepts immediately', async () => {
-    const name = "Zoë's 犬 ".padEnd(100, 'n');
+    const name = `Zoë's 犬 ❤️${'😀'.repeat(90)}`;
+    expect(Array.from(name)).toHaveLength(100);
     const key = await createKey(name);
     expect(await findRecord(key)).toMatchObject({ name, expiresAt: null, lastUsedAt: null });
     expect(await requestStatus(key)).toBe(200);
@@ -121,23 +123,41 @@ describe('keys list', () => {
     const key = await createKey('list-revoked');
     const { id } = await findRecord(key);
     await keys.revoke(id);
-    await keys.create('red\u001b[31m\u009b\nnext');
+    await keys.create('red\u001b[31m\u009b\u202e\u200b\nnext');
     const { stdout, ...result } = await run('list');
     expect(result).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(
       /^id +name +scopes +requests\/min +created +expires +revoked +last used\n/,
     );
     const { createdAt, revokedAt } = await findRecord(key);
-    const [created, revoked] = [createdAt, revokedAt!].map((date) =>
-      date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' }),
+    const [created, revoked] = [createdAt, revokedAt!].map(
+      (date) => `${date.toISOString().slice(0, 16)}Z`,
     );
-    const row = new RegExp(`^${id} +list-revoked +read write +.*${created} .*${revoked}`, 'm');
+    const row = new RegExp(`^${id} +list-revoked +read write +${created} +${revoked}$`, 'm');
     expect(stdout).toMatch(row);
     expect(stdout).toMatch(/red.*next/);
-    expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
+    expect(stdout.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
     for (const { name } of (await keys.list()).slice(0, -1)) expect(stdout).toContain(name);
     expect(stdout).not.toMatch(HASH_PATTERN);
     for (const each of [key, app.key]) expect(stdout).not.toContain(each.slice(4));
+  });
+});
+
+describeOnSqlite('keys list', () => {
+  it('prints 150,000 keys, in columns of as many characters', async () => {
+    const fresh = await createDatabase();
+    const env = { DATABASE_URL: fresh.url };
+    await runCommand(migrationsCommand, ['run'], env);
+    const connection = new Database(fresh.url.slice('sqlite:'.length));
+    connection.exec(`WITH RECURSIVE "n"("id") AS (SELECT 1 UNION ALL SELECT "id" + 1 FROM "n" WHERE "id" < 150000)
+      INSERT INTO "api_keys" ("name", "hash", "created_at") SELECT '😀' || ("id" % 2), "id", 0 FROM "n"`);
+    connection.close();
+    const { stdout } = await runCommand(keysCommand, ['list'], env);
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines).toHaveLength(150_001);
+    // The name has a character of two UTF-16 units.
+    expect(lines[0]!.indexOf('scopes')).toBe(lines[1]!.indexOf('read') - 1);
+    await fresh.drop();
   });
 });
 
@@ -269,10 +289,12 @@ describe('keys', () => {
     [['create'], /missing required argument 'name'/],
     // An unquoted name with a space.
     [['create', 'two', 'words'], /too many arguments/],
-    [['create', ' \t '], /name/],
-    [['create', 'n'.repeat(101)], /name/],
-    ...['red\u001b[31m', 'two\nlines', 'c1\u009b31m', 'delete\u007f'].map(
-      (name): [string[], RegExp] => [['create', name], /control characters/],
+    ...['', ' \t ', '\u2800', '\u3164', '😀'.repeat(101)].map((name): [string[], RegExp] => [
+      ['create', name],
+      /1 to 100 characters/,
+    ]),
+    ...Array.from('\u001b\n\u009b\u007f\u2028\u200b\u200f\u202e\u2066\ufeff\u{e0041}').map(
+      (invisible): [string[], RegExp] => [['create', `a${invisible}b`], /invisible characters/],
     ),
     [['create', 'never', '--scope', 'admin'], /Allowed choices/],
     ...['90', '0d', '1.5d', '999999y'].map((duration): [string[], RegExp] => [

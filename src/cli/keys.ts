@@ -8,10 +8,14 @@ import { ApiKeysService } from '../platform/auth/keys/api-keys.service.js';
 import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { MAX_ID } from '../platform/config/max-id.js';
+import { NOT_BLANK } from '../platform/resource/scalar-violations.js';
 import { isMain, runCommand } from './command.js';
 
 /** The units of a duration, in milliseconds. */
 const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
+
+/** Control characters, line breaks, and those that are invisible or change the direction of others. */
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {
@@ -93,7 +97,7 @@ async function listKeys({ json = false }: { json?: boolean }): Promise<void> {
 
 async function showKey(id: number, { json = false }: { json?: boolean }): Promise<void> {
   await withKeys('require-current-schema', async (keys) => {
-    const record = (await keys.list()).find((key) => key.id === id);
+    const [record] = await keys.list({ where: { id } });
     if (record === undefined) throw new Error(`API key ${id} not found.`);
     if (json) printJson(describeKey(record));
     else
@@ -118,8 +122,8 @@ function describeKey({ hash: _hash, scopes, ...record }: ApiKey): object {
 function formatKey(key: ApiKey): Record<string, string> {
   return {
     id: String(key.id),
-    // Names of earlier releases may contain control characters.
-    name: key.name.replaceAll(/\p{Cc}/gu, '\ufffd'),
+    // Names of earlier releases may contain invisible characters.
+    name: key.name.replaceAll(INVISIBLE, '\ufffd'),
     scopes: key.scopes,
     'requests/min': String(key.requestsPerMinute ?? ''),
     created: formatTime(key.createdAt),
@@ -136,12 +140,16 @@ function printJson(value: unknown): void {
 function printTable(rows: readonly Record<string, string>[]): void {
   const names = Object.keys(rows[0]!);
   const lines = [names, ...rows.map((row) => Object.values(row))];
-  const widths = names.map((_, index) => Math.max(...lines.map((cells) => cells[index]!.length)));
+  const widths = names.map((_, index) =>
+    lines.reduce((width, cells) => Math.max(width, countCharacters(cells[index]!)), 0),
+  );
   for (const cells of lines) {
-    const line = cells.map((cell, index) => cell.padEnd(widths[index]!)).join('  ');
-    process.stdout.write(`${line.trimEnd()}\n`);
+    const padded = cells.map((cell, i) => cell + ' '.repeat(widths[i]! - countCharacters(cell)));
+    process.stdout.write(`${padded.join('  ').trimEnd()}\n`);
   }
 }
+
+const countCharacters = (text: string): number => Array.from(text).length;
 
 /**
  * Runs an action on the keys of the configured database.
@@ -166,9 +174,10 @@ async function withKeys(
 }
 
 function parseName(name: string): string {
-  if (name.trim() === '' || name.length > 100)
-    throw new InvalidArgumentError('must be 1 to 100 characters long.');
-  if (/\p{Cc}/u.test(name)) throw new InvalidArgumentError('must not contain control characters.');
+  if (!NOT_BLANK.test(name) || countCharacters(name) > 100)
+    throw new InvalidArgumentError('must be 1 to 100 characters long, and not blank.');
+  if (name.search(INVISIBLE) !== -1)
+    throw new InvalidArgumentError('must not contain control or other invisible characters.');
   return name;
 }
 
@@ -192,9 +201,9 @@ const toInteger =
     return value;
   };
 
-/** Formats a time in the time zone and the language of the reader (`TZ`, `LANG`), to the minute. */
+/** Formats a time in UTC, to the minute. */
 function formatTime(date: Date | null): string {
-  return date?.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' }) ?? '';
+  return date === null ? '' : `${date.toISOString().slice(0, 16)}Z`;
 }
 
 if (isMain(import.meta)) await main(process.argv.slice(2));

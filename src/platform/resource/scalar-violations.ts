@@ -78,7 +78,7 @@ export const FORMATS: Readonly<Record<string, Format>> = {
 };
 
 /** A character that is neither white space nor invisible; BRAILLE PATTERN BLANK has no property that says so. */
-const NOT_BLANK = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]/u;
+export const NOT_BLANK = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]/u;
 
 /** The second half of a code point that JavaScript counts twice. */
 const LOW_SURROGATE = /[\udc00-\udfff]/g;

@@ -18,7 +18,7 @@ export async function createInitialApiKey(
   if (!database.isReady) return;
   try {
     const keys = app.get(ApiKeysService);
-    if ((await keys.list()).length > 0) return;
+    if ((await keys.list({ take: 1 })).length > 0) return;
     if (production) {
       logger.warn('No API keys exist. Create one with: node dist/cli/keys.js create first');
       return;
