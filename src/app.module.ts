@@ -5,7 +5,6 @@ import { ApiKeyGuard } from './platform/auth/api-key.guard.js';
 import { AuthModule } from './platform/auth/auth.module.js';
 import { CONFIG, type Config } from './platform/config/config.js';
 import { DatabaseModule } from './platform/database/database.module.js';
-import { OutdatedSchemaFilter } from './platform/database/outdated-schema.filter.js';
 import { HealthController } from './platform/health/health.controller.js';
 import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
 import { ErrorFilter } from './platform/http/responses/error.filter.js';
@@ -41,7 +40,6 @@ export class AppModule {
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
         { provide: APP_PIPE, useClass: StrictValidationPipe },
         { provide: APP_FILTER, useClass: ErrorFilter },
-        { provide: APP_FILTER, useClass: OutdatedSchemaFilter },
       ],
       exports: [CONFIG, ResourceKit],
     };

@@ -4,7 +4,7 @@ import { requestContext } from '../../logging/logger.js';
 import { isPostgres } from './is-postgres.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseUnavailableError, describeDriverError } from './driver-errors.js';
-import { PetstoreDataSource, SchemaOutdatedError } from './petstore-data-source.js';
+import { PetstoreDataSource } from './petstore-data-source.js';
 
 /** How long the result of a check is valid, in milliseconds. */
 const CHECK_INTERVAL_MS = 1_000;
@@ -34,8 +34,6 @@ export class DatabaseAvailability {
   /** The check in progress, or of the last second. */
   private check: Promise<void> | undefined;
   private outage: Outage | undefined;
-  /** Whether a statement failed for want of a migration; it is not looked for before. */
-  private isSchemaOutdated = false;
   private inodes = '';
   private readonly logger = new Logger('Database');
 
@@ -50,7 +48,6 @@ export class DatabaseAvailability {
     this.inodes = getInodes(this.dataSource);
     this.dataSource.onError((error) => {
       if (!(error instanceof DatabaseUnavailableError)) return;
-      this.isSchemaOutdated ||= error.cause instanceof SchemaOutdatedError;
       this.recordFailure(error);
       // Otherwise there is a check once the last one has expired.
       if (this.check === undefined) this.expire();
@@ -74,8 +71,6 @@ export class DatabaseAvailability {
     try {
       if (getInodes(this.dataSource) !== this.inodes)
         throw new DatabaseUnavailableError(FILE_MOVED);
-      if (this.isSchemaOutdated) await this.dataSource.reportOutdatedSchema();
-      this.isSchemaOutdated = false;
       await withDeadline(requireWritable(this.dataSource, isFailing));
       this.recordSuccess();
     } catch (error) {

@@ -164,14 +164,6 @@ function hasRejectedStatement(error: unknown, codes: RegExp): boolean {
   return error instanceof QueryFailedError && codes.test(getDriverErrorCode(error));
 }
 
-/** Whether a statement names a table or a column that does not exist. */
-export function namesMissingObject(error: unknown): boolean {
-  if (hasRejectedStatement(error, /^(42P01|42703)$/)) return true;
-  // SQLite has one code for all mistakes in a statement.
-  const isMistake = hasRejectedStatement(error, /^SQLITE_ERROR$/);
-  return isMistake && /no such (table|column)|has no column/.test((error as Error).message);
-}
-
 /** Whether another process holds the lock of the SQLite file. Nothing was done; a retry may succeed. */
 export function isBusyError(error: unknown): boolean {
   return /^SQLITE_BUSY(_RECOVERY)?$/.test(getDriverErrorCode(error));

@@ -9,7 +9,6 @@ import {
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
-import { withDeadline } from './deadline.js';
 import { isPostgres } from './is-postgres.js';
 import {
   DatabaseUnavailableError,
@@ -161,13 +160,6 @@ export class PetstoreDataSource extends DataSource {
   async requireCurrentSchema(): Promise<void> {
     const pending = await new MigrationExecutor(this).getPendingMigrations();
     if (pending.length > 0) throw new SchemaOutdatedError();
-  }
-
-  /** @throws {DatabaseUnavailableError} if a migration is pending, which is reported as an outage */
-  async reportOutdatedSchema(): Promise<void> {
-    await withDeadline(this.requireCurrentSchema()).catch((error: unknown) => {
-      throw this.translateError(error, { isConnecting: true });
-    });
   }
 
   /**

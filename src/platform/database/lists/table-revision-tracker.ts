@@ -33,7 +33,8 @@ export class TableRevisionTracker {
   private async readRevision(table: string): Promise<number> {
     const revision = (await this.readRevisions()).get(table);
     if (revision !== undefined) return revision;
-    await this.dataSource.reportOutdatedSchema();
+    // A missing table is reported as such.
+    await this.dataSource.query(`SELECT FROM "${table}" LIMIT 0`);
     throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
   }
 
