@@ -4,7 +4,11 @@ import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDatabase, type TestDatabase } from '../support/app.js';
+import { CategoryEntity } from '../../src/modules/categories/category.entity.js';
+import { CategoriesService } from '../../src/modules/categories/categories.service.js';
+import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
+import { transactionOnce } from '../../src/platform/idempotency/idempotency-records.js';
+import { createDatabase, startApp, type TestApp, type TestDatabase } from '../support/app.js';
 import { sendRequest } from '../support/http-client.js';
 import { findFreePort } from '../support/postgres.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from '../support/postgres-client.js';
@@ -19,6 +23,9 @@ let directory: string;
 let pgBouncer: ChildProcess;
 let database: TestDatabase;
 let services: Services;
+/** The database behind PgBouncer. */
+let href: string;
+let app: TestApp | undefined;
 
 /** Starts PgBouncer with its defaults, but for the mode and the number of its connections. */
 async function startPgBouncer(target: URL): Promise<URL> {
@@ -51,7 +58,7 @@ default_pool_size = 2
 
 beforeEach(async () => {
   database = await createDatabase();
-  const { href } = await startPgBouncer(new URL(database.url));
+  ({ href } = await startPgBouncer(new URL(database.url)));
   const isRunning = () =>
     queryPostgres(href, 'SELECT 1').then(
       () => true,
@@ -61,11 +68,20 @@ beforeEach(async () => {
   services = await createServices({ DATABASE_URL: href });
 });
 afterEach(async () => {
+  await app?.stop();
+  app = undefined;
   await services.close();
   pgBouncer.kill();
   await once(pgBouncer, 'exit');
   await database.drop();
   await rm(directory, { recursive: true });
+});
+
+const createKey = (value: string): IdempotencyKey => ({
+  apiKeyId: 1,
+  value,
+  fingerprint: 'a',
+  onReplay: () => undefined,
 });
 
 const getReadiness = async ({ url }: RunningService): Promise<number> =>
@@ -114,5 +130,38 @@ async function serve(count: number): Promise<RunningService[]> {
     }
     expect((await categories.create('after')).status).toBe(201);
     expect(await categories.getNames()).toEqual(['after']);
+  });
+
+  it('lets keys and rules work, and refuses only the rows that PostgreSQL refuses', async () => {
+    const config = { type: 'postgres', url: href } as const;
+    const own = (app = await startApp({ database: { ...database, config } }));
+    await own.dataSource.query(`ALTER TABLE "categories" ADD CHECK ("name" <> 'bad')`);
+    await own.dataSource.query(
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN IF NEW."name" = 'worse' THEN RAISE EXCEPTION 'worse'; END IF; RETURN NULL; END $$`,
+    );
+    await own.dataSource.query(
+      `CREATE CONSTRAINT TRIGGER "refuse" AFTER INSERT ON "categories" DEFERRABLE INITIALLY DEFERRED
+       FOR EACH ROW EXECUTE FUNCTION refuse()`,
+    );
+    const create = async (name: string): Promise<number> =>
+      (await own.app.get(CategoriesService).create({ name }, createKey(name))).id;
+    const names = Array.from({ length: 100 }, (_, number) => `category ${number}`);
+    const stored = await Promise.all(names.map((name) => create(name)));
+    const sent = [...names, 'new', 'bad', 'worse'];
+    const results = await Promise.allSettled(sent.map((name) => create(name)));
+    expect(results.slice(0, 100)).toMatchObject(stored.map((value) => ({ value })));
+    expect(results.slice(100).map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'rejected',
+      'rejected',
+    ]);
+    const sell = (): Promise<unknown> =>
+      transactionOnce(own.dataSource, createKey('sell'), async (manager) => {
+        const { affected } = await manager.delete(CategoryEntity, { name: 'new' });
+        if (affected === 0) throw new Error('It is not for sale');
+        return 'sold';
+      });
+    expect(await Promise.all([sell(), sell(), sell()])).toEqual(['sold', 'sold', 'sold']);
   });
 });
