@@ -39,6 +39,7 @@ export const DECLARATIONS: Declarations = {
   ...declare('src/platform/resource/resource-kit.js', 'ResourceKit'),
   ...declare('src/platform/resource/versioned.js', 'ReturnsEtag *Versioned'),
   ...declare('test/support/app.js', 'startApp'),
+  ...declare('test/support/contract-driver.js', 'describeContract'),
   ...declare('test/support/describe-resource.js', 'describeResource'),
   ...declare('test/support/fixtures.js', 'insertRow'),
 };

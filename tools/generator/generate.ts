@@ -1,6 +1,6 @@
 /** `npm run generate -- <command>`: generates a module, then updates `openapi.json`. */
 import { spawnSync } from 'node:child_process';
-import { basename } from 'node:path';
+import { basename, relative } from 'node:path';
 import { Command } from 'commander';
 import { type ResourceOptions, FieldsError, OPERATION_NAMES, toDocument } from './fields.js';
 import { generate } from './generator.js';
@@ -23,7 +23,8 @@ program
       const { root, problems } = await readDocument(contract);
       for (const problem of problems.slice(0, 5)) console.log(`Ignored: ${problem}`);
       const name = toKebabCase(options.module ?? basename(contract).split('.')[0]!);
-      return { root, name, source: basename(contract), dryRun: options.dryRun };
+      const file = relative('.', contract);
+      return { root, name, source: basename(contract), file, dryRun: options.dryRun };
     }),
   );
 program
@@ -88,14 +89,15 @@ interface Input {
   readonly root: Json;
   readonly name: string;
   readonly source: string;
+  readonly file?: string;
   readonly dryRun: true | undefined;
 }
 
 /** Generates a module, and tells what was made and what is left to do. */
 async function run(getInput: () => Promise<Input>): Promise<void> {
   try {
-    const { root, name, source, dryRun } = await getInput();
-    const { module, changes, tasks } = await generate(root, name, source);
+    const { root, name, source, file, dryRun } = await getInput();
+    const { module, changes, tasks } = await generate(root, name, source, file);
     console.log(formatReport(module));
     const files = changes.describe();
     console.log(`\n${files.length === 0 ? 'Nothing to write.' : files.join('\n')}`);

@@ -30,9 +30,15 @@ export interface Generated {
  *
  * @param name the name of the module: its folder
  * @param source what the generated file says it was generated from
+ * @param file the path of the contract, if there is one
  * @throws {ContractError} if nothing of the document can be generated
  */
-export async function generate(root: Json, name: string, source: string): Promise<Generated> {
+export async function generate(
+  root: Json,
+  name: string,
+  source: string,
+  file?: string,
+): Promise<Generated> {
   const project = await readProject(name);
   const contract = readContract(root, name, project);
   if (contract.operations.length === 0)
@@ -40,7 +46,7 @@ export async function generate(root: Json, name: string, source: string): Promis
       `${source}: nothing to generate. ${contract.leftOut.map(({ operation, reason }) => `${operation}: ${reason}`).join('; ')}`,
     ]);
   const plan = planModule(contract, [...project.tables.keys()]);
-  const module = { ...contract, ...plan, name, source };
+  const module = { ...contract, ...plan, name, source, file };
   const changes = new Changes();
   const tasks = await writeFiles(module, project, changes);
   return { module, changes, tasks };

@@ -342,6 +342,8 @@ export interface Module extends Contract {
   readonly name: string;
   /** What it was generated from, for the first line of the generated file. */
   readonly source: string;
+  /** The path of the contract, which the test of the module reads. */
+  readonly file?: string | undefined;
   readonly resources: readonly Resource[];
   readonly operations: readonly PlannedOperation[];
 }

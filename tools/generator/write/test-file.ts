@@ -16,7 +16,12 @@ export function writeTest(
   const tests = module.resources.flatMap((each) => writeResource(module, each, routes) ?? []);
   if (tests.length === 0) return undefined;
   const start = `const app = await startApp();\nafterAll(() => app.stop());`;
-  return toFile(`test/${module.name}.databases.test.ts`, [start, ...tests].join('\n\n'));
+  const contract =
+    module.file === undefined ? [] : [`${call('describeContract', code('app'), module.file)};`];
+  return toFile(
+    `test/${module.name}.databases.test.ts`,
+    [start, ...contract, ...tests].join('\n\n'),
+  );
 }
 
 function writeResource(

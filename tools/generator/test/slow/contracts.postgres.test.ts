@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse } from 'yaml';
 import { createDatabase } from '../../../../test/support/app.js';
+import { driveContract } from '../../../../test/support/contract-driver.js';
 import { getCommand } from '../../../../test/support/project-copy.js';
 import { onEachConnection, RetryingClient } from '../../../../test/support/retrying-client.js';
 import { BOOTSTRAP_KEY, createServices } from '../../../../test/support/service-process.js';
@@ -138,7 +139,7 @@ async function serve(type: 'sqlite' | 'postgres') {
     await services.close();
     await database.drop();
   };
-  return { client, close };
+  return { client, url, close };
 }
 
 async function runSteps(client: RetryingClient, steps: readonly Step[]): Promise<void> {
@@ -211,10 +212,15 @@ describeContracts.each([
   it.each(['sqlite', 'postgres'] as const)(
     'do on %s what each implemented operation says',
     async (type) => {
-      const { client, close } = await serve(type);
+      const { client, url, close } = await serve(type);
       try {
         for (const contract of contracts)
           await expect(runSteps(client, SCENARIOS[contract]!.steps)).resolves.toBeUndefined();
+        for (const contract of contracts) {
+          const result = await driveContract(toFile(contract), url, BOOTSTRAP_KEY);
+          expect(result.differences).toEqual([]);
+          expect(result.requested.length).toBeGreaterThanOrEqual(SCENARIOS[contract]!.implemented);
+        }
         if (contracts.includes('swagger-petstore')) await changePetsConcurrently(client);
       } finally {
         await close();

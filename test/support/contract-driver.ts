@@ -1,0 +1,353 @@
+/**
+ * Sends the requests that a published OpenAPI document describes, and compares the responses with it. It reads the
+ * original file, and nothing that the service or the generator makes of it.
+ */
+import { existsSync } from 'node:fs';
+import { basename } from 'node:path';
+import {
+  Contract,
+  get,
+  isObject,
+  type Json,
+  type Operation,
+  toBareName,
+  withoutSlash,
+} from './contract-document.js';
+import { type HttpResponse, sendRequest } from './http-client.js';
+
+/** What a run found. */
+export interface Result {
+  /** How the service differs from the document: a sentence each. */
+  readonly differences: readonly string[];
+  /** The operations that were requested and implemented, those that returned 501, and those without a request to send. */
+  readonly requested: readonly string[];
+  readonly stubs: readonly string[];
+  readonly skipped: readonly string[];
+}
+
+/** A resource that the driver created: what it sent, and what the response has. */
+interface Created {
+  readonly sent: Json;
+  readonly shown: Json;
+}
+
+/**
+ * Requests every operation of a document: creates two resources of each kind, and reads, changes and deletes one of them.
+ *
+ * @param file the path of the document, in JSON or YAML
+ */
+export const driveContract = (file: string, url: string, key: string): Promise<Result> =>
+  new Driver(new Contract(file), url, key).run();
+
+class Driver {
+  private readonly differences = new Set<string>();
+  private readonly requested = new Set<string>();
+  private readonly stubs = new Set<string>();
+  private readonly skipped = new Set<string>();
+  /** By the path of the collection. */
+  private readonly created = new Map<string, Created[]>();
+  private count = 0;
+
+  constructor(
+    private readonly contract: Contract,
+    private readonly url: string,
+    private readonly key: string,
+  ) {}
+
+  async run(): Promise<Result> {
+    const { operations } = this.contract;
+    for (const operation of operations) {
+      await this.request(operation);
+      if (operation.method === 'post') await this.request(operation);
+    }
+    const paths = new Set(operations.map(({ path }) => path));
+    for (const operation of operations) {
+      const other = operation.path.endsWith('/')
+        ? withoutSlash(operation.path)
+        : `${operation.path}/`;
+      const target = this.toTarget({ ...operation, path: other }) ?? '{';
+      if (paths.has(other) || target.includes('{') || this.stubs.has(toName(operation))) continue;
+      const { status } = await this.send(operation.method, target);
+      if (status !== 404) this.report(operation, `${other} exists, too: ${status}`);
+    }
+    const { differences, requested, stubs, skipped } = this;
+    return {
+      differences: [...differences],
+      requested: [...requested],
+      stubs: [...stubs],
+      skipped: [...skipped],
+    };
+  }
+
+  private report(operation: Operation, text: string): void {
+    this.differences.add(`${toName(operation)}: ${text}`);
+  }
+
+  /** Sends the request of an operation, and checks the response and what it changed. */
+  private async request(operation: Operation): Promise<void> {
+    const { method, path } = operation;
+    const name = toName(operation);
+    const target = this.toTarget(operation);
+    const body = this.toBody(operation);
+    if (target === undefined || body === null) {
+      this.skipped.add(name);
+      return;
+    }
+    const isItem = path.endsWith('}') || path.endsWith('}/');
+    const isChange = isItem && ['put', 'patch', 'delete'].includes(method);
+    const before = isChange ? await this.readBoth(path) : undefined;
+    const response = await this.send(method, target, operation, body);
+    if (response.status === 501) this.stubs.add(name);
+    else this.requested.add(name);
+    if (response.status === 501 || !this.check(operation, response)) return;
+    const shown = response.text === '' || method === 'delete' ? {} : response.json();
+    if (method === 'post')
+      await this.remember(operation, body ?? {}, isObject(shown) ? shown : {}, response);
+    else if (before !== undefined) await this.compare(operation, before, body ?? {});
+  }
+
+  /** Compares a response with the document. @returns whether the operation succeeded */
+  private check(operation: Operation, { status, headers, text }: HttpResponse): boolean {
+    const { pointer } = operation;
+    const responses = this.contract.find(...pointer, 'responses').value;
+    const key = [String(status), `${String(status)[0]}XX`, 'default'].find(
+      (each) => get(responses, each) !== undefined,
+    );
+    if (status >= 300 || key === undefined) {
+      this.report(operation, `responds with ${status}: ${text.slice(0, 200)}`);
+      return false;
+    }
+    const content = this.contract.find(...pointer, 'responses', key, 'content').value;
+    const type = Object.keys(isObject(content) ? content : {}).find((each) =>
+      /json|\*\/\*/.test(each),
+    );
+    if (type === undefined) return true;
+    if (!/json/.test(headers['content-type'] ?? ''))
+      this.report(operation, 'has no JSON in its response');
+    const schema = [...pointer, 'responses', key, 'content', type, 'schema'];
+    const reason =
+      text === ''
+        ? 'it is empty'
+        : this.contract.validate(
+            this.contract.find(...schema).pointer,
+            JSON.parse(text),
+            'response',
+          );
+    if (reason !== undefined) this.report(operation, `the response is invalid: ${reason}`);
+    return true;
+  }
+
+  private async remember(
+    operation: Operation,
+    sent: Json,
+    shown: Json,
+    { headers }: HttpResponse,
+  ): Promise<void> {
+    const collection = withoutSlash(operation.path);
+    const resources = this.created.get(collection) ?? [];
+    this.created.set(collection, [...resources, { sent, shown }]);
+    if (headers.location !== undefined) {
+      const { status } = await sendRequest(
+        new URL(headers.location, `${this.url}/v1${operation.path}`).href,
+        {
+          headers: { authorization: `Bearer ${this.key}` },
+        },
+      );
+      if (status === 404 || status === 405)
+        this.report(operation, `nothing is at its Location, ${headers.location}`);
+    }
+    const item = this.contract.operations.find(
+      ({ method, path }) =>
+        method === 'get' &&
+        withoutSlash(path).replace(/\/\{[^}]+\}$/, '') === collection &&
+        path.includes('}', collection.length),
+    );
+    if (item === undefined) return;
+    const read = await this.readAt(item.path, -1);
+    const key = this.findOwnKey(item.path)?.[0] ?? '';
+    // The service may assign it, which the report says.
+    const { [key]: _id, ...rest } = sent;
+    if (read !== undefined) this.expectSame(operation, rest, read, 'sent');
+  }
+
+  /** Compares what a change left of the resource, and of another one, with what they were. */
+  private async compare(
+    operation: Operation,
+    [other, own]: readonly (Json | undefined)[],
+    body: Json,
+  ): Promise<void> {
+    const { method, path } = operation;
+    const [otherAfter, ownAfter] = await this.readBoth(path);
+    if (JSON.stringify(other) !== JSON.stringify(otherAfter))
+      this.report(operation, 'changes another resource');
+    if (method === 'delete') {
+      if (ownAfter !== undefined) this.report(operation, 'deletes nothing');
+      this.created.get(getCollection(path))?.pop();
+    } else if (own !== undefined && ownAfter !== undefined) {
+      this.expectSame(operation, body, ownAfter, 'sent');
+      const kept = Object.entries(own).filter(
+        ([name]) => !(name in body) && !/(updat|modif|chang|version)/i.test(name),
+      );
+      if (method === 'patch')
+        this.expectSame(operation, Object.fromEntries(kept), ownAfter, 'stored before');
+    }
+  }
+
+  private expectSame(operation: Operation, expected: Json, actual: Json, origin: string): void {
+    for (const [name, value] of Object.entries(expected))
+      if (
+        name in actual &&
+        !isObject(value) &&
+        !Array.isArray(value) &&
+        JSON.stringify(value) !== JSON.stringify(actual[name])
+      )
+        this.report(
+          operation,
+          `${name} is ${JSON.stringify(actual[name])}, and ${JSON.stringify(value)} was ${origin}`,
+        );
+  }
+
+  private readBoth(path: string): Promise<readonly (Json | undefined)[]> {
+    return Promise.all([this.readAt(path, -2), this.readAt(path, -1)]);
+  }
+
+  /** Reads a resource, if an operation does; of an envelope, the object in it. */
+  private async readAt(path: string, index: number): Promise<Json | undefined> {
+    const read = this.contract.operations.find(
+      (each) => each.method === 'get' && each.path === path,
+    );
+    const target = read && this.toTarget(read, index);
+    if (target === undefined) return undefined;
+    const response = await this.send('get', target, read);
+    if (response.status !== 200) return undefined;
+    const body = response.json<Json>();
+    const { sent } = this.created.get(getCollection(path))!.at(index)!;
+    return (
+      [body, ...Object.values(body)]
+        .filter(isObject)
+        .find((each) => Object.keys(sent).some((name) => name in each)) ?? body
+    );
+  }
+
+  /** Returns the path of a request; undefined if a parameter is unknown. */
+  private toTarget({ path }: Pick<Operation, 'path'>, index = -1): string | undefined {
+    let isKnown = true;
+    const target = path.replaceAll(/\{([^}]+)\}/g, (match, name: string, offset: number) => {
+      const collection = path.slice(0, offset - 1);
+      // What is above the last parameter is always the newest.
+      const isLast = !path.slice(offset + match.length).includes('{');
+      const created = this.created.get(collection)?.at(isLast ? index : -1);
+      const value = findKey(created, name, collection)?.[1];
+      isKnown &&= value !== undefined;
+      return encodeURIComponent(String(value));
+    });
+    return isKnown ? target : undefined;
+  }
+
+  /** Returns a body; undefined if the operation has none, and null if no sample is valid. */
+  private toBody({ method, path, pointer }: Operation): Json | null | undefined {
+    const { value: content } = this.contract.find(...pointer, 'requestBody', 'content');
+    if (!isObject(content)) return undefined;
+    const type = Object.keys(content).find((each) => /json/.test(each));
+    if (type === undefined) return null;
+    const { pointer: schema } = this.contract.find(
+      ...pointer,
+      'requestBody',
+      'content',
+      type,
+      'schema',
+    );
+    const sample = this.contract.toSample(schema, ++this.count);
+    if (!isObject(sample)) return null;
+    const key = method === 'post' ? undefined : this.findOwnKey(path);
+    const body = key !== undefined && key[0] in sample ? { ...sample, [key[0]]: key[1] } : sample;
+    const part = Object.fromEntries(Object.entries(body).slice(0, 1));
+    return (
+      (method === 'patch' ? [part, body] : [body]).find(
+        (each) => this.contract.validate(schema, each, 'request') === undefined,
+      ) ?? null
+    );
+  }
+
+  /** Returns the property that identifies the newest resource of a path. */
+  private findOwnKey(path: string) {
+    const [, parameter = 'id'] = /\{([^}]+)\}\/?$/.exec(path) ?? [];
+    const collection = getCollection(path);
+    return findKey(this.created.get(collection)?.at(-1), parameter, collection);
+  }
+
+  private send(
+    method: string,
+    target: string,
+    operation?: Operation,
+    body?: Json,
+  ): Promise<HttpResponse> {
+    const security =
+      operation &&
+      (this.contract.find(...operation.pointer, 'security').value ??
+        this.contract.find('security').value);
+    const isPublic = Array.isArray(security) && security.length === 0;
+    const content =
+      operation && this.contract.find(...operation.pointer, 'requestBody', 'content').value;
+    const type = Object.keys(isObject(content) ? content : {}).find((each) => /json/.test(each));
+    const parameters = [operation?.pointer ?? [], operation?.pointer.slice(0, -1) ?? []].flatMap(
+      (pointer) => {
+        const { value } = this.contract.find(...pointer, 'parameters');
+        return Array.isArray(value) && pointer.length > 0
+          ? value.map((_each, index) => pointer.concat('parameters', String(index)))
+          : [];
+      },
+    );
+    const headers: Record<string, string> = {};
+    const query = new URLSearchParams();
+    for (const pointer of parameters) {
+      const { value, pointer: at } = this.contract.find(...pointer);
+      const name = String(get(value, 'name'));
+      if (get(value, 'required') !== true || get(value, 'in') === 'path') continue;
+      const text = String(this.contract.toSample([...at, 'schema'], this.count));
+      if (get(value, 'in') === 'query') query.append(name, text);
+      else headers[name.toLowerCase()] = name.toLowerCase() === 'if-match' ? '*' : text;
+    }
+    return sendRequest(`${this.url}/v1${target}${query.size > 0 ? `?${query.toString()}` : ''}`, {
+      method: method.toUpperCase(),
+      headers: {
+        ...headers,
+        ...(!isPublic && { authorization: `Bearer ${this.key}` }),
+        ...(body && { 'content-type': /merge-patch/.test(type!) ? type! : 'application/json' }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  }
+}
+
+const toName = ({ method, path }: Operation): string => `${method.toUpperCase()} ${path}`;
+const getCollection = (path: string): string => withoutSlash(path).replace(/\/\{[^}]+\}$/, '');
+
+/** Returns the property that a parameter of a path stands for, and its value: that of its name, or the id. */
+function findKey(created: Created | undefined, parameter: string, collection: string) {
+  const { shown = {}, sent = {} } = created ?? {};
+  const objects = [shown, ...Object.values(shown), sent, ...Object.values(sent)].filter(isObject);
+  const singular = toBareName(collection.split('/').at(-1)!).replace(/s$/, '');
+  const names = [toBareName(parameter), 'id', `${singular}id`, 'uuid'];
+  return names
+    .flatMap((name) =>
+      objects.flatMap((each) => Object.entries(each)).filter(([key]) => toBareName(key) === name),
+    )
+    .find(([, value]) => ['string', 'number'].includes(typeof value));
+}
+
+/**
+ * Declares the test of a module against the document that it was generated from; skipped if the file is not there.
+ *
+ * @param file the path of the document, relative to the project
+ */
+export function describeContract(
+  app: { readonly url: string; readonly key: string },
+  file: string,
+): void {
+  const test = existsSync(file) ? it : it.skip;
+  test(`responds as ${basename(file)} describes`, async () => {
+    const { differences } = await driveContract(file, app.url, app.key);
+    expect(differences).toEqual([]);
+  });
+}
