@@ -46,7 +46,8 @@ class Driver {
   private readonly skipped = new Set<string>();
   /** By the path of the collection. */
   private readonly created = new Map<string, Created[]>();
-  private count = 0;
+  /** Makes values unique, also among those of other tests of the same application. */
+  private count = 500;
 
   constructor(
     private readonly contract: Contract,

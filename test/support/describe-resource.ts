@@ -77,7 +77,10 @@ export async function describeResource(
   const { id = 'id', parent, envelope = '' } = examples;
   const document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
   const { paths } = document;
-  const itemPath = Object.keys(paths).find((each) => each.replace(path, '').match(/^\/\{\w+\}$/));
+  const collection = path.replace(/\/$/, '');
+  const itemPath = Object.keys(paths).find((each) =>
+    each.replace(collection, '').match(/^\/\{\w+\}\/?$/),
+  );
   const { get: list, post } = withoutStubs(paths[path]);
   const { get, put, patch, delete: remove } = withoutStubs(paths[itemPath ?? '']);
   if (post === undefined) {
@@ -106,7 +109,8 @@ export async function describeResource(
     const values = await parent?.();
     url = `${app.url}/v1${path.replaceAll(/\{(\w+)\}/g, (_match, name) => String(values![name as string]))}`;
   });
-  const toUrl = (resource: Json): string => `${url}/${encodeURIComponent(String(resource[id]))}`;
+  const toUrl = (resource: Json): string =>
+    `${url.replace(/\/$/, '')}/${encodeURIComponent(String(resource[id]))}${itemPath?.endsWith('/') === true ? '/' : ''}`;
   const operations: Record<string, Operation | undefined> = { POST: post, PUT: put, PATCH: patch };
   /** Returns what is sent: a body, or an envelope with it. */
   const toSent = (method: string, body: Json): Json => {

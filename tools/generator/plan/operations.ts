@@ -16,7 +16,14 @@ import type {
 import { isGiven } from '../model.js';
 import { accepts, getColumn, getProperty, getSent, isPartOf, noteMissing } from './columns.js';
 import { getRole, hasOnly, toSent, toShown } from './envelopes.js';
-import { findParent, rejectQuery, type Scope, toRows } from './resources.js';
+import {
+  endsWithParameter,
+  findParent,
+  rejectQuery,
+  type Scope,
+  toCollection,
+  toRows,
+} from './resources.js';
 import { Stub } from './stub.js';
 
 export type ResourceOperation = ListOperation | CreateOperation | ItemOperation;
@@ -25,12 +32,12 @@ export type ResourceOperation = ListOperation | CreateOperation | ItemOperation;
 export function implement(scope: Scope, operation: Operation): ResourceOperation {
   if (operation.unsupported !== undefined) throw new Stub(operation.unsupported);
   const own = scope.resources.find(({ create }) => create === operation);
-  if (own !== undefined) return toCreate(own);
+  if (own !== undefined) return toCreate(own, scope.operations);
   const list = operation.method === 'get' ? toList(scope, operation) : undefined;
   return list ?? toItemOperation(scope, operation);
 }
 
-export function toCreate(resource: Resource): CreateOperation {
+export function toCreate(resource: Resource, operations: readonly Operation[]): CreateOperation {
   const { create, collection, id, parent } = resource;
   const { success } = create;
   const { dto, envelope } = toShown(success, (each) => each === resource.dto)!;
@@ -40,7 +47,12 @@ export function toCreate(resource: Resource): CreateOperation {
   const path = [envelope?.content?.name, id.property]
     .filter((name) => name !== undefined)
     .join('.');
-  const location = isLocated ? `${collection.split('/').at(-1)}/{${path}}` : undefined;
+  // Relative to the path of the POST request; the paths of resources may end with a slash, too.
+  const base = create.path.endsWith('/') ? '' : `${collection.split('/').at(-1)}/`;
+  const hasSlash = operations.some(
+    (each) => toCollection(each.path) === collection && each.path.endsWith('}/'),
+  );
+  const location = isLocated ? `${base}{${path}}${hasSlash ? '/' : ''}` : undefined;
   return { kind: 'create', resource, dto, envelope, sent, parent, location };
 }
 
@@ -56,12 +68,12 @@ function toList(scope: Scope, operation: Operation): ListOperation | undefined {
     resources.find(
       (each) =>
         each.dto === dto ||
-        ((path === each.collection || each.request === dto) && isPartOf(dto, each)),
+        ((toCollection(path) === each.collection || each.request === dto) && isPartOf(dto, each)),
     );
   if (dto === undefined || resource === undefined)
     throw new Stub('no operation creates the objects of the list');
   noteMissing(dto, resource, notes);
-  if (path.endsWith('}')) throw new Stub('a list of what a parameter selects is not standard');
+  if (endsWithParameter(path)) throw new Stub('a list of what a parameter selects is not standard');
   const parent = findParent(resources, path);
   if (parent !== undefined && getColumn(resource, parent.property) === undefined)
     throw new Stub(`${resource.dto.publishedName} has no ${parent.property}`);
@@ -75,7 +87,11 @@ function toList(scope: Scope, operation: Operation): ListOperation | undefined {
       throw new Stub(`the query parameter ${parameter.name} has no known effect`);
     filters.push({ parameter: parameter.name, column });
   }
-  if (path !== resource.collection && filters.length === 0 && hasList(scope, resource, path))
+  if (
+    toCollection(path) !== resource.collection &&
+    filters.length === 0 &&
+    hasList(scope, resource, path)
+  )
     throw new Stub('nothing says which of the objects it lists');
   return { kind: 'list', resource, dto, filters, paging, envelope: list.envelope, parent };
 }
@@ -97,13 +113,17 @@ function toItemOperation(
   operation: Operation,
 ): ItemOperation {
   const { method, path, success, body } = operation;
-  const [, collection, parameter] = /^(.*?)(?:\/\{([^}]+)\})?$/s.exec(path)!;
+  const collection = toCollection(path);
+  const parameter = /\{([^}]+)\}\/?$/.exec(path)?.[1];
   const resource = resources.find((each) => each.collection === collection);
   if (method === 'post' || (parameter === undefined && method !== 'put'))
     throw new Stub('it is none of the standard operations on what the contract creates');
+  const hasPost = operations.some(
+    (each) => each.method === 'post' && each.path.replace(/\/$/, '') === collection,
+  );
   if (resource === undefined)
     throw new Stub(
-      operations.some((each) => each.method === 'post' && each.path === collection)
+      hasPost
         ? `POST ${collection} is a stub, so that there is nothing stored`
         : `no operation creates what ${parameter === undefined ? 'it replaces' : `{${parameter}} identifies`}`,
     );

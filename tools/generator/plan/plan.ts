@@ -34,7 +34,7 @@ export function planModule(contract: Contract, existing: readonly string[] = [])
       stubs.get(operation) ?? orStub(() => implement(scope, operation)),
     ]),
   );
-  const visible = getVisible(resources, [...found.values()]);
+  const visible = getVisible(resources, found);
   for (const { create } of resources.filter((each) => !visible.includes(each)))
     found.set(create, new Stub('no operation shows what it would store'));
   const planned = [...found].map(([operation, each]) => toPlanned(operation, each, notes));
@@ -51,17 +51,18 @@ export function planModule(contract: Contract, existing: readonly string[] = [])
 /** The resources that operations show: without those whose rows no response identifies. */
 function getVisible(
   resources: readonly Resource[],
-  found: readonly (ResourceOperation | Stub)[],
+  found: ReadonlyMap<Operation, ResourceOperation | Stub>,
 ): Resource[] {
   const used = new Set(
-    found.flatMap((each) => {
+    [...found.values()].flatMap((each) => {
       if (each instanceof Stub) return [];
       return [each.parent?.resource, each.kind === 'create' ? undefined : each.resource];
     }),
   );
   return resources.filter(
     (each) =>
-      used.has(each) || (each.id.property !== undefined && toCreate(each).dto !== undefined),
+      used.has(each) ||
+      (each.id.property !== undefined && toCreate(each, [...found.keys()]).dto !== undefined),
   );
 }
 

@@ -53,7 +53,7 @@ function toResource(scope: Scope, create: Operation): Resource {
   const { resources, names, tables, notes } = scope;
   const { body, success, path, unsupported } = create;
   if (unsupported !== undefined) throw new Stub(unsupported);
-  if (/\}\/?$/.test(path))
+  if (endsWithParameter(path))
     throw new Stub('a POST to a single resource is not a standard operation');
   if (path === '/') throw new Stub('its path has no name');
   if (body === undefined) throw new Stub('it has no body that could be stored');
@@ -62,7 +62,7 @@ function toResource(scope: Scope, create: Operation): Resource {
   rejectQuery(create);
   if (![200, 201, 204].includes(success.status))
     throw new Stub(`the status ${success.status} says more than that a row was stored`);
-  const collection = path.replace(/\/$/, '');
+  const collection = toCollection(path);
   const shown = toShown(success, (dto) => isLike(dto, request));
   if (shown === undefined)
     throw new Stub(
@@ -105,7 +105,7 @@ function findShown(
     isLike(dto, request) && !resources.some((each) => each.dto === dto);
   const get = operations.find(
     ({ method, path, success: { schema } }) =>
-      method === 'get' && schema !== undefined && withoutKey(path) === collection,
+      method === 'get' && schema !== undefined && toCollection(path) === collection,
   );
   const dto = get && (toShown(get.success, isShown)?.dto ?? toRows(resources, get)?.rows.class);
   return dto !== undefined && isShown(dto) ? dto : request;
@@ -122,7 +122,7 @@ function findPathKey({ operations }: Scope, collection: string): string | undefi
 
 /** The resource that a path is below, undefined if it is below none. */
 export function findParent(resources: readonly Resource[], path: string): Parent | undefined {
-  const [parameter, ...more] = [...withoutKey(path).matchAll(/\{([^}]+)\}/g)].map(
+  const [parameter, ...more] = [...toCollection(path).matchAll(/\{([^}]+)\}/g)].map(
     ([, name]) => name!,
   );
   if (parameter === undefined) return undefined;
@@ -154,8 +154,10 @@ export function rejectQuery({ parameters }: Operation): void {
   if (query !== undefined) throw new Stub(`the query parameter ${query.name} has no known effect`);
 }
 
-/** The path of a resource without the parameter that it ends with: that of its collection. */
-const withoutKey = (path: string): string => path.replace(/\/\{[^}]+\}$/, '');
+export const endsWithParameter = (path: string): boolean => /\}\/?$/.test(path);
+
+/** The path of a collection, also from that of a resource in it, without a slash at the end. */
+export const toCollection = (path: string): string => path.replace(/(\/\{[^}]+\})?\/?$/, '');
 
 /** Whether a class has something of what a request contains. */
 const isLike = (dto: DtoClass, request: DtoClass): boolean =>

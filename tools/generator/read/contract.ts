@@ -34,9 +34,9 @@ export interface Service {
 
 const NO_SERVICE: Service = { routes: new Set(), schemas: new Set(), operationIds: new Map() };
 
-/** A method and a path without the names of its parameters, by which two routes are the same. */
+/** A method and a path without the names of its parameters, by which two routes are the same. A slash at the end counts. */
 export const toRoute = (method: string, path: string): string =>
-  `${method} ${path.replaceAll(/\{[^}]*\}/g, '{}').replace(/(?<=.)\/$/, '')}`;
+  `${method} ${path.replaceAll(/\{[^}]*\}/g, '{}')}`;
 
 /**
  * Reads the operations of a document.

@@ -581,3 +581,26 @@ describe('the notes of a contract', () => {
     expect(module.classes).toHaveLength(2);
   });
 });
+
+describe('a path with a slash at its end', () => {
+  it('is that of a resource, whose URL has the slash of its own path', () => {
+    const toPaths = (collection: string, item: string) => {
+      const document = pets({ item });
+      const { '/pets': pet, ...rest } = document['paths'] as Record<string, { post: Json }>;
+      const { 201: created } = pet!.post['responses'] as Record<number, object>;
+      Object.assign(created!, { headers: { Location: {} } });
+      return toModule({ ...document, paths: { [collection]: pet, ...rest } });
+    };
+    const locations = [
+      ['/pets', '{petId}', 'pets/{id}'],
+      ['/pets/', '{petId}', '{id}'],
+      ['/pets/', '{petId}/', '{id}/'],
+    ].map(([collection, item, location]) => {
+      const module = toPaths(collection!, item!);
+      expect(getKinds(module)).toEqual(['list', 'create', 'read']);
+      expect(module.operations[1]!.implementation).toMatchObject({ location });
+      return module.operations[1]!.path;
+    });
+    expect(locations).toEqual(['/pets', '/pets/', '/pets/']);
+  });
+});

@@ -229,10 +229,11 @@ export class ${toPascalCase(module)}Controller {
 }`;
 }
 
-/** The path of a route in Express: `/pets/{petId}` is `pets/:petId`. */
-const toRoute = (path: string): string =>
+/** The path of a route in Express: `/pets/{petId}` is `pets/:petId`. Nest removes one slash at the end, and only one. */
+export const toRoute = (path: string): string =>
   path
-    .slice(1)
+    .replace(/\/$/, '//')
+    .replace(/^\/(?!\/)/, '')
     .replaceAll(/[()[\]?+!*:]/g, '\\$&')
     .replaceAll(/\{([^}]+)\}/g, (_match, name: string) =>
       /^\w+$/.test(name) ? `:${name}` : `:${JSON.stringify(name)}`,

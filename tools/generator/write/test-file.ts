@@ -29,7 +29,13 @@ function writeResource(
   resource: Resource,
   routes: ReadonlySet<string>,
 ): string | undefined {
-  const { request, collection, id, columns, parent } = resource;
+  const {
+    request,
+    create: { path },
+    id,
+    columns,
+    parent,
+  } = resource;
   const create = getCreate(module, resource);
   const key = getKey(module, resource, create);
   // Nothing tells the id that the service has assigned.
@@ -54,7 +60,7 @@ function writeResource(
       parent &&
       code(`async () => (${literal({ [parent.parameter]: insert(parent.resource.table) })})`),
   };
-  return `await ${call('describeResource', code('app'), collection, options)};`;
+  return `await ${call('describeResource', code('app'), path, options)};`;
 }
 
 /** The property that the path of a resource ends with; undefined if clients do not know it. */
@@ -133,7 +139,9 @@ function findPath(
   );
   const end = `/${toKebabCase(table)}/{}`;
   const route = [...routes].find((each) => each.startsWith('delete ') && each.endsWith(end));
-  return (own?.path ?? route?.slice('delete '.length))?.replace(/\/\{\w*\}$/, '');
+  return (own?.path ?? route?.slice('delete '.length))
+    ?.replace(/\{\w*\}\/?$/, '')
+    .replace(/\/$/, '');
 }
 
 /** A function that returns a body; the values of unique properties depend on the number that it gets. */
