@@ -12,6 +12,7 @@ import type {
 } from '../model.js';
 import { publish, toJoin, UNKNOWN } from './columns.js';
 import { implement, type ResourceOperation, toCreate } from './operations.js';
+import { removeDefaults } from './patches.js';
 import { createResources } from './resources.js';
 import { orStub, Stub } from './stub.js';
 
@@ -39,12 +40,13 @@ export function planModule(contract: Contract, existing: readonly string[] = [])
     found.set(create, new Stub('no operation shows what it would store'));
   const planned = [...found].map(([operation, each]) => toPlanned(operation, each, notes));
   // Copies, to which resources and classes get what all operations need.
-  const plan = structuredClone({ resources: visible, operations: planned, classes });
+  const plan = structuredClone({ resources: visible, operations: planned, classes: [...classes] });
   plan.operations.forEach(completeResource);
   for (const resource of plan.resources) {
     for (const column of resource.columns) column.join = toJoin(resource, column, names, tables);
     publish(resource, plan.operations);
   }
+  removeDefaults(plan.operations, plan.classes, notes);
   return { ...plan, notes };
 }
 

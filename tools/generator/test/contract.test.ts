@@ -11,6 +11,7 @@ import {
 } from './excerpts.js';
 import type { Implementation, Module, Resource } from '../model.js';
 import type { Json } from '../read/document.js';
+import { edit } from '../../openapi/test/documents.js';
 
 const getResource = ({ resources }: Module): Resource => resources[0]!;
 const getList = ({ operations }: Module): Implementation | object => operations[0]!.implementation;
@@ -583,24 +584,54 @@ describe('the notes of a contract', () => {
 });
 
 describe('a path with a slash at its end', () => {
-  it('is that of a resource, whose URL has the slash of its own path', () => {
-    const toPaths = (collection: string, item: string) => {
-      const document = pets({ item });
-      const { '/pets': pet, ...rest } = document['paths'] as Record<string, { post: Json }>;
-      const { 201: created } = pet!.post['responses'] as Record<number, object>;
-      Object.assign(created!, { headers: { Location: {} } });
-      return toModule({ ...document, paths: { [collection]: pet, ...rest } });
-    };
-    const locations = [
-      ['/pets', '{petId}', 'pets/{id}'],
-      ['/pets/', '{petId}', '{id}'],
-      ['/pets/', '{petId}/', '{id}/'],
-    ].map(([collection, item, location]) => {
-      const module = toPaths(collection!, item!);
-      expect(getKinds(module)).toEqual(['list', 'create', 'read']);
-      expect(module.operations[1]!.implementation).toMatchObject({ location });
-      return module.operations[1]!.path;
+  it.each([
+    ['/pets', '{petId}', 'pets/{id}'],
+    ['/pets/', '{petId}', '{id}'],
+    ['/pets/', '{petId}/', '{id}/'],
+  ])('is that of a resource: %s, with the Location %s/%s', (collection, item, location) => {
+    const document = edit(pets({ item }), {
+      'paths /pets post responses 201 headers': { Location: {} },
     });
-    expect(locations).toEqual(['/pets', '/pets/', '/pets/']);
+    const { '/pets': pet, ...rest } = document.paths as Json;
+    const module = toModule({ ...document, paths: { [collection]: pet, ...rest } });
+    expect(getKinds(module)).toEqual(['list', 'create', 'read']);
+    expect(module.operations[1]).toMatchObject({ path: collection, implementation: { location } });
+  });
+});
+
+describe('a PATCH request', () => {
+  const PET = toReference('Pet');
+  const color = 'color: { type: string, default: red }';
+  const address = toObject('city: { type: string, default: Berlin }', '');
+  const properties = `{ id: { type: integer, readOnly: true }, name: { type: string }, ${color}, address: ${toReference('Address')} }`;
+  /** @param body the class of the PATCH request */
+  const toPatch = (body: string, schemas = '', type?: string): Module => {
+    const operations = `patch: { ${toBody(body, type)}, ${toResponses(PET)} }`;
+    return toModule(pets({ properties, operations, schemas: `Address: ${address}, ${schemas}` }));
+  };
+  const getDefaults = ({ operations }: Module, method: string): unknown[] => {
+    const { schema } = operations.find((each) => each.method === method)!.body!;
+    const [color, address] = schema.class!.properties.slice(-2);
+    return [color!.default, address!.class!.properties[0]!.default];
+  };
+
+  it.each([
+    [PET, '', 'PetPatch AddressPatch'],
+    [toReference('Update'), `Update: { properties: ${properties} }`, 'Update AddressPatch'],
+  ])('has no defaults at any depth, as one with %s and %s', (body, schemas, names) => {
+    for (const type of ['application/json', 'application/merge-patch+json']) {
+      const module = toPatch(body, schemas, type);
+      expect(getDefaults(module, 'patch')).toEqual([undefined, undefined]);
+      expect(getDefaults(module, 'post')).toEqual(['red', 'Berlin']);
+      const published = module.classes.map(({ publishedName }) => publishedName);
+      expect(published).toEqual(expect.arrayContaining(names.split(' ')));
+      expect(published).toHaveLength(4);
+      const patch = module.operations.at(-1)!;
+      const dto = patch.body!.schema.class!;
+      expect(patch.implementation).toMatchObject({ kind: 'patch', sent: { dto } });
+      expect(getNotes(module)).toContain(
+        'patchPetsByPetId: what a request omits keeps its value, also if it has a default.',
+      );
+    }
   });
 });

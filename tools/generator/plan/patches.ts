@@ -1,0 +1,93 @@
+/** Takes the defaults out of the bodies of PATCH requests: what such a request omits stays as it is. */
+import {
+  type DtoClass,
+  getParts,
+  type Notes,
+  type PlannedOperation,
+  type Schema,
+} from '../model.js';
+import { makeUnique } from '../names.js';
+
+/** Adds the classes that values of a schema can have, at any depth. */
+function addClasses(schema: Schema | undefined, found: Set<DtoClass>): Set<DtoClass> {
+  for (const { class: dto } of schema === undefined ? [] : getParts(schema)) {
+    if (dto === undefined || found.has(dto)) continue;
+    found.add(dto);
+    for (const property of dto.properties) addClasses(property, found);
+  }
+  return found;
+}
+
+const hasDefault = (schema: Schema): boolean =>
+  [...addClasses(schema, new Set())]
+    .flatMap(({ properties }) => properties)
+    .concat({ ...schema, name: '', required: false })
+    .some((each) => getParts(each).some(({ default: value }) => value !== undefined));
+
+/**
+ * Changes the bodies of PATCH requests.
+ *
+ * @param classes those of the module, to which a class is added for each that other requests or responses have, too
+ */
+export function removeDefaults(
+  operations: readonly PlannedOperation[],
+  classes: DtoClass[],
+  notes: Notes,
+): void {
+  const used = new Set<DtoClass>();
+  for (const { method, body, success } of operations) {
+    if (method !== 'patch') addClasses(body?.schema, used);
+    addClasses(success.schema, used);
+  }
+  const names = new Set(classes.map(({ publishedName }) => publishedName.toLowerCase()));
+  const patches = new Map<DtoClass, DtoClass>();
+  const toPatch = (dto: DtoClass): DtoClass => {
+    const known = patches.get(dto);
+    if (known !== undefined || !hasDefault({ class: dto })) return known ?? dto;
+    const patch = used.has(dto)
+      ? { ...dto, publishedName: makeUnique(`${dto.publishedName}Patch`, names) }
+      : dto;
+    if (patch !== dto)
+      classes.push(
+        Object.assign(patch, {
+          name: `${dto.name}${patch.publishedName.slice(dto.publishedName.length)}`,
+        }),
+      );
+    patches.set(dto, patch).set(patch, patch);
+    patch.properties = dto.properties.map(strip);
+    return patch;
+  };
+  const strip = <Value extends Schema>({ default: _default, ...schema }: Value): Value => {
+    const {
+      class: dto,
+      items,
+      properties,
+      additionalProperties: values,
+      oneOf,
+      discriminator,
+    } = schema;
+    return {
+      ...schema,
+      ...(dto && { class: toPatch(dto) }),
+      ...(items && { items: strip(items) }),
+      ...(properties && { properties: properties.map(strip) }),
+      ...(typeof values === 'object' && { additionalProperties: strip(values) }),
+      ...(oneOf && { oneOf: oneOf.map(strip) }),
+      ...(discriminator && {
+        discriminator: {
+          ...discriminator,
+          mapping: Object.fromEntries(
+            Object.entries(discriminator.mapping).map(([value, each]) => [value, toPatch(each)]),
+          ),
+        },
+      }),
+    } as Value;
+  };
+  for (const { method, body, implementation, operationId } of operations) {
+    if (method !== 'patch' || body === undefined || !hasDefault(body.schema)) continue;
+    notes.add('what a request omits keeps its value, also if it has a default.', operationId);
+    Object.assign(body, { schema: strip(body.schema) });
+    if ('sent' in implementation && implementation.sent)
+      Object.assign(implementation.sent, { dto: toPatch(implementation.sent.dto) });
+  }
+}
