@@ -64,6 +64,15 @@ export function getParts(schema: Schema): Schema[] {
   return [schema, ...parts.flatMap((each) => (each === undefined ? [] : getParts(each)))];
 }
 
+/** A schema and all that it contains, at any depth. */
+export function getNested(schema: Schema, seen = new Set<DtoClass>()): Schema[] {
+  return getParts(schema).flatMap((part) => {
+    if (part.class === undefined || seen.has(part.class)) return [part];
+    seen.add(part.class);
+    return [part, ...part.class.properties.flatMap((each) => getNested(each, seen))];
+  });
+}
+
 export interface Discriminator {
   readonly property: string;
   /** The class for each value of the property. */

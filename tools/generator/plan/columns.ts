@@ -11,7 +11,7 @@ import type {
   ResourceId,
   Schema,
 } from '../model.js';
-import { getParts, getProperties, ID_SCHEMAS, isGiven } from '../model.js';
+import { getNested, getProperties, ID_SCHEMAS, isGiven } from '../model.js';
 import {
   isIdentifier,
   makeUnique,
@@ -112,8 +112,11 @@ export function toColumns(
     const column = toColumn(property, pathKey);
     if (column.unique && isUnlimitedText(property))
       notes.add(`at most ${MAX_INDEXED_LENGTH} characters, because it is unique.`, place);
-    const isShown = shown !== undefined && !hashed && shows(shown, column);
-    if (shown !== undefined && !hashed && !isShown) {
+    const isSecret = hashed || isWriteOnly(property) || isWriteOnly(shown);
+    const isShown = shown !== undefined && !isSecret && shows(shown, column);
+    if (isShown && getNested(shown).some(isWriteOnly))
+      throw new Stub(`${dto.publishedName}.${name} has what is never returned`);
+    if (shown !== undefined && !isSecret && !isShown) {
       if (shown.required) throw new Stub(`${dto.publishedName}.${name} may differ from ${place}`);
       notes.add(
         'it is not what the request contains; it is not returned.',
@@ -132,7 +135,7 @@ export function toColumns(
     const isFirst = required && nullable !== true && value === undefined;
     const property = isFirst ? { ...shown, default: values[0] } : shown;
     if ([id.property, parent?.property].includes(name)) continue;
-    if (sent.some((each) => each.name === name)) continue;
+    if (isWriteOnly(shown) || sent.some((each) => each.name === name)) continue;
     const assigned = getAssigned(property);
     const place = `${dto.publishedName}.${name}`;
     if (assigned !== undefined) columns.push({ ...toColumn(property), assigned });
@@ -229,12 +232,10 @@ export function toJoin(
 }
 
 /** Whether a value has ids of other resources. */
-const refers = (schema: Schema, seen = new Set<DtoClass>()): boolean =>
-  getParts(schema).some(({ references, class: dto }) => {
-    if (dto === undefined || seen.has(dto)) return references !== undefined;
-    seen.add(dto);
-    return dto.properties.some((each) => refers(each, seen));
-  });
+const refers = (schema: Schema): boolean =>
+  getNested(schema).some(({ references }) => references !== undefined);
+
+const isWriteOnly = (schema: Schema | undefined): boolean => schema?.writeOnly === true;
 
 /** Makes the classes of a resource those that the service publishes. */
 export function publish(resource: Resource, operations: readonly PlannedOperation[]): void {

@@ -1,28 +1,15 @@
 /** Takes the defaults out of the bodies of PATCH requests: what such a request omits stays as it is. */
 import {
   type DtoClass,
-  getParts,
+  getNested,
   type Notes,
   type PlannedOperation,
   type Schema,
 } from '../model.js';
 import { makeUnique } from '../names.js';
 
-/** Adds the classes that values of a schema can have, at any depth. */
-function addClasses(schema: Schema | undefined, found: Set<DtoClass>): Set<DtoClass> {
-  for (const { class: dto } of schema === undefined ? [] : getParts(schema)) {
-    if (dto === undefined || found.has(dto)) continue;
-    found.add(dto);
-    for (const property of dto.properties) addClasses(property, found);
-  }
-  return found;
-}
-
 const hasDefault = (schema: Schema): boolean =>
-  [...addClasses(schema, new Set())]
-    .flatMap(({ properties }) => properties)
-    .concat({ ...schema, name: '', required: false })
-    .some((each) => getParts(each).some(({ default: value }) => value !== undefined));
+  getNested(schema).some(({ default: value }) => value !== undefined);
 
 /**
  * Changes the bodies of PATCH requests.
@@ -34,11 +21,14 @@ export function removeDefaults(
   classes: DtoClass[],
   notes: Notes,
 ): void {
-  const used = new Set<DtoClass>();
-  for (const { method, body, success } of operations) {
-    if (method !== 'patch') addClasses(body?.schema, used);
-    addClasses(success.schema, used);
-  }
+  const used = new Set(
+    operations
+      .flatMap(({ method, body, success }) => [
+        method === 'patch' ? {} : body?.schema,
+        success.schema,
+      ])
+      .flatMap((schema) => getNested(schema ?? {}).map((each) => each.class)),
+  );
   const names = new Set(classes.map(({ publishedName }) => publishedName.toLowerCase()));
   const patches = new Map<DtoClass, DtoClass>();
   const toPatch = (dto: DtoClass): DtoClass => {

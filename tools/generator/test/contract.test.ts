@@ -11,6 +11,7 @@ import {
 } from './excerpts.js';
 import type { Implementation, Module, Resource } from '../model.js';
 import type { Json } from '../read/document.js';
+import { writeService } from '../write/service-file.js';
 import { edit } from '../../openapi/test/documents.js';
 
 const getResource = ({ resources }: Module): Resource => resources[0]!;
@@ -633,5 +634,25 @@ describe('a PATCH request', () => {
         'patchPetsByPetId: what a request omits keeps its value, also if it has a default.',
       );
     }
+  });
+});
+
+describe('a writeOnly property', () => {
+  const secret = '{ type: string, writeOnly: true }';
+
+  it.each(['name', 'name, secret'])('is stored and not returned, with %s required', (required) => {
+    const id = '{ type: integer, readOnly: true }';
+    const properties = `{ id: ${id}, name: { type: string }, secret: ${secret} }`;
+    const module = toModule(pets({ properties, required }));
+    expect(getKinds(module)).toEqual(['list', 'create', 'read']);
+    expect(getResource(module).columns[1]).toMatchObject({ name: 'secret', hidden: true });
+    const { code } = writeService(module);
+    expect(code).toContain(required === 'name' ? 'secret: undefined }' : 'undefined as never }');
+  });
+
+  it('makes a stub of an operation that would return it in an object', () => {
+    const module = toPets(`login: ${toObject(`secret: ${secret}`, '')}`);
+    const reason = 'Pet.login has what is never returned';
+    expect(getResults(module)).toMatchObject({ 'POST /pets': reason });
   });
 });

@@ -326,11 +326,13 @@ function toAssigned({ assigned, schema }: Column): Code {
 }
 
 function writeConverter({ resource, dto }: View): string {
-  const body = dto.properties.map(({ name, required, nullable }) => {
+  const body = dto.properties.map(({ name, required, nullable, writeOnly }) => {
     if (name === resource.id.property) return [name, code('row.id')] as const;
     const column = resource.columns.find((each) => each.name === name);
+    // Requests have it.
+    if (writeOnly === true && required) return [name, code('undefined as never')] as const;
     const isHidden = column?.hidden === true && dto === resource.dto;
-    if (column === undefined || column.hashed === true || isHidden)
+    if (column === undefined || column.hashed === true || writeOnly === true || isHidden)
       return [name, code('undefined')] as const;
     const value = access(code('row'), column.property);
     const mayLack = column.nullable && !required && nullable !== true;
