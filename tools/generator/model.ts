@@ -67,9 +67,10 @@ export function getParts(schema: Schema): Schema[] {
 /** A schema and all that it contains, at any depth. */
 export function getNested(schema: Schema, seen = new Set<DtoClass>()): Schema[] {
   return getParts(schema).flatMap((part) => {
-    if (part.class === undefined || seen.has(part.class)) return [part];
-    seen.add(part.class);
-    return [part, ...part.class.properties.flatMap((each) => getNested(each, seen))];
+    const properties =
+      part.class === undefined || seen.has(part.class) ? [] : part.class.properties;
+    if (part.class !== undefined) seen.add(part.class);
+    return [part].concat(properties.flatMap((each) => getNested(each, seen)));
   });
 }
 

@@ -600,6 +600,13 @@ describe('a path with a slash at its end', () => {
   });
 });
 
+/** The defaults of the color of a pet, and of the city of its address, in a body. */
+const getDefaults = ({ operations }: Module, method: string): unknown[] => {
+  const { schema } = operations.find((each) => each.method === method)!.body!;
+  const [first, second] = schema.class!.properties.slice(-2);
+  return [first!.default, second!.class!.properties[0]!.default];
+};
+
 describe('a PATCH request', () => {
   const PET = toReference('Pet');
   const color = 'color: { type: string, default: red }';
@@ -610,12 +617,6 @@ describe('a PATCH request', () => {
     const operations = `patch: { ${toBody(body, type)}, ${toResponses(PET)} }`;
     return toModule(pets({ properties, operations, schemas: `Address: ${address}, ${schemas}` }));
   };
-  const getDefaults = ({ operations }: Module, method: string): unknown[] => {
-    const { schema } = operations.find((each) => each.method === method)!.body!;
-    const [color, address] = schema.class!.properties.slice(-2);
-    return [color!.default, address!.class!.properties[0]!.default];
-  };
-
   it.each([
     [PET, '', 'PetPatch AddressPatch'],
     [toReference('Update'), `Update: { properties: ${properties} }`, 'Update AddressPatch'],
