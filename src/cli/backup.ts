@@ -1,26 +1,12 @@
 /** `npm run backup -- <file>`: copies the SQLite database of a service that may be running. */
 import '../check-node-version.js';
 import { randomUUID } from 'node:crypto';
-import {
-  closeSync,
-  existsSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs';
-import { dirname, join } from 'node:path';
+import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Command } from 'commander';
 import { loadConfig } from '../platform/config/config.js';
 import { TERMINATION_SIGNALS } from '../termination-signals.js';
 import { isMain, runCommand } from './command.js';
-
-/** An unfinished copy. Each backup has its own, so that one that was killed blocks no other. */
-const DRAFT = /^petstore-backup-[\da-f-]{36}\.part(-\w+)?$/;
-/** The age, in milliseconds, from which a draft is abandoned: a running backup has changed it since. */
-const ABANDONED_MS = 86_400_000;
 
 /** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {
@@ -39,8 +25,8 @@ async function backup(file: string): Promise<void> {
   if (existsSync(file)) throw new Error(`${file} already exists, refusing to overwrite.`);
   // It contains hashes of keys.
   process.umask(0o077);
-  removeAbandonedDrafts(dirname(file));
-  const draft = join(dirname(file), `petstore-backup-${randomUUID()}.part`);
+  // Of its own, so that a backup that was killed blocks no other.
+  const draft = `${file}.${randomUUID()}.part`;
   // Before there is a file: by default a signal would end the process at once.
   for (const signal of TERMINATION_SIGNALS) process.once(signal, () => process.exit(1));
   process.once('exit', () => {
@@ -60,14 +46,6 @@ async function backup(file: string): Promise<void> {
   closeSync(openSync(file, 'wx'));
   renameSync(draft, file);
   process.stdout.write(`Copied ${size} bytes to ${file}, integrity verified\n`);
-}
-
-function removeAbandonedDrafts(directory: string): void {
-  for (const name of readdirSync(directory).filter((each) => DRAFT.test(each))) {
-    const stats = statSync(join(directory, name), { throwIfNoEntry: false });
-    if (stats !== undefined && Date.now() - stats.mtimeMs > ABANDONED_MS)
-      rmSync(join(directory, name), { force: true });
-  }
 }
 
 async function copy(from: string, to: string): Promise<void> {

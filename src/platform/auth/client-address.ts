@@ -10,7 +10,7 @@ export function toClient(address = ''): string {
   const canonical = new SocketAddress({ address: withoutZone, family: 'ipv6' }).address;
   const [, ipv4] = /^::ffff:([\d.]+)$/.exec(canonical) ?? [];
   if (ipv4 !== undefined) return ipv4;
-  const [start, end] = canonical.split('::').map((part) => part.split(':').filter(Boolean));
-  const zeros = Array.from({ length: 8 - start!.length - (end?.length ?? 0) }, () => '0');
-  return [...start!, ...zeros, ...(end ?? [])].slice(0, 4).join(':');
+  const groups = canonical.split(':').filter(Boolean).length;
+  const expanded = canonical.replace('::', `:${'0:'.repeat(8 - groups)}`);
+  return expanded.split(':').filter(Boolean).slice(0, 4).join(':');
 }
