@@ -220,11 +220,23 @@ const CONVERSATIONS: [string, string, number[]][] = [
     post([LENGTH, `Expect: ${expectation}`, CLOSE]),
     [100, 201],
   ]),
-  ...['tea', '200-ok', '100-continued'].map((expectation): [string, string, number[]] => [
-    `the unsupported Expect: ${expectation}`,
-    post([LENGTH, `Expect: ${expectation}`, CLOSE]),
+  ...['tea', '200-ok', '100-continued', '100-continue, tea', 'tea; 100-continue'].map(
+    (expectation): [string, string, number[]] => [
+      `the unsupported Expect: ${expectation}`,
+      post([LENGTH, `Expect: ${expectation}`, CLOSE]),
+      [417],
+    ],
+  ),
+  [
+    'requests that follow one with Expect: 100-continue, which does not need it',
+    get('Expect: 100-continue') + created + last,
+    [200, 201, 200],
+  ],
+  [
+    'requests after an unsupported Expect, which are discarded',
+    get('Expect: tea') + created,
     [417],
-  ]),
+  ],
   ['CONNECT after other requests', get() + created + connect, [200, 201, 405]],
   [
     'pipelined requests, in their order',

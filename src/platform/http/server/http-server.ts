@@ -76,10 +76,7 @@ export class HttpServer {
       .on('connection', (connection: Connection) => this.addConnection(connection))
       // Without this listener Node would send `100 Continue` before the key is checked.
       .on('checkContinue', (request, response) => this.handleRequest(request, response))
-      .on('checkExpectation', (request, response) => {
-        if (this.acceptRequest(request, response))
-          sendError(response, new ApiError('EXPECTATION_FAILED', 'Unsupported Expect header.'));
-      })
+      .on('checkExpectation', (request, response) => this.handleRequest(request, response))
       .on('connect', (request, socket: Connection) => this.rejectConnect(request, socket))
       .on('clientError', (error: NodeJS.ErrnoException, connection: Connection) =>
         this.rejectInvalid(error, connection),
@@ -114,7 +111,11 @@ export class HttpServer {
   /** @returns false if an earlier response on the connection closes it, so that the client would never see this one */
   private acceptRequest(request: IncomingMessage, response: ServerResponse): boolean {
     const connection = request.socket as Connection;
-    if (connection.latestResponse?.shouldKeepAlive === false) return false;
+    const { latestResponse } = connection;
+    if (latestResponse?.shouldKeepAlive === false) return false;
+    // Node would close the connection after a response without `100 Continue`, although the body has arrived.
+    if (latestResponse?.req.headers.expect !== undefined)
+      Object.assign(latestResponse, { _expect_continue: false });
     connection.requestCount++;
     // During shutdown only after the server stops listening; otherwise clients would reconnect. Node's
     // `maxRequestsPerSocket` is not used because it responds 503 without a body to pipelined requests.

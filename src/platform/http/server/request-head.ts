@@ -29,7 +29,10 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
   for (const name of ['Authorization', 'Content-Type'])
     if (countLines(request, name) > 1)
       return new ApiError('BAD_REQUEST', `The request has more than one ${name} header.`);
-  const transferEncoding = headers['transfer-encoding'];
+  const { expect, 'transfer-encoding': transferEncoding } = headers;
+  // RFC 9110, section 10.1.1: HTTP/1.0 has no expectations.
+  if (expect !== undefined && httpVersionMinor > 0 && expect.toLowerCase() !== '100-continue')
+    return new ApiError('EXPECTATION_FAILED', 'Unsupported Expect header.');
   if (transferEncoding === undefined) return undefined;
   // RFC 9112, section 6.1: the length of such a request is ambiguous, and a proxy may read it differently.
   if (httpVersionMinor === 0)
