@@ -58,7 +58,7 @@ class BoxesController {
     return {};
   }
   @Get()
-  listBoxes(@Query() query: BoxQuery): BoxQuery {
+  listBoxes(@Query() query: BoxQuery, @Query('name') _name?: string): BoxQuery {
     return query;
   }
   @Get('pages/:page')
@@ -211,6 +211,7 @@ describe('a query', () => {
     ['tag=1&tag=x', 'tag[1] must be an integer from 1 to 9007199254740991'],
     ['tag=1,2', 'tag[0] must be an integer from 1 to 9007199254740991'],
     ['tag=1&tag=2&tag=3&tag=4', 'tag must have at most 3 items'],
+    ['name=x&name=%00', 'name[1] must not contain a NUL character'],
   ])('is rejected with 400 if it is invalid: %s', async (query, message) => {
     expect(await get(`boxes?${query}`)).toBeError('VALIDATION_FAILED', `${message}.`);
   });
@@ -253,6 +254,7 @@ describe('the OpenAPI document', () => {
       { ...common, name: 'minWeight', schema: { type: 'number', example: 1.5 } },
       { ...common, name: 'inStock', schema: { type: 'boolean', example: true } },
       { ...common, name: 'tag', schema: { type: 'array', items: { minimum: 1 }, maxItems: 3 } },
+      { name: 'name', schema: { type: 'string' } },
     ]);
   });
 });

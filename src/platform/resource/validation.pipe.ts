@@ -29,10 +29,15 @@ export class StrictValidationPipe extends ValidationPipe {
     super({ transform: true });
   }
 
-  override transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
+  override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     const dto = this.toValidate(metadata) ? metadata.metatype : undefined;
     if (metadata.type === 'body') return validateBody(dto, value);
-    if (dto === undefined) return super.transform(value, metadata);
+    if (dto === undefined) {
+      // PostgreSQL would reject NUL in a filter.
+      const problems = isText(value) ? findProblems({}, value, metadata.data) : [];
+      if (problems.length > 0) throw validationFailed(problems);
+      return super.transform(value, metadata);
+    }
     return validateBody(dto, isObject(value) ? parseParameters(dto, value) : value);
   }
 }
@@ -68,6 +73,10 @@ export async function validateJson(schema: Schema, value: unknown): Promise<unkn
   }
   return converted;
 }
+
+/** Whether a value is a parameter that is declared without a DTO: text, or an array of texts if it is repeated. */
+const isText = (value: unknown): boolean =>
+  [value].flat().every((each) => typeof each === 'string');
 
 /** Converts the parameters that a DTO declares from text. */
 function parseParameters(dto: Type, texts: object): object {
