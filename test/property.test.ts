@@ -338,7 +338,11 @@ describe('@Property with a schema', () => {
         example: 'https://example.com/photos/1.jpg',
       },
     ],
-    [NAME, { minLength: 2, maxLength: 20, pattern: String.raw`[^\s\u0085]` }],
+    [NAME, { pattern: String.raw`^[\s\x85]*[^\s\x00\x85][^\x00]*$`, example: 'text' }],
+    [
+      { type: 'string', minLength: 5 },
+      { pattern: String.raw`^[^\x00]*$`, example: 'text.' },
+    ],
     [{ type: 'string', pattern: /^\p{Lu}$/u }, { pattern: String.raw`^\p{Lu}$` }],
     [
       { type: 'integer', minimum: 1 },
@@ -358,7 +362,7 @@ describe('@Property with a schema', () => {
       { type: 'array', items: { type: 'number' }, uniqueItems: true, minItems: 1, example: [3] },
       { items: { type: 'number', example: 1.5 }, uniqueItems: true, minItems: 1, example: [3] },
     ],
-    [{ type: 'string', readOnly: true, writeOnly: true }, {}],
+    [{ type: 'boolean', readOnly: true, writeOnly: true }, { example: true }],
     [
       { type: () => Cat, description: 'A cat.' },
       { type: undefined, allOf: [{ $ref: expect.any(Function) }] },

@@ -44,6 +44,7 @@ class BoxQuery {
   @Property({ type: 'boolean', optional: true }) inStock?: boolean;
   @Property({ type: 'array', items: { type: 'integer', minimum: 1 }, maxItems: 3, optional: true })
   tag?: number[];
+  @Property({ type: 'string', optional: true }) text?: string;
 }
 
 class PageParams {
@@ -254,6 +255,8 @@ describe('the OpenAPI document', () => {
       { ...common, name: 'minWeight', schema: { type: 'number', example: 1.5 } },
       { ...common, name: 'inStock', schema: { type: 'boolean', example: true } },
       { ...common, name: 'tag', schema: { type: 'array', items: { minimum: 1 }, maxItems: 3 } },
+      // Without an example, which Swagger UI would send.
+      { ...common, name: 'text', schema: expect.not.objectContaining({ example: 'text' }) },
       { name: 'name', schema: { type: 'string' } },
     ]);
   });

@@ -9,6 +9,8 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { apiCompare, type Diff } from 'api-smart-diff';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
+import { PLAIN_TEXT, VISIBLE_TEXT } from '../../src/platform/openapi/plain-text.js';
+import { IDEMPOTENCY_KEY } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { isMain, runCommand } from '../../src/cli/command.js';
 
 /** A difference between two OpenAPI documents. */
@@ -37,10 +39,11 @@ export function compare(before: OpenAPIObject, after: OpenAPIObject): Change[] {
 const ORDER = { breaking: 0, allowed: 1, other: 2 };
 
 /** Stricter than the library, which accepts removed properties, changed types and added enums. */
-function isBreaking({ type, action, path }: Diff): boolean {
+function isBreaking({ type, action, path, before, after }: Diff): boolean {
   const [name, parent] = [path.at(-1), path.at(-2)];
   // Clients must expect any status, whether or not it is documented.
   if (action === 'remove' && parent === 'responses' && name === 'default') return false;
+  if (name === 'pattern' && excludesOnlyInvalid(before, after)) return false;
   if (type === 'breaking') return true;
   if (action === 'remove' && parent === 'properties') return true;
   const isSecurity =
@@ -51,6 +54,15 @@ function isBreaking({ type, action, path }: Diff): boolean {
   const isSchemaKeyword = parent !== 'properties' && !path.includes('example');
   return isSchemaKeyword && (name === 'type' || name === 'format' || parent === 'enum');
 }
+
+/** Whether a pattern is one of the platform that excludes only texts which the service has never accepted. */
+const excludesOnlyInvalid = (before: unknown, after: unknown): boolean =>
+  after === PLAIN_TEXT ||
+  (after === VISIBLE_TEXT && before === FORMER_VISIBLE_TEXT) ||
+  (after === IDEMPOTENCY_KEY.source && before === undefined);
+
+/** It did not exclude NUL. */
+const FORMER_VISIBLE_TEXT = String.raw`[^\s\u0085]`;
 
 /** The part of an operation that decides whether it may change. */
 interface Operation {

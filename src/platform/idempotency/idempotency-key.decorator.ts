@@ -41,11 +41,12 @@ export interface IdempotencyKey {
   record?: IdempotencyRecord | null;
 }
 
-/** A string of RFC 9651, section 3.3.3: in quotes, with escaped quotes and backslashes. */
-const QUOTED = /^"((?:[ !#-[\]-~]|\\["\\])+)"$/;
-/** The same characters without quotes, as most clients send them. */
-const BARE = /^[!#-+\--[\]-~]+$/;
-const MAX_LENGTH = 255;
+/**
+ * A string of RFC 9651, section 3.3.3: in quotes, with escaped quotes and backslashes; or other characters without quotes,
+ * as most clients send them.
+ */
+// oxlint-disable-next-line no-useless-escape -- in a class of other engines, [ starts another one
+export const IDEMPOTENCY_KEY = /^("(([ !#-\[\]-~]|\\["\\]){1,255})"|[!#-+.-\[\]-~-]{1,255})$/;
 
 /**
  * Parses an Idempotency-Key
@@ -54,9 +55,8 @@ const MAX_LENGTH = 255;
  * @returns undefined if it is invalid
  */
 function parseIdempotencyKey(header: string): string | undefined {
-  const quoted = QUOTED.exec(header)?.[1]?.replaceAll(/\\(.)/g, '$1');
-  const key = quoted ?? (BARE.test(header) ? header : undefined);
-  return key === undefined || key.length > MAX_LENGTH ? undefined : key;
+  const [, bare, quoted] = IDEMPOTENCY_KEY.exec(header) ?? [];
+  return quoted?.replaceAll(/\\(.)/g, '$1') ?? bare;
 }
 
 function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
@@ -67,7 +67,7 @@ function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
   if (value === undefined)
     throw new ApiError(
       'VALIDATION_FAILED',
-      `Idempotency-Key must be one string of 1 to ${MAX_LENGTH} printable ASCII characters; with a space, comma, quote or backslash, it must be quoted.`,
+      'Idempotency-Key must be one string of 1 to 255 printable ASCII characters; with a space, comma, quote or backslash, it must be quoted.',
     );
   const { method, originalUrl, path } = request;
   const body: unknown = request.body;
@@ -131,7 +131,7 @@ export function IdempotencyKey(): ParameterDecorator {
       required: false,
       description:
         'Identifies this request, for example a UUID. If a request with the same key was successful in the last 24 hours, its response is repeated, and nothing is created.',
-      schema: { type: 'string', minLength: 1, maxLength: MAX_LENGTH },
+      schema: { type: 'string', pattern: IDEMPOTENCY_KEY.source },
     }),
     ApiResponseHeaders({
       'Idempotency-Replayed': {

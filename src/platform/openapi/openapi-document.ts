@@ -6,6 +6,7 @@ import type { Config } from '../config/config.js';
 import { ERROR_CODES, type FeatureErrorCode } from '../errors/error-codes.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { closeRequestBody } from './closed-request-body.js';
+import { removeTextExamples } from './plain-text.js';
 import { resolveClasses } from './schema-references.js';
 import {
   describeStandardResponses,
@@ -83,6 +84,7 @@ export function createDocument(
       const operation = item[method];
       if (operation === undefined) continue;
       applyExtensions(operation);
+      removeTextExamples(operation);
       describeStandardResponses(operation, method);
       closeRequestBody(operation, document);
     }

@@ -30,7 +30,7 @@ function parseIfMatch(ifMatch = '*'): VersionCriteria {
 export function IfMatch({ required = false } = {}): ParameterDecorator {
   const description =
     'The ETag of the version to change. If the resource has another one by now, nothing is changed, and the response is 412.';
-  const schema = { type: 'string', maxLength: 1000, example: toVersionEtag(1) } as const;
+  const schema = { type: 'string', example: toVersionEtag(1) } as const;
   return RequestParam(
     ({ headers }) => {
       if (required && headers['if-match'] === undefined)

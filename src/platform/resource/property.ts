@@ -2,6 +2,7 @@ import { applyDecorators, type Type as Class } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Exclude, Expose, Transform } from 'class-transformer';
 import { ValidateBy, type ValidationArguments } from 'class-validator';
+import { PLAIN_TEXT, toTextExample, VISIBLE_TEXT } from '../openapi/plain-text.js';
 import { ANY_TYPE } from '../openapi/schema-references.js';
 import { FORMATS, getIntegerFormat, toLimits, toRegExp } from './scalar-violations.js';
 import { isOptional, type Schema } from './schema.js';
@@ -58,9 +59,6 @@ const EXAMPLES: Readonly<Record<string, unknown>> = { number: 1.5, boolean: true
 const isGiven = (value: unknown): boolean =>
   value !== undefined && value !== Infinity && value !== -Infinity;
 
-/** What OpenAPI 3.0 can express of `notBlank`: its patterns have no Unicode properties, with which many clients fail. */
-const NOT_WHITE_SPACE = String.raw`[^\s\u0085]`;
-
 /** A schema that is only valid for null (OpenAPI 3.0.3, proposal 2019-10-31 "Clarify Semantics of nullable"). */
 const NULL = { type: 'object', nullable: true, enum: [null] };
 
@@ -79,12 +77,15 @@ export function toDocument(schema: Schema): Record<string, unknown> {
   const { check: _check, ...format } = FORMATS[keywords.format ?? ''] ?? {};
   const values = constant === undefined ? keywords.enum : [constant];
   const limits = toLimits(schema);
+  const isText =
+    type === 'string' && (values ?? pattern ?? FORMATS[keywords.format ?? '']) === undefined;
   const names = Object.keys(properties);
   const required = names.filter((name) => !isOptional(properties[name]!));
   const toBranch = (branch: Schema | (() => Class<object>)) =>
     toDocument(typeof branch === 'function' ? { type: branch } : branch);
   const document = {
     example: values?.[0] ?? EXAMPLES[String(type)],
+    ...(isText && { pattern: PLAIN_TEXT, example: toTextExample(schema) }),
     ...format,
     ...keywords,
     // Only a schema with a type is nullable, and an enum has null then.
@@ -95,7 +96,7 @@ export function toDocument(schema: Schema): Record<string, unknown> {
     exclusiveMinimum: limits.exclusiveMinimum || undefined,
     maximum: limits.maximum,
     exclusiveMaximum: limits.exclusiveMaximum || undefined,
-    ...(notBlank === true && { pattern: NOT_WHITE_SPACE }),
+    ...(notBlank === true && { pattern: VISIBLE_TEXT }),
     ...(pattern !== undefined && { pattern: toRegExp(pattern).source }),
     items: items && toDocument(items),
     ...(names.length > 0 && {

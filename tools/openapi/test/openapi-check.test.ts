@@ -64,6 +64,8 @@ describe('compare', () => {
     [`${NEW_CATEGORY} properties colour`, TEXT],
     [`${NEW_CATEGORY} properties name maxLength`, 200],
     [`${KEY} description`, 'A key.'],
+    // Texts with NUL have never been valid.
+    [`${NEW_CATEGORY} properties name pattern`, String.raw`^[^\x00]*$`],
   ])('treats another value of %s as compatible: %j', (place, value) => {
     expect(getDiffKinds({ [place]: value })).toEqual(['other']);
   });
@@ -72,6 +74,15 @@ describe('compare', () => {
     const place = `${POST} responses default`;
     const before = edit(published, { [place]: { description: 'Any error.' } });
     expect(getDiffKinds({ [place]: undefined }, before)).toEqual(['other']);
+  });
+
+  it('accepts the patterns that earlier versions did not publish', () => {
+    const before = edit(published, {
+      [`${NEW_CATEGORY} properties name pattern`]: String.raw`[^\s\u0085]`,
+      [`${NEW_CATEGORY} properties description pattern`]: undefined,
+      [`${POST} parameters 0 schema pattern`]: undefined,
+    });
+    expect(new Set(compare(before, published).map(({ kind }) => kind))).toEqual(new Set(['other']));
   });
 
   it('allows breaking changes of experimental operations and after the sunset date', () => {
