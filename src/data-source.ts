@@ -11,6 +11,7 @@ import {
 } from './platform/database/connection/data-source-options.js';
 import { IdempotencyRecord } from './platform/idempotency/idempotency-record.entity.js';
 import { CreateRevisions1763600000001 } from './platform/database/lists/migrations/1763600000001-create-revisions.js';
+import { AlwaysRaiseRevisions1763600000008 } from './platform/database/lists/migrations/1763600000008-always-raise-revisions.js';
 import { RandomizeRevisions1763600000006 } from './platform/database/lists/migrations/1763600000006-randomize-revisions.js';
 import { CreateIdempotencyRecords1763600000004 } from './platform/idempotency/migrations/1763600000004-create-idempotency-records.js';
 import { KeepIdempotencyRecords1763600000007 } from './platform/idempotency/migrations/1763600000007-keep-idempotency-records.js';
@@ -29,6 +30,7 @@ export function collectSchema(features: readonly Type[]) {
       CreateIdempotencyRecords1763600000004,
       CreateRateLimits1763600000005,
       RandomizeRevisions1763600000006,
+      AlwaysRaiseRevisions1763600000008,
       KeepIdempotencyRecords1763600000007,
       ...declared.flatMap(({ migrations }) => migrations),
     ],

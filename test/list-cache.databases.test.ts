@@ -1,17 +1,27 @@
 import { Agent } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createGzip, type Gzip, gunzipSync } from 'node:zlib';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { createDataSource } from '../src/data-source.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
+import type { CachedList, RowChunks } from '../src/platform/database/lists/cached-list.js';
 import { singleFlight } from '../src/platform/database/lists/single-flight.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
-import { DATABASE, describeOnSqlite } from './support/databases.js';
+import {
+  DATABASE,
+  describeOnPostgres,
+  describeOnSqlite,
+  ISOLATION_LEVELS,
+} from './support/databases.js';
 import { CategoriesClient, type Category } from './support/http-client.js';
 import { LoadGenerator } from './support/load-generator.js';
+import { MemoryLogger } from './support/memory-logger.js';
 import { queryPostgres } from './support/postgres-client.js';
 import { collectRows, LIST_QUERY, recordQueries } from './support/queries.js';
+import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
 const STRONG_ETAG = /^"[\x21\x23-\x7e]+"$/;
@@ -41,8 +51,7 @@ afterAll(async () => {
 });
 
 /** Backs up the database, and returns a function that restores it under the running service. */
-async function backUp(): Promise<() => Promise<unknown>> {
-  const { config, url } = database;
+async function backUp({ config, url }: TestDatabase): Promise<() => Promise<unknown>> {
   if (config.type === 'sqlite') {
     const copy = `${config.file}.backup`;
     await new Database(config.file).backup(copy);
@@ -132,7 +141,7 @@ async function changeWhileReading(change: () => Promise<unknown>): Promise<{ rea
 }
 const getVersions = async (): Promise<Set<string>> => {
   const list = (await categories.list()).json<Category[]>();
-  expect(list.length).toBeGreaterThanOrEqual(2_500);
+  expect(list.length).toBeGreaterThanOrEqual(2_000);
   expect(list).toEqual(list.toSorted((a, b) => a.id - b.id));
   return new Set(list.map(({ name }) => name));
 };
@@ -195,7 +204,7 @@ describe('GET /v1/categories', () => {
   });
 
   it('reflects a restored backup, and each create since', async () => {
-    const restore = await backUp();
+    const restore = await backUp(database);
     await categories.create('cat');
     expect(await categories.getNames()).toEqual(['cat']);
     await restore();
@@ -228,12 +237,23 @@ describe('GET /v1/categories', () => {
     expect(queries).toHaveLength(2);
   });
 
-  it('contains the rows of one moment if they change once while they are read, however long it is', async () => {
+  it.each([
+    ['they are changed once while they are read', []],
+    // Which no statement after the first one reads.
+    [
+      'all but 2,000 are deleted while they are read',
+      [
+        `DELETE FROM "categories" WHERE "id" NOT IN
+      (SELECT "id" FROM "categories" ORDER BY "id" LIMIT 2000)`,
+      ],
+    ],
+  ])('contains the rows of one moment if %s, however long it is', async (_change, statements) => {
     let hasChanged = false;
     const counts = await changeWhileReading(async () => {
       if (hasChanged) return;
       hasChanged = true;
-      await app.dataSource.query(`UPDATE "categories" SET "name" = 'version 1'`);
+      for (const statement of [...statements, `UPDATE "categories" SET "name" = 'version 1'`])
+        await app.dataSource.query(statement);
     });
     expect(await getVersions()).toEqual(new Set(['version 1']));
     expect(counts.reads).toBe(2);
@@ -359,6 +379,145 @@ describe('GET /v1/categories with gzip', () => {
     expect(gunzipSync(after.body).toString()).toContain('"cat"');
   });
 });
+
+const collectNames = async (chunks: RowChunks<CategoryEntity>): Promise<string[]> =>
+  (await collectRows(chunks)).map(({ name }) => name);
+
+describeOnPostgres.each(ISOLATION_LEVELS)(
+  'with the isolation level %s, GET /v1/categories',
+  (isolation) => {
+    const logger = new MemoryLogger();
+    let instances: TestApp[];
+    let databases: TestDatabase[];
+    const start = async (at?: TestDatabase): Promise<TestApp> => {
+      const own = at ?? (await createDatabase(DATABASE, isolation));
+      if (at === undefined) databases.push(own);
+      const instance = await startApp({ database: own, logger });
+      instances.push(instance);
+      return instance;
+    };
+    beforeEach(() => {
+      logger.entries.length = 0;
+      instances = [];
+      databases = [];
+    });
+    afterEach(async () => {
+      for (const instance of instances) await instance.stop();
+      for (const each of databases) await each.drop();
+    });
+    /** Returns the statements with which the log says that triggers can be repaired. */
+    const getRepairs = (): string[] =>
+      logger.entries.flatMap(
+        ({ values }) => /CREATE OR REPLACE TRIGGER .*/.exec(String(values[0])) ?? [],
+      );
+    const query = (sql: string, index = 0) => queryPostgres(databases[index]!.url, sql);
+
+    it.each<[string, (list: CachedList<CategoryEntity, string[]>) => Promise<string[]>]>([
+      ['a list', (list) => list.get()],
+      ['a first page', (list) => list.getPage({ limit: 10 })],
+    ])('caches %s with the revision of its rows, not one before it', async (_name, read) => {
+      const { app: nest, dataSource } = await start();
+      const repository = dataSource.getRepository(CategoryEntity);
+      for (const counts of [false, true])
+        for (const change of [
+          `UPDATE "categories" SET "name" = 'cat'`,
+          'DELETE FROM "categories"',
+        ]) {
+          await query(`DELETE FROM "categories"; INSERT INTO "categories" ("name") VALUES ('dog')`);
+          const restore = await backUp(databases[0]!);
+          const list = nest.get(ResourceKit).cachedList(repository, collectNames, counts);
+          const send = dataSource.query.bind(dataSource);
+          jest.spyOn(dataSource, 'query').mockImplementation(async (sql, ...rest) => {
+            if (LIST_QUERY.test(sql)) await query(change);
+            return send(sql, ...rest);
+          });
+          expect(await read(list)).not.toContain('dog');
+          jest.restoreAllMocks();
+          // As a failover does to a server that lacks the change.
+          await restore();
+          expect(await read(list)).toContain('dog');
+        }
+    });
+
+    it('reflects a change in a session that replicates rows', async () => {
+      const { categories: client } = await start();
+      await client.create('dog');
+      expect(await client.getNames()).toEqual(['dog']);
+      await query(`SET session_replication_role = replica; UPDATE "categories" SET "name" = 'cat'`);
+      expect(await client.getNames()).toEqual(['cat']);
+    });
+
+    it.each([
+      [
+        'restored without triggers',
+        `ALTER TABLE "categories" DISABLE TRIGGER ALL; UPDATE "categories" SET "name" = 'cat';
+         ALTER TABLE "categories" ENABLE TRIGGER ALL`,
+      ],
+      [
+        'replaced by another',
+        `ALTER TABLE "categories" RENAME TO "former";
+         CREATE TABLE "categories" (LIKE "former" INCLUDING ALL);
+         INSERT INTO "categories" OVERRIDING SYSTEM VALUE SELECT "id", 'cat' FROM "former"`,
+      ],
+    ])(
+      'reflects a table that is %s once a documented statement is run, and the next start logs how to repair its trigger',
+      async (_how, change) => {
+        const { categories: client } = await start();
+        await client.create('dog');
+        expect(await client.getNames()).toEqual(['dog']);
+        await query(change);
+        const guide = await readFile(join(import.meta.dirname, '../docs/operations.md'), 'utf8');
+        await query(/UPDATE "revisions" .*;/.exec(guide)![0]);
+        expect(await client.getNames()).toEqual(['cat']);
+
+        expect(getRepairs()).toEqual([]);
+        await start(databases[0]);
+        expect(getRepairs()).toHaveLength(1);
+        await query(getRepairs()[0]!);
+        await start(databases[0]);
+        expect(getRepairs()).toHaveLength(1);
+        await query(
+          `SET session_replication_role = replica; UPDATE "categories" SET "name" = 'cow'`,
+        );
+        for (const instance of instances)
+          expect(await instance.categories.getNames()).toEqual(['cow']);
+      },
+    );
+
+    it('reflects what logical replication copies and changes, if the revisions are replicated, too', async () => {
+      const publisher = await start();
+      const subscriber = await start();
+      await publisher.categories.create('dog');
+      expect(await subscriber.categories.getNames()).toEqual([]);
+      const slot = new URL(databases[0]!.url).pathname.slice(1);
+      await query('CREATE PUBLICATION "petstore" FOR TABLE "categories", "revisions"');
+      // A subscription to its own server would wait for itself.
+      await query(`SELECT pg_create_logical_replication_slot('${slot}', 'pgoutput')`);
+      await query('TRUNCATE "revisions"', 1);
+      await query(
+        `CREATE SUBSCRIPTION "${slot}" CONNECTION '${databases[0]!.url}' PUBLICATION "petstore"
+         WITH (create_slot = false)`,
+        1,
+      );
+      for (const change of [
+        '',
+        `UPDATE "categories" SET "name" = 'cat'`,
+        'TRUNCATE "categories" CASCADE',
+      ]) {
+        await query(change);
+        const names = await publisher.categories.getNames();
+        const sql = `SELECT 1 WHERE (SELECT string_agg("name", ',') FROM "categories") IS NOT DISTINCT FROM nullif('${names.join()}', '')
+          AND NOT EXISTS (SELECT FROM pg_subscription_rel WHERE "srsubstate" <> 'r')`;
+        await waitFor(
+          () => query(sql, 1),
+          (rows) => rows.length > 0,
+        );
+        expect(await subscriber.categories.getNames()).toEqual(names);
+      }
+      await query(`DROP SUBSCRIPTION "${slot}"`, 1);
+    });
+  },
+);
 
 describeOnSqlite('GET /v1/categories with a SQLite file', () => {
   it('reflects writes before and after a WAL checkpoint', async () => {

@@ -121,6 +121,22 @@ describeOnPostgres('the schema of the migrations', () => {
 });
 
 describeOnPostgres('a migration', () => {
+  it('enables the triggers of revisions in all sessions, those of modules included, and reverts that', async () => {
+    const dataSource = await connectMigrated();
+    const readModes = async (): Promise<unknown> =>
+      dataSource.query(`SELECT string_agg("tgenabled", '') AS "modes" FROM pg_trigger
+        WHERE "tgfoid" = 'raise_revision'::regproc`);
+    let reverted: string | undefined;
+    while (reverted !== 'AlwaysRaiseRevisions1763600000008')
+      reverted = (await dataSource.revertMigration())!.name;
+    // As its migration created it in the previous release.
+    await dataSource.query(`CREATE SCHEMA "Toys"; CREATE TABLE "Toys"."Toys" (); CREATE TRIGGER "Toys"
+      AFTER INSERT ON "Toys"."Toys" FOR EACH STATEMENT EXECUTE FUNCTION raise_revision()`);
+    expect(await readModes()).toEqual([{ modes: 'OO' }]);
+    await dataSource.migrate();
+    expect(await readModes()).toEqual([{ modes: 'AA' }]);
+  });
+
   it('may take longer than the statement_timeout of the role', async () => {
     const other = await connectToPostgres(database.url);
     const { pathname } = new URL(database.url);

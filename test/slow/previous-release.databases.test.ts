@@ -88,6 +88,33 @@ describeWithPreviousRelease.each(ISOLATION_LEVELS)(
     // On SQLite, all instances have the clock of one machine.
     describeOnPostgres('on PostgreSQL', () => {
       it.each([
+        ['former', 'current'],
+        ['current', 'former'],
+      ] as const)(
+        'lists what both create, and what sessions that replicate rows change, if the %s one starts before the %s one',
+        async (first, second) => {
+          const instances = [await start(first), await start(second)];
+          const expected: string[] = [];
+          const verify = async () => {
+            for (const { categories } of instances)
+              expect(await categories.getNames()).toEqual(expected);
+          };
+          for (const { categories, url } of instances) {
+            await verify();
+            await categories.create(url);
+            expected.push(url);
+          }
+          await verify();
+          await queryPostgres(
+            database.url,
+            'SET session_replication_role = replica; DELETE FROM "categories"',
+          );
+          expected.length = 0;
+          await verify();
+        },
+      );
+
+      it.each([
         ['former', 'current', 25],
         ['former', 'current', -25],
         ['current', 'former', 25],

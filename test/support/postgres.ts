@@ -38,7 +38,9 @@ export default async function setup(): Promise<void> {
 }
 
 /** No commit of a test needs to survive a crash of the machine. */
-const TEST_SETTINGS = ['-c', 'fsync=off', '-c', 'max_connections=300'];
+const TEST_SETTINGS = ['fsync=off', 'max_connections=300', 'wal_level=logical'].flatMap(
+  (setting) => ['-c', setting],
+);
 
 /**
  * Starts a real server in a temporary directory, on a free port of the loopback interface.

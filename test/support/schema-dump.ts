@@ -11,7 +11,7 @@ const POSTGRES = [
     WHERE "connamespace" = 'public'::regnamespace ORDER BY 1`,
   `SELECT "indexname", "indexdef" FROM pg_indexes WHERE "schemaname" = 'public' ORDER BY 1`,
   `SELECT "sequencename", "data_type" FROM pg_sequences WHERE "schemaname" = 'public' ORDER BY 1`,
-  `SELECT "tgname", pg_get_triggerdef("oid") FROM pg_trigger WHERE NOT "tgisinternal" ORDER BY 1`,
+  `SELECT "tgname", "tgenabled", pg_get_triggerdef("oid") FROM pg_trigger WHERE NOT "tgisinternal" ORDER BY 1`,
   `SELECT "proname", pg_get_functiondef("oid") FROM pg_proc
     WHERE "pronamespace" = 'public'::regnamespace ORDER BY 1`,
   `SELECT "typname" FROM pg_type WHERE "typnamespace" = 'public'::regnamespace ORDER BY 1`,

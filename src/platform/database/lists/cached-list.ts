@@ -19,8 +19,9 @@ const CHUNK_SIZE = 2_000;
 /** The number of lists and first pages that are cached, by filters and limit. */
 const MAX_CACHED_QUERIES = 50;
 
-/** The name of the number of rows, which no property has. */
-const TOTAL = '#';
+/** The names of the number of rows and of their revision, which no property has. */
+const TOTAL = '#total';
+const REVISION = '#revision';
 
 /** How often rows are read that change meanwhile. */
 const MAX_READS = 3;
@@ -82,8 +83,8 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
 
   /** @throws {DatabaseUnavailableError} */
   get(filters: Criteria<Entity> = {}): Promise<Value> {
-    return this.getCached(JSON.stringify(filters), (reading) =>
-      this.build(this.readChunks(filters, reading), {}),
+    return this.getCached(JSON.stringify(filters), (revisions) =>
+      this.build(this.readChunks(filters, revisions), {}),
     );
   }
 
@@ -92,8 +93,8 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const { limit, after, offset, page, firstPage = 1, next } = request;
     if (after !== undefined || (offset ?? 0) > 0 || (page ?? firstPage) > firstPage)
       return withDeadline(this.loadPage(request, filters));
-    return this.getCached(JSON.stringify([limit, offset, page, next, filters]), () =>
-      this.loadPage(request, filters),
+    return this.getCached(JSON.stringify([limit, offset, page, next, filters]), (revisions) =>
+      this.loadPage(request, filters, revisions),
     );
   }
 
@@ -112,71 +113,93 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   private async loadPage(
     { limit, after, offset, page, firstPage = 1, next: name }: PageRequest,
     filters: Criteria<Entity>,
+    revisions?: Set<number>,
   ): Promise<Value> {
     const start = Math.min(offset ?? ((page ?? firstPage) - firstPage) * limit, MAX_ID);
     // One more row than the page has shows whether there is another page.
-    const read = await this.query(filters, limit + 1, after, start, this.counts);
-    const total = this.counts ? Number(read[0]![TOTAL]) : undefined;
-    const found = read.filter(({ id }) => id !== null);
-    const rows = toEntities(this.repository, found.slice(0, limit));
-    const hasMore = found.length > limit;
+    const found = await this.query(filters, limit + 1, revisions, after, start, this.counts);
+    const rows = found.rows.slice(0, limit);
+    const hasMore = found.rows.length > limit;
     let next: Paging['next'];
     if (hasMore && name !== false) {
       if (page !== undefined) next = { [name ?? 'page']: page + 1 };
       else if (offset !== undefined) next = { [name ?? 'offset']: offset + limit };
       else next = { [name ?? 'after']: rows.at(-1)!['id'] as number | string };
     }
-    return this.build([rows], { limit, after, offset, page, next, hasMore, total });
+    return this.build([rows], { limit, after, offset, page, next, hasMore, total: found.total });
   }
 
   /** Reads all rows by the primary key, and lets other requests run after each chunk. */
-  private async *readChunks(filters: Criteria<Entity>, reading: Reading): AsyncGenerator<Entity[]> {
+  private async *readChunks(
+    filters: Criteria<Entity>,
+    revisions: Set<number>,
+  ): AsyncGenerator<Entity[]> {
     let rows: Entity[] = [];
     do {
       if (rows.length > 0) await turn();
       const after = rows.at(-1)?.['id'] as number | string | undefined;
-      rows = toEntities(this.repository, await this.query(filters, CHUNK_SIZE, after));
-      reading.statements++;
+      ({ rows } = await this.query(filters, CHUNK_SIZE, revisions, after));
+      // The revision of the first chunk was read before.
+      if (after !== undefined && !this.revisions.areInTable)
+        revisions.add(await this.revisions.read(this.repository.metadata.tableName));
       yield rows;
     } while (rows.length === CHUNK_SIZE);
   }
 
-  private query(
+  /**
+   * Reads rows with one statement.
+   *
+   * @param revisions gets the revision of the rows, if it is in a table
+   * @param counts whether the rows of all pages are counted
+   */
+  private async query(
     filters: Criteria<Entity>,
     limit: number,
+    revisions?: Set<number>,
     after?: number | string,
     offset = 0,
     counts = false,
-  ): Promise<Record<string, unknown>[]> {
+  ): Promise<{ rows: Entity[]; total?: number }> {
     const { manager, metadata } = this.repository;
     const table = `"${metadata.tableName}"`;
     const parameters = new StatementParameters(manager.dataSource);
     const getConditions = (): string[] => toConditions(this.repository, filters, parameters);
-    const count =
-      counts && `SELECT count(*) AS "${TOTAL}" FROM ${table}${toWhere(getConditions())}`;
+    const facts = counts
+      ? [`(SELECT count(*) FROM ${table}${toWhere(getConditions())}) AS "${TOTAL}"`]
+      : [];
     const conditions = getConditions();
     if (after !== undefined)
       conditions.push(`"id" > ${parameters.add(after, metadata.primaryColumns[0]!)}`);
-    const rows = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY "id" LIMIT ${limit}${offset > 0 ? ` OFFSET ${offset}` : ''}`;
-    return this.repository.query(
-      count === false
-        ? rows
-        : `SELECT * FROM (${count}) AS "all" LEFT JOIN (${rows}) AS "page" ON TRUE ORDER BY "id"`,
-      parameters.values,
-    );
+    const columns = selectColumns(metadata);
+    const page = `FROM ${table}${toWhere(conditions)} ORDER BY "id" LIMIT ${limit}${offset > 0 ? ` OFFSET ${offset}` : ''}`;
+    const revision = `FROM "revisions" WHERE "name" = '${metadata.tableName}'`;
+    const hasRevision = revisions !== undefined && this.revisions.areInTable;
+    if (counts && hasRevision) facts.push(`(SELECT "value" ${revision}) AS "${REVISION}"`);
+    let sql = `SELECT ${columns} ${page}`;
+    if (counts)
+      sql = `SELECT * FROM (SELECT ${facts.join(', ')}) AS "facts" LEFT JOIN (${sql}) AS "page" ON TRUE ORDER BY "id"`;
+    // As many rows as a list has would take half of the time again if each had the value.
+    else if (hasRevision) {
+      const nulls = metadata.columns.map(({ propertyName }) => `NULL AS "${propertyName}"`);
+      sql = `SELECT ${nulls.join(', ')}, "value" AS "${REVISION}" ${revision} UNION ALL (SELECT ${columns}, NULL ${page}) ORDER BY "id"`;
+    }
+    const read: Record<string, unknown>[] = await this.repository.query(sql, parameters.values);
+    const { [TOTAL]: total, [REVISION]: value, id } = read.at(-1) ?? {};
+    // Not a row of the table.
+    if (id === null) read.pop();
+    if (hasRevision) {
+      revisions.add(Number(value));
+      for (const row of read) row[REVISION] = undefined;
+    }
+    return { rows: toEntities(this.repository, read), ...(counts && { total: Number(total) }) };
   }
 }
 
 const toWhere = (conditions: readonly string[]): string =>
   conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
 
-/** How many statements have read the rows of a list. */
-interface Reading {
-  statements: number;
-}
-
-/** Computes a value from rows. */
-type Load<Value> = (reading: Reading) => Promise<Value>;
+/** Computes a value from rows, and collects their revisions. */
+type Load<Value> = (revisions: Set<number>) => Promise<Value>;
 
 /** What is built from one combination of filters and limit, until the table changes. */
 class CachedQuery<Value> {
@@ -200,23 +223,22 @@ class CachedQuery<Value> {
   }
 
   private async rebuild(): Promise<Value> {
-    // Read before the rows: in the other order, a change between the two would be missed.
     let revision = this.pendingRevision!;
     if (this.cached?.revision === revision) return this.cached.value;
     const stopTimer = this.metrics.listRebuildDurations?.startTimer({
       db_collection_name: this.table,
     });
     for (let reads = 1; ; reads++) {
-      const reading = { statements: 0 };
-      const value = await this.load(reading);
-      // The rows of one statement are of one moment.
-      const current = reading.statements > 1 ? await this.revisions.read(this.table) : revision;
-      if (current === revision) this.cached = { revision, value };
-      if (current === revision || reads === MAX_READS) {
+      // Read before the rows: in the other order, a change between the two would be missed.
+      const revisions = new Set(this.revisions.areInTable ? [] : [revision]);
+      const value = await this.load(revisions);
+      revision = [...revisions].at(-1)!;
+      const isConsistent = revisions.size === 1;
+      if (isConsistent) this.cached = { revision, value };
+      if (isConsistent || reads === MAX_READS) {
         stopTimer?.();
         return value;
       }
-      revision = current;
     }
   }
 }

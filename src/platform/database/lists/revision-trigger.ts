@@ -4,15 +4,30 @@ import { isPostgres } from '../connection/is-postgres.js';
 /** An expression of PostgreSQL for a new revision: JavaScript represents it exactly. */
 export const RANDOM_REVISION = 'floor(random() * 9007199254740992)';
 
-/** Defines the function of the triggers, which replaces the revision of the changed table. */
-export async function defineRaiseRevision(queryRunner: QueryRunner, value: string): Promise<void> {
+/**
+ * Defines the function of the triggers, which replaces the revision of the changed table.
+ *
+ * @param revisions the table of the revisions, in later versions with its schema
+ */
+export async function defineRaiseRevision(
+  queryRunner: QueryRunner,
+  value: string,
+  revisions = '"revisions"',
+): Promise<void> {
   await queryRunner.query(
     `CREATE OR REPLACE FUNCTION raise_revision() RETURNS trigger LANGUAGE plpgsql AS $$
      BEGIN
-       UPDATE "revisions" SET "value" = ${value} WHERE "name" = TG_TABLE_NAME;
+       UPDATE ${revisions} SET "value" = ${value} WHERE "name" = TG_TABLE_NAME;
        RETURN NULL;
      END $$`,
   );
+}
+
+/** Returns statements that create the trigger of a table, or repair it. */
+export function toTriggerSql(table: string): string {
+  const name = `"tr_${table}_revision"`;
+  // The others do not fire in sessions that replicate rows.
+  return `CREATE OR REPLACE TRIGGER ${name} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON "${table}" FOR EACH STATEMENT EXECUTE FUNCTION raise_revision(); ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER ${name}`;
 }
 
 /**
@@ -26,10 +41,7 @@ export async function addRevisionTrigger(queryRunner: QueryRunner, table: string
   await queryRunner.query(
     `INSERT INTO "revisions" ("name", "value") VALUES ('${table}', ${RANDOM_REVISION})`,
   );
-  await queryRunner.query(
-    `CREATE TRIGGER "tr_${table}_revision" AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON "${table}"
-     FOR EACH STATEMENT EXECUTE FUNCTION raise_revision()`,
-  );
+  await queryRunner.query(toTriggerSql(table));
 }
 
 /** Reverts {@link addRevisionTrigger}. */

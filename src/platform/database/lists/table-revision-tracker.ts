@@ -1,7 +1,9 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import { RANDOM_REVISION, toTriggerSql } from './revision-trigger.js';
 import { singleFlight } from './single-flight.js';
+import { DatabaseConnection } from '../connection/database-connection.js';
 import { type Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { PetstoreDataSource } from '../connection/petstore-data-source.js';
@@ -9,6 +11,7 @@ import { PetstoreDataSource } from '../connection/petstore-data-source.js';
 /** Detects changes of a table, by this process or any other: while its revision stays the same, so do its rows. */
 @Injectable()
 export class TableRevisionTracker {
+  private readonly logger = new Logger(TableRevisionTracker.name);
   private nextDataVersion: Promise<number> | undefined;
   private readonly readRevisions = singleFlight(async () => {
     const rows: { name: string; value: string }[] = await this.dataSource.query(
@@ -17,7 +20,17 @@ export class TableRevisionTracker {
     return new Map(rows.map(({ name, value }) => [name, Number(value)]));
   });
 
-  constructor(@InjectDataSource() private readonly dataSource: PetstoreDataSource) {}
+  constructor(
+    @InjectDataSource() private readonly dataSource: PetstoreDataSource,
+    database: DatabaseConnection,
+  ) {
+    if (this.areInTable) database.onReady(() => this.checkTriggers());
+  }
+
+  /** Whether a statement can read a revision together with the rows. */
+  get areInTable(): boolean {
+    return isPostgres(this.dataSource);
+  }
 
   /**
    * Returns the revision of a table at a moment after the call. Concurrent calls share one check.
@@ -25,9 +38,26 @@ export class TableRevisionTracker {
    * @throws {DatabaseUnavailableError}
    */
   read(table: string, deadline?: Deadline): Promise<number> {
-    return isPostgres(this.dataSource)
+    return this.areInTable
       ? withDeadline(this.readRevision(table), deadline)
       : this.readDataVersion();
+  }
+
+  /**
+   * Warns of tables whose trigger is not that of their migration: pg_restore --disable-triggers enables it for some
+   * sessions only, and a table that replaces another has none.
+   */
+  private async checkTriggers(): Promise<void> {
+    // 60: after each INSERT, UPDATE, DELETE and TRUNCATE statement. A: in all sessions.
+    const rows: { name: string }[] = await this.dataSource.query(
+      `SELECT "name" FROM "revisions" WHERE to_regclass(quote_ident("name")) IS NOT NULL AND NOT EXISTS (
+         SELECT FROM pg_trigger WHERE "tgrelid" = to_regclass(quote_ident("name")) AND "tgtype" = 60
+           AND "tgenabled" = 'A' AND "tgfoid" = to_regproc('raise_revision'))`,
+    );
+    for (const { name } of rows)
+      this.logger.warn(
+        `Lists may lack changes of the table ${name}: its trigger is missing or not always enabled. Repair it with: ${toTriggerSql(name)}; UPDATE "revisions" SET "value" = ${RANDOM_REVISION}`,
+      );
   }
 
   private async readRevision(table: string): Promise<number> {
