@@ -1,7 +1,6 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { ErrorCode } from '../errors/error-codes.js';
 import { getErrorCode } from '../http/responses/error.filter.js';
-import { RESPONSE_HEADER } from '../http/responses/response-headers.js';
 
 /** An operation of the OpenAPI document. */
 export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
@@ -115,7 +114,6 @@ export const STANDARD_RESPONSES: Readonly<Record<string, Response>> = Object.fro
  */
 export function describeStandardResponses(operation: Operation, method: string): void {
   const { responses } = operation;
-  describeDeclaredHeaders(operation);
   if (method === 'get') describeRevalidation(operation);
   for (const status of getErrors(operation)) responses[status] ??= { description: '' };
   // An operation that is not implemented: linters and generators reject one without a success or a default.
@@ -159,19 +157,6 @@ function getErrors(operation: Operation): number[] {
     500,
     503,
   ];
-}
-
-/** Moves the headers that decorators declare from the extensions of an operation to its successful responses. */
-function describeDeclaredHeaders(operation: Operation): void {
-  for (const [extension, header] of Object.entries(operation)) {
-    if (!extension.startsWith(RESPONSE_HEADER)) continue;
-    Reflect.deleteProperty(operation, extension);
-    const name = extension.slice(RESPONSE_HEADER.length);
-    for (const [status, response] of Object.entries(operation.responses)) {
-      if (status.startsWith('2') && response !== undefined && !('$ref' in response))
-        response.headers = { [name]: header as Headers[string], ...response.headers };
-    }
-  }
 }
 
 /** Adds the conditional request of a GET whose response has an ETag. */

@@ -1,4 +1,6 @@
 import type { SwaggerCustomOptions } from '@nestjs/swagger';
+import type { RequestHandler } from 'express';
+import { allowMethods, rejectUnmatched } from '../http/server/unmatched-routes.js';
 
 declare const document: {
   readonly head: { insertAdjacentHTML(position: 'beforeend', html: string): void };
@@ -79,4 +81,19 @@ export const swaggerUiOptions: SwaggerCustomOptions = {
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
       ),
   },
+};
+
+/** The page, which has routes. */
+const PAGE = /^\/(index\.html|swagger-ui-init\.js)?$/;
+/** What the page loads, and the licenses that the scripts refer to. The package of Swagger UI has more files. */
+const FILES =
+  /^\/(favicon-(16x16|32x32)\.png|swagger-ui-(bundle|standalone-preset)\.js(\.LICENSE\.txt)?|swagger-ui\.css)$/;
+
+/** Selects the files that `@nestjs/swagger` serves. Unlike other responses, they may be cached and revalidated. */
+export const selectFiles: RequestHandler = (request, response, next) => {
+  if (FILES.test(request.path)) {
+    allowMethods(response, ['GET', 'HEAD']);
+    response.setHeader('Cache-Control', 'no-cache');
+  } else if (!PAGE.test(request.path)) rejectUnmatched(request, response);
+  next();
 };

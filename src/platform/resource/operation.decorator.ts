@@ -3,7 +3,7 @@ import { ApiOperation, ApiProduces, ApiResponse, type ApiResponseOptions } from 
 import type { Response } from 'express';
 import { tap } from 'rxjs';
 import { OuterInterceptor } from '../http/responses/outer-interceptor.js';
-import { ApiResponseHeaders } from '../http/responses/response-headers.js';
+import { ApiResponseHeaders, getResponseHeaders } from '../http/responses/response-headers.js';
 import { toDocument } from './property.js';
 import type { Schema } from './schema.js';
 import { isVersioned } from './versioned.js';
@@ -63,9 +63,6 @@ export function Operation(options: OperationOptions): MethodDecorator {
   const { returns, contentTypes = [], response, list, errors = [], notImplemented } = options;
   const { location } = options;
   const descriptions: ApiResponseOptions[] = [
-    ...(response === undefined
-      ? []
-      : [{ status, description: response, ...toBody(returns, contentTypes) }]),
     ...(Array.isArray(errors)
       ? errors.map((error: ErrorStatus) => ({ status: error, description: '' }))
       : Object.entries(errors).map(([error, text]) => ({ status: error, description: text }))),
@@ -75,6 +72,9 @@ export function Operation(options: OperationOptions): MethodDecorator {
     ApiOperation({ operationId, summary, description, tags: tags && [...tags], deprecated }),
     HttpCode(status),
     ...descriptions.map((each) => ApiResponse(each)),
+    ...(response === undefined
+      ? []
+      : [ApiSuccess({ status, description: response, ...toBody(returns, contentTypes) })]),
     ...(contentTypes.length > 0 ? [ApiProduces(...contentTypes)] : []),
     ApiResponseHeaders({
       ...(list !== undefined && { ETag: ETAG }),
@@ -84,6 +84,16 @@ export function Operation(options: OperationOptions): MethodDecorator {
     ...(location === undefined ? [] : [OuterInterceptor(createLocationInterceptor(location))]),
   );
 }
+
+/** Documents the successful response with the headers that any decorator declares. */
+const ApiSuccess =
+  (options: ApiResponseOptions): MethodDecorator =>
+  (target, name, descriptor) =>
+    ApiResponse({ ...options, headers: getResponseHeaders(descriptor.value as object) })(
+      target,
+      name,
+      descriptor,
+    );
 
 /** The property in braces of a location. */
 const PROPERTY = /\{([^}]+)\}/;

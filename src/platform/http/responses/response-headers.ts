@@ -1,19 +1,18 @@
-import { applyDecorators } from '@nestjs/common';
-import { ApiExtension } from '@nestjs/swagger';
+type Headers = Record<string, { readonly description: string; readonly schema: object }>;
 
-/**
- * The prefix of the extensions with which decorators declare headers of the successful responses of an
- * operation. `createDocument` adds them to the responses and removes the extensions.
- */
-export const RESPONSE_HEADER = 'x-response-header-';
+const METADATA = 'petstore:response-headers';
 
-/** Declares headers of the successful responses of an operation in the OpenAPI document. */
-export function ApiResponseHeaders(
-  headers: Readonly<Record<string, { description: string; schema: object }>>,
-): MethodDecorator {
-  return applyDecorators(
-    ...Object.entries(headers).map(([name, header]) =>
-      ApiExtension(`${RESPONSE_HEADER}${name}`, header),
-    ),
-  );
+/** Declares headers of the successful response of an operation, with which `@Operation` documents it. */
+export const ApiResponseHeaders =
+  (headers: Readonly<Headers>): MethodDecorator =>
+  (_target, _name, { value }) => {
+    Object.assign(getResponseHeaders(value as object), headers);
+  };
+
+/** Returns the headers that the decorators of a handler declare, also those that are applied later. */
+export function getResponseHeaders(handler: object): Headers {
+  const declared = Reflect.getMetadata(METADATA, handler) as Headers | undefined;
+  const headers = declared ?? {};
+  Reflect.defineMetadata(METADATA, headers, handler);
+  return headers;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
-import express, { type Express, type NextFunction, type Request, type Response } from 'express';
+import express, { type Express, type Request, type Response } from 'express';
 import type { Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import { requestContext } from '../../logging/logger.js';
@@ -11,11 +11,7 @@ import { sendJson, writeResponse } from '../responses/write-response.js';
 import { closeGracefully } from './graceful-shutdown.js';
 import { HttpServer, type ServerConfig } from './http-server.js';
 import type { ServerTimeouts } from './server-options.js';
-import { allowMethods, handleUnmatchedRoutes } from './unmatched-routes.js';
-
-/** What the page of Swagger UI loads, and the licenses that the scripts refer to. */
-const SWAGGER_UI_FILES =
-  /^\/(favicon-(16x16|32x32)\.png|swagger-ui-(bundle|standalone-preset)\.js(\.LICENSE\.txt)?|swagger-ui\.css)$/;
+import { handleUnmatchedRoutes } from './unmatched-routes.js';
 
 /** Nest's Express adapter on an {@link HttpServer}. Its shutdown loses no request. */
 export class HttpAdapter extends ExpressAdapter {
@@ -71,19 +67,6 @@ export class HttpAdapter extends ExpressAdapter {
   override setNotFoundHandler(): this {
     this.allow = handleUnmatchedRoutes(this.getInstance<Express>());
     return this;
-  }
-
-  /** Serves what the page of Swagger UI loads of the files of its package. */
-  override useStaticAssets(path: string, { prefix }: { prefix: string }): this {
-    const serve = express.static(path, {
-      // Unlike other responses, these may be cached and revalidated.
-      setHeaders: (response: ServerResponse) => response.setHeader('Cache-Control', 'no-cache'),
-    });
-    return this.use(prefix, (request: Request, response: Response, next: NextFunction) => {
-      if (!SWAGGER_UI_FILES.test(request.path)) return next();
-      allowMethods(response, ['GET', 'HEAD']);
-      return serve(request, response, next);
-    });
   }
 
   override async close(): Promise<void> {

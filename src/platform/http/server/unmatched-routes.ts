@@ -45,7 +45,10 @@ export function allowMethods({ locals }: RouteResponse, methods: Iterable<string
   locals.allowed = [...(locals.allowed ?? []), ...methods];
 }
 
-function rejectUnmatched({ method, path }: Request, { locals }: RouteResponse): never {
+/** @throws {ApiError} METHOD_NOT_ALLOWED, NOT_FOUND, or BAD_REQUEST if the path cannot be decoded */
+export function rejectUnmatched(request: Request, { locals }: RouteResponse): never {
+  const { method } = request;
+  const path = request.baseUrl + request.path;
   if (locals.allowed !== undefined) {
     const message = `Method ${method} is not allowed for ${path}.`;
     const headers = { Allow: formatAllow(locals.allowed) };
