@@ -90,6 +90,7 @@ export function toDocument(options: ResourceOptions, tables: Tables): Json {
   return {
     openapi: '3.1.0',
     info: { title: plural, version: '1.0.0' },
+    security: [{ key: [] }],
     tags: [{ name: tag, description: `${toSentence(tag)} of the pet store` }],
     paths: toPaths(options, item, id, operations, filters),
     components: { schemas: toSchemas(item, id, fields) },

@@ -6,7 +6,7 @@ import { Changes, type Project, readIfExists, readProject } from './project.js';
 import { readContract, toRoute } from './read/contract.js';
 import { ContractError, type Json } from './read/document.js';
 import { planModule } from './plan/plan.js';
-import { writeApi } from './write/api-file.js';
+import { writeApi, writeDecorators } from './write/api-file.js';
 import {
   writeColumnsMigration,
   writeEntity,
@@ -65,6 +65,7 @@ async function writeFiles(module: Module, project: Project, changes: Changes): P
   const service = writeService(module);
   const test = writeTest(module, project.routes);
   await changes.write(api);
+  await changes.writeOnce(writeDecorators(module));
   const tasks: string[] = [];
   for (const [resource, timestamp] of timestamps) {
     const entity = writeEntity(module, resource);

@@ -7,7 +7,7 @@ const RESERVED = new Set([
   ...Object.keys(DECLARATIONS),
   ...(
     'Array Boolean Buffer Date Error Function JSON Map Math Number Object Partial Promise Proxy Readonly Record Reflect RegExp Set ' +
-    'String Symbol URL WeakMap kit row ' +
+    'String Symbol URL WeakMap kit row DECORATORS OperationId ' +
     'arguments await break case catch class const constructor continue debugger default delete do else enum eval export extends ' +
     'false finally for function if implements import in instanceof interface let new null package private protected public return ' +
     'static super switch this throw true try typeof undefined var void while with yield'

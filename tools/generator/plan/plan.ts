@@ -77,6 +77,8 @@ function toPlanned(
     return { ...operation, implementation: { kind: 'stub', reason: found.message } };
   const { body, operationId } = operation;
   if (body?.required === false) notes.add('the body is required.', operationId);
+  if (found.kind === 'create' && operation.isPublic)
+    notes.add('it has no Idempotency-Key, because its clients have no key.', operationId);
   for (const name of found.envelope?.unknown ?? [])
     notes.add(UNKNOWN, `${name} of the response of ${operationId}`);
   return {

@@ -141,6 +141,11 @@ class ContractReader {
       place,
     );
     const isPublic = Array.isArray(operation['security']) && operation['security'].length === 0;
+    if (!isPublic && items(operation['security'] ?? this.root['security']).length === 0)
+      this.notes.add(
+        'it requires a key, although the contract does not say so: security: [] makes it public.',
+        place,
+      );
     // An operation's own parameter overrides that of its path.
     const byKey = new Map(
       declared.map((each) => [`${String(each['in'])} ${String(each['name']).toLowerCase()}`, each]),

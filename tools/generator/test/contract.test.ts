@@ -11,6 +11,7 @@ import {
 } from './excerpts.js';
 import type { Implementation, Module, Resource } from '../model.js';
 import type { Json } from '../read/document.js';
+import { writeApi } from '../write/api-file.js';
 import { writeService } from '../write/service-file.js';
 import { edit } from '../../openapi/test/documents.js';
 
@@ -655,5 +656,32 @@ describe('a writeOnly property', () => {
     const module = toPets(`login: ${toObject(`secret: ${secret}`, '')}`);
     const reason = 'Pet.login has what is never returned';
     expect(getResults(module)).toMatchObject({ 'POST /pets': reason });
+  });
+});
+
+describe('the security of an operation', () => {
+  const REQUIRES =
+    'it requires a key, although the contract does not say so: security: [] makes it public.';
+
+  it.each([
+    [undefined, undefined, false, true],
+    [[{ key: [] }], undefined, false, false],
+    [undefined, [], true, false],
+    [[], undefined, false, true],
+    [[], [{ key: [] }], false, false],
+  ])('%j of the document, %j of its own: public %s, noted %s', (root, own, isPublic, isNoted) => {
+    const get = { security: own, responses: {} };
+    const module = toModule({ ...toDocument(''), security: root, paths: { '/a': { get } } });
+    expect(module.operations).toMatchObject([{ isPublic }]);
+    expect(getNotes(module).includes(`GET /a: ${REQUIRES}`)).toBe(isNoted);
+  });
+
+  it('leaves a public POST without an Idempotency-Key, which is noted', () => {
+    const module = toModule(edit(pets(), { 'paths /pets post security': [] }));
+    expect(getKinds(module)).toContain('create');
+    expect(writeApi(module).code).not.toContain('IdempotencyKey');
+    expect(writeService(module).code).toMatch(/\.create\(row\)/);
+    const note = 'createPet: it has no Idempotency-Key, because its clients have no key.';
+    expect(getNotes(module)).toContain(note);
   });
 });

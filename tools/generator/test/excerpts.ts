@@ -9,6 +9,7 @@ import { planModule } from '../plan/plan.js';
 export const toDocument = (yaml: string): Json => ({
   openapi: '3.1.0',
   info: { title: 'An excerpt', version: '1.0.0' },
+  security: [{ key: [] }],
   ...(parse(yaml) as Json),
 });
 

@@ -11,13 +11,15 @@ import type {
 } from '../model.js';
 import { isGiven } from '../model.js';
 import { makeUnique, toMemberName, toPascalCase } from '../names.js';
-import { addImports, type SourceFile } from './imports.js';
+import { addImports, type SourceFile, toFile } from './imports.js';
 import {
+  access,
   call,
   code,
   comment,
   getClasses,
   ifAny,
+  literal,
   propertyName,
   sortClasses,
   toOptions,
@@ -45,10 +47,27 @@ export function writeApi(module: Module): SourceFile {
   const text = [
     ...classes.map((dto, index) => writeClass(dto, classes.slice(index + 1))),
     writeAbstractClass(module),
+    `/** The ids by which \`DECORATORS\` adds to the operations. */
+export type OperationId = ${module.operations.map(({ operationId }) => literal(operationId)).join(' | ')};`,
     writeController(module),
   ].join('\n\n');
   const firstLine = `// Generated from ${module.source} by \`npm run generate\`. Do not edit: the next run overwrites it.`;
-  return { path, code: `${firstLine}\n\n${addImports(path, text)}` };
+  const own = { DECORATORS: getDecoratorsPath(module.name).replace(/ts$/, 'js') };
+  return { path, code: `${firstLine}\n\n${addImports(path, text, own)}` };
+}
+
+const getDecoratorsPath = (module: string): string =>
+  `src/modules/${module}/${module}.decorators.ts`;
+
+/** Writes the table of what a team adds to the generated operations: once, then it belongs to the team. */
+export function writeDecorators({ name }: Module): SourceFile {
+  const text = `/**
+ * Decorators of generated operations, by operation id, which no run overwrites: \`Public()\`, \`RequireScope('read')\`,
+ * \`Deprecated({ … })\`, \`UseGuards(…)\`.
+ */
+export const DECORATORS: Partial<Record<OperationId, readonly MethodDecorator[]>> = {};`;
+  const path = getDecoratorsPath(name);
+  return toFile(path, text, { OperationId: `type src/modules/${name}/${name}.api.gen.js` });
 }
 
 /** The class of the query parameters of an operation, if it has any. */
@@ -127,7 +146,7 @@ export function getArguments(operation: PlannedOperation): Argument[] {
       decorator: writeBodyDecorator(body),
       isOptional: !body.required,
     },
-    implementation.kind === 'create'
+    implementation.kind === 'create' && !operation.isPublic
       ? {
           role: 'key',
           name: 'key',
@@ -207,13 +226,14 @@ export const returnsVersion = (implementation: Implementation): boolean =>
 
 function writeController({ name: module, operations }: Module): string {
   const methods = sortRoutes(operations).map((operation) => {
-    const { method, path, name, isPublic, success, implementation } = operation;
+    const { method, path, name, isPublic, success, implementation, operationId } = operation;
     const args = getArguments(operation);
     const parameters = args.map((each) => `${each.decorator} ${writeParameter(each)}`);
     const hasEtag = success.schema !== undefined && returnsVersion(implementation);
     return [
       call(`@${toPascalCase(method)}`, toRoute(path)),
       ...(isPublic ? ['@Public()'] : []),
+      call('@applyDecorators', code(`...(${access(code('DECORATORS'), operationId).text} ?? [])`)),
       ...(hasEtag ? ['@ReturnsEtag()'] : []),
       call('@Operation', toDocs(operation)),
       `${name}(${parameters.join(', ')}): ${getReturnType(operation)} {

@@ -184,7 +184,7 @@ function writeStatements(
     sent?.property === undefined ? sent && find('body') : access(find('body'), sent.property);
   if (kind === 'create') {
     const row = toRow(resource, sent!.dto, body!, kind, criteria);
-    const created = call(method, row.code, find('key'));
+    const created = call(method, row.code, operation.isPublic ? undefined : find('key'));
     return [...lines, ...row.lines, ...writeReturn(operation, implementation, created)];
   }
   const { key } = implementation;

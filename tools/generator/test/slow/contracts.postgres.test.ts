@@ -319,4 +319,31 @@ describeContracts('a contract that changed', () => {
     );
     expect(await generateAgain(PATH)).toContain('Nothing to write.');
   });
+
+  it('keeps what is added to its operations, for the guard and in the document', async () => {
+    const file = 'src/modules/museum/museum.decorators.ts';
+    const edit = (table: string): Promise<void> => guide.edit(file, { '= {}': `= ${table}` });
+    await edit('{ unknownOperation: [] }');
+    const { failed, output } = await guide.copy.npm('typecheck');
+    expect([failed, output]).toEqual([true, expect.stringContaining('unknownOperation')]);
+    await guide.git('checkout', file);
+    await edit('{ listSpecialEvents: [Public()], getMuseumHours: [RequireScope("write")] }');
+    const code = await readFile(guide.copy.resolve(file), 'utf8');
+    await guide.writeCode(file, code.replace(/^import .*\n/, ''));
+    expect(await generateAgain(PATH)).not.toContain('museum.decorators.ts');
+    await guide.npm('openapi');
+    const { paths } = JSON.parse(await readFile(guide.copy.resolve('openapi.json'), 'utf8')) as {
+      paths: Record<string, { get: object }>;
+    };
+    expect(paths['/special-events']!.get).toMatchObject({ security: [] });
+    expect(paths['/museum-hours']!.get).toMatchObject({ 'x-required-scope': 'write' });
+    const { client, close } = await serve('sqlite');
+    const responses = ['/special-events', '/museum-hours'].map((path) =>
+      client.send('GET', path, undefined, {}),
+    );
+    const statuses = (await Promise.all(responses)).map(({ status }) => status);
+    await close();
+    // The first one is a stub.
+    expect(statuses).toEqual([501, 401]);
+  });
 });

@@ -10,6 +10,8 @@ const SUPPLIERS = 'src/modules/suppliers';
 /** What the code of the guide uses, and generated code does not. */
 const DECLARATIONS = {
   ...declare('@nestjs/swagger', 'ApiTags'),
+  ...declare('src/platform/auth/scope.decorator.js', 'RequireScope'),
+  ...declare('src/modules/museum/museum.api.gen.js', '*OperationId'),
   ...declare('typeorm', 'TableForeignKey TableIndex TableUnique'),
   ...declare('src/platform/database/statements/constraint-error.js', 'toConstraintError'),
   ...declare('src/platform/errors/error-codes.js', '*FeatureErrorCode'),
