@@ -20,6 +20,7 @@ import {
   endsWithParameter,
   findParent,
   rejectQuery,
+  rejectUnsupported,
   type Scope,
   toCollection,
   toRows,
@@ -30,7 +31,7 @@ export type ResourceOperation = ListOperation | CreateOperation | ItemOperation;
 
 /** Returns how an operation works on a resource. */
 export function implement(scope: Scope, operation: Operation): ResourceOperation {
-  if (operation.unsupported !== undefined) throw new Stub(operation.unsupported);
+  rejectUnsupported(operation);
   const own = scope.resources.find(({ create }) => create === operation);
   if (own !== undefined) return toCreate(own, scope.operations);
   const list = operation.method === 'get' ? toList(scope, operation) : undefined;

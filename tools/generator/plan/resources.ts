@@ -51,8 +51,8 @@ export function createResources(scope: Omit<Scope, 'resources'>): {
 /** Returns the resource that an operation creates. */
 function toResource(scope: Scope, create: Operation): Resource {
   const { resources, names, tables, notes } = scope;
-  const { body, success, path, unsupported } = create;
-  if (unsupported !== undefined) throw new Stub(unsupported);
+  const { body, success, path } = create;
+  rejectUnsupported(create);
   if (endsWithParameter(path))
     throw new Stub('a POST to a single resource is not a standard operation');
   if (path === '/') throw new Stub('its path has no name');
@@ -146,6 +146,17 @@ export function toRows(
   if (resources.some(({ dto }) => dto === schema?.class)) return undefined;
   const envelope = toEnvelope(success, ({ type }) => type === 'array');
   return envelope?.content && { rows: envelope.content.items ?? {}, envelope };
+}
+
+/** The segments of paths that mean the client itself. */
+const CALLER =
+  /^(me|my|self|myself|current|account|my[-_A-Z].*|current[-_]?([Uu]ser|[Aa]ccount|[Mm]ember))$/;
+
+/** Rejects what no resource can do, whatever the others are. */
+export function rejectUnsupported({ unsupported, path }: Operation): void {
+  if (unsupported !== undefined) throw new Stub(unsupported);
+  if (path.split('/').some((segment) => CALLER.test(segment)))
+    throw new Stub('it is about the caller, and rows belong to no client');
 }
 
 /** Rejects the query parameters of an operation that uses none. */

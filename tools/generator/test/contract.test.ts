@@ -685,3 +685,23 @@ describe('the security of an operation', () => {
     expect(getNotes(module)).toContain(note);
   });
 });
+
+describe('a path of the caller', () => {
+  it.each([
+    '/users/me/preferences',
+    '/my-pets',
+    '/me',
+    '/users/{id}/self/pets',
+    '/account/keys',
+    '/currentUser',
+  ])('%s is a stub, because rows belong to no client', (path) => {
+    const module = toToys(path);
+    const reason = 'it is about the caller, and rows belong to no client';
+    for (const method of ['GET', 'POST'])
+      expect(getResults(module)[`${method} ${path}`]).toBe(reason);
+  });
+
+  it.each(['/meals', '/accounts', '/mystery', '/themes', '/current-prices'])('is not %s', (path) =>
+    expect(Object.values(getResults(toToys(path))).join()).not.toContain('caller'),
+  );
+});
