@@ -191,6 +191,8 @@ describe('POST /v1/categories with an invalid body', () => {
       'invisible characters',
       '\u00AD\u034F\u061C\u115F\u1160\u17B4\u180E\u200B\u200D\u202E\u2060\u2800\u3164\uFE0F\uFEFF\uFFA0\u{1D173}\u{E0001}',
     ],
+    ['control and format characters', '\u0001\u0007\u001b\u007f\u0080\u009f\ufff9\u{13430}'],
+    ['unassigned characters', '\u0378\ufffe\uffff\u{1fffe}\u{e0fff}\u{10ffff}'],
   ])('rejects a name of only %s with 400', async (_name, characters) => {
     for (const blank of [...Array.from(characters), characters])
       expect(await create({ name: blank })).toBeError(

@@ -141,9 +141,10 @@ describe('OpenAPI document', () => {
   it('declares a name pattern that matches every accepted name, but no white space', async () => {
     const { properties } = document.components!.schemas!['NewCategory'] as SchemaObject;
     const pattern = new RegExp((properties!['name'] as SchemaObject).pattern!, 'u');
-    const names = 'dog| dog |🐶|\u0301| |\u0085|\u00A0|\u3000|\0|\0dog|dog\0|dog\n|\n\0dog'.split(
-      '|',
-    );
+    const names =
+      'dog| dog |🐶|\u0301| |\u0085|\u00A0|\u3000|\0|\0dog|dog\0|dog\n|\n\0dog|\x01|\x1b \x7f|\x9f|\x1bdog'.split(
+        '|',
+      );
     for (const name of names) {
       const { status } = await app.categories.create(name);
       expect([name, status]).toEqual([name, pattern.test(name) ? 201 : 400]);

@@ -154,7 +154,21 @@ const FORMATS: Readonly<Record<string, string>> = {
   byte: 'AAAA AAA= AA== AAA AA=A AA-_ AAAAA',
   decimal: '0 -0.50 00 1. .5 1e2 +1',
 };
-const TEXTS = ['', '\0', ' ', '\t', '\n', '\u0085', '\u200b', '\ud800', 'é', '🪀', 'x'];
+const TEXTS = [
+  '',
+  '\0',
+  ' ',
+  '\u0007',
+  '\uffff',
+  '\t',
+  '\n',
+  '\u0085',
+  '\u200b',
+  '\ud800',
+  'é',
+  '🪀',
+  'x',
+];
 
 /** Returns a value that a schema accepts. */
 function toSample(reference: Schema): unknown {

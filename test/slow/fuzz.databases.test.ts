@@ -120,7 +120,7 @@ function expectError(response: Pick<RawResponse, 'status' | 'text'>): void {
   if (response.status >= 500) expect(code).toBe('NOT_IMPLEMENTED');
 }
 
-const NOT_BLANK = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]/u;
+const NOT_BLANK = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Cn}\u2800]/u;
 
 /** Returns the category that a value describes by the README's rules, or undefined if it is invalid. */
 function toCategory(value: unknown): Omit<Category, 'id'> | undefined {

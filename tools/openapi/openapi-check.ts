@@ -61,7 +61,7 @@ const excludesOnlyInvalid = (before: unknown, after: unknown): boolean =>
   (after === VISIBLE_TEXT && before === FORMER_VISIBLE_TEXT) ||
   (after === IDEMPOTENCY_KEY.source && before === undefined);
 
-/** It did not exclude NUL. */
+/** It did not exclude NUL, nor texts of control characters only. */
 const FORMER_VISIBLE_TEXT = String.raw`[^\s\u0085]`;
 
 /** The part of an operation that decides whether it may change. */

@@ -7,7 +7,7 @@ import type { Operation } from './standard-responses.js';
 export const PLAIN_TEXT = String.raw`^[^\x00]*$`;
 
 /** What OpenAPI 3.0 can express of `notBlank`: its patterns have no Unicode properties, with which many clients fail. */
-export const VISIBLE_TEXT = String.raw`^[\s\x85]*[^\s\x00\x85][^\x00]*$`;
+export const VISIBLE_TEXT = String.raw`^[\s\x01-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00]*$`;
 
 interface Lengths {
   readonly minLength?: number;

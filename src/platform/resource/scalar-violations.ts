@@ -86,8 +86,12 @@ export const FORMATS: Readonly<Record<string, Format>> = {
   },
 };
 
-/** A character that is neither white space nor invisible; BRAILLE PATTERN BLANK has no property that says so. */
-export const NOT_BLANK = /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\u2800]/u;
+/**
+ * A character that is neither white space nor invisible, which control, format and unassigned characters are. BRAILLE
+ * PATTERN BLANK has no property that says so.
+ */
+export const NOT_BLANK =
+  /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Cn}\u2800]/u;
 
 /** The second half of a code point that JavaScript counts twice. */
 const LOW_SURROGATE = /[\udc00-\udfff]/g;
