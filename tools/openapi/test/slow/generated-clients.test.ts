@@ -1,8 +1,8 @@
 /** Generates clients from the OpenAPI document, compiles them strictly, and calls the service with them. */
 import { execFile, spawnSync } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { FEATURES } from '../../../../src/features.js';
 import { startApp, type TestApp } from '../../../../test/support/app.js';
@@ -11,21 +11,16 @@ import { joinSnippets, readSnippets } from '../../../../test/support/snippets.js
 import { StubsModule } from '../../../../test/support/stubs.module.js';
 
 /** What npx runs. openapi-typescript and openapi-fetch are dependencies of the project. */
-const PACKAGES = [
-  '@hey-api/openapi-ts@0.90.10',
-  'oazapfts@7.5.0',
-  'orval@7.13.2',
-  'typescript@6.0.3', // without a version, npx installs 7, with which @hey-api/openapi-ts fails
-];
+const ORVAL = 'orval@7.13.2';
 
-/** The fixtures, by whether what their generators write compiles with `exactOptionalPropertyTypes`. */
-const CLIENTS = { exact: ['openapi-fetch', 'orval'], inexact: ['hey-api', 'oazapfts'] };
+/** The programs that use the generated clients. */
+const CLIENTS = ['openapi-fetch', 'orval'];
 
 const ROOT = join(import.meta.dirname, '..', '..', '..', '..');
 const MODULES = join(ROOT, 'node_modules');
 
 // Without retries, npm notices within a second that there is no registry.
-const view = ['view', PACKAGES[0]!, 'version', '--fetch-retries=0', '--fetch-timeout=10000'];
+const view = ['view', ORVAL, 'version', '--fetch-retries=0', '--fetch-timeout=10000'];
 const hasRegistry = spawnSync('npm', view, { stdio: 'ignore' }).status === 0;
 if (!hasRegistry) process.stderr.write('Skipped tests that need the npm registry\n');
 const describeIfRegistry = hasRegistry ? describe : describe.skip;
@@ -42,8 +37,7 @@ beforeAll(async () => {
   const snippets = await readSnippets('docs/clients.md', 'ts');
   await write('guide.ts', joinSnippets(snippets, 'ts'));
   await cp(join(ROOT, 'examples', 'client.ts'), join(directory, 'client.ts'));
-  await compile('exact', [...CLIENTS.exact, 'guide']);
-  await compile('inexact', CLIENTS.inexact);
+  await compile([...CLIENTS, 'guide']);
 });
 afterAll(async () => {
   if (!hasRegistry) return;
@@ -68,32 +62,17 @@ async function run(command: string, args: string[], env: NodeJS.ProcessEnv = {})
 async function generate(): Promise<void> {
   await write('openapi.json', await (await fetch(`${app.url}/openapi.json`)).text());
   const input = 'openapi.json';
-  const heyApi = { input, output: { path: 'generated/hey-api', importFileExtension: '.js' } };
   const target = './generated/orval.ts';
   const baseUrl = `${app.url}/v1`;
   const orval = { input, output: { target, client: 'fetch', headers: true, baseUrl } };
-  await write('hey-api.config.cjs', `module.exports = ${JSON.stringify(heyApi)};`);
   await write('orval.config.cjs', `module.exports = ${JSON.stringify({ petstore: orval })};`);
-  const commands = [
-    `${getCommand('openapi-typescript')} ${input} --output petstore.d.ts`,
-    'openapi-ts --file hey-api.config.cjs --no-log-file',
-    'orval --config orval.config.cjs',
-    `oazapfts ${input} generated/oazapfts.ts`,
-    'command -v oazapfts',
-  ];
-  const packages = PACKAGES.map((name) => `--package=${name}`);
-  const stdout = await run('npx', ['--yes', ...packages, '-c', commands.join(' && ')]);
-  const npxModules = dirname(dirname(stdout.trim().split('\n').at(-1)!));
-  await mkdir(join(directory, 'node_modules'));
-  for (const path of [
-    join(npxModules, '@oazapfts'),
-    ...['openapi-fetch', 'openapi-typescript-helpers', '@types'].map((name) => join(MODULES, name)),
-  ])
-    await symlink(path, join(directory, 'node_modules', path.split('/').at(-1)!));
+  await run(getCommand('openapi-typescript'), [input, '--output', 'petstore.d.ts']);
+  await run('npx', ['--yes', ORVAL, '--config', 'orval.config.cjs']);
+  await symlink(MODULES, join(directory, 'node_modules'));
 }
 
 /** Compiles clients with the compiler of the project. */
-async function compile(group: keyof typeof CLIENTS, names: readonly string[]): Promise<void> {
+async function compile(names: readonly string[]): Promise<void> {
   const compilerOptions = {
     target: 'es2023',
     lib: ['es2024', 'dom', 'dom.iterable'],
@@ -102,33 +81,30 @@ async function compile(group: keyof typeof CLIENTS, names: readonly string[]): P
     strict: true,
     noUncheckedIndexedAccess: true,
     skipLibCheck: true, // saves a third of the time; the generated files are not declaration files
-    exactOptionalPropertyTypes: group === 'exact',
+    exactOptionalPropertyTypes: true,
     outDir: 'build',
   };
   const config = { compilerOptions, files: names.map((name) => `${name}.ts`) };
   await write('package.json', '{"type": "module"}');
-  await write(`tsconfig.${group}.json`, JSON.stringify(config));
+  await write('tsconfig.json', JSON.stringify(config));
   const compiler = join(MODULES, 'typescript-7', 'bin', 'tsc');
-  await run(process.execPath, [compiler, '-p', `tsconfig.${group}.json`]);
+  await run(process.execPath, [compiler, '-p', 'tsconfig.json']);
 }
 
 describeIfRegistry('a generated client', () => {
-  it.each(Object.values(CLIENTS).flat())(
-    'compiles, and gets 200, 201, 304, 400, 401 and 501: %s',
-    async (name) => {
-      const stdout = await run(process.execPath, [`build/${name}.js`], {
-        PETSTORE_URL: `${app.url}/v1`,
-        PETSTORE_API_KEY: app.key,
-      });
-      const dog = { id: expect.any(Number), name: 'dog' };
-      expect(JSON.parse(stdout)).toEqual({
-        created: { status: 201, data: dog },
-        list: { status: 200, data: expect.arrayContaining([dog]), etag: expect.any(String) },
-        unchanged: { status: 304 },
-        invalid: { status: 400, code: 'VALIDATION_FAILED' },
-        unauthorized: { status: 401, code: 'UNAUTHORIZED' },
-        notImplemented: { status: 501, code: 'NOT_IMPLEMENTED' },
-      });
-    },
-  );
+  it.each(CLIENTS)('compiles, and gets 200, 201, 304, 400, 401 and 501: %s', async (name) => {
+    const stdout = await run(process.execPath, [`build/${name}.js`], {
+      PETSTORE_URL: `${app.url}/v1`,
+      PETSTORE_API_KEY: app.key,
+    });
+    const dog = { id: expect.any(Number), name: 'dog' };
+    expect(JSON.parse(stdout)).toEqual({
+      created: { status: 201, data: dog },
+      list: { status: 200, data: expect.arrayContaining([dog]), etag: expect.any(String) },
+      unchanged: { status: 304 },
+      invalid: { status: 400, code: 'VALIDATION_FAILED' },
+      unauthorized: { status: 401, code: 'UNAUTHORIZED' },
+      notImplemented: { status: 501, code: 'NOT_IMPLEMENTED' },
+    });
+  });
 });
