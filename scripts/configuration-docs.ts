@@ -1,10 +1,6 @@
 /** `npm run docs:configuration`: writes the variables into docs/configuration.md and .env.example. */
 import { readFile, writeFile } from 'node:fs/promises';
-import {
-  getNames,
-  type Variable,
-  VARIABLES,
-} from '../src/platform/config/environment-variables.js';
+import { type Variable, VARIABLES } from '../src/platform/config/environment-variables.js';
 import { isMain } from '../src/cli/command.js';
 
 const TABLE = /^\| Variable .*\n(\|.*\n)+/m;
@@ -18,10 +14,9 @@ export async function renderDocs(): Promise<Record<string, string>> {
       `| \`${name}\`${secret ? ` or \`${name}_FILE\`` : ''} | ${text ? `\`${text}\`` : 'unset'} | ${expected.replaceAll('<', '\\<')} | ${description} |\n`,
   );
   const table = `| Variable | Default | Value | Description |\n|---|---|---|---|\n${rows.join('')}`;
-  const lines = variables.flatMap((variable) =>
-    getNames(variable).map(
-      (name) => `# ${name}=${name === variable.name ? (variable.default ?? '') : ''}\n`,
-    ),
+  const lines = variables.map(
+    ({ name, default: text = '', secret }) =>
+      `# ${name}=${text}\n${secret ? `# ${name}_FILE=\n` : ''}`,
   );
   return {
     'docs/configuration.md': page.replace(TABLE, () => table),

@@ -5,7 +5,6 @@ import { createInitialApiKey } from './platform/auth/keys/initial-api-key.js';
 import {
   type Config,
   ConfigError,
-  getConfigWarnings,
   isProduction,
   loadConfig,
   loadEnvFile,
@@ -44,7 +43,6 @@ async function bootstrap(): Promise<void> {
   Logger.overrideLogger(createLogger({ production: isProduction(), logLevel: 'info' }));
   const config = loadConfig();
   const app = await createApp(config);
-  for (const warning of getConfigWarnings()) logger.warn(warning);
   shutDownOnSignal(app, config);
   await app.init();
   await app.listen(config.port, config.host).catch((error: unknown) => {

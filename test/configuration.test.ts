@@ -6,7 +6,6 @@ import { renderDocs } from '../scripts/configuration-docs.js';
 import {
   type Config,
   ConfigError,
-  getConfigWarnings,
   loadConfig,
   redactConfig,
 } from '../src/platform/config/config.js';
@@ -214,7 +213,6 @@ describe('loadConfig with secrets in files', () => {
     const bootstrapApiKey = 'k'.repeat(40);
     const env = { BOOTSTRAP_API_KEY_FILE: write(bootstrapApiKey + end), BOOTSTRAP_API_KEY: '' };
     expect(loadConfig(env)).toMatchObject({ bootstrapApiKey });
-    expect(getConfigWarnings(env)).toEqual([]);
   });
 
   it.each<[string, () => NodeJS.ProcessEnv]>([
@@ -251,26 +249,6 @@ describe('loadConfig with secrets in files', () => {
     const other = expect.stringContaining('PORT must be') as string;
     expect(error?.issues).toEqual([other, expect.stringContaining(issue)]);
     expect(`${error?.stack}${JSON.stringify(error)}`).not.toContain(SECRET);
-  });
-});
-
-describe('getConfigWarnings', () => {
-  it.each([
-    ['TRUST_PROXIES', 'Unknown variable TRUST_PROXIES: did you mean TRUST_PROXY?'],
-    ['port', 'Unknown variable port: did you mean PORT?'],
-    [
-      'LOG_REQUESTS',
-      'LOG_REQUESTS was removed and has no effect: LOG_LEVEL=debug logs each request',
-    ],
-  ])('warns of %s', (name, warning) => {
-    expect(getConfigWarnings({ [name]: SECRET })).toEqual([warning]);
-  });
-
-  it('ignores the variables of the service and those of other programs', () => {
-    const others =
-      'PATH HOME HOSTNAME LANG NODE_VERSION NODE_OPTIONS POSTGRES_DB npm_config_port KUBERNETES_PORT PWD OLDPWD';
-    const names = [...NAMES, ...others.split(' ')];
-    expect(getConfigWarnings(Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual([]);
   });
 });
 

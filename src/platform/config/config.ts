@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Format } from './formats.js';
 import { withHost } from './uri.js';
-import { getNames, REMOVED_VARIABLES, type Variable, VARIABLES } from './environment-variables.js';
+import { type Variable, VARIABLES } from './environment-variables.js';
 
 /** The injection token of the {@link Config}. */
 export const CONFIG = Symbol('CONFIG');
@@ -88,33 +88,4 @@ export function redactConfig(config: Config): Partial<Config> {
   if (database.type === 'sqlite') return redacted;
   const { host, pathname } = new URL(withHost(database.url));
   return { ...redacted, database: { ...database, url: `postgres://${host}${pathname}` } };
-}
-
-/** Returns a line for each variable that was removed, or is probably a misspelled one of the service. */
-export function getConfigWarnings(environment: NodeJS.ProcessEnv = process.env): string[] {
-  const known = Object.values<Variable>(VARIABLES).flatMap(getNames);
-  return Object.keys(environment)
-    .filter((name) => environment[name] !== '' && !known.includes(name))
-    .flatMap((name) => {
-      if (Object.hasOwn(REMOVED_VARIABLES, name))
-        return [`${name} was removed and has no effect: ${REMOVED_VARIABLES[name]}`];
-      // Up to a quarter of the characters may differ.
-      const maxDistance = Math.floor(name.length / 4);
-      const meant = known.find((each) => getDistance(name.toUpperCase(), each) <= maxDistance);
-      return meant === undefined ? [] : [`Unknown variable ${name}: did you mean ${meant}?`];
-    });
-}
-
-/** Returns the Levenshtein distance of two texts: how many characters must be inserted, deleted or replaced. */
-function getDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let index = 0; index < a.length; index++) {
-    const next = [index + 1];
-    for (let column = 0; column < b.length; column++) {
-      const replaced = row[column]! + (a[index] === b[column] ? 0 : 1);
-      next.push(Math.min(next[column]! + 1, row[column + 1]! + 1, replaced));
-    }
-    row = next;
-  }
-  return row.at(-1)!;
 }

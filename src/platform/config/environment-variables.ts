@@ -58,17 +58,3 @@ export const VARIABLES = {
   production: { name: 'NODE_ENV', format: formats.NODE_ENV, default: 'development',
     description: '`production`: JSON logs, and API keys are never printed at startup' },
 } satisfies Record<string, Variable>;
-
-/** Returns the names under which a variable can be set. */
-export const getNames = ({ name, secret }: Variable): string[] =>
-  secret ? [name, `${name}_FILE`] : [name];
-
-/** Variables of earlier releases, and what applies instead. */
-export const REMOVED_VARIABLES: Readonly<Record<string, string>> = {
-  DATABASE_CONNECT_TIMEOUT_MS: 'the timeout is 2 seconds',
-  DATABASE_QUERY_TIMEOUT_MS: 'the timeout is 2 seconds',
-  KEY_LIMIT_STORE: 'each instance counts the requests per key',
-  LOG_REQUESTS: 'LOG_LEVEL=debug logs each request',
-  SLOW_REQUEST_MS: 'LOG_LEVEL=debug logs each request with its duration',
-  SOURCE_COMMIT: 'the build records the commit',
-};
