@@ -211,7 +211,7 @@ describe('withDeadline', () => {
       times.push(new Deadline().remaining);
     });
     const rounded = times.map((time) => Math.round(time / 500) * 500);
-    expect(rounded).toEqual([2_500, 2_500, 1_500, 1_500, 0]);
+    expect(rounded).toEqual([2_500, 2_500, 1_000, 1_000, 0]);
   });
 
   it.each<[string, number, () => Promise<unknown>]>([
