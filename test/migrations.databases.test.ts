@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import Database from 'better-sqlite3';
+import type { QueryRunner } from 'typeorm';
+import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { createApp } from '../src/app.js';
 import { main as keysCommand } from '../src/cli/keys.js';
 import { main as migrationsCommand } from '../src/cli/migrations.js';
@@ -11,7 +14,8 @@ import { FEATURES } from '../src/features.js';
 import { CreateCategories1763600000002 } from '../src/modules/categories/migrations/1763600000002-create-categories.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
-import type { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
+import { databaseOptions } from '../src/platform/database/connection/data-source-options.js';
+import { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
@@ -202,6 +206,75 @@ describe('a migration that the database rejects', () => {
     await dataSource.query('DROP TABLE "categories"');
     await dataSource.migrate();
     expect(await readAppliedMigrations(dataSource)).toEqual(ALL_NAMES);
+  });
+});
+
+/** Runs statements of SQLite as a migration does. */
+const toMigration =
+  (sql: string) =>
+  async ({ dataSource }: QueryRunner): Promise<void> => {
+    const { databaseConnection } = dataSource.driver as BetterSqlite3Driver;
+    (databaseConnection as Database.Database).exec(sql);
+  };
+
+/** Connects to the migrated SQLite database with another migration. */
+async function connectTo(up: string, down = ''): Promise<PetstoreDataSource> {
+  class ChangeToys1800000000000 {
+    up = toMigration(up);
+    down = toMigration(down);
+  }
+  @Feature({ tag: [], migrations: [ChangeToys1800000000000] })
+  class ToysModule {}
+  const schema = collectSchema([...FEATURES, ToysModule]);
+  const dataSource = new PetstoreDataSource(databaseOptions(database.config, schema));
+  dataSources.push(dataSource);
+  return dataSource.initialize();
+}
+
+/** Changes the SQLite database without a check of foreign keys. */
+function changeUnchecked(sql: string): void {
+  const other = new Database(database.url.slice('sqlite:'.length));
+  other.pragma('foreign_keys = OFF');
+  other.exec(sql);
+  other.close();
+}
+
+describeOnSqlite('a migration after which rows refer to missing rows', () => {
+  const TABLE = 'CREATE TABLE "toys" ("category_id" integer REFERENCES "categories" ("id"))';
+  const INSERT = 'INSERT INTO "toys" VALUES (7), (8)';
+  const RECREATE = `DROP TABLE "categories"; CREATE TABLE "categories" ("id" integer PRIMARY KEY, "name" varchar(100))`;
+  const ERROR = /^The migration leaves rows of toys that refer to missing rows of categories/;
+
+  const SEED = `INSERT INTO "categories" ("id", "name") VALUES (7, 'cat'), (8, 'dog')`;
+
+  it.each([
+    ['inserts them', `${TABLE}; ${INSERT}`, ''],
+    ['recreates the other table', RECREATE, `${TABLE}; ${SEED}; ${INSERT}`],
+    ['adds to those of before', `INSERT INTO "toys" VALUES (9)`, `${TABLE}; ${INSERT}`],
+  ])('fails if it %s, and leaves the database unchanged', async (_how, up, before) => {
+    await connectMigrated();
+    changeUnchecked(before);
+    const dataSource = await connectTo(up);
+    const schema = await dumpSchema(dataSource);
+    await expect(dataSource.migrate()).rejects.toThrow(ERROR);
+    expect(await dumpSchema(dataSource)).toEqual(schema);
+    expect(await readAppliedMigrations(dataSource)).toEqual(ALL_NAMES);
+    expect(await dataSource.query('PRAGMA foreign_keys')).toEqual([{ foreign_keys: 1 }]);
+  });
+
+  it('fails if it is reverted so, and stays applied', async () => {
+    await connectMigrated();
+    const dataSource = await connectTo(`${TABLE}; ${SEED}; ${INSERT}`, RECREATE);
+    await dataSource.migrate();
+    await expect(dataSource.revertMigration()).rejects.toThrow(ERROR);
+    expect(await readAppliedMigrations(dataSource)).toHaveLength(ALL_NAMES.length + 1);
+  });
+
+  it('is applied if the references were wrong before', async () => {
+    await connectMigrated();
+    changeUnchecked(`${TABLE}; ${INSERT}`);
+    const dataSource = await connectTo('DELETE FROM "toys" WHERE "category_id" = 8');
+    expect(await dataSource.migrate()).toHaveLength(1);
   });
 });
 

@@ -41,6 +41,13 @@ export class SchemaOutdatedError extends Error {
   }
 }
 
+/** How many rows of a SQLite table refer to missing rows of another. */
+interface WrongReferences {
+  readonly table: string;
+  readonly parent: string;
+  readonly count: number;
+}
+
 type Work<T> = (manager: EntityManager) => Promise<T>;
 
 /** An EntityManager that repeats a transaction that conflicts with another. */
@@ -148,12 +155,13 @@ export class PetstoreDataSource extends DataSource {
   }
 
   /** Reverts the newest migration, and returns it if there is one. */
-  revertMigration(): Promise<Migration | undefined> {
-    return this.changeSchema(async (executor) => {
-      const [newest] = await executor.getExecutedMigrations();
+  async revertMigration(): Promise<Migration | undefined> {
+    const [reverted] = await this.changeSchema(async (executor) => {
+      const executed = await executor.getExecutedMigrations();
       await executor.undoLastMigration();
-      return newest;
+      return executed.slice(0, 1);
     });
+    return reverted;
   }
 
   /** @throws {SchemaOutdatedError} if a migration is pending */
@@ -178,18 +186,41 @@ export class PetstoreDataSource extends DataSource {
     return translated;
   }
 
-  /** Runs migrations in one transaction. If several processes do so at once, the others wait for one. */
-  private async changeSchema<T>(run: (executor: MigrationExecutor) => Promise<T>): Promise<T> {
+  /** Runs migrations in one transaction, and returns them. If several processes do so at once, the others wait for one. */
+  private async changeSchema(
+    run: (executor: MigrationExecutor) => Promise<Migration[]>,
+  ): Promise<Migration[]> {
     // As TypeORM does around a migration; within a transaction it would have no effect.
     if (!isPostgres(this)) await this.query('PRAGMA foreign_keys = OFF');
     try {
       // Only READ COMMITTED sees what another process has committed while this one waited.
       return await this.transaction('READ COMMITTED', async (manager) => {
         if (isPostgres(this)) await this.lockMigrations(manager);
-        return run(new MigrationExecutor(this, manager.queryRunner));
+        const changed = await run(new MigrationExecutor(this, manager.queryRunner));
+        if (!isPostgres(this) && changed.length > 0) await this.requireReferences(manager);
+        return changed;
       });
     } finally {
       if (!isPostgres(this)) await this.query('PRAGMA foreign_keys = ON');
+    }
+  }
+
+  /** @throws {Error} if a migration leaves more references to missing rows than there were */
+  private async requireReferences(manager: EntityManager): Promise<void> {
+    const select =
+      'SELECT "table", "parent", count(*) AS "count" FROM pragma_foreign_key_check GROUP BY 1, 2';
+    const wrong = await manager.query<WrongReferences[]>(select);
+    if (wrong.length === 0) return;
+    // Another connection does not see the transaction.
+    const committed = new Database(this.options.database as string, { readonly: true });
+    const former = committed.prepare<[], WrongReferences>(select).all();
+    committed.close();
+    for (const { table, parent, count } of wrong) {
+      const before = former.find((each) => each.table === table && each.parent === parent);
+      if (count > (before?.count ?? 0))
+        throw new Error(
+          `The migration leaves rows of ${table} that refer to missing rows of ${parent}`,
+        );
     }
   }
 
