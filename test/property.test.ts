@@ -59,6 +59,19 @@ const POINT: Schema = {
     label: { type: 'string', optional: true, nullable: true },
   },
 };
+const UUID = '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70';
+const ID: Schema = { type: 'string', format: 'uuid' };
+class Owner {
+  @Property(ID) id!: string;
+}
+const OWNED: Schema = {
+  type: 'object',
+  properties: {
+    ids: { type: 'array', items: { type: 'array', items: ID } },
+    owner: { type: () => Owner },
+    byName: { type: 'object', additionalProperties: ID },
+  },
+};
 const CAT = { kind: 'cat', lives: 9 };
 const OLD_CAT = { kind: 'cat', lives: 1 };
 const NAME: Schema = { type: 'string', minLength: 2, maxLength: 20, notBlank: true };
@@ -103,6 +116,7 @@ describe('@Property with a schema', () => {
     [{ type: 'string', pattern: String.raw`^[\w\-\_]+$` }, ['a-b']],
     [{ type: 'string', pattern: String.raw`^\p{Lu}$` }, ['Ä']],
     [{ type: 'array', items: { type: () => Cat }, uniqueItems: true }, [[CAT, OLD_CAT]]],
+    [{ type: 'array', items: { type: 'string' }, uniqueItems: true }, [[UUID, UUID.toUpperCase()]]],
     [{ type: 'array', items: { type: 'integer', nullable: true } }, [[1, null]]],
     [{ type: 'array', items: { type: 'array', items: { type: () => Cat } } }, [[[], [CAT]]]],
     [{ type: 'object', additionalProperties: { type: () => Cat } }, [{}, { tom: CAT }]],
@@ -250,6 +264,12 @@ describe('@Property with a schema', () => {
           { b: 2, a: 1 },
         ],
       ],
+    ],
+    [
+      { type: 'array', items: OWNED, uniqueItems: true },
+      'value must not contain equal items',
+      // One UUID is stored in lower case.
+      [[UUID, UUID.toUpperCase()].map((id) => ({ ids: [[id]], owner: { id }, byName: { a: id } }))],
     ],
     [{ type: () => Cat }, 'value must be an object', [1, 'x', [], [CAT], null]],
     [{ type: () => Cat }, 'value.kind is missing', [{}]],

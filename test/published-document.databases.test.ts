@@ -59,6 +59,13 @@ class Edges {
   })
   t?: string[];
   @Property({
+    type: 'array',
+    items: { type: 'string', format: 'uuid' },
+    uniqueItems: true,
+    optional: true,
+  })
+  x?: string[];
+  @Property({
     type: 'object',
     additionalProperties: { type: 'string', maxLength: 3 },
     minProperties: 1,
@@ -251,6 +258,8 @@ const INEXPRESSIBLE: readonly RegExp[] = [
   /unknown property (.*\.)?constructor/,
   // The host or the port, in a text that has the pattern and the format.
   /must be a URI/,
+  // UUIDs in other cases, and objects that are equal with their defaults.
+  /must not contain equal items/,
   // Leap seconds, and years that do not have four digits in UTC.
   /must be (a date and time|in the years)/,
   // The row of another table.

@@ -95,15 +95,23 @@ function checkItems(schema: Schema, values: unknown[], path: string, problems: s
   }
   if (!uniqueItems || problems.length > found) return;
   // With their defaults.
-  const texts = new Set(values.map((item) => JSON.stringify(convert(items, item), sortNames)));
-  if (texts.size < values.length) report(problems, path, ' must not contain equal items');
+  const texts = values.map((item) => JSON.stringify(normalize(items, convert(items, item))));
+  if (new Set(texts).size < values.length) report(problems, path, ' must not contain equal items');
 }
 
-/** Makes the text of equal objects equal, whatever the order of their properties. */
-const sortNames = (_name: string, value: unknown): unknown =>
-  isObject(value)
-    ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-    : value;
+/** Makes equal values equal as JSON: objects whose properties have another order, and UUIDs in other cases. */
+function normalize(schema: Schema, value: unknown): unknown {
+  const { items = {}, format, properties = {}, additionalProperties: others = {} } = schema;
+  if (Array.isArray(value)) return value.map((item) => normalize(items, item));
+  if (typeof value === 'string' && format === 'uuid') return value.toLowerCase();
+  if (!isObject(value)) return value;
+  const dto = getDto(schema, value);
+  const declared = dto === undefined ? properties : Object.fromEntries(getFields(dto).declared);
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(
+    entries.map(([name, inner]) => [name, normalize(declared[name] ?? (others as Schema), inner)]),
+  );
+}
 
 /** @param others the schema of the properties that are not declared, or whether they are allowed */
 function checkFields(

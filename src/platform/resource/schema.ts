@@ -30,7 +30,7 @@ export interface Schema {
   readonly items?: Schema;
   readonly minItems?: number;
   readonly maxItems?: number;
-  /** No two items may be equal, as JSON. */
+  /** No two items may be equal: as JSON, with their defaults, and UUIDs in any case. */
   readonly uniqueItems?: boolean;
   /** The properties of an object without a DTO. */
   readonly properties?: Readonly<Record<string, Schema>>;
