@@ -165,9 +165,8 @@ class Driver {
     );
     if (item === undefined) return;
     const read = await this.readAt(item.path, -1);
-    const key = this.findOwnKey(item.path)?.[0] ?? '';
-    // The service may assign it, which the report says.
-    const { [key]: _id, ...rest } = sent;
+    // The service may assign ids, which the report says.
+    const { [this.findOwnKey(item.path)?.[0] ?? 'id']: _key, id: _id, ...rest } = sent;
     if (read !== undefined) this.expectSame(operation, rest, read, 'sent');
   }
 
@@ -185,7 +184,8 @@ class Driver {
       if (ownAfter !== undefined) this.report(operation, 'deletes nothing');
       this.created.get(getCollection(path))?.pop();
     } else if (own !== undefined && ownAfter !== undefined) {
-      this.expectSame(operation, body, ownAfter, 'sent');
+      const { id: _id, ...rest } = body;
+      this.expectSame(operation, rest, ownAfter, 'sent');
       const kept = Object.entries(own).filter(
         ([name]) => !(name in body) && !/(updat|modif|chang|version)/i.test(name),
       );

@@ -9,7 +9,6 @@ export const DECLARATIONS: Declarations = {
   ),
   ...declare('@nestjs/swagger', 'ApiSchema'),
   ...declare('@nestjs/typeorm', 'InjectRepository'),
-  ...declare('node:crypto', 'randomUUID'),
   ...declare(
     'typeorm',
     'Check Column Entity ForeignKey Index PrimaryColumn Repository Table TableColumn Unique *MigrationInterface *QueryRunner',

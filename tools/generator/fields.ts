@@ -293,6 +293,7 @@ class FieldParser {
         ...(value !== undefined && !isNow && { default: parseDefault(value, schema, name) }),
         ...(marks.has('unique') && { 'x-unique': true }),
         ...((marks.has('read-only') || isNow) && { readOnly: true }),
+        ...(isNow && { 'x-assigned': 'now' }),
         ...(marks.has('write-only') && { writeOnly: true }),
       },
     };

@@ -46,6 +46,8 @@ export interface Schema {
   readonly binary?: readonly string[];
   /** No two rows have the same value (`x-unique`). */
   readonly unique?: boolean;
+  /** The service assigns the time of the request (`x-assigned: now`). */
+  readonly assigned?: 'now' | undefined;
   /** The table whose id the value is (`x-references`). */
   readonly references?: string;
 }
@@ -240,8 +242,8 @@ export interface Column {
   readonly cascades?: boolean;
   /** The references of an array of ids, which the column has as JSON. */
   join?: Join | undefined;
-  /** A value that the request does not have: the time of the request, also of each change, or a random text. */
-  readonly assigned?: 'now' | 'now on changes' | 'today' | 'uuid' | 'default';
+  /** A value that the request does not have: the time of the request, also of each change, or one that the team decides. */
+  readonly assigned?: 'now' | 'now on changes' | 'today' | 'default' | 'to decide' | undefined;
   /** It is stored as a hash, and never returned. */
   readonly hashed?: boolean;
   /** It is not in the DTO of responses. */

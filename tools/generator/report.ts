@@ -1,9 +1,19 @@
 /** What a run tells: one line for each operation, and one for each kind of difference from the contract. */
-import type { Module } from './model.js';
+import type { Implementation, Module, StubOperation } from './model.js';
 
 /** How much of a line is printed, in characters, and how many of the places of a difference. */
 const MAX_LENGTH = 300;
 const MAX_PLACES = 3;
+
+/** Says that an operation is implemented, and how many values its team has to decide. */
+function describe(implementation: Exclude<Implementation, StubOperation>): string {
+  const { columns } = implementation.resource;
+  const count = columns.filter(({ assigned }) => assigned === 'to decide').length;
+  const isDecided = implementation.kind !== 'create' || count === 0;
+  return isDecided
+    ? 'implemented'
+    : `implemented, ${count} value${count === 1 ? '' : 's'} to decide`;
+}
 
 /** Returns the report as plain text, without colours. */
 export function formatReport({
@@ -14,7 +24,7 @@ export function formatReport({
   const rows = [
     ...operations.map(({ method, path, implementation }) => [
       `${method.toUpperCase()} ${path}`,
-      implementation.kind === 'stub' ? `stub: ${implementation.reason}` : 'implemented',
+      implementation.kind === 'stub' ? `stub: ${implementation.reason}` : describe(implementation),
     ]),
     ...leftOut.map(({ operation, reason }) => [operation, `left out: ${reason}`]),
   ];

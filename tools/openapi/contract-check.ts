@@ -17,7 +17,7 @@ interface Parts {
 /** The keywords that describe a value and do not constrain it, that only the generator evaluates, or that have parts. */
 const NOT_VALUES = new Set(
   (
-    'description example title deprecated unique references class notBlank binary ' +
+    'description example title deprecated unique references assigned class notBlank binary ' +
     'name required in items properties additionalProperties oneOf discriminator'
   ).split(' '),
 );

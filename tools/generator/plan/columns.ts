@@ -130,21 +130,19 @@ export function toColumns(
     columns.push({ ...column, nullable, hashed, hidden: !isShown });
   }
   for (const shown of dto.properties) {
-    const { name, required, format, nullable, default: value, enum: values = [value] } = shown;
-    // The first state, or the only value of a constant.
-    const isFirst = required && nullable !== true && value === undefined;
-    const property = isFirst ? { ...shown, default: values[0] } : shown;
+    const { name, required, default: value, enum: values = [] } = shown;
+    // A constant.
+    const property =
+      values.length === 1 && required ? { ...shown, default: value ?? values[0] } : shown;
     if ([id.property, parent?.property].includes(name)) continue;
     if (isWriteOnly(shown) || sent.some((each) => each.name === name)) continue;
     const assigned = getAssigned(property);
     const place = `${dto.publishedName}.${name}`;
-    if (assigned !== undefined) columns.push({ ...toColumn(property), assigned });
-    else if (required) throw new Stub(`nothing says what ${place} contains`);
-    else notes.add(UNKNOWN, place);
-    if (isFirst && values.length > 1)
-      notes.add('nothing says what it contains; the service assigns the first value.', place);
-    if (assigned === 'uuid' && format !== 'uuid')
-      notes.add('nothing says what it contains; the service assigns a random text.', place);
+    if (assigned !== undefined || required) columns.push({ ...toColumn(property), assigned });
+    if (assigned === 'to decide' && !canDecide(property))
+      throw new Stub(`nothing says what ${place} contains`);
+    if (assigned === undefined)
+      notes.add(required ? 'nothing says what it contains; it is null.' : UNKNOWN, place);
   }
   return nameColumns(columns);
 }
@@ -187,18 +185,27 @@ function nameColumns(columns: readonly Column[]): Column[] {
   });
 }
 
-/** What the service can assign to a property that only responses have. */
+/** What the service assigns to a property that only responses have; undefined if it may be missing or null. */
 function getAssigned(property: Property): Column['assigned'] {
-  const { name, type, format, required, nullable, pattern } = property;
+  const { name, format, required, nullable, assigned } = property;
   if (property.default !== undefined) return 'default';
-  if (type !== 'string' || property.enum !== undefined || pattern !== undefined) return undefined;
-  const isNeeded = required && nullable !== true;
-  if (format === 'date-time') {
-    if (CHANGE_TIME.test(name)) return 'now on changes';
-    return isNeeded || TIMESTAMP.test(name) ? 'now' : undefined;
-  }
-  if (format === 'date') return isNeeded || TIMESTAMP.test(name) ? 'today' : undefined;
-  return isNeeded && (format === undefined || format === 'uuid') ? 'uuid' : undefined;
+  const isCreated = assigned === 'now' || TIMESTAMP.test(name);
+  if (format === 'date-time' && CHANGE_TIME.test(name)) return 'now on changes';
+  if (format === 'date-time' && isCreated) return 'now';
+  if (format === 'date' && isCreated) return 'today';
+  return required && nullable !== true ? 'to decide' : undefined;
+}
+
+/** References, credentials, hashes, URLs, states and times, whose values are never invented. */
+const NEVER_INVENTED =
+  /_(tokens?|secrets?|password|credentials?|hash|digest|signature|checksum|keys?|urls?|uris?|href|links?|status|state|owner|author)_|_(ids?|uuids?|by|at|on|date|time|timestamp)_$/;
+
+/** Whether a service may return a value until its team decides: one that refers to nothing, and proves nothing. */
+function canDecide({ name, type, format, references, minItems = 0 }: Property): boolean {
+  if (references !== undefined || NEVER_INVENTED.test(`_${toSnakeCase(name)}_`)) return false;
+  if (type === 'array') return minItems === 0;
+  if (type === 'string') return format === undefined;
+  return ['integer', 'number', 'boolean'].includes(type!);
 }
 
 /** The table that the ids in an array refer to. */

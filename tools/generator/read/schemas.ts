@@ -371,6 +371,7 @@ function readAnnotations(merged: Json): Schema {
     example: merged['example'] ?? items(merged['examples'])[0],
     default: merged['default'] ?? undefined,
     unique: merged['x-unique'] === true || undefined,
+    assigned: merged['x-assigned'] === 'now' ? 'now' : undefined,
     references: text(merged['x-references']),
   });
 }

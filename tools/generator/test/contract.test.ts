@@ -1,3 +1,4 @@
+import { format } from 'prettier';
 import { parse } from 'yaml';
 import {
   getNotes,
@@ -11,6 +12,7 @@ import {
 } from './excerpts.js';
 import type { Implementation, Module, Resource } from '../model.js';
 import type { Json } from '../read/document.js';
+import { formatReport } from '../report.js';
 import { writeApi } from '../write/api-file.js';
 import { writeService } from '../write/service-file.js';
 import { edit } from '../../openapi/test/documents.js';
@@ -400,21 +402,58 @@ describe('the id of a contract', () => {
   });
 });
 
+/** Pets with a property that responses require. */
+const toResponse = (name: string, schema: string): Module => {
+  const properties = `{ name: { type: string }, ${name}: ${schema} }`;
+  return toModule(pets({ properties, required: `name, ${name}`, item: '{name}' }));
+};
+
 describe('a property that only responses have', () => {
-  const FIRST = 'nothing says what it contains; the service assigns the first value.';
-  const TEXT = 'nothing says what it contains; the service assigns a random text.';
   it.each([
-    ['{ enum: [open, done], readOnly: true }', 'default', [`Pet.state: ${FIRST}`]],
-    ['{ const: pet, readOnly: true }', 'default', []],
-    ['{ enum: [open, done], default: done, readOnly: true }', 'default', []],
-    ['{ type: string, readOnly: true }', 'uuid', [`Pet.state: ${TEXT}`]],
-    ['{ type: string, format: date-time, readOnly: true }', 'now', []],
-  ])('is assigned by the service: %s', (state, assigned, notes) => {
-    const properties = `{ name: { type: string }, state: ${state} }`;
-    const module = toModule(pets({ properties, required: 'name, state', item: '{name}' }));
-    expect(getResource(module).columns[1]).toMatchObject({ property: 'state', assigned });
-    expect(getNotes(module).slice(1)).toEqual(notes);
+    ['kind', '{ const: pet, readOnly: true }', 'default', "'pet'"],
+    ['state', '{ enum: [open, done], default: done, readOnly: true }', 'default', "'done'"],
+    ['createdAt', '{ type: string, format: date-time, readOnly: true }', 'now', 'new Date()'],
+    [
+      'soldAt',
+      '{ type: string, format: date-time, readOnly: true, x-assigned: now }',
+      'now',
+      'new Date()',
+    ],
+    ['isSold', '{ type: boolean, readOnly: true }', 'to decide', 'false'],
+    ['total', '{ type: integer, minimum: 3, readOnly: true }', 'to decide', '3'],
+    ['title', '{ type: string, readOnly: true }', 'to decide', "''"],
+    ['title', '{ type: string, pattern: "^ab$", readOnly: true }', 'to decide', "'ab'"],
+    ['size', '{ enum: [s, m], readOnly: true }', 'to decide', "'s'"],
+    ['state', '{ type: [string, "null"], readOnly: true }', undefined, 'state: row.state'],
+  ])('is assigned by the service: %s %s', async (name, schema, assigned, code) => {
+    const module = toResponse(name, schema);
+    expect(getResource(module).columns[1]).toMatchObject({ property: name });
+    expect(getResource(module).columns[1]!.assigned).toBe(assigned);
+    const service = await format(writeService(module).code, {
+      parser: 'typescript',
+      singleQuote: true,
+    });
+    expect(service).toContain(code);
+    expect(service.includes('To decide')).toBe(assigned === 'to decide');
+    const line = assigned === 'to decide' ? 'implemented, 1 value to decide' : 'implemented';
+    expect(formatReport(module)).toMatch(new RegExp(`^POST /pets +${line}$`, 'm'));
   });
+
+  it.each([
+    ['ownerId', '{ type: string, readOnly: true }'],
+    ['owner', '{ type: string, readOnly: true }'],
+    ['accessToken', '{ type: string, readOnly: true }'],
+    ['etag_hash', '{ type: string, readOnly: true }'],
+    ['avatarUrl', '{ type: string, readOnly: true }'],
+    ['status', '{ enum: [open, done], readOnly: true }'],
+    ['expires', '{ type: string, format: date-time, readOnly: true }'],
+    ['reference', '{ type: string, format: uuid, readOnly: true }'],
+    ['links', '{ type: array, minItems: 1, items: { type: string }, readOnly: true }'],
+  ])('is never invented: %s', (name, schema) =>
+    expect(getResults(toResponse(name, schema))['POST /pets']).toBe(
+      `nothing says what Pet.${name} contains`,
+    ),
+  );
 });
 
 describe('an array of references', () => {
@@ -499,8 +538,8 @@ describe('an operation that the generator cannot implement', () => {
       `${toBody(NAME)}, ${toResponses(toObject('name: { type: integer }, id: { type: integer }'))}`,
     ],
     [
-      'nothing says what PostThingsResponse.price contains',
-      `${toBody(NAME)}, ${toResponses(toObject('name: { type: string }, price: { type: number }', 'price'))}`,
+      'nothing says what PostThingsResponse.owner contains',
+      `${toBody(NAME)}, ${toResponses(toObject('name: { type: string }, owner: { type: string }', 'owner'))}`,
     ],
   ])('is a stub for a POST: %s', (reason, operation) =>
     expect(getResults(toThings('post', operation))).toEqual({ 'POST /things': reason }),

@@ -10,6 +10,16 @@ import { type DtoClass, getProperties, isGiven, type Property, type Schema } fro
 export const toSample = ({ properties }: DtoClass, seed: number): Record<string, unknown> =>
   toObject(properties, seed, 0);
 
+/** Returns a value that a schema accepts and that means as little as possible: 0, false, or an empty text or list. */
+export function toDecided(schema: Schema): unknown {
+  const { type, enum: values, pattern, minLength = 0 } = schema;
+  if (type === 'array') return [];
+  if (type === 'boolean' && values === undefined) return false;
+  return type === 'string' && (values ?? pattern) === undefined && minLength === 0
+    ? ''
+    : toValue(schema, 0, 0);
+}
+
 /** An object; deep inside, only with what it always has, because a class may contain itself. */
 function toObject(
   properties: readonly Property[],

@@ -26,6 +26,7 @@ import {
 } from './api-file.js';
 import { getMigrationClass, getMigrationPath } from './entity-file.js';
 import { getDeclarations, getEntities, type SourceFile, toFile } from './imports.js';
+import { toDecided } from './samples.js';
 import { access, call, code, type Code, ifAny, literal, propertyName, spread } from './source.js';
 
 /** A resource as one class of responses shows it. */
@@ -321,7 +322,8 @@ function toHash(property: Property, { text }: Code): Code {
 
 function toAssigned({ assigned, schema }: Column): Code {
   if (assigned === 'default') return code(literal(schema.default));
-  if (assigned === 'uuid') return code('randomUUID()');
+  if (assigned === 'to decide')
+    return code(`${literal(toDecided(schema))} /* To decide: the contract does not say. */`);
   return code(`new Date().toISOString()${assigned === 'today' ? '.slice(0, 10)' : ''}`);
 }
 

@@ -95,6 +95,7 @@ export function toOptions(schema: Schema & Partial<Property>): object {
     class: dto,
     unique: _u,
     references: _r,
+    assigned: _a,
     binary: _b,
     ...own
   } = schema;

@@ -89,7 +89,7 @@ const getCreate = ({ operations }: Module, resource: Resource): CreateOperation 
     .find((each): each is CreateOperation => each.kind === 'create' && each.resource === resource)!;
 
 /** What responses have besides the body, and what they lack of it. */
-function getShown({ columns, id, parent }: Resource, key: string): Record<string, Code> {
+function getShown({ columns, id, parent, request }: Resource, key: string): Record<string, Code> {
   const names = columns
     .filter(
       ({ assigned, hidden, property }) =>
@@ -97,9 +97,17 @@ function getShown({ columns, id, parent }: Resource, key: string): Record<string
     )
     .map(({ name }) => name);
   if (id.property !== undefined && id.property !== key) names.push(id.property);
+  const unknown = columns.filter(
+    ({ assigned, hidden, property, name }) =>
+      assigned === undefined &&
+      hidden !== true &&
+      property !== parent?.property &&
+      !request.properties.some((each) => each.name === name),
+  );
   const hidden = columns.filter((column) => column.hidden === true && column.hashed !== true);
   return {
     ...Object.fromEntries(names.map((name) => [name, code('expect.anything()')])),
+    ...Object.fromEntries(unknown.map(({ name }) => [name, code('null')])),
     ...Object.fromEntries(hidden.map(({ name }) => [name, code('undefined')])),
   };
 }

@@ -173,7 +173,7 @@ describeContracts.each([
   it('are generated of the documents as they are', async () => {
     for (const contract of contracts) {
       const output = await generate(toFile(contract));
-      const implemented = output.split('\n').filter((line) => line.endsWith(' implemented'));
+      const implemented = output.split('\n').filter((line) => / implemented(,|$)/.test(line));
       expect(implemented.length).toBeGreaterThanOrEqual(SCENARIOS[contract]!.implemented);
       expect(output).toContain(`CREATE src/modules/${contract}/${contract}.api.gen.ts`);
       expect(output).not.toContain('openapi.json was not updated');
