@@ -128,6 +128,24 @@ describe('a create with an id of the client that exists', () => {
   );
 });
 
+describe('a text of a client that no URL can have as a path segment', () => {
+  it.each(['', '.', '..'])('is rejected with 400 as an id, also in a batch: %j', async (id) => {
+    const { entity } = features.at(-1)!;
+    const repository = app.dataSource.getRepository(entity);
+    await repository.clear();
+    const rows = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
+    const ids = ['...', id, '.a', '..b', '%2e'];
+    const results = await Promise.allSettled(
+      ids.map((each) => rows.create({ id: each, name: 'a' })),
+    );
+    expect(results[1]).toMatchObject({ reason: { code: 'VALIDATION_FAILED' } });
+    const insert = insertReturning(repository, { id, name: 'a' });
+    await expect(insert).rejects.toThrow('The id must not be empty, . or ..');
+    const stored = new Set((await repository.find()).map((row) => row.id));
+    expect(stored).toEqual(new Set(ids.filter((each) => each !== id)));
+  });
+});
+
 describeOnPostgres('the migrations of all kinds of ids', () => {
   it('create the schema of the entities, with the order of bytes', async () => {
     const { upQueries } = await app.dataSource.driver.createSchemaBuilder().log();

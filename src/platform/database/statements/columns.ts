@@ -10,6 +10,7 @@ import {
   type ValueTransformer,
   VersionColumn as TypeOrmVersionColumn,
 } from 'typeorm';
+import { ApiError } from '../../errors/api-error.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { createUuid } from './uuid.js';
 
@@ -103,7 +104,11 @@ export function idColumn(
   };
 }
 
-/** Returns a row to insert: with its version, with the id that the client or the service assigns, and without any other. */
+/**
+ * Returns a row to insert: with its version, with the id that the client or the service assigns, and without any other.
+ *
+ * @throws {ApiError} VALIDATION_FAILED if the path of a URL cannot have the id of a client (RFC 3986, section 5.2.4)
+ */
 export function assignId<Row extends ObjectLiteral>(
   { target, versionColumn: version }: EntityMetadata,
   row: Row,
@@ -111,6 +116,11 @@ export function assignId<Row extends ObjectLiteral>(
   const options = Reflect.getMetadata(ID_OPTIONS, target) as IdOptions | undefined;
   const { type = 'integer', byClient = type === 'text' } = options ?? {};
   const versioned = version === undefined ? row : { ...row, version: createVersion() };
+  if (['', '.', '..'].includes(row['id']))
+    throw new ApiError(
+      'VALIDATION_FAILED',
+      'The id must not be empty, . or .., because of its URL.',
+    );
   if (byClient) return versioned;
   if (type === 'uuid') return { ...versioned, id: createUuid() };
   return row['id'] === undefined ? versioned : { ...versioned, id: undefined };
