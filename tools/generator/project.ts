@@ -1,4 +1,5 @@
 /** What the project already has, and how files are written to it. */
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -12,7 +13,7 @@ import type { SourceFile } from './write/imports.js';
 const MODULES = 'src/modules';
 const FEATURES = 'src/features.ts';
 
-/** A module whose operations only return 501, until a contract or a team replaces it. */
+/** A module whose operations all return 501, until a contract or a team replaces it, and that git has as it is. */
 export interface Placeholder {
   readonly name: string;
   readonly route: string;
@@ -56,6 +57,10 @@ export async function readProject(module: string): Promise<Project> {
           path.endsWith('.controller.ts') && text.includes(`operationId: '${id}'`),
       );
       return file === undefined ? [] : [{ name: basename(dirname(file.path)), route }];
+    })
+    .filter(({ name }, _index, all) => {
+      const count = all.filter((each) => each.name === name).length;
+      return onlyReturns501(sources, name, count) && isCommitted(name);
     });
   if (
     own === undefined &&
@@ -77,7 +82,9 @@ export async function readProject(module: string): Promise<Project> {
   );
   return {
     routes: new Set(
-      foreign.filter(({ isPlaceholder }) => !isPlaceholder).map(({ route }) => route),
+      foreign
+        .map(({ route }) => route)
+        .filter((route) => placeholders.every((each) => each.route !== route)),
     ),
     operationIds: new Map(foreign.map(({ id, route }) => [id, route])),
     schemas: new Set(schemas.filter((name) => !isOwn(name))),
@@ -93,6 +100,28 @@ export async function readProject(module: string): Promise<Project> {
     placeholders,
     latestMigration: Math.max(...timestamps.map(Number)),
   };
+}
+
+/** Whether a folder has no other operation than its placeholders, also of those that openapi.json does not have yet. */
+function onlyReturns501(sources: readonly Source[], name: string, count: number): boolean {
+  const code = sources
+    .filter(({ path }) => path.startsWith(`${MODULES}/${name}/`))
+    .map(({ text }) => text)
+    .join('\n');
+  return [
+    /@(Get|Put|Post|Patch|Delete|All|Head|Options|Search|Sse)\(/g,
+    /notImplemented: true/g,
+  ].every((pattern) => code.match(pattern)?.length === count);
+}
+
+/** Whether git has all files of a module as they are, so that what a run deletes is not lost. */
+function isCommitted(name: string): boolean {
+  const paths = [`${MODULES}/${name}`, `test/${name}.stubs.test.ts`];
+  const git = (...args: string[]): string | undefined => {
+    const { status, stdout } = spawnSync('git', [...args, '--', ...paths], { encoding: 'utf8' });
+    return status === 0 ? stdout : undefined;
+  };
+  return git('status', '--porcelain', '--ignored') === '' && git('ls-files') !== '';
 }
 
 interface Source {

@@ -24,7 +24,7 @@ const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'b
 
 /** What the service already has. */
 export interface Service {
-  /** The routes of other modules that are not placeholders: see {@link toRoute}. */
+  /** The routes of other modules that this one does not replace: see {@link toRoute}. */
   readonly routes: ReadonlySet<string>;
   /** The names of the schemas that other modules publish. */
   readonly schemas: ReadonlySet<string>;
@@ -113,7 +113,8 @@ class ContractReader {
       const name = `${method.toUpperCase()} ${path}`;
       const route = toRoute(method, path);
       const other = this.routes.get(route);
-      if (this.service.routes.has(route)) this.leaveOut(name, 'the service already implements it');
+      if (this.service.routes.has(route))
+        this.leaveOut(name, 'another module of the service has it');
       else if (/\}\{/.test(path)) this.leaveOut(name, 'no text separates its parameters');
       else if (other !== undefined) this.leaveOut(name, `it is the same route as ${other}`);
       else {

@@ -576,7 +576,7 @@ describe('an operation that the generator cannot implement', () => {
       operationIds: new Map([['createPet', 'post /cages']]),
     };
     const module = toModule(pets(), service);
-    const reason = 'left out: the service already implements it';
+    const reason = 'left out: another module of the service has it';
     expect(getResults(module)['GET /pets/{petId}']).toBe(reason);
     expect(module.operations[1]).toMatchObject({ operationId: 'zooCreatePet' });
     expect(getNotes(module)).toContain(

@@ -260,6 +260,44 @@ async function changePetsConcurrently(client: RetryingClient): Promise<void> {
   });
 }
 
+describeContracts('the placeholder of pets', () => {
+  const FILE = 'src/modules/pets/pets.controller.ts';
+  let start: string;
+  beforeAll(async () => {
+    start = (await guide.git('rev-parse', 'HEAD')).trim();
+  });
+  afterEach(async () => {
+    await guide.git('reset', '--quiet', '--hard', start);
+    await guide.git('clean', '--quiet', '--force', '-d', '-x', 'src');
+  });
+
+  it.each<[string, () => Promise<unknown>, boolean]>([
+    ['is deleted as it is', () => Promise.resolve(), true],
+    ['is kept with a change', () => guide.edit(FILE, { 'Get a pet': 'Get one pet' }), false],
+    [
+      'is kept with a file that git ignores',
+      () => guide.write('src/modules/pets/.env', 'A=1'),
+      false,
+    ],
+    [
+      'is kept with an operation written by hand',
+      async () => {
+        const operation =
+          "@Get()\n  listPets(): string[] {\n    return [];\n  }\n\n  @Get(':petId')";
+        await guide.edit(FILE, { "@Get(':petId')": operation });
+        await guide.commit('Add pets');
+      },
+      false,
+    ],
+  ])('%s', async (_name, change, isDeleted) => {
+    await change();
+    const output = await guide.npm('generate', '--', 'from', toFile('oai-petstore'), '--dry-run');
+    expect(output.includes(`DELETE ${FILE}`)).toBe(isDeleted);
+    const line = 'left out: another module of the service has it';
+    expect(output.includes(line)).toBe(!isDeleted);
+  });
+});
+
 describeContracts('a contract that changed', () => {
   const PATH = 'museum.openapi.json';
   let contract: string;
