@@ -1,4 +1,4 @@
-import { copyFile, mkdir, mkdtemp, open, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import Database from 'better-sqlite3';
@@ -46,11 +46,12 @@ async function createSource(count = 1_000): Promise<void> {
   seed(count);
 }
 
-function spawnBackup(url = `sqlite:${databaseFile}`, execPrefix: string[] = []): RunningCommand {
-  return spawnCommand('backup', [file], { env: { DATABASE_URL: url }, cwd: directory, execPrefix });
+function spawnBackup(): RunningCommand {
+  const env = { DATABASE_URL: `sqlite:${databaseFile}` };
+  return spawnCommand('backup', [file], { env, cwd: directory });
 }
 
-const runBackup = (url?: string): Promise<CommandResult> => spawnBackup(url).result;
+const runBackup = (): Promise<CommandResult> => spawnBackup().result;
 
 const listBackups = (): Promise<string[]> => readdir(join(directory, 'backups'));
 
@@ -115,7 +116,7 @@ describe('backup', () => {
     copy.close();
   });
 
-  it('fails if the database is corrupt', async () => {
+  it('fails without leaving files if the database is corrupt', async () => {
     await createSource();
     const handle = await open(databaseFile, 'r+');
     const { size } = await handle.stat();
@@ -126,19 +127,6 @@ describe('backup', () => {
     expect(await runBackup()).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/damaged|malformed/) as string,
-    });
-    expect(await listBackups()).toEqual([]);
-  });
-
-  it('fails without leaving files when the disk is full', async () => {
-    await createSource();
-    // A limit of 100 blocks on the size of every file that the process writes.
-    const limited = ['sh', '-c', 'ulimit -f 100 && exec "$@"', 'sh'];
-    expect(await spawnBackup(undefined, limited).result).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(
-        /^error: (disk I\/O error|database or disk is full)\n/,
-      ) as string,
     });
     expect(await listBackups()).toEqual([]);
   });
@@ -161,22 +149,5 @@ describe('backup', () => {
     expect([draft, others]).toEqual([expect.stringMatching(/^copy\.sqlite\..*\.part$/), []]);
     expect(await runBackup()).toMatchObject({ code: 0 });
     expect(await listBackups()).toEqual(['copy.sqlite', draft]);
-  });
-
-  it.each([
-    ['a missing database', 'sqlite:missing.sqlite', 'The database missing.sqlite does not exist.'],
-    ['another database', 'sqlite:other.sqlite', 'no such table: migrations'],
-    ['another file', 'sqlite:text', 'file is not a database'],
-    [
-      'PostgreSQL',
-      'postgres://admin:hunter2@127.0.0.1:1/p',
-      'DATABASE_URL is PostgreSQL: use pg_dump.',
-    ],
-  ])('rejects %s with one sentence', async (_case, url, message) => {
-    new Database(join(directory, 'other.sqlite')).exec('CREATE TABLE "t" ("id")').close();
-    await writeFile(join(directory, 'text'), 'This is not a database.'.repeat(100));
-    const stderr = `error: ${message}\nBackup failed.\n`;
-    expect(await runBackup(url)).toEqual({ code: 1, stdout: '', stderr });
-    expect(await listBackups()).toEqual([]);
   });
 });

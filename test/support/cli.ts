@@ -21,8 +21,6 @@ export interface RunningCommand {
 interface SpawnOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
-  /** A command that execs the process, such as `sh -c 'exec "$@"' sh`. */
-  readonly execPrefix?: readonly string[];
 }
 
 /**
@@ -75,11 +73,10 @@ export async function runCommand(
 export function spawnCommand(
   name: string,
   args: readonly string[],
-  { env, cwd, execPrefix = [] }: SpawnOptions,
+  { env, cwd }: SpawnOptions,
 ): RunningCommand {
   const script = getBuiltFile(`src/cli/${name}.js`);
-  const [command, ...rest] = [...execPrefix, process.execPath, script, ...args];
-  const child = spawn(command!, rest, {
+  const child = spawn(process.execPath, [script, ...args], {
     cwd,
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
