@@ -552,17 +552,17 @@ describe('an operation with schemas of every kind', () => {
 
   it('refers to its DTOs in the OpenAPI document', async () => {
     const { paths, components } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
-    const pet = {
-      oneOf: [toReference('Cat'), toReference('Dog')],
+    const toPet = (cat: string, dog: string) => ({
+      oneOf: [toReference(cat), toReference(dog)],
       discriminator: {
         propertyName: 'kind',
-        mapping: { cat: '#/components/schemas/Cat', dog: '#/components/schemas/Dog' },
+        mapping: { cat: `#/components/schemas/${cat}`, dog: `#/components/schemas/${dog}` },
       },
-    };
+    });
+    const pet = toPet('Cat', 'Dog');
     const label = { type: 'string', nullable: true };
     expect(components!.schemas).toMatchObject({
       Zoo: {
-        additionalProperties: false,
         properties: {
           id: { readOnly: true },
           cat: { allOf: [toReference('Cat')], description: 'A cat.' },
@@ -573,7 +573,6 @@ describe('an operation with schemas of every kind', () => {
             type: 'object',
             properties: { x: { type: 'number' }, y: { default: 0 }, label },
             required: ['x'],
-            additionalProperties: false,
           },
           parts: { items: { anyOf: [toReference('Zoo'), { nullable: true, enum: [null] }] } },
           anything: {},
@@ -588,8 +587,20 @@ describe('an operation with schemas of every kind', () => {
           floors: { minimum: 1, maximum: 8, format: 'int32' },
         },
       },
-      Cat: { additionalProperties: false, properties: { kind: { enum: ['cat'] } } },
-      Dog: { additionalProperties: false, required: ['kind', 'name'] },
+      ZooRequest: {
+        additionalProperties: false,
+        properties: {
+          cat: { allOf: [toReference('CatRequest')], description: 'A cat.' },
+          byName: { type: 'object', additionalProperties: toReference('CatRequest') },
+          rows: { items: { type: 'array', items: toPet('CatRequest', 'DogRequest') } },
+          place: { additionalProperties: false },
+          parts: { items: { anyOf: [toReference('ZooRequest'), { nullable: true }] } },
+        },
+      },
+      Cat: { properties: { kind: { enum: ['cat'] } } },
+      CatRequest: { additionalProperties: false, properties: { kind: { enum: ['cat'] } } },
+      Dog: { required: ['kind', 'name'] },
+      DogRequest: { additionalProperties: false, required: ['kind', 'name'] },
       ZooPatch: {
         properties: {
           byName: { additionalProperties: { anyOf: [toReference('CatMergePatch'), {}] } },
@@ -608,9 +619,15 @@ describe('an operation with schemas of every kind', () => {
     expect(components!.schemas!.Zoo).not.toHaveProperty('properties.anything.type');
     for (const name of ['ZooPatch', 'CatMergePatch'])
       expect(JSON.stringify(components!.schemas![name])).not.toMatch(/"(required|default|id)"/);
+    const cats = { items: toReference('CatRequest'), maxItems: 2 };
     expect(paths['/zoos']!.put!.requestBody).toMatchObject({
-      content: { 'application/json': { schema: { items: toReference('Cat'), maxItems: 2 } } },
+      content: { 'application/json': { schema: cats } },
     });
+    // Clients must expect other properties in responses.
+    const received = ['Zoo', 'Cat', 'Dog'].map((name) => components!.schemas![name]);
+    expect(JSON.stringify(received)).not.toContain('"additionalProperties":false');
+    // A class that only requests have keeps its name.
+    expect(components!.schemas).not.toHaveProperty('ZooPatchRequest');
   });
 });
 

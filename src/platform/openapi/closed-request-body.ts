@@ -1,28 +1,69 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Operation } from './standard-responses.js';
 
-type SchemaOrReference = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string];
-type Schema = Exclude<SchemaOrReference, { $ref: string }>;
+type Schemas = NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>;
+type Schema = Exclude<Schemas[string], { $ref: string }>;
 
-/** Closes the schemas of a request body, at every depth, as the validation rejects unknown properties. */
-export function closeRequestBody({ requestBody }: Operation, { components }: OpenAPIObject): void {
-  if (requestBody === undefined || '$ref' in requestBody) return;
-  const closed = new Set<Schema>();
-  const close = (reference: SchemaOrReference | undefined): void => {
-    const schema =
-      reference !== undefined && '$ref' in reference
-        ? components?.schemas?.[reference.$ref.split('/').at(-1)!]
-        : reference;
-    if (schema === undefined || '$ref' in schema || closed.has(schema)) return;
-    closed.add(schema);
-    // A map has no properties, but the schema of its values.
-    if (schema.properties !== undefined) schema.additionalProperties ??= false;
-    Object.values(schema.properties ?? {}).forEach(close);
-    // Several closed schemas would reject each other's properties.
-    if (schema.allOf?.length === 1) close(schema.allOf[0]);
-    [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].forEach(close);
-    close(schema.items);
-    if (typeof schema.additionalProperties === 'object') close(schema.additionalProperties);
-  };
-  for (const { schema } of Object.values(requestBody.content)) close(schema);
+const REFERENCE = /(?<="#\/components\/schemas\/)[^"]+(?=")/g;
+
+/**
+ * Closes the schemas of request bodies, at every depth, as the validation rejects unknown properties. A component that
+ * responses have, too, gets a copy for requests, such as `PetRequest` of `Pet`: a response may have new properties.
+ */
+export function closeRequestBodies({ components }: OpenAPIObject, operations: Operation[]): void {
+  const schemas = components?.schemas ?? {};
+  const sent = findNames(
+    schemas,
+    operations.map(({ requestBody }) => requestBody),
+  );
+  const received = findNames(
+    schemas,
+    operations.map(({ responses }) => responses),
+  );
+  const copies = new Map<string, string>();
+  for (const name of sent) {
+    let copy = `${name}Request`;
+    while (copy in schemas) copy += '_';
+    if (received.has(name)) copies.set(name, copy);
+  }
+  const toSent = <Part>(part: Part): Part =>
+    JSON.parse(
+      JSON.stringify(part).replaceAll(REFERENCE, (name) => copies.get(name) ?? name),
+    ) as Part;
+  for (const name of sent) schemas[copies.get(name) ?? name] = toSent(schemas[name]!);
+  for (const operation of operations) {
+    if (operation.requestBody === undefined || '$ref' in operation.requestBody) continue;
+    operation.requestBody = toSent(operation.requestBody);
+    for (const { schema } of Object.values(operation.requestBody.content)) close(schema, schemas);
+  }
+}
+
+/** Returns the names of the components that a part of the document refers to, also through others. */
+function findNames(schemas: Schemas, part: unknown, found = new Set<string>()): Set<string> {
+  for (const name of (JSON.stringify(part) ?? '').match(REFERENCE) ?? []) {
+    if (found.has(name) || schemas[name] === undefined) continue;
+    findNames(schemas, schemas[name], found.add(name));
+  }
+  return found;
+}
+
+function close(
+  reference: Schemas[string] | undefined,
+  schemas: Schemas,
+  closed = new Set<Schema>(),
+): void {
+  const schema =
+    reference !== undefined && '$ref' in reference
+      ? schemas[reference.$ref.split('/').at(-1)!]
+      : reference;
+  if (schema === undefined || '$ref' in schema || closed.has(schema)) return;
+  closed.add(schema);
+  // A map has no properties, but the schema of its values.
+  if (schema.properties !== undefined) schema.additionalProperties ??= false;
+  const { properties = {}, allOf = [], anyOf = [], oneOf = [], items } = schema;
+  const { additionalProperties: others } = schema;
+  // Several closed schemas would reject each other's properties.
+  const parts = [...Object.values(properties), ...(allOf.length === 1 ? allOf : []), ...anyOf];
+  for (const part of [...parts, ...oneOf, items, typeof others === 'object' ? others : undefined])
+    close(part, schemas, closed);
 }

@@ -5,7 +5,7 @@ import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
 import type { Config } from '../config/config.js';
 import { ERROR_CODES, type FeatureErrorCode } from '../errors/error-codes.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
-import { closeRequestBody } from './closed-request-body.js';
+import { closeRequestBodies } from './closed-request-body.js';
 import { removeTextExamples } from './plain-text.js';
 import { resolveClasses } from './schema-references.js';
 import {
@@ -79,6 +79,7 @@ export function createDocument(
         : [path, { ...item, servers: document.servers!.map(withoutVersion) }],
     ),
   );
+  const operations: Operation[] = [];
   for (const item of Object.values(document.paths)) {
     for (const method of ['get', 'put', 'post', 'delete', 'patch'] as const) {
       const operation = item[method];
@@ -86,9 +87,10 @@ export function createDocument(
       applyExtensions(operation);
       removeTextExamples(operation);
       describeStandardResponses(operation, method);
-      closeRequestBody(operation, document);
+      operations.push(operation);
     }
   }
+  closeRequestBodies(document, operations);
   addComponents(document, 'responses', STANDARD_RESPONSES);
   addComponents(document, 'headers', STANDARD_HEADERS);
   return document;
