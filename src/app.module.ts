@@ -7,9 +7,9 @@ import { CONFIG, type Config } from './platform/config/config.js';
 import { DatabaseModule } from './platform/database/database.module.js';
 import { HealthController } from './platform/health/health.controller.js';
 import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
-import { ErrorFilter } from './platform/http/responses/error.filter.js';
 import { ResourceKit } from './platform/resource/resource-kit.js';
 import { StrictValidationPipe } from './platform/resource/validation.pipe.js';
+import { ReplayFilter } from './platform/idempotency/replay.filter.js';
 import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
 import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
 import { MetricsModule } from './platform/metrics/metrics.module.js';
@@ -39,7 +39,7 @@ export class AppModule {
         { provide: APP_GUARD, useClass: BodyParserGuard },
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
         { provide: APP_PIPE, useClass: StrictValidationPipe },
-        { provide: APP_FILTER, useClass: ErrorFilter },
+        { provide: APP_FILTER, useClass: ReplayFilter },
       ],
       exports: [CONFIG, ResourceKit],
     };

@@ -6,11 +6,11 @@ import type { Request } from 'express';
  * decorators of the method where the value comes from.
  */
 export function RequestParam(
-  getValue: (request: Request) => unknown,
+  getValue: (request: Request, context: ExecutionContext) => unknown,
   ...decorators: readonly MethodDecorator[]
 ): ParameterDecorator {
   const decorateParameter = createParamDecorator((_data, context: ExecutionContext) =>
-    getValue(context.switchToHttp().getRequest<Request>()),
+    getValue(context.switchToHttp().getRequest<Request>(), context),
   )();
   return (target, method, index) => {
     decorateParameter(target, method, index);

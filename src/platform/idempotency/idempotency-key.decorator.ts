@@ -1,23 +1,13 @@
 // Not by name, as in key-format.ts.
 import crypto from 'node:crypto';
-import {
-  type CallHandler,
-  type ExecutionContext,
-  Injectable,
-  type NestInterceptor,
-  UseInterceptors,
-} from '@nestjs/common';
+import type { ExecutionContext } from '@nestjs/common';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
-import { InjectDataSource } from '@nestjs/typeorm';
 import type { Request } from 'express';
-import { catchError, type Observable } from 'rxjs';
-import { DataSource } from 'typeorm';
 import { getApiKey } from '../auth/api-key.guard.js';
 import { ApiError } from '../errors/api-error.js';
 import { RequestParam } from '../http/request-param.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
 import type { IdempotencyRecord } from './idempotency-record.entity.js';
-import { replayAfter } from './idempotency-records.js';
 
 declare module 'node:http' {
   interface IncomingMessage {
@@ -37,6 +27,8 @@ export interface IdempotencyKey {
   readonly getFormerFingerprint?: () => string;
   /** Called if the response is that of an earlier request. */
   readonly onReplay: () => void;
+  /** The handler of the request. */
+  readonly context?: ExecutionContext;
   /** The record of an earlier request with the key, or null if there is none, once it was looked for. */
   record?: IdempotencyRecord | null;
 }
@@ -59,7 +51,10 @@ function parseIdempotencyKey(header: string): string | undefined {
   return quoted?.replaceAll(/\\(.)/g, '$1') ?? bare;
 }
 
-function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
+function getIdempotencyKey(
+  request: Request,
+  context: ExecutionContext,
+): IdempotencyKey | undefined {
   // Node joins repeated headers with commas, as one value (RFC 9110, section 5.3).
   const header = request.get('Idempotency-Key');
   if (header === undefined || request.apiKey === undefined) return undefined;
@@ -89,33 +84,10 @@ function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
       const text = isJson ? content : JSON.stringify(body);
       return crypto.hash('sha256', `${method} ${originalUrl}\n${text}`);
     },
+    context,
     onReplay: () => request.res!.setHeader('Idempotency-Replayed', 'true'),
   });
 }
-
-/**
- * Repeats the response of an earlier request if a handler fails before it uses the key, for example because the parent of
- * what was created is gone. Invalid parameters are not that of an earlier request.
- */
-@Injectable()
-class ReplayInterceptor implements NestInterceptor {
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
-
-  intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const request = context.switchToHttp().getRequest<Request>();
-    return next.handle().pipe(
-      catchError((error: unknown) => {
-        if (isInvalid(error)) throw error;
-        const { manager } = this.dataSource;
-        return replayAfter(error, manager, request.idempotencyKey);
-      }),
-    );
-  }
-}
-
-/** Whether a parameter or the body of a request is invalid. The error of a reference has a cause. */
-const isInvalid = (error: unknown): boolean =>
-  error instanceof ApiError && error.code === 'VALIDATION_FAILED' && error.cause === undefined;
 
 /**
  * Passes the Idempotency-Key of a request to a handler, for `Resource.create` or `transactionOnce`, and declares it in
@@ -140,6 +112,5 @@ export function IdempotencyKey(): ParameterDecorator {
       },
     }),
     ApiResponse({ status: 422 }),
-    UseInterceptors(ReplayInterceptor),
   );
 }

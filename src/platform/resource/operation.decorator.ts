@@ -1,8 +1,13 @@
-import { applyDecorators, HttpCode, type NestInterceptor, type Type } from '@nestjs/common';
+import {
+  applyDecorators,
+  HttpCode,
+  type NestInterceptor,
+  type Type,
+  UseInterceptors,
+} from '@nestjs/common';
 import { ApiOperation, ApiProduces, ApiResponse, type ApiResponseOptions } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { tap } from 'rxjs';
-import { OuterInterceptor } from '../http/responses/outer-interceptor.js';
 import { ApiResponseHeaders, getResponseHeaders } from '../http/responses/response-headers.js';
 import { toDocument } from './property.js';
 import type { Schema } from './schema.js';
@@ -81,7 +86,7 @@ export function Operation(options: OperationOptions): MethodDecorator {
       ...(list === 'pages' && { Link: LINK }),
       ...(location !== undefined && { Location: toHeader(location) }),
     }),
-    ...(location === undefined ? [] : [OuterInterceptor(createLocationInterceptor(location))]),
+    ...(location === undefined ? [] : [UseInterceptors(createLocationInterceptor(location))]),
   );
 }
 

@@ -1,8 +1,7 @@
-import { applyDecorators, type NestInterceptor } from '@nestjs/common';
+import { applyDecorators, type NestInterceptor, UseInterceptors } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { map } from 'rxjs';
 import { matchesEtag, toVersionEtag } from '../http/responses/etag.js';
-import { OuterInterceptor } from '../http/responses/outer-interceptor.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
 
 /** The body of a response, and the version of the row that it represents. */
@@ -46,5 +45,5 @@ export function ReturnsEtag(): MethodDecorator {
     description: 'Identifies this version of the resource.',
     schema: { type: 'string', maxLength: 100, example: toVersionEtag(1) },
   };
-  return applyDecorators(OuterInterceptor(versionedInterceptor), ApiResponseHeaders({ ETag }));
+  return applyDecorators(UseInterceptors(versionedInterceptor), ApiResponseHeaders({ ETag }));
 }

@@ -1,5 +1,5 @@
 import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
-import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
+import { HttpException } from '@nestjs/common';
 import { ApiError } from '../../errors/api-error.js';
 import { ERROR_CODES, type ErrorCode } from '../../errors/error-codes.js';
 import { shorten } from '../../errors/shorten.js';
@@ -8,15 +8,6 @@ import type { ErrorBody } from './error-body.dto.js';
 import { sendJson } from './write-response.js';
 
 const INTERNAL_ERROR_MESSAGE = 'Internal server error. Include the X-Request-Id when reporting it.';
-
-/** Responds to every error with the body `{ code, message, status }`. */
-@Catch()
-export class ErrorFilter implements ExceptionFilter {
-  catch(error: unknown, host: ArgumentsHost): void {
-    const http = host.switchToHttp();
-    respondWithError(error, http.getRequest(), http.getResponse());
-  }
-}
 
 /** Responds to anything that was thrown, and logs an unexpected error. */
 export function respondWithError(
