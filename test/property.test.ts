@@ -2,17 +2,19 @@ import {
   Body,
   ClassSerializerInterceptor,
   Controller,
+  Get,
   Patch,
   Post,
   Put,
   SerializeOptions,
   UseInterceptors,
 } from '@nestjs/common';
-import { ApiCreatedResponse, ApiOkResponse, type OpenAPIObject } from '@nestjs/swagger';
+import { ApiCreatedResponse, ApiOkResponse, type OpenAPIObject, OmitType } from '@nestjs/swagger';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
 import { IsUppercase } from 'class-validator';
 import * as fc from 'fast-check';
+import { CachedJsonResponse } from '../src/platform/http/responses/cached-json-response.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { IdParam } from '../src/platform/resource/id-param.decorator.js';
 import { JsonBody } from '../src/platform/resource/json-body.decorator.js';
@@ -421,6 +423,8 @@ class Zoo {
   @Property({ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 9, optional: true })
   floors?: number;
 }
+/** As responses have it. */
+class PublicZoo extends OmitType(Zoo, ['secret']) {}
 class ZooPatch extends MergePatch(Zoo, ['boss', 'place', 'cat', 'byName', 'parts']) {}
 
 @Controller('zoos')
@@ -431,6 +435,12 @@ class ZoosController {
   @ApiCreatedResponse({ type: Zoo })
   createZoo(@Body() zoo: Zoo): Zoo {
     return zoo;
+  }
+  @Get()
+  @Operation({ operationId: 'listZoos', response: 'Zoos.', returns: [PublicZoo], list: 'whole' })
+  listZoos(): Promise<CachedJsonResponse> {
+    const rows = [[Object.assign(new Zoo(), { id: 1, secret: 'x' })]];
+    return CachedJsonResponse.ofList(rows, ({ secret: _secret, ...zoo }): PublicZoo => zoo);
   }
   @Patch()
   @ApiOkResponse({ type: Zoo })
@@ -484,6 +494,13 @@ describe('an operation with schemas of every kind', () => {
       parts: [null, { boss: CAT }],
       anything: [{ a: null }],
     });
+  });
+
+  it('has a list without what is write-only, if responses have a class of their own', async () => {
+    const { text } = await app.http().get('/v1/zoos').auth(app.key, { type: 'bearer' });
+    expect(text).toBe('[{"id":1}]');
+    const { components } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    expect(components!.schemas!.PublicZoo).not.toHaveProperty('properties.secret');
   });
 
   it.each<[unknown, string]>([

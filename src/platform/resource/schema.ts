@@ -54,8 +54,8 @@ export interface Schema {
   /** The property is only in responses: a request that contains it is rejected, as for an unknown property. */
   readonly readOnly?: boolean;
   /**
-   * The property is only in requests. To remove it from the responses of a controller, use
-   * `@UseInterceptors(ClassSerializerInterceptor)` and `@SerializeOptions({ type: <DTO> })`.
+   * The property is only in requests. What handlers return has to be without it: give responses a class of their own, such
+   * as `OmitType(<DTO>, ['password'])`. Nest's `ClassSerializerInterceptor` removes it, but cannot handle a list of the kit.
    */
   readonly writeOnly?: boolean;
   readonly title?: string;
