@@ -96,7 +96,14 @@ describe('If-Match', () => {
 
   describe.each(changes)('of a %s request', (method, createBody) => {
     it('accepts the ETag of the resource, also in a list, and *', async () => {
-      for (const etags of ['ETAG', '*', '"7", ETAG', ' W/"7" , ETAG']) {
+      for (const etags of [
+        'ETAG',
+        '*',
+        '"7", ETAG',
+        ' W/"7" , ETAG',
+        ',, ETAG,\t"a,b" ,',
+        '"!",ETAG',
+      ]) {
         const { id, etag } = await createCage();
         const headers = { 'If-Match': etags.replace('ETAG', etag) };
         const { status } = await send(method, id, headers, createBody());
@@ -109,7 +116,11 @@ describe('If-Match', () => {
       const version = current.slice(1, -1);
       const largeEtags = ['"2147483648"', '"9007199254740993"'];
       const malformed = [`W/${current}`, `"0${version}"`, version, '""', `"${version}`, 'W/*'];
-      for (const etag of ['"2"', '"1e0"', ...malformed, ...largeEtags])
+      const rubbish =
+        'ETAGx|xETAG|x ETAG|ETAG y|ETAG ETAG|ETAG;"7"|"7" ETAG|*, ETAG|ETAG, *|ETAG, 7|ETAG, "|w/ETAG, ETAG|W/ "7", ETAG|ETAG, "a b"|ETAG, "\x80'
+          .split('|')
+          .map((text) => text.replaceAll('ETAG', current));
+      for (const etag of ['"2"', '"1e0"', ...malformed, ...largeEtags, ...rubbish])
         expect(await send(method, cage.id, { 'If-Match': etag }, createBody())).toBeError(
           'PRECONDITION_FAILED',
           `The resource has changed: its ETag is now ${current}.`,

@@ -9,11 +9,18 @@ export interface VersionCriteria {
   readonly version?: readonly number[];
 }
 
-/** Parses If-Match (RFC 9110, section 13.1.1). ETags are compared strongly, so a weak one matches no version. */
+/** RFC 9110, section 8.8.3. */
+const ETAG = /(W\/)?"[!#-~\x80-\xff]*"/g;
+/** RFC 9110, section 5.6.1.2: a list may have empty elements. */
+const ETAGS = new RegExp(`^[ \\t,]*(${ETAG.source}[ \\t]*(,[ \\t,]*|$))+$`);
+
+/**
+ * Parses If-Match (RFC 9110, section 13.1.1). ETags are compared strongly, so a weak one matches no version, as does
+ * anything else.
+ */
 function parseIfMatch(ifMatch = '*'): VersionCriteria {
   if (ifMatch.trim() === '*') return {};
-  // RFC 9110, section 8.8.3.
-  const etags = ifMatch.match(/(W\/)?"[^"]*"/g) ?? [];
+  const etags = (ETAGS.test(ifMatch) && ifMatch.match(ETAG)) || [];
   const versions = etags
     .filter((etag) => /^"[1-9]\d{0,9}"$/.test(etag))
     .map((etag) => Number(etag.slice(1, -1)));
