@@ -3,8 +3,6 @@
  * not import each other. The files of src itself and src/cli may import everything.
  */
 const LAYERS = [
-  // It imports nothing, and the configuration checks a key with it.
-  ['platform/auth/keys/key-format[.]ts'],
   ['platform/config', 'platform/errors'],
   ['platform/logging'],
   ['platform/http'],

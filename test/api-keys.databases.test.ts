@@ -6,7 +6,7 @@ import type { Repository } from 'typeorm';
 import { FEATURES } from '../src/features.js';
 import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
-import { isMistyped } from '../src/platform/auth/keys/key-format.js';
+import { isMistyped } from '../src/platform/config/key-format.js';
 import { RequireScope } from '../src/platform/auth/scope.decorator.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { Feature } from '../src/platform/feature.decorator.js';

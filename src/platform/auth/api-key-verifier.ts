@@ -7,7 +7,7 @@ import { DatabaseUnavailableError } from '../database/connection/driver-errors.j
 import { toClient } from './client-address.js';
 import { ApiKey } from './keys/api-key.entity.js';
 import { expiresBefore } from './keys/api-keys.service.js';
-import { hashKey, isMistyped } from './keys/key-format.js';
+import { hashKey, isMistyped } from '../config/key-format.js';
 import { RateLimiter } from './rate-limiter.js';
 
 /** How long a valid key is cached, in milliseconds: a revocation takes effect within this time. */

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { isMistyped } from '../auth/keys/key-format.js';
+import { isMistyped } from './key-format.js';
 import { isDecodable, withHost } from './uri.js';
 
 /** What the text of a variable may be. */

@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { type FindManyOptions, IsNull, Repository } from 'typeorm';
 import { isDataOrConstraintError } from '../../database/connection/driver-errors.js';
 import { ApiKey, type Scope, SCOPES } from './api-key.entity.js';
-import { generateKey, hashKey } from './key-format.js';
+import { generateKey, hashKey } from '../../config/key-format.js';
 
 /** The properties of a new key; by default it does not expire, and has all scopes and no limit of its own. */
 export interface KeyOptions {
