@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
+import { IdempotencyRecord } from '../src/platform/idempotency/idempotency-record.entity.js';
+import { toRecord } from '../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, useApp } from './support/app.js';
 import {
   DATABASE,
@@ -10,6 +12,7 @@ import {
 } from './support/databases.js';
 import { queryPostgres } from './support/postgres-client.js';
 
+const { jest } = import.meta;
 let app: TestApp;
 const TABLE = '"categories"';
 let cleanUp: string[];
@@ -72,6 +75,25 @@ describe.each(ISOLATION_LEVELS)('with the isolation level %s', (isolation) => {
   const own = useApp({ isolation });
   beforeAll(() => {
     app = own;
+  });
+
+  it('repeats the response of another instance that commits the key while a batch is divided', async () => {
+    await refuse(DATABASE === 'sqlite' ? `SELECT RAISE(ABORT, 'bad')` : `RAISE EXCEPTION 'bad'`);
+    const [key, response] = [createKey(), { id: 7, name: 'of another instance' }];
+    const query = app.dataSource.query.bind(app.dataSource);
+    const spy = jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
+      const result: unknown = await query(sql, ...rest);
+      if (!sql.includes('FROM "idempotency_records"')) return result;
+      // After the look-up that finds why the batch was rejected.
+      spy.mockRestore();
+      await app.dataSource.manager.insert(IdempotencyRecord, toRecord(key, response));
+      return result;
+    });
+    const service = app.app.get(CategoriesService);
+    const bad = service.create({ name: 'bad' }, createKey());
+    await expect(service.create({ name: 'good' }, key)).resolves.toEqual(response);
+    await expect(bad).rejects.toThrow('bad');
+    expect(await app.categories.getNames()).toEqual([]);
   });
 
   describeOnPostgres('a row that PostgreSQL refuses', () => {

@@ -300,7 +300,9 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
       return;
     }
     for (const [item, inserted] of accepted) item.resolve(inserted);
-    for (const [item, rejection] of refused) this.refuse(item, rejection);
+    // Another instance may have inserted the companion since the cause was looked for.
+    for (const [item, rejection] of refused)
+      this.rejected.push({ items: [item], error: rejection });
     const rest = ranges.flatMap((range) => range.items);
     if (rest.length > 0) this.rejected.unshift({ items: rest, error });
   }
