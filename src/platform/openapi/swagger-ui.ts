@@ -83,8 +83,8 @@ export const swaggerUiOptions: SwaggerCustomOptions = {
   },
 };
 
-/** The page, which has routes. */
-const PAGE = /^\/(index\.html|swagger-ui-init\.js)?$/;
+/** The paths for which `@nestjs/swagger` adds routes. */
+const ROUTES = /^\/(index\.html|LICENSE|(docs\/)?swagger-ui-init\.js)?$/;
 /** What the page loads, and the licenses that the scripts refer to. The package of Swagger UI has more files. */
 const FILES =
   /^\/(favicon-(16x16|32x32)\.png|swagger-ui-(bundle|standalone-preset)\.js(\.LICENSE\.txt)?|swagger-ui\.css)$/;
@@ -94,6 +94,6 @@ export const selectFiles: RequestHandler = (request, response, next) => {
   if (FILES.test(request.path)) {
     allowMethods(response, ['GET', 'HEAD']);
     response.setHeader('Cache-Control', 'no-cache');
-  } else if (!PAGE.test(request.path)) rejectUnmatched(request, response);
+  } else if (!ROUTES.test(request.path)) rejectUnmatched(request, response);
   next();
 };

@@ -7,7 +7,7 @@ import { getRouteLabel } from './request-info.js';
 const REPETITION_MS = 60_000;
 
 const logger = new Logger('Http');
-/** When the failure of each wrong statement was last logged, by its message. */
+/** When the failure of each wrong statement was last logged, by its message, of which there are as many as statements. */
 const loggedAt = new Map<string, number>();
 
 /**
