@@ -252,7 +252,7 @@ describe('withDeadline', () => {
     const { key } = await app.app.get(ApiKeysService).create('shared');
     delayStatements(2_700, 'SELECT "ApiKey"');
     const first = app.send('GET', '/v1/categories', key);
-    await delay(1_000);
+    await delay(1_800);
     const others = Array.from({ length: 20 }, () => app.send('GET', '/v1/categories', key));
     expect(await first).toBeError('SERVICE_UNAVAILABLE');
     const statuses = (await Promise.all(others)).map(({ status }) => status);

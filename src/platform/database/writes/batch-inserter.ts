@@ -74,7 +74,7 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
   private readonly rejections: (() => void)[] = [];
   /** One batch at a time: on PostgreSQL others would wait for its commit, because each changes the table's revision. */
   private isInserting = false;
-  private keepsRows: Promise<boolean> | undefined;
+  private keepsRows: boolean | undefined;
   /** The error of the last rejected batch, if its cause was found: what follows may have the same one. */
   private expectedError: unknown;
 
@@ -242,12 +242,11 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
   }
 
   /** Whether SQLite may keep a row that it rejects, because a trigger or a constraint is declared with FAIL. */
-  private keepsRejectedRows(): Promise<boolean> {
+  private async keepsRejectedRows(): Promise<boolean> {
     const { manager, metadata } = this.repository;
     const sql = `SELECT 1 FROM "sqlite_master" WHERE "tbl_name" = ? AND "sql" LIKE '%FAIL%'`;
-    return (this.keepsRows ??= manager
-      .query(sql, [metadata.tableName])
-      .then((rows: unknown[]) => rows.length > 0));
+    this.keepsRows ??= (await manager.query<unknown[]>(sql, [metadata.tableName])).length > 0;
+    return this.keepsRows;
   }
 
   /**
