@@ -182,30 +182,40 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
     items: readonly Item<Entity, Own>[],
     error: unknown,
   ): Promise<readonly Item<Entity, Own>[]> {
-    const companions = items.flatMap(({ companion }) => companion ?? []);
     const rows = items.map(({ row }) => row);
     try {
-      const [conflicts, violations] = await withDeadline(
-        Promise.all([
-          companions.length === 0 ? [] : this.findConflicts(companions),
-          items.length === 1 ? [] : findViolations(error, this.repository, rows),
-        ]),
-      );
-      const reasons = new Map(companions.map((each, index) => [each, conflicts[index]]));
-      const left = items.filter((item, index) => {
-        const conflict = item.companion && reasons.get(item.companion);
-        if (conflict !== undefined) this.rejections.push(() => item.reject(conflict));
-        else if (violations[index] !== undefined)
-          this.rejections.push(() => this.refuse(item, violations[index]));
-        else return isOpen(item);
-        return false;
-      });
+      const violations =
+        items.length === 1 ? [] : await withDeadline(findViolations(error, this.repository, rows));
+      const left = await this.reject(items, violations);
       this.expectedError = left.length < items.length ? error : undefined;
       return left;
     } catch (failure) {
       for (const { reject } of items) reject(failure);
       return [];
     }
+  }
+
+  /**
+   * Rejects the rows whose companions the second table has, or that have an error, and returns the others.
+   *
+   * @param errors an error or undefined for each row
+   */
+  private async reject(
+    items: readonly Item<Entity, Own>[],
+    errors: readonly unknown[],
+  ): Promise<readonly Item<Entity, Own>[]> {
+    const companions = items.flatMap(({ companion }) => companion ?? []);
+    const conflicts =
+      companions.length === 0 ? [] : await withDeadline(this.findConflicts(companions));
+    const reasons = new Map(companions.map((each, index) => [each, conflicts[index]]));
+    return items.filter((item, index) => {
+      const conflict = item.companion && reasons.get(item.companion);
+      if (conflict !== undefined) this.rejections.push(() => item.reject(conflict));
+      else if (errors[index] !== undefined)
+        this.rejections.push(() => this.refuse(item, errors[index]));
+      else return isOpen(item);
+      return false;
+    });
   }
 
   private refuse({ reject }: Item<Entity, Own>, error: unknown): void {
@@ -299,9 +309,8 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
       return;
     }
     for (const [item, inserted] of accepted) item.resolve(inserted);
-    // Another instance may have inserted the companion since the cause was looked for.
-    for (const [item, rejection] of refused)
-      this.rejected.push({ items: [item], error: rejection });
+    // Another instance may have inserted the companion of a refused row since the cause was looked for.
+    await this.reject([...refused.keys()], [...refused.values()]);
     const rest = ranges.flatMap((range) => range.items);
     if (rest.length > 0) this.rejected.unshift({ items: rest, error });
   }
