@@ -128,7 +128,7 @@ describeOnPostgres('a migration', () => {
   it('enables the triggers of revisions in all sessions, those of modules included, and reverts that', async () => {
     const dataSource = await connectMigrated();
     const readModes = async (): Promise<unknown> =>
-      dataSource.query(`SELECT string_agg("tgenabled", '') AS "modes" FROM pg_trigger
+      dataSource.query(`SELECT string_agg(DISTINCT "tgenabled"::text, '') AS "modes" FROM pg_trigger
         WHERE "tgfoid" = 'raise_revision'::regproc`);
     let reverted: string | undefined;
     while (reverted !== 'AlwaysRaiseRevisions1763600000008')
@@ -136,9 +136,9 @@ describeOnPostgres('a migration', () => {
     // As its migration created it in the previous release.
     await dataSource.query(`CREATE SCHEMA "Toys"; CREATE TABLE "Toys"."Toys" (); CREATE TRIGGER "Toys"
       AFTER INSERT ON "Toys"."Toys" FOR EACH STATEMENT EXECUTE FUNCTION raise_revision()`);
-    expect(await readModes()).toEqual([{ modes: 'OO' }]);
+    expect(await readModes()).toEqual([{ modes: 'O' }]);
     await dataSource.migrate();
-    expect(await readModes()).toEqual([{ modes: 'AA' }]);
+    expect(await readModes()).toEqual([{ modes: 'A' }]);
   });
 
   it('may take longer than the statement_timeout of the role', async () => {
