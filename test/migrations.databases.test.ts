@@ -11,6 +11,7 @@ import { main as keysCommand } from '../src/cli/keys.js';
 import { main as migrationsCommand } from '../src/cli/migrations.js';
 import { collectSchema, createDataSource } from '../src/data-source.js';
 import { FEATURES } from '../src/features.js';
+import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { CreateCategories1763600000002 } from '../src/modules/categories/migrations/1763600000002-create-categories.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
@@ -374,7 +375,8 @@ describe('migrations command', () => {
 describe('a migration that is reverted under a running service', () => {
   it('fails the requests that need it with 500 until it is applied again, logged once a minute', async () => {
     const logger = new MemoryLogger();
-    const app = await startApp({ database, logger });
+    // Other features may refer to its table.
+    const app = await startApp({ database, logger, features: [CategoriesModule] });
     const migration = new CreateCategories1763600000002();
     const expectStatuses = async (list: number, create: number) => {
       const { status } = await app.categories.list();
