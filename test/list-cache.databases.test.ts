@@ -2,6 +2,8 @@ import { Agent } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
 import { createGzip, type Gzip, gunzipSync } from 'node:zlib';
 import { readFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { createDataSource } from '../src/data-source.js';
@@ -20,6 +22,7 @@ import { CategoriesClient, type Category } from './support/http-client.js';
 import { LoadGenerator } from './support/load-generator.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { queryPostgres } from './support/postgres-client.js';
+import { rawRequest } from './support/raw-connection.js';
 import { collectRows, LIST_QUERY, recordQueries } from './support/queries.js';
 import { waitFor } from './support/wait.js';
 
@@ -377,6 +380,53 @@ describe('GET /v1/categories with gzip', () => {
     expect(after.status).toBe(200);
     expect(gunzipSync(after.body)).toEqual((await categories.list()).body);
     expect(gunzipSync(after.body).toString()).toContain('"cat"');
+  });
+});
+
+/** Requests the list, and reads of the response only what the test asks for. */
+async function openReader(): Promise<{
+  read: (bytes: number) => Promise<void>;
+  /** Reads the rest, and returns whether the response is complete. */
+  end: () => Promise<boolean>;
+}> {
+  const { hostname, port } = new URL(app.url);
+  const socket = connect(Number(port), hostname).on('error', () => undefined);
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  const chunks: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk));
+  const headers = ['Connection: close', `Authorization: Bearer ${app.key}`];
+  socket.write(rawRequest({ headers }));
+  const read = async (bytes: number): Promise<void> => {
+    for (let count = 0; count < bytes;) {
+      const [chunk] = (await once(socket.resume(), 'data')) as [Buffer];
+      count += chunk.length;
+    }
+    socket.pause();
+  };
+  await read(1);
+  return {
+    read,
+    end: async () => {
+      socket.resume();
+      await closed;
+      return Buffer.concat(chunks).toString().endsWith(']');
+    },
+  };
+}
+
+describe('a list of 24 MB that changes while connections read it', () => {
+  it('is sent to the end, but to the slowest readers of former versions if they take too much memory', async () => {
+    const rows = Array.from({ length: 1_000 }, () => `('dog', '${'d'.repeat(1_000)}')`).join();
+    for (let count = 0; count < 24; count++)
+      await app.dataSource.query(`INSERT INTO "categories" ("name", "description") VALUES ${rows}`);
+    const slow = await openReader();
+    await categories.create('cat');
+    const fast = await openReader();
+    await fast.read(10 * KIB * KIB);
+    await categories.create('cow');
+    const current = await Promise.all(Array.from({ length: 3 }, openReader));
+    const ends = await Promise.all([slow, fast, ...current].map((reader) => reader.end()));
+    expect(ends).toEqual([false, true, true, true, true]);
   });
 });
 

@@ -9,7 +9,9 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
+import { once } from 'node:events';
 import { Agent } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { NestExpressApplication } from '@nestjs/platform-express';
@@ -24,6 +26,7 @@ import {
 } from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
 import { MemoryLogger } from '../support/memory-logger.js';
+import { rawRequest } from '../support/raw-connection.js';
 import {
   BOOTSTRAP_KEY,
   createServices,
@@ -293,6 +296,40 @@ describe('an unusable database file', () => {
     expect((await categories.create('after')).status).toBe(201);
     expect(await categories.getNames()).toEqual([...names, 'after']);
   });
+});
+
+describe('sixty clients that read nothing of a list, each of another version', () => {
+  itIf(process.platform === 'linux', 'Linux')(
+    'take less than 350 MB of memory together with the service, and are counted',
+    async () => {
+      const env = { DATABASE_URL: `sqlite:${file}`, METRICS_PORT: '0' };
+      const { service, url, categories } = await services.serve({ env });
+      const other = new Database(file);
+      other.exec(`WITH RECURSIVE "rows" ("number") AS
+        (SELECT 1 UNION ALL SELECT "number" + 1 FROM "rows" WHERE "number" < 90000)
+        INSERT INTO "categories" ("name", "description") SELECT 'dog', printf('%0100d', "number") FROM "rows"`);
+      other.close();
+      expect((await categories.list()).body.length).toBeGreaterThan(12_000_000);
+      const { hostname, port } = new URL(url);
+      const headers = [`Authorization: Bearer ${BOOTSTRAP_KEY}`];
+      const sockets: Socket[] = [];
+      for (let count = 0; count < 60; count++) {
+        expect((await categories.create('cat')).status).toBe(201);
+        const socket = connect(Number(port), hostname).on('error', () => undefined);
+        sockets.push(socket);
+        socket.write(rawRequest({ headers }));
+        await once(socket, 'readable');
+      }
+      const [metrics] = /http:[\w.:/]+\/metrics/.exec(service.output)!;
+      const { text } = await sendRequest(metrics);
+      const [, closed] = /^petstore_slow_readers_closed_total (\d+)$/m.exec(text)!;
+      expect(Number(closed)).toBeGreaterThan(50);
+      const status = readFileSync(`/proc/${service.pid}/status`, 'utf8');
+      expect(Number(/VmRSS:\s*(\d+)/.exec(status)![1]) / 1_024).toBeLessThan(350);
+      expect((await categories.list()).status).toBe(200);
+      for (const socket of sockets) socket.destroy();
+    },
+  );
 });
 
 describe('a graceful shutdown that does not complete', () => {

@@ -1,5 +1,5 @@
 import type { Express } from 'express';
-import { Histogram } from 'prom-client';
+import { Counter, Histogram } from 'prom-client';
 import { DURATION_BUCKETS, type MetricsRegistry } from './prometheus-registry.js';
 import { isIdle } from '../http/server/connections.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
@@ -39,6 +39,15 @@ export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter):
       },
       milliseconds / 1000,
     );
+  });
+  new Counter({
+    name: 'petstore_slow_readers_closed_total',
+    help: 'Connections closed because they read a superseded list too slowly.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(http.sharedBodies.closed);
+    },
   });
   registry.addGauge(
     'http_server_active_requests',

@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
 import { singleFlight } from './single-flight.js';
+import { CachedJsonResponse } from '../../http/responses/cached-json-response.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
 import {
@@ -105,8 +106,11 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     // A Map keeps the order of insertion.
     this.queries.delete(key);
     this.queries.set(key, query);
-    if (this.queries.size > MAX_CACHED_QUERIES)
-      this.queries.delete(this.queries.keys().next().value!);
+    if (this.queries.size > MAX_CACHED_QUERIES) {
+      const [oldest, evicted] = this.queries.entries().next().value!;
+      this.queries.delete(oldest);
+      evicted.evict();
+    }
     return query.get();
   }
 
@@ -205,6 +209,7 @@ type Load<Value> = (revisions: Set<number>) => Promise<Value>;
 class CachedQuery<Value> {
   private cached: { readonly revision: number; readonly value: Value } | undefined;
   private pendingRevision: number | undefined;
+  private isEvicted = false;
   private readonly refresh = singleFlight(() => this.rebuild());
 
   constructor(
@@ -222,6 +227,17 @@ class CachedQuery<Value> {
     return withDeadline(this.refresh(), deadline);
   }
 
+  /** Tells a response that it is not cached any more, and later ones that they are not. */
+  evict(): void {
+    this.isEvicted = true;
+    this.mark(false);
+  }
+
+  private mark(isCached: boolean): void {
+    const value = this.cached?.value;
+    if (value instanceof CachedJsonResponse) value.isCached = isCached && !this.isEvicted;
+  }
+
   private async rebuild(): Promise<Value> {
     let revision = this.pendingRevision!;
     if (this.cached?.revision === revision) return this.cached.value;
@@ -234,7 +250,11 @@ class CachedQuery<Value> {
       const value = await this.load(revisions);
       revision = [...revisions].at(-1)!;
       const isConsistent = revisions.size === 1;
-      if (isConsistent) this.cached = { revision, value };
+      if (isConsistent) {
+        this.mark(false);
+        this.cached = { revision, value };
+        this.mark(true);
+      }
       if (isConsistent || reads === MAX_READS) {
         stopTimer?.();
         return value;

@@ -2,8 +2,9 @@ import { createHash, type Hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
+import type { Connection } from '../server/connections.js';
 import { matchesEtag } from './etag.js';
-import { JSON_TYPE, writeResponse } from './write-response.js';
+import { JSON_TYPE, type ResponseBody, writeResponse } from './write-response.js';
 
 /**
  * The size, in bytes, below which a body is sent as a string, with the head in one write. With 500 bytes it
@@ -14,13 +15,19 @@ const STRING_THRESHOLD = 4096;
 /** The size, in bytes, from which a list is also offered with gzip. */
 const GZIP_THRESHOLD = 1024;
 
+/** The size, in bytes, from which the parts of a list are not joined: with 600 KB it saves 3 µs per request. */
+const JOIN_THRESHOLD = 1024 * 1024;
+
 const compress = promisify(gzip);
 
 /** A representation of the response (RFC 9110, section 3.2). */
 interface Representation {
-  readonly body: Buffer;
+  /** The body, joined unless that would take much memory twice. */
+  readonly parts: readonly Buffer[];
+  /** In bytes. */
+  readonly length: number;
   /** The bytes as they are sent: a string of one character for each byte, if there are few. */
-  readonly sent: Buffer | string;
+  readonly sent: ResponseBody;
   readonly etag: string;
   readonly encoding?: string | undefined;
 }
@@ -30,16 +37,18 @@ export type PageParameter = Readonly<Record<string, number | string>>;
 
 /** A JSON response that is serialized once and sent many times, plain or with gzip, each with a strong ETag. */
 export class CachedJsonResponse {
+  /** Whether a cache holds it, not only the connections that read it. */
+  isCached = false;
   private gzipped: Promise<Representation> | undefined;
 
   private readonly plain: Representation;
 
   private constructor(
-    body: Buffer,
+    parts: readonly Buffer[],
     hash: Hash,
     private readonly next?: PageParameter,
   ) {
-    this.plain = toRepresentation(body, hash, next);
+    this.plain = toRepresentation(parts, hash, next);
   }
 
   /**
@@ -66,29 +75,33 @@ export class CachedJsonResponse {
       add(parts.length === 0 ? `[${items}` : `,${items}`);
     }
     add(parts.length === 0 ? '[]' : ']');
-    return new CachedJsonResponse(Buffer.concat(parts), hash, next);
+    return new CachedJsonResponse(
+      getLength(parts) < JOIN_THRESHOLD ? [Buffer.concat(parts)] : parts,
+      hash,
+      next,
+    );
   }
 
   /** Serializes an object with a list, or with a page of one. */
   static ofObject(value: object, next?: PageParameter): CachedJsonResponse {
     const body = Buffer.from(JSON.stringify(value));
-    return new CachedJsonResponse(body, createHash('sha256').update(body), next);
+    return new CachedJsonResponse([body], createHash('sha256').update(body), next);
   }
 
   /** Sends the representation that the client accepts, or 304 if the client already has it. */
   send(response: Response): void | Promise<void> {
     const { req: request } = response;
     if (this.next !== undefined) response.setHeader('Link', toNextLink(request, this.next));
-    if (this.plain.body.length < GZIP_THRESHOLD || !acceptsGzip(request))
-      return send(this.plain, response);
-    this.gzipped ??= compress(this.plain.body).then(
-      (body) => toRepresentation(body, createHash('sha256').update(body), this.next, 'gzip'),
+    if (this.plain.length < GZIP_THRESHOLD || !acceptsGzip(request))
+      return send(this.plain, response, this);
+    this.gzipped ??= compress(Buffer.concat(this.plain.parts)).then(
+      (body) => toRepresentation([body], createHash('sha256').update(body), this.next, 'gzip'),
       (error: unknown) => {
         this.gzipped = undefined;
         throw error;
       },
     );
-    return this.gzipped.then((representation) => send(representation, response));
+    return this.gzipped.then((representation) => send(representation, response, this));
   }
 }
 
@@ -101,9 +114,12 @@ function acceptsGzip(request: Request): boolean {
   return name !== undefined && request.acceptsEncodings(name, 'identity') === name;
 }
 
+const getLength = (parts: readonly Buffer[]): number =>
+  parts.reduce((sum, { length }) => sum + length, 0);
+
 /** @param hash the SHA-256 hash of the body */
 function toRepresentation(
-  body: Buffer,
+  parts: readonly Buffer[],
   hash: Hash,
   next: PageParameter | undefined,
   encoding?: string,
@@ -111,8 +127,11 @@ function toRepresentation(
   // Whether a page is the last one is part of its state.
   if (next !== undefined) hash.update(`next: ${JSON.stringify(next)}`);
   const etag = `"${hash.digest('base64url')}"`;
-  const sent = body.length < STRING_THRESHOLD ? body.toString('latin1') : body;
-  return { body, sent, etag, encoding };
+  const length = getLength(parts);
+  const first = parts[0]!;
+  const bytes = parts.length === 1 ? first : parts;
+  const sent = length < STRING_THRESHOLD ? first.toString('latin1') : bytes;
+  return { parts, length, sent, etag, encoding };
 }
 
 /**
@@ -126,7 +145,12 @@ function toNextLink({ originalUrl }: Request, next: PageParameter): string {
   return `<?${parameters.toString()}>; rel="next"`;
 }
 
-function send({ body, sent, etag, encoding }: Representation, response: Response): void {
+function send(
+  representation: Representation,
+  response: Response,
+  source: CachedJsonResponse,
+): void {
+  const { length, sent, etag, encoding } = representation;
   // CORS may have set Origin.
   const vary = response.getHeader('Vary');
   const headers = {
@@ -143,9 +167,10 @@ function send({ body, sent, etag, encoding }: Representation, response: Response
       ...headers,
       ...(encoding !== undefined && { 'Content-Encoding': encoding }),
       'Content-Type': JSON_TYPE,
-      'Content-Length': body.length,
+      'Content-Length': length,
     },
     sent,
     'latin1',
   );
+  (response.req.socket as Connection).sharedBodies.add(response, representation, source);
 }

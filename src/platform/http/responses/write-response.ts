@@ -2,16 +2,21 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
+/** A body in one part or several. */
+export type ResponseBody = string | Buffer | readonly Buffer[];
+
 /** Writes a complete response. Default headers, and those that were set before, are kept unless these replace them. */
 export function writeResponse(
   response: ServerResponse,
   status: number,
   headers: OutgoingHttpHeaders,
-  body: string | Buffer = '',
+  body: ResponseBody = '',
   encoding: 'utf8' | 'latin1' = 'utf8',
 ): void {
   response.writeHead(status, headers);
-  response.end(body, encoding);
+  if (typeof body === 'string' || Buffer.isBuffer(body)) return void response.end(body, encoding);
+  for (const part of body) response.write(part);
+  response.end();
 }
 
 /** Writes a value as JSON. */

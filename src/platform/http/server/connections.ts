@@ -1,11 +1,21 @@
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { SharedBodies } from './shared-bodies.js';
 
 /** An open connection, with the responses to the two most recent requests that arrived on it. */
 export interface Connection extends Socket {
   requestCount: number;
   latestResponse?: ServerResponse;
   previousResponse?: ServerResponse | undefined;
+  /** Those of the server. */
+  sharedBodies: SharedBodies;
+}
+
+/** Returns how many bytes of a connection's writes the operating system has not accepted yet. */
+export function getQueuedBytes(connection: Connection): number {
+  // Node has no documented property for it; its own timeout uses this one.
+  const { _handle: handle } = connection as { _handle?: { writeQueueSize: number } | null };
+  return handle?.writeQueueSize ?? 0;
 }
 
 /** Whether no request is in flight and the last response has left the process. */

@@ -15,6 +15,7 @@ import { type Connection, isDone, isIdle } from './connections.js';
 import { createMessageClasses } from './message-classes.js';
 import { getRequestId, validateRequestHead } from './request-head.js';
 import type { ResponseListener } from './request-info.js';
+import { SharedBodies } from './shared-bodies.js';
 import {
   MAX_HEADER_SIZE,
   MAX_REQUESTS_PER_CONNECTION,
@@ -48,6 +49,7 @@ export class HttpServer {
   readonly timeouts: ServerTimeouts;
   /** The open connections, idle ones included. */
   readonly connections = new Set<Connection>();
+  readonly sharedBodies = new SharedBodies();
   private readonly classes;
   private readonly responseListeners: ResponseListener[] = [];
 
@@ -95,6 +97,7 @@ export class HttpServer {
 
   private addConnection(connection: Connection): void {
     connection.requestCount = 0;
+    connection.sharedBodies = this.sharedBodies;
     this.connections.add(connection);
     connection.once('close', () => this.connections.delete(connection));
   }

@@ -7,13 +7,16 @@ export const MAX_HEADERS = 100;
 /** Bytes of the request line and the headers together, as Node counts them. */
 export const MAX_HEADER_SIZE = 16 * 1024;
 
+/** Bytes of large lists that no cache holds any more, and that connections still read, together. */
+export const MAX_SUPERSEDED_BYTES = 32 * 1024 * 1024;
+
 /** The fixed timeouts of the HTTP server, in milliseconds. `KEEP_ALIVE_TIMEOUT_MS` sets the idle timeout. */
 export const SERVER_TIMEOUTS = {
   /** The time to receive the headers of a request. */
   headers: 5_000,
   /** The time to receive a whole request. */
   request: 10_000,
-  /** How often both are checked. Node's default of 30 s would triple them. */
+  /** How often these are checked. Node's default of 30 s would triple them. */
   checkInterval: 1_000,
   /** How long a client may go without reading any of its response. */
   socket: 30_000,
