@@ -8,7 +8,7 @@ export const MAX_HEADERS = 100;
 export const MAX_HEADER_SIZE = 16 * 1024;
 
 /** Bytes of large lists that no cache holds any more, and that connections still read, together. */
-export const MAX_SUPERSEDED_BYTES = 32 * 1024 * 1024;
+export const MAX_SUPERSEDED_BYTES = 16 * 1024 * 1024;
 
 /** The fixed timeouts of the HTTP server, in milliseconds. `KEEP_ALIVE_TIMEOUT_MS` sets the idle timeout. */
 export const SERVER_TIMEOUTS = {
