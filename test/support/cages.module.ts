@@ -10,6 +10,7 @@ import {
   IdColumn,
   VersionColumn,
 } from '../../src/platform/database/statements/columns.js';
+import { ApiError } from '../../src/platform/errors/api-error.js';
 import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { transactionOnce } from '../../src/platform/idempotency/idempotency-records.js';
 import type { Complete, Resource } from '../../src/platform/resource/resource.js';
@@ -25,6 +26,7 @@ import { ReturnsEtag, type Versioned } from '../../src/platform/resource/version
 import { JsonBody } from '../../src/platform/resource/json-body.decorator.js';
 import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
 import { Property } from '../../src/platform/resource/property.js';
+import { insertReturning, updateReturning } from '../../src/platform/resource/returning.js';
 import { createTable } from './create-table.js';
 
 @Entity('cages')
@@ -201,6 +203,22 @@ export class CagesController {
     @Body() cage: NewCage,
   ): Promise<Cage> {
     return (await this.cages.replace({ id, ...ifMatch }, cage)).body;
+  }
+
+  /** An action with a rule: it locks a cage once, and creates another one. */
+  @Post(':cageId/exchange')
+  @Operation({ operationId: 'exchangeCage', ...created, returns: Cage, errors: [409] })
+  exchangeCage(
+    @IdParam('cageId') id: number,
+    @Body() cage: NewCage,
+    @IdempotencyKey() key?: IdempotencyKey,
+  ): Promise<Cage> {
+    return transactionOnce(this.repository.manager.dataSource, key, async (manager) => {
+      const cages = manager.getRepository(CageEntity);
+      if ((await updateReturning(cages, { id, locked: false }, { locked: true })) === undefined)
+        throw new ApiError('RESOURCE_IN_USE', `No cage ${id} is unlocked.`);
+      return toCage(await insertReturning(cages, cage));
+    });
   }
 
   @Post(':cageId/image')

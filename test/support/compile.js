@@ -23,7 +23,7 @@ export default async function setup() {
 }
 
 async function compile(directory) {
-  const folders = ['src', 'tools/openapi', 'examples'].map(async (folder) => {
+  const folders = ['src', 'tools/openapi', 'examples', 'test/support'].map(async (folder) => {
     const names = await readdir(join(ROOT, folder), { recursive: true });
     return names
       .filter((name) => !/^(test|node_modules)\b/.test(name))
