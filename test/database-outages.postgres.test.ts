@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import type { Client, Pool } from 'pg';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
@@ -174,6 +176,34 @@ describe('a request whose connection is lost', () => {
       code: 'SERVICE_UNAVAILABLE',
       message: expect.stringMatching(message),
     });
+  });
+
+  it('gets 503 if the server ends its session as soon as that is ready', async () => {
+    // https://www.postgresql.org/docs/18/protocol-message-formats.html
+    const READY = Buffer.from('Z\0\0\0\x05I');
+    const fields = 'SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0';
+    const END = Buffer.from(`E\0\0\0${String.fromCharCode(fields.length + 4)}${fields}`);
+    const { hostname, port } = new URL(database.url);
+    let ends = false;
+    const server = createServer((client) => {
+      const upstream = connect(Number(port), hostname).on('error', () => undefined);
+      client.on('error', () => undefined).pipe(upstream);
+      upstream.on('data', (chunk: Buffer) => {
+        const isReady = chunk.subarray(-READY.length).equals(READY);
+        client.write(isReady && ends ? Buffer.concat([chunk, END]) : chunk);
+      });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = Object.assign(new URL(database.url), {
+      port: String((server.address() as AddressInfo).port),
+    }).href;
+    const own = await startApp({ database: { ...database, config: { type: 'postgres', url } } });
+    ends = true;
+    expect(await own.categories.create('dog')).toBeError('SERVICE_UNAVAILABLE');
+    ends = false;
+    await waitFor(async () => (await own.categories.create('dog')).status === 201);
+    await own.app.close();
+    server.close();
   });
 
   it('is not GET /readyz, which changes nothing', async () => {

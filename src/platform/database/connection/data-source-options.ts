@@ -1,3 +1,4 @@
+import type { Client } from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import type { DatabaseConfig } from '../../config/config.js';
 import { CONNECT_TIMEOUT_MS } from './timeouts.js';
@@ -43,6 +44,11 @@ export function databaseOptions(
     // The pool replaces an idle connection that breaks; there is nothing to report.
     poolErrorHandler: () => undefined,
     // Not statement_timeout, which PgBouncer rejects: it would be a property of the session.
-    extra: { keepAlive: true, maxLifetimeSeconds: MAX_CONNECTION_LIFETIME_S },
+    extra: {
+      keepAlive: true,
+      maxLifetimeSeconds: MAX_CONNECTION_LIFETIME_S,
+      // An error after the pool's listener and before TypeORM's would end the process. So the next statement fails.
+      onConnect: (client: Client) => void client.on('error', () => undefined),
+    },
   };
 }
