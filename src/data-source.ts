@@ -15,7 +15,7 @@ import { AlwaysRaiseRevisions1763600000008 } from './platform/database/lists/mig
 import { RandomizeRevisions1763600000006 } from './platform/database/lists/migrations/1763600000006-randomize-revisions.js';
 import { CreateIdempotencyRecords1763600000004 } from './platform/idempotency/migrations/1763600000004-create-idempotency-records.js';
 import { KeepIdempotencyRecords1763600000007 } from './platform/idempotency/migrations/1763600000007-keep-idempotency-records.js';
-import { PetstoreDataSource } from './platform/database/connection/petstore-data-source.js';
+import { ServiceDataSource } from './platform/database/connection/service-data-source.js';
 import { getFeature } from './platform/feature.decorator.js';
 
 /** Collects the entities and migrations of the platform and of the features. TypeORM orders migrations by their names. */
@@ -38,6 +38,6 @@ export function collectSchema(features: readonly Type[]) {
 }
 
 /** Creates the DataSource of a command, of TypeORM's CLI or of a test, which is not connected yet. */
-export function createDataSource(database: DatabaseConfig): PetstoreDataSource {
-  return new PetstoreDataSource(databaseOptions(database, collectSchema(FEATURES)));
+export function createDataSource(database: DatabaseConfig): ServiceDataSource {
+  return new ServiceDataSource(databaseOptions(database, collectSchema(FEATURES)));
 }

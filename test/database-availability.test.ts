@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { DatabaseAvailability } from '../src/platform/database/connection/database-availability.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
-import type { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
+import type { ServiceDataSource } from '../src/platform/database/connection/service-data-source.js';
 import { MemoryLogger } from './support/memory-logger.js';
 
 const { jest } = import.meta;
@@ -60,7 +60,7 @@ async function simulate(outage: Outage): Promise<string[]> {
     options: { type: 'postgres' },
     query: isPartial ? () => Promise.resolve() : run,
     onError: (listener: typeof report) => (report = listener),
-  } as unknown as PetstoreDataSource;
+  } as unknown as ServiceDataSource;
   const shutdown = new AbortController();
   const availability = new DatabaseAvailability(dataSource, shutdown.signal);
   availability.start();
@@ -86,7 +86,7 @@ describe('DatabaseAvailability', () => {
 
   it('checks the database once a second, however often it is asked', async () => {
     const query = jest.fn(() => Promise.resolve());
-    const dataSource = { options: { type: 'postgres' }, query } as unknown as PetstoreDataSource;
+    const dataSource = { options: { type: 'postgres' }, query } as unknown as ServiceDataSource;
     const availability = new DatabaseAvailability(dataSource, new AbortController().signal);
     for (let time = 0; time < 10_000; time += 10) {
       await Promise.all(Array.from({ length: 64 }, () => availability.requireWritable()));

@@ -8,7 +8,7 @@ import { collectSchema, createDataSource } from '../src/data-source.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { databaseOptions } from '../src/platform/database/connection/data-source-options.js';
-import { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
+import { ServiceDataSource } from '../src/platform/database/connection/service-data-source.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { type CommandResult, runCommand, spawnCommand } from './support/cli.js';
 import {
@@ -149,7 +149,7 @@ describe('db:copy', () => {
 
     jest.spyOn(process.stdout, 'write').mockReturnValue(true);
     const options = databaseOptions(target.config, collectSchema(FEATURES));
-    await new PetstoreDataSource(options).whileConnected((dataSource) =>
+    await new ServiceDataSource(options).whileConnected((dataSource) =>
       copyDatabase(file, dataSource),
     );
     jest.restoreAllMocks();

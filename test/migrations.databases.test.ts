@@ -16,7 +16,7 @@ import { CreateCategories1763600000002 } from '../src/modules/categories/migrati
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { databaseOptions } from '../src/platform/database/connection/data-source-options.js';
-import { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
+import { ServiceDataSource } from '../src/platform/database/connection/service-data-source.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
@@ -33,7 +33,7 @@ const { jest } = import.meta;
 
 let database: TestDatabase;
 let env: { readonly DATABASE_URL: string };
-let dataSources: PetstoreDataSource[];
+let dataSources: ServiceDataSource[];
 beforeEach(async () => {
   database = await createDatabase();
   env = { DATABASE_URL: database.url };
@@ -44,14 +44,14 @@ afterEach(async () => {
   await database.drop();
 });
 
-function connect(): PetstoreDataSource {
+function connect(): ServiceDataSource {
   const dataSource = createDataSource(database.config);
   dataSources.push(dataSource);
   return dataSource;
 }
 
 /** Returns a connection to the migrated database. */
-async function connectMigrated(): Promise<PetstoreDataSource> {
+async function connectMigrated(): Promise<ServiceDataSource> {
   const dataSource = connect();
   await dataSource.initialize();
   await dataSource.migrate();
@@ -63,7 +63,7 @@ const ALL_NAMES = collectSchema(FEATURES)
   .migrations.map(({ name }) => name)
   .toSorted((a, b) => Number(a.slice(-13)) - Number(b.slice(-13)));
 
-const readAppliedMigrations = async (dataSource: PetstoreDataSource): Promise<string[]> => {
+const readAppliedMigrations = async (dataSource: ServiceDataSource): Promise<string[]> => {
   const rows: { name: string }[] = await dataSource.query(
     'SELECT "name" FROM "migrations" ORDER BY "id"',
   );
@@ -219,7 +219,7 @@ const toMigration =
   };
 
 /** Connects to the migrated SQLite database with another migration. */
-async function connectTo(up: string, down = ''): Promise<PetstoreDataSource> {
+async function connectTo(up: string, down = ''): Promise<ServiceDataSource> {
   class ChangeToys1800000000000 {
     up = toMigration(up);
     down = toMigration(down);
@@ -227,7 +227,7 @@ async function connectTo(up: string, down = ''): Promise<PetstoreDataSource> {
   @Feature({ tag: [], migrations: [ChangeToys1800000000000] })
   class ToysModule {}
   const schema = collectSchema([...FEATURES, ToysModule]);
-  const dataSource = new PetstoreDataSource(databaseOptions(database.config, schema));
+  const dataSource = new ServiceDataSource(databaseOptions(database.config, schema));
   dataSources.push(dataSource);
   return dataSource.initialize();
 }

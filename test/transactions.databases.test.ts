@@ -5,12 +5,12 @@ import type { EntityManager } from 'typeorm';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
-import type { PetstoreDataSource } from '../src/platform/database/connection/petstore-data-source.js';
+import type { ServiceDataSource } from '../src/platform/database/connection/service-data-source.js';
 import { startApp, type TestApp } from './support/app.js';
 import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
 
 let app: TestApp;
-let dataSource: PetstoreDataSource;
+let dataSource: ServiceDataSource;
 beforeEach(async () => {
   app = await startApp();
   dataSource = app.dataSource;

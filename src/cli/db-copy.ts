@@ -6,7 +6,7 @@ import { Command } from 'commander';
 import type { EntityManager, EntityMetadata } from 'typeorm';
 import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
-import type { PetstoreDataSource } from '../platform/database/connection/petstore-data-source.js';
+import type { ServiceDataSource } from '../platform/database/connection/service-data-source.js';
 import { isMain, runCommand } from './command.js';
 
 /** The parameters of an INSERT; PostgreSQL accepts 65,535. */
@@ -36,7 +36,7 @@ async function copy({ from, to }: { from: string; to: string }): Promise<void> {
 }
 
 /** Migrates the target, and copies all rows of a SQLite file of the same schema in one transaction. */
-export async function copyDatabase(file: string, target: PetstoreDataSource): Promise<void> {
+export async function copyDatabase(file: string, target: ServiceDataSource): Promise<void> {
   await target.migrate();
   const source = new Database(file, { readonly: true }).defaultSafeIntegers();
   // One view of the source, even if another process writes to it.

@@ -9,7 +9,7 @@ import request from 'supertest';
 import { type AppOptions, createApp } from '../../src/app.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
-import type { PetstoreDataSource } from '../../src/platform/database/connection/petstore-data-source.js';
+import type { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
 import { DATABASE } from './databases.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
 import { queryPostgres } from './postgres-client.js';
@@ -33,7 +33,7 @@ export interface TestApp {
   readonly key: string;
   /** A client with this key. */
   readonly categories: CategoriesClient;
-  readonly dataSource: PetstoreDataSource;
+  readonly dataSource: ServiceDataSource;
   /** Sends a request without a body, with this key by default. */
   send(method: string, path: string, key?: string): Promise<HttpResponse>;
   /** A supertest client without a key. */
@@ -105,7 +105,7 @@ export async function startApp(
   await app.listen(config.port, config.host);
   const url = await app.getUrl();
   const { key } = await app.get(ApiKeysService).create('test');
-  const dataSource = app.get<PetstoreDataSource>(getDataSourceToken());
+  const dataSource = app.get<ServiceDataSource>(getDataSourceToken());
   return {
     app,
     config,

@@ -3,7 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { databaseOptions, type Schema } from './connection/data-source-options.js';
 import { DatabaseConnection } from './connection/database-connection.js';
-import { PetstoreDataSource } from './connection/petstore-data-source.js';
+import { ServiceDataSource } from './connection/service-data-source.js';
 import { TableRevisionTracker } from './lists/table-revision-tracker.js';
 
 /** Provides the DataSource, and the connection to the database, to all modules. */
@@ -25,7 +25,7 @@ export class DatabaseModule {
             // DatabaseConnection does it.
             manualInitialization: true,
           }),
-          dataSourceFactory: async (options) => new PetstoreDataSource(options!),
+          dataSourceFactory: async (options) => new ServiceDataSource(options!),
         }),
       ],
     };

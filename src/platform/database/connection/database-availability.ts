@@ -4,7 +4,7 @@ import { requestContext } from '../../logging/logger.js';
 import { isPostgres } from './is-postgres.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseUnavailableError, describeDriverError } from './driver-errors.js';
-import { PetstoreDataSource } from './petstore-data-source.js';
+import { ServiceDataSource } from './service-data-source.js';
 
 /** How long the result of a check is valid, in milliseconds. */
 const CHECK_INTERVAL_MS = 1_000;
@@ -39,7 +39,7 @@ export class DatabaseAvailability {
 
   /** @param shutdown aborted when the application shuts down */
   constructor(
-    private readonly dataSource: PetstoreDataSource,
+    private readonly dataSource: ServiceDataSource,
     private readonly shutdown: AbortSignal,
   ) {}
 
@@ -110,7 +110,7 @@ export class DatabaseAvailability {
 }
 
 /** Returns the inodes of the files of a SQLite database, which continues to write to deleted ones without an error. */
-function getInodes({ options }: PetstoreDataSource): string {
+function getInodes({ options }: ServiceDataSource): string {
   if (options.type !== 'better-sqlite3') return '';
   const files = ['', '-wal', '-shm'].map((suffix) => options.database + suffix);
   return files.map((file) => statSync(file, { throwIfNoEntry: false })?.ino).join(' ');
@@ -124,7 +124,7 @@ function getInodes({ options }: PetstoreDataSource): string {
  * @throws {DatabaseUnavailableError}
  */
 export async function requireWritable(
-  dataSource: PetstoreDataSource,
+  dataSource: ServiceDataSource,
   isThorough = false,
 ): Promise<void> {
   const table = isPostgres(dataSource) ? 'revisions' : 'migrations';

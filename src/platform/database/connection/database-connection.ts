@@ -26,7 +26,7 @@ import {
   isMisconfiguration,
   TransactionConflictError,
 } from './driver-errors.js';
-import { PetstoreDataSource, SchemaOutdatedError } from './petstore-data-source.js';
+import { ServiceDataSource, SchemaOutdatedError } from './service-data-source.js';
 
 /** The delays between two attempts to connect, in milliseconds: the first and the longest. */
 const INITIAL_RETRY_DELAY_MS = 500;
@@ -48,7 +48,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
-    @InjectDataSource() private readonly dataSource: PetstoreDataSource,
+    @InjectDataSource() private readonly dataSource: ServiceDataSource,
     private readonly metrics: DatabaseMetrics,
   ) {
     this.availability = new DatabaseAvailability(dataSource, this.shutdown.signal);
@@ -125,7 +125,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   /** Uses a connection of its own, to which the timeouts of requests do not apply. */
   private async migrate(): Promise<void> {
     const { database, production } = this.config;
-    const migrator = new PetstoreDataSource(this.dataSource.options);
+    const migrator = new ServiceDataSource(this.dataSource.options);
     this.countErrors(migrator);
     const isNew = database.type === 'sqlite' && !existsSync(database.file);
     await migrator.whileConnected(async () => {
@@ -163,7 +163,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   }
 
   /** Counts errors, but those that the data of a request caused. */
-  private countErrors(dataSource: PetstoreDataSource): void {
+  private countErrors(dataSource: ServiceDataSource): void {
     dataSource.onError((error) => {
       if (!isDataOrConstraintError(error))
         this.metrics.errors?.inc({ db_response_status_code: getDriverErrorCode(error) || 'none' });

@@ -18,7 +18,7 @@ import {
   READ_ONLY_TRANSACTION,
   TransactionConflictError,
 } from './driver-errors.js';
-import type { PetstoreDataSource } from './petstore-data-source.js';
+import type { ServiceDataSource } from './service-data-source.js';
 import { CONNECT_TIMEOUT_MS, TRANSACTION_TIMEOUT_MS } from './timeouts.js';
 
 /** The longest delays before a statement or a transaction is repeated, in milliseconds. */
@@ -55,7 +55,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
 
   constructor(
     driver: BetterSqlite3Driver,
-    private readonly context: PetstoreDataSource,
+    private readonly context: ServiceDataSource,
     private readonly session: SqliteSession,
   ) {
     super(driver);
@@ -162,7 +162,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
 
   constructor(
     driver: PostgresDriver,
-    private readonly context: PetstoreDataSource,
+    private readonly context: ServiceDataSource,
   ) {
     super(driver, 'master');
     // TypeORM would release the runner when its connection is lost; the next statement reports that.

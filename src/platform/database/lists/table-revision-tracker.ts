@@ -6,7 +6,7 @@ import { singleFlight } from './single-flight.js';
 import { DatabaseConnection } from '../connection/database-connection.js';
 import { type Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
-import { PetstoreDataSource } from '../connection/petstore-data-source.js';
+import { ServiceDataSource } from '../connection/service-data-source.js';
 
 /** Detects changes of a table, by this process or any other: while its revision stays the same, so do its rows. */
 @Injectable()
@@ -21,7 +21,7 @@ export class TableRevisionTracker {
   });
 
   constructor(
-    @InjectDataSource() private readonly dataSource: PetstoreDataSource,
+    @InjectDataSource() private readonly dataSource: ServiceDataSource,
     database: DatabaseConnection,
   ) {
     if (this.areInTable) database.onReady(() => this.checkTriggers());

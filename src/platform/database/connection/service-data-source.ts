@@ -51,7 +51,7 @@ interface WrongReferences {
 type Work<T> = (manager: EntityManager) => Promise<T>;
 
 /** An EntityManager that repeats a transaction that conflicts with another. */
-class PetstoreEntityManager extends EntityManager {
+class ServiceEntityManager extends EntityManager {
   override transaction<T>(...parameters: [Work<T>] | [IsolationLevel, Work<T>]): Promise<T> {
     const run = () => super.transaction(...(parameters as [IsolationLevel, Work<T>]));
     // Within another transaction it is a savepoint, and only the whole can be repeated.
@@ -63,7 +63,7 @@ class PetstoreEntityManager extends EntityManager {
  * A TypeORM DataSource with the errors and limits of `query-runners.ts`, transactions that are isolated on SQLite, too,
  * and migrations by several processes at once.
  */
-export class PetstoreDataSource extends DataSource {
+export class ServiceDataSource extends DataSource {
   /** Whether the timeouts of requests apply (see timeouts.ts). */
   servesRequests = false;
   private readonly errorListeners: ((error: unknown) => void)[] = [];
@@ -110,7 +110,7 @@ export class PetstoreDataSource extends DataSource {
   }
 
   override createEntityManager(queryRunner?: QueryRunner): EntityManager {
-    return new PetstoreEntityManager(this, queryRunner);
+    return new ServiceEntityManager(this, queryRunner);
   }
 
   override async query<T = any>(
