@@ -1,11 +1,12 @@
 /** Requests that take effect once: the response is recorded in the transaction of what the request changes. */
 import type { IncomingMessage } from 'node:http';
 import type { DataSource, EntityManager } from 'typeorm';
-import { Deadline, withDeadline } from '../database/connection/deadline.js';
+import { withDeadline } from '../database/connection/deadline.js';
 import {
   DatabaseUnavailableError,
   TransactionConflictError,
 } from '../database/connection/driver-errors.js';
+import { runTransaction } from '../database/connection/run-transaction.js';
 import {
   selectColumns,
   StatementParameters,
@@ -32,15 +33,11 @@ export async function transactionOnce<Result>(
   work: (manager: EntityManager) => Promise<Result>,
 ): Promise<Result> {
   if (key?.record) return replay(key, key.record) as Result;
-  const deadline = new Deadline();
-  const run = dataSource.transaction(async (manager) => {
+  return runTransaction(dataSource, async (manager) => {
     const result = await work(manager);
     if (key !== undefined) await manager.insert(IdempotencyRecord, toRecord(key, result));
-    deadline.beforeCommit();
     return result;
-  });
-  const once = run.catch((error: unknown) => replayAfter(error, dataSource.manager, key));
-  return withDeadline(once as Promise<Result>, deadline);
+  }).catch((error: unknown) => replayAfter(error, dataSource.manager, key) as Promise<Result>);
 }
 
 /**

@@ -2,6 +2,7 @@
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import { isPostgres } from '../database/connection/is-postgres.js';
+import { runTransaction } from '../database/connection/run-transaction.js';
 import { assignId, createVersion } from '../database/statements/columns.js';
 import {
   buildInsert,
@@ -14,7 +15,6 @@ import {
   toConditions,
   toEntities,
 } from '../database/statements/row-mapping.js';
-import { transactionOnce } from '../idempotency/idempotency-records.js';
 
 /** The new values of a row. Undefined leaves a property unchanged. */
 export type Changes<Entity> = {
@@ -110,7 +110,7 @@ export async function modifyReturning<Entity extends ObjectLiteral>(
   criteria: Criteria<Entity>,
   getChanges: (row: Entity, own: EntityManager) => Changes<Entity> | Promise<Changes<Entity>>,
 ): Promise<Entity | undefined> {
-  return transactionOnce(manager.dataSource, undefined, async (own) => {
+  return runTransaction(manager.dataSource, async (own) => {
     const repository = own.getRepository<Entity>(target);
     const row = await selectOne(repository, criteria, { lock: true });
     return row && updateReturning(repository, criteria, await getChanges(row, own));
