@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { basename, relative } from 'node:path';
 import { Command } from 'commander';
-import { type ResourceOptions, FieldsError, OPERATION_NAMES, toDocument } from './fields.js';
+import { type ResourceOptions, FieldsError, OPERATION_NAMES, toDocument } from './read/fields.js';
 import { generate } from './generator.js';
 import { toKebabCase } from './names.js';
 import { ContractError, type Json, readDocument } from './read/document.js';

@@ -103,6 +103,14 @@ export interface DtoClass {
   properties: readonly Property[];
 }
 
+/** A property of a class, by its name. */
+export const getProperty = (dto: DtoClass | undefined, name: string): Property | undefined =>
+  dto?.properties.find((each) => each.name === name);
+
+/** The properties that requests have. */
+export const getSent = ({ properties }: DtoClass): readonly Property[] =>
+  properties.filter(({ readOnly }) => readOnly !== true);
+
 export interface Parameter extends Property {
   readonly in: 'path' | 'query';
 }
@@ -200,6 +208,10 @@ export interface Resource {
   /** Whether it has an ETag, which If-Match is compared with: known after its operations. */
   versioned: boolean;
 }
+
+/** A column of a resource, by the name of its property. */
+export const getColumn = ({ columns }: Resource, name: string): Column | undefined =>
+  columns.find((column) => column.name === name);
 
 /** A table whose primary key is the id of a row and an id that the row refers to. */
 export interface Join {

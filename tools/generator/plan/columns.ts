@@ -11,7 +11,7 @@ import type {
   ResourceId,
   Schema,
 } from '../model.js';
-import { getNested, getProperties, ID_SCHEMAS, isGiven } from '../model.js';
+import { getColumn, getNested, getProperty, getSent, ID_SCHEMAS, isGiven } from '../model.js';
 import {
   isIdentifier,
   makeUnique,
@@ -21,6 +21,7 @@ import {
   toSingular,
   toSnakeCase,
 } from '../names.js';
+import { accepts } from './accepts.js';
 import { Stub } from './stub.js';
 
 /** Names of properties that hold the time of the request that creates a row, or last changes it. */
@@ -39,16 +40,6 @@ const MAX_INDEXED_LENGTH = 500;
 
 /** A resource before its columns are known. */
 type Draft = Pick<Resource, 'request' | 'dto' | 'id' | 'parent'>;
-
-export const getProperty = (dto: DtoClass | undefined, name: string): Property | undefined =>
-  dto?.properties.find((each) => each.name === name);
-
-/** The properties that requests have. */
-export const getSent = ({ properties }: DtoClass): readonly Property[] =>
-  properties.filter(({ readOnly }) => readOnly !== true);
-
-export const getColumn = ({ columns }: Resource, name: string): Column | undefined =>
-  columns.find((column) => column.name === name);
 
 const isStored = (resource: Resource, name: string): boolean =>
   name === resource.id.property || getColumn(resource, name) !== undefined;
@@ -283,61 +274,6 @@ const isUnlimitedText = ({ type, format, enum: values, maxLength = Infinity }: S
   values === undefined &&
   !['date', 'date-time', 'uuid'].includes(format!) &&
   maxLength > MAX_INDEXED_LENGTH;
-
-/**
- * Whether TypeScript assigns each value of one schema to another, apart from null.
- *
- * @param isPatch whether the value is a merge patch, whose objects may lack properties
- * @param compared the classes that are compared already, which may contain themselves
- */
-export function accepts(
-  to: Schema,
-  from: Schema,
-  isPatch = false,
-  compared = new Set<string>(),
-): boolean {
-  const [properties, others] = [getProperties(to), getProperties(from)];
-  if (properties !== undefined && others !== undefined) {
-    const pair = `${to.class?.name} ${from.class?.name} ${isPatch}`;
-    if (properties === others || (to.class && from.class && compared.has(pair))) return true;
-    compared.add(pair);
-    const hasCommon = properties.some(({ name }) => others.some((each) => each.name === name));
-    const isEmpty = properties.length === 0 || others.length === 0;
-    return (
-      (hasCommon || isEmpty) &&
-      properties.every((property) => {
-        const other = others.find(({ name }) => name === property.name);
-        const isOptional = isPatch || !property.required;
-        if (other === undefined) return isOptional;
-        return (
-          (other.required || isOptional) &&
-          (other.nullable !== true || property.nullable === true || isPatch) &&
-          accepts(property, other, isPatch, compared)
-        );
-      })
-    );
-  }
-  if (to.enum !== undefined) return from.enum?.every((value) => to.enum!.includes(value)) === true;
-  if (isAny(to)) return true;
-  if (to.oneOf !== undefined)
-    return (from.oneOf ?? [from]).every((each) =>
-      to.oneOf!.some((alternative) => accepts(alternative, each, false, compared)),
-    );
-  if ((properties ?? others) !== undefined) return false;
-  if (to.items !== undefined && from.items !== undefined)
-    return accepts(to.items, from.items, false, compared);
-  if (to.type === 'object' && from.type === 'object')
-    return accepts(getValues(to), getValues(from), false, compared);
-  return to.type === from.type || (to.type === 'number' && from.type === 'integer');
-}
-
-/** Whether a schema, or an alternative of it, accepts every value. */
-const isAny = ({ type, class: dto, enum: values, oneOf }: Schema): boolean =>
-  oneOf === undefined ? (type ?? dto ?? values) === undefined : oneOf.some(isAny);
-
-/** The schema of the values of an object without properties. */
-const getValues = ({ additionalProperties: values }: Schema): Schema =>
-  values === true ? {} : (values ?? {});
 
 /** Whether a property of a response always has the value of a column. */
 function shows(property: Property, { schema, nullable, hashed }: Column): boolean {

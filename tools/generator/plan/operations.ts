@@ -13,8 +13,9 @@ import type {
   ResourceId,
   Schema,
 } from '../model.js';
-import { isGiven } from '../model.js';
-import { accepts, getColumn, getProperty, getSent, isPartOf, noteMissing } from './columns.js';
+import { getColumn, getProperty, getSent, isGiven } from '../model.js';
+import { accepts } from './accepts.js';
+import { isPartOf, noteMissing } from './columns.js';
 import { getRole, hasOnly, toSent, toShown } from './envelopes.js';
 import {
   endsWithParameter,

@@ -8,6 +8,7 @@ import type {
   Resource,
   Schema,
 } from '../model.js';
+import { getProperty, getSent } from '../model.js';
 import {
   isIdentifier,
   makeUnique,
@@ -17,7 +18,7 @@ import {
   toSingular,
   toSnakeCase,
 } from '../names.js';
-import { getProperty, getSent, toColumns, toId } from './columns.js';
+import { toColumns, toId } from './columns.js';
 import { hasOnly, toEnvelope, toSent, toShown } from './envelopes.js';
 import { orStub, Stub } from './stub.js';
 

@@ -1,4 +1,4 @@
-import { toDocument, type ResourceOptions } from '../fields.js';
+import { toDocument, type ResourceOptions } from '../read/fields.js';
 import { getNotes, toModule } from './excerpts.js';
 import type { Module } from '../model.js';
 

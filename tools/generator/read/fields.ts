@@ -3,9 +3,9 @@
  * the same way as a contract.
  */
 import { closestMatch } from 'leven';
-import type { Json } from './read/document.js';
-import { ID_SCHEMAS, type ResourceId } from './model.js';
-import { toCamelCase, toPascalCase, toSentence, toSingular } from './names.js';
+import type { Json } from './document.js';
+import { ID_SCHEMAS, type ResourceId } from '../model.js';
+import { toCamelCase, toPascalCase, toSentence, toSingular } from '../names.js';
 
 /** What is wrong with the fields, in one sentence. */
 export class FieldsError extends Error {}
