@@ -4,7 +4,7 @@
  */
 const LAYERS = [
   ['platform/config', 'platform/errors'],
-  ['platform/logging'],
+  ['platform/logging', 'platform/validation'],
   ['platform/http'],
   ['platform/metrics'],
   ['platform/database/connection'],
@@ -16,6 +16,7 @@ const LAYERS = [
   ['platform/idempotency', 'platform/lifecycle'],
   ['platform/health', 'platform/openapi'],
   ['platform/[^/]+[.]ts'],
+  ['platform/resource/operation'],
   ['platform/resource'],
   ['modules/([^/]+)'],
 ];

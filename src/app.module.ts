@@ -8,7 +8,7 @@ import { DatabaseModule } from './platform/database/database.module.js';
 import { HealthController } from './platform/health/health.controller.js';
 import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
 import { ResourceKit } from './platform/resource/resource-kit.js';
-import { StrictValidationPipe } from './platform/resource/validation.pipe.js';
+import { StrictValidationPipe } from './platform/validation/validation.pipe.js';
 import { ReplayFilter } from './platform/idempotency/replay.filter.js';
 import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
 import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';

@@ -12,7 +12,7 @@ import { loadConfig } from '../src/platform/config/config.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
-import { Operation } from '../src/platform/resource/operation.decorator.js';
+import { Operation } from '../src/platform/resource/operation/operation.decorator.js';
 import { createDatabase, startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
 import { DATABASE } from './support/databases.js';

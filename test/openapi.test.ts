@@ -12,7 +12,7 @@ import { Category } from '../src/modules/categories/category.dto.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import type { FeatureErrorCode } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
-import { Operation } from '../src/platform/resource/operation.decorator.js';
+import { Operation } from '../src/platform/resource/operation/operation.decorator.js';
 import { findBacktracking } from '../tools/generator/read/backtracking.js';
 import { startApp, useApp } from './support/app.js';
 import { type DocumentedOperation, getOperations, getProtectedRoutes } from './support/routes.js';

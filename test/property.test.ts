@@ -16,13 +16,13 @@ import { IsUppercase } from 'class-validator';
 import * as fc from 'fast-check';
 import { CachedJsonResponse } from '../src/platform/http/responses/cached-json-response.js';
 import { Feature } from '../src/platform/feature.decorator.js';
-import { IdParam } from '../src/platform/resource/id-param.decorator.js';
-import { JsonBody } from '../src/platform/resource/json-body.decorator.js';
+import { IdParam } from '../src/platform/resource/operation/id-param.decorator.js';
+import { JsonBody } from '../src/platform/resource/operation/json-body.decorator.js';
 import { applyMergePatch, MergePatch } from '../src/platform/resource/merge-patch.js';
-import { Operation } from '../src/platform/resource/operation.decorator.js';
-import { Property, toDocument } from '../src/platform/resource/property.js';
-import { isOptional, type Schema } from '../src/platform/resource/schema.js';
-import { validateBody, validateJson } from '../src/platform/resource/validation.pipe.js';
+import { Operation } from '../src/platform/resource/operation/operation.decorator.js';
+import { Property, toDocument } from '../src/platform/validation/property.js';
+import { isOptional, type Schema } from '../src/platform/validation/schema.js';
+import { validateBody, validateJson } from '../src/platform/validation/validation.pipe.js';
 import { useApp } from './support/app.js';
 
 /** Returns the message that rejects a value, or undefined. */

@@ -8,10 +8,14 @@ import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
 import { transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
-import { IdParam } from '../src/platform/resource/id-param.decorator.js';
-import { Operation } from '../src/platform/resource/operation.decorator.js';
-import { deleteReturning, insertReturning, selectOne } from '../src/platform/resource/returning.js';
-import { ReturnsEtag, Versioned } from '../src/platform/resource/versioned.js';
+import { IdParam } from '../src/platform/resource/operation/id-param.decorator.js';
+import { Operation } from '../src/platform/resource/operation/operation.decorator.js';
+import {
+  deleteReturning,
+  insertReturning,
+  selectOne,
+} from '../src/platform/database/statements/returning.js';
+import { ReturnsEtag, Versioned } from '../src/platform/resource/operation/versioned.js';
 import { type TestApp, useApp } from './support/app.js';
 import { type Cage, CagesModule } from './support/cages.module.js';
 import { ISOLATION_LEVELS } from './support/databases.js';

@@ -4,7 +4,7 @@ import {
   insertReturning,
   modifyReturning,
   updateReturning,
-} from '../src/platform/resource/returning.js';
+} from '../src/platform/database/statements/returning.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import { useApp } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';

@@ -12,7 +12,7 @@ import {
   deleteReturning,
   insertReturning,
   updateReturning,
-} from '../src/platform/resource/returning.js';
+} from '../src/platform/database/statements/returning.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';
 import { MemoryLogger } from './support/memory-logger.js';

@@ -6,8 +6,8 @@ import * as fc from 'fast-check';
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { Feature } from '../src/platform/feature.decorator.js';
-import { Property } from '../src/platform/resource/property.js';
-import { StrictValidationPipe, validateBody } from '../src/platform/resource/validation.pipe.js';
+import { Property } from '../src/platform/validation/property.js';
+import { StrictValidationPipe, validateBody } from '../src/platform/validation/validation.pipe.js';
 import { useApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 

@@ -8,7 +8,7 @@ import { ApiKeysService } from '../platform/auth/keys/api-keys.service.js';
 import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { MAX_ID } from '../platform/config/max-id.js';
-import { NOT_BLANK } from '../platform/resource/scalar-violations.js';
+import { NOT_BLANK } from '../platform/validation/scalar-violations.js';
 import { isMain, runCommand } from './command.js';
 
 /** The units of a duration, in milliseconds. */

@@ -16,17 +16,23 @@ import { transactionOnce } from '../../src/platform/idempotency/idempotency-reco
 import type { Complete, Resource } from '../../src/platform/resource/resource.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
-import { BinaryBody } from '../../src/platform/resource/binary-body.decorator.js';
+import { BinaryBody } from '../../src/platform/resource/operation/binary-body.decorator.js';
 import { MergePatch } from '../../src/platform/resource/merge-patch.js';
-import { IfMatch, type VersionCriteria } from '../../src/platform/resource/if-match.decorator.js';
-import { Operation } from '../../src/platform/resource/operation.decorator.js';
-import { PageParams } from '../../src/platform/resource/page-params.js';
+import {
+  IfMatch,
+  type VersionCriteria,
+} from '../../src/platform/resource/operation/if-match.decorator.js';
+import { Operation } from '../../src/platform/resource/operation/operation.decorator.js';
+import { PageParams } from '../../src/platform/resource/operation/page-params.js';
 import type { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
-import { ReturnsEtag, type Versioned } from '../../src/platform/resource/versioned.js';
-import { JsonBody } from '../../src/platform/resource/json-body.decorator.js';
-import { IdParam } from '../../src/platform/resource/id-param.decorator.js';
-import { Property } from '../../src/platform/resource/property.js';
-import { insertReturning, updateReturning } from '../../src/platform/resource/returning.js';
+import { ReturnsEtag, type Versioned } from '../../src/platform/resource/operation/versioned.js';
+import { JsonBody } from '../../src/platform/resource/operation/json-body.decorator.js';
+import { IdParam } from '../../src/platform/resource/operation/id-param.decorator.js';
+import { Property } from '../../src/platform/validation/property.js';
+import {
+  insertReturning,
+  updateReturning,
+} from '../../src/platform/database/statements/returning.js';
 import { createTable } from './create-table.js';
 
 @Entity('cages')

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { applyMergePatch } from '../../src/platform/resource/merge-patch.js';
-import { isObject } from '../../src/platform/resource/schema.js';
+import { isObject } from '../../src/platform/validation/schema.js';
 import type { TestApp } from './app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './http-client.js';
 import {

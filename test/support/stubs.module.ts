@@ -3,7 +3,7 @@ import { ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { Deprecated, Stability } from '../../src/platform/lifecycle/lifecycle.decorators.js';
-import { Operation } from '../../src/platform/resource/operation.decorator.js';
+import { Operation } from '../../src/platform/resource/operation/operation.decorator.js';
 
 /** Stub operations for tests, because those of the service are replaced as teams implement them. */
 @ApiTags('stubs')

@@ -2,7 +2,7 @@
  * Compares the OpenAPI document of the service with a contract. Both are read as the generator reads a contract, and
  * the contract is planned as it would be generated: so what the generator notes is no difference.
  */
-import { toDocument } from '../../src/platform/resource/property.js';
+import { toDocument } from '../../src/platform/validation/property.js';
 import type { DtoClass, Operation, Property, Schema } from '../generator/model.js';
 import { toPascalCase } from '../generator/names.js';
 import { readContract, toRoute } from '../generator/read/contract.js';

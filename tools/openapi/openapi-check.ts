@@ -9,7 +9,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { apiCompare, type Diff } from 'api-smart-diff';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
-import { PLAIN_TEXT, VISIBLE_TEXT } from '../../src/platform/openapi/plain-text.js';
+import { PLAIN_TEXT, VISIBLE_TEXT } from '../../src/platform/validation/plain-text.js';
 import { IDEMPOTENCY_KEY } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { isMain, runCommand } from '../../src/cli/command.js';
 

@@ -1,5 +1,5 @@
 import { OmitType } from '@nestjs/swagger';
-import { Property } from '../../platform/resource/property.js';
+import { Property } from '../../platform/validation/property.js';
 import type { Complete } from '../../platform/resource/resource.js';
 import type { CategoryEntity } from './category.entity.js';
 

@@ -2,7 +2,7 @@ import { Controller, Get } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { ApiError } from '../../platform/errors/api-error.js';
 import { Stability } from '../../platform/lifecycle/lifecycle.decorators.js';
-import { Operation } from '../../platform/resource/operation.decorator.js';
+import { Operation } from '../../platform/resource/operation/operation.decorator.js';
 
 @ApiTags('store')
 @Controller('store')

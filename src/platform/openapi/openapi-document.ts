@@ -5,8 +5,8 @@ import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
 import type { Config } from '../config/config.js';
 import { ERROR_CODES, type FeatureErrorCode } from '../errors/error-codes.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
+import { PLAIN_TEXT, toTextExample } from '../validation/plain-text.js';
 import { closeRequestBodies } from './closed-request-body.js';
-import { removeTextExamples } from './plain-text.js';
 import { resolveClasses } from './schema-references.js';
 import {
   describeStandardResponses,
@@ -160,6 +160,15 @@ const NOTES = {
   'x-stability': (stability: string) => `**Stability: ${stability}.** It may still change.`,
   'x-required-scope': (scope: string) => `Requires the scope \`${scope}\`.`,
 };
+
+/** Removes the default examples of strings from the parameters of an operation, because Swagger UI would send them. */
+function removeTextExamples({ parameters = [] }: Operation): void {
+  for (const parameter of parameters) {
+    const schema = 'schema' in parameter ? parameter.schema : undefined;
+    if (schema === undefined || '$ref' in schema || schema.pattern !== PLAIN_TEXT) continue;
+    if (schema.example === toTextExample(schema)) Reflect.deleteProperty(schema, 'example');
+  }
+}
 
 /** Applies the extensions that decorators declare, `@Public` included. */
 function applyExtensions(operation: Operation): void {

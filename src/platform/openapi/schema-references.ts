@@ -1,8 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { getSchemaPath } from '@nestjs/swagger';
-
-/** The type of a property that may have any type: Nest documents one without a type as that of its class. */
-export const ANY_TYPE = 'any JSON value';
+import { ANY_TYPE } from '../validation/property.js';
 
 /**
  * Replaces the functions that return classes by the paths of their schemas, at every depth.

@@ -1,7 +1,7 @@
 import type { Type } from '@nestjs/common';
-import { Property } from './property.js';
-import { isObject, type Schema } from './schema.js';
-import { FOREIGN, getFields } from './schema-rules.js';
+import { Property } from '../validation/property.js';
+import { isObject, type Schema } from '../validation/schema.js';
+import { FOREIGN, getFields } from '../validation/schema-rules.js';
 
 /** Every property is optional, and those that can be cleared may be null. */
 type Patch<Body, Clearable extends keyof Body> = {

@@ -15,10 +15,10 @@ import { toVersionEtag } from '../http/responses/etag.js';
 import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js';
 import { isRecorded, transactionOnce } from '../idempotency/idempotency-records.js';
 import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
-import { getReferenceKey, storeReferences } from './joins.js';
+import { getReferenceKey, storeReferences } from '../database/statements/joins.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
-import { isObject } from './schema.js';
-import { getFields } from './schema-rules.js';
+import { isObject } from '../validation/schema.js';
+import { getFields } from '../validation/schema-rules.js';
 import {
   type Changes,
   deleteReturning,
@@ -26,10 +26,10 @@ import {
   modifyReturning,
   selectOne,
   updateReturning,
-} from './returning.js';
+} from '../database/statements/returning.js';
 import type { ResourceKit } from './resource-kit.js';
-import { validateBody } from './validation.pipe.js';
-import { Versioned } from './versioned.js';
+import { validateBody } from '../validation/validation.pipe.js';
+import { Versioned } from './operation/versioned.js';
 
 /** A DTO in which also the optional properties must be mentioned: a converter cannot forget one that is added later. */
 export type Complete<Body> = { [Name in keyof Required<Body>]: Body[Name] };

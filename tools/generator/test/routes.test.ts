@@ -1,6 +1,6 @@
 import { Controller, Get } from '@nestjs/common';
 import { Feature } from '../../../src/platform/feature.decorator.js';
-import { Operation } from '../../../src/platform/resource/operation.decorator.js';
+import { Operation } from '../../../src/platform/resource/operation/operation.decorator.js';
 import { useApp } from '../../../test/support/app.js';
 import { toRoute } from '../write/api-file.js';
 

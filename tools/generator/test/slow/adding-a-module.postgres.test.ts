@@ -72,7 +72,7 @@ describe('the guide', () => {
       '+id': 'id',
       ', Param': '',
       '  @Get()\n': `  @Get()\n  @Operation({ operationId: 'listSuppliers', response: 'All suppliers.', returns: [CreateSupplierDto], list: 'whole' })\n`,
-      'import { SuppliersService }': `import { IdParam } from '../../platform/resource/id-param.decorator.js';\nimport { Operation } from '../../platform/resource/operation.decorator.js';\nimport { SuppliersService }`,
+      'import { SuppliersService }': `import { IdParam } from '../../platform/resource/operation/id-param.decorator.js';\nimport { Operation } from '../../platform/resource/operation/operation.decorator.js';\nimport { SuppliersService }`,
     });
     await guide.npm('format');
     await guide.npm('typecheck');

@@ -16,7 +16,7 @@ const DECLARATIONS = {
   ...declare('src/platform/database/statements/constraint-error.js', 'toConstraintError'),
   ...declare('src/platform/errors/error-codes.js', '*FeatureErrorCode'),
   ...declare('src/platform/idempotency/idempotency-records.js', 'transactionOnce'),
-  ...declare('src/platform/resource/returning.js', 'insertReturning updateReturning'),
+  ...declare('src/platform/database/statements/returning.js', 'insertReturning updateReturning'),
   ...declare('test/support/http-client.js', '*Category jsonHeaders sendRequest'),
   ...declare('src/modules/pets/pet.entity.js', 'PetEntity'),
   ...declare('src/modules/pets/pets.api.gen.js', 'NewPet Pet'),

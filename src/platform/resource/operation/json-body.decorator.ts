@@ -1,9 +1,9 @@
 import { ApiBody, ApiConsumes } from '@nestjs/swagger';
-import { MERGE_PATCH_CONTENT_TYPE } from '../http/body/accepted-body.js';
-import { RequestParam } from '../http/request-param.js';
-import { toDocument } from './property.js';
-import type { Schema } from './schema.js';
-import { validateJson } from './validation.pipe.js';
+import { MERGE_PATCH_CONTENT_TYPE } from '../../http/body/accepted-body.js';
+import { RequestParam } from '../../http/request-param.js';
+import { toDocument } from '../../validation/property.js';
+import type { Schema } from '../../validation/schema.js';
+import { validateJson } from '../../validation/validation.pipe.js';
 
 /** What differs from a body that is declared with `@Body`. */
 export interface JsonBodyOptions {

@@ -1,5 +1,5 @@
-import { MAX_ID } from '../config/max-id.js';
-import { Property } from './property.js';
+import { MAX_ID } from '../../config/max-id.js';
+import { Property } from '../../validation/property.js';
 
 /** The query parameters of a list with pages. The response is a `CachedJsonResponse` with `next`. */
 export class PageParams {

@@ -8,9 +8,9 @@ import {
 import { ApiOperation, ApiProduces, ApiResponse, type ApiResponseOptions } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { tap } from 'rxjs';
-import { ApiResponseHeaders, getResponseHeaders } from '../http/responses/response-headers.js';
-import { toDocument } from './property.js';
-import type { Schema } from './schema.js';
+import { ApiResponseHeaders, getResponseHeaders } from '../../http/responses/response-headers.js';
+import { toDocument } from '../../validation/property.js';
+import type { Schema } from '../../validation/schema.js';
 import { isVersioned } from './versioned.js';
 
 type ErrorStatus = number | 'default';

@@ -1,5 +1,3 @@
-import type { Operation } from './standard-responses.js';
-
 /**
  * The pattern of strings that have no other. The patterns of the platform have anchors, so that tools that match whole
  * strings agree, and `\x00`, because not all of them know `\u0000`.
@@ -17,12 +15,3 @@ interface Lengths {
 /** Returns an example of such a string: Swagger UI would show a random one. */
 export const toTextExample = ({ minLength = 0, maxLength }: Lengths): string =>
   'text'.padEnd(minLength, '.').slice(0, maxLength);
-
-/** Removes these examples from the parameters of an operation, because Swagger UI would send them. */
-export function removeTextExamples({ parameters = [] }: Operation): void {
-  for (const parameter of parameters) {
-    const schema = 'schema' in parameter ? parameter.schema : undefined;
-    if (schema === undefined || '$ref' in schema || schema.pattern !== PLAIN_TEXT) continue;
-    if (schema.example === toTextExample(schema)) Reflect.deleteProperty(schema, 'example');
-  }
-}

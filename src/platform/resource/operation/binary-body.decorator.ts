@@ -1,7 +1,7 @@
 import { ApiBody, ApiConsumes } from '@nestjs/swagger';
-import { ApiError } from '../errors/api-error.js';
-import { AcceptBinaryBody, type BinaryBodyOptions } from '../http/body/accepted-body.js';
-import { RequestParam } from '../http/request-param.js';
+import { ApiError } from '../../errors/api-error.js';
+import { AcceptBinaryBody, type BinaryBodyOptions } from '../../http/body/accepted-body.js';
+import { RequestParam } from '../../http/request-param.js';
 
 /**
  * Makes an operation accept bytes instead of JSON, passes them to the handler as a Buffer, and declares

@@ -1,8 +1,8 @@
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
-import { MAX_VERSION } from '../database/statements/columns.js';
-import { ApiError } from '../errors/api-error.js';
-import { RequestParam } from '../http/request-param.js';
-import { toVersionEtag } from '../http/responses/etag.js';
+import { MAX_VERSION } from '../../database/statements/columns.js';
+import { ApiError } from '../../errors/api-error.js';
+import { RequestParam } from '../../http/request-param.js';
+import { toVersionEtag } from '../../http/responses/etag.js';
 
 /** The versions of a row that a client accepts, as criteria of a statement; empty if it accepts any. */
 export interface VersionCriteria {

@@ -1,9 +1,9 @@
 /** Statements that change rows and return them, so that no other request can come between. */
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
-import { Deadline, withDeadline } from '../database/connection/deadline.js';
-import { isPostgres } from '../database/connection/is-postgres.js';
-import { runTransaction } from '../database/connection/run-transaction.js';
-import { assignId, createVersion } from '../database/statements/columns.js';
+import { Deadline, withDeadline } from '../connection/deadline.js';
+import { isPostgres } from '../connection/is-postgres.js';
+import { runTransaction } from '../connection/run-transaction.js';
+import { assignId, createVersion } from './columns.js';
 import {
   buildInsert,
   type Criteria,
@@ -14,7 +14,7 @@ import {
   StatementParameters,
   toConditions,
   toEntities,
-} from '../database/statements/row-mapping.js';
+} from './row-mapping.js';
 
 /** The new values of a row. Undefined leaves a property unchanged. */
 export type Changes<Entity> = {

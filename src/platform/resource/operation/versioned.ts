@@ -1,8 +1,8 @@
 import { applyDecorators, type NestInterceptor, UseInterceptors } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { map } from 'rxjs';
-import { matchesEtag, toVersionEtag } from '../http/responses/etag.js';
-import { ApiResponseHeaders } from '../http/responses/response-headers.js';
+import { matchesEtag, toVersionEtag } from '../../http/responses/etag.js';
+import { ApiResponseHeaders } from '../../http/responses/response-headers.js';
 
 /** The body of a response, and the version of the row that it represents. */
 export class Versioned<Body> {

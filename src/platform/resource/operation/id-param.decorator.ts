@@ -1,10 +1,10 @@
 import { ApiParam } from '@nestjs/swagger';
-import { MAX_ID } from '../config/max-id.js';
-import { ApiError } from '../errors/api-error.js';
-import { RequestParam } from '../http/request-param.js';
-import { toDocument } from './property.js';
-import type { Schema } from './schema.js';
-import { findProblems, parseParameter } from './schema-rules.js';
+import { MAX_ID } from '../../config/max-id.js';
+import { ApiError } from '../../errors/api-error.js';
+import { RequestParam } from '../../http/request-param.js';
+import { toDocument } from '../../validation/property.js';
+import type { Schema } from '../../validation/schema.js';
+import { findProblems, parseParameter } from '../../validation/schema-rules.js';
 
 /** The schemas of the types of ids. */
 const SCHEMAS = {

@@ -2,8 +2,7 @@ import { applyDecorators, type Type as Class } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Exclude, Expose, Transform } from 'class-transformer';
 import { ValidateBy, type ValidationArguments } from 'class-validator';
-import { PLAIN_TEXT, toTextExample, VISIBLE_TEXT } from '../openapi/plain-text.js';
-import { ANY_TYPE } from '../openapi/schema-references.js';
+import { PLAIN_TEXT, toTextExample, VISIBLE_TEXT } from './plain-text.js';
 import { FORMATS, getIntegerFormat, toLimits, toRegExp } from './scalar-violations.js';
 import { isOptional, type Schema } from './schema.js';
 import { convert, findProblems, VALID } from './schema-rules.js';
@@ -33,6 +32,9 @@ export function Property(schema: Schema): PropertyDecorator {
   if (schema.writeOnly === true) decorators.push(Exclude({ toPlainOnly: true }));
   return applyDecorators(...decorators);
 }
+
+/** The type of a property that may have any type: Nest documents one without a type as that of its class. */
+export const ANY_TYPE = 'any JSON value';
 
 /** The types whose values need no conversion. */
 const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'boolean']);
