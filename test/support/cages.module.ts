@@ -288,10 +288,12 @@ class ToysController {
   @Operation({ operationId: 'listToys', response: 'Toys.', returns: ToyList, list: 'pages' })
   async listToys(
     @IdParam('cageId') cageId: number,
-    @Query() page: ToyPage,
+    @Query() { limit, after, offset, page }: ToyPage,
   ): Promise<CachedJsonResponse> {
     await this.cages.require({ id: cageId });
-    return this.toys.page(page, { cageId });
+    const byOffset = offset === undefined ? { after } : { offset };
+    const by = page === undefined ? byOffset : { page };
+    return this.toys.page({ limit, ...by }, { cageId });
   }
 
   @Post()

@@ -30,25 +30,28 @@ const MAX_READS = 3;
 /** The rows of a list, a part at a time. */
 export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
 
-/** Which page of a list to read: the first, the one after an id, at an offset, or with a number. */
-export interface PageRequest {
-  readonly limit: number;
-  /** The id after which the page starts. */
-  readonly after?: number | string | undefined;
+type Id = number | string;
+
+/** Which page of a list to read: the first or the one after an id, the one at an offset, or the one with a number. */
+export type PageRequest = (
+  | { readonly after?: Id | undefined; readonly offset?: undefined; readonly page?: undefined }
   /** The number of rows before the page. */
-  readonly offset?: number | undefined;
-  /** The number of the page. */
-  readonly page?: number | undefined;
-  /** The number of the first page, by default 1. */
-  readonly firstPage?: 0 | 1;
+  | { readonly offset: number; readonly page?: undefined }
+  /** By default, the first page has the number 1. */
+  | { readonly page: number; readonly firstPage?: 0 | 1 }
+) & {
+  readonly limit: number;
   /** The query parameter that selects the next page, if it is not `after`, `offset` or `page`; false if there is none. */
   readonly next?: string | false;
-}
+};
 
 /** What belongs to the rows of a page. */
-export interface Paging extends Partial<Omit<PageRequest, 'next'>> {
+export interface Paging {
+  readonly limit?: number;
+  readonly offset?: number;
+  readonly page?: number;
   /** The query parameter that selects the next page, if there is one, with its value. */
-  readonly next?: Readonly<Record<string, number | string>> | undefined;
+  readonly next?: Readonly<Record<string, Id>> | undefined;
   /** Whether there are rows after the page. */
   readonly hasMore?: boolean;
   /** The number of rows in all pages, if they are counted. */
@@ -91,12 +94,10 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
 
   /** @throws {DatabaseUnavailableError} */
   getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<Value> {
-    const { limit, after, offset, page, firstPage = 1, next } = request;
-    if (after !== undefined || (offset ?? 0) > 0 || (page ?? firstPage) > firstPage)
-      return withDeadline(this.loadPage(request, filters));
-    return this.getCached(JSON.stringify([limit, offset, page, next, filters]), (revisions) =>
-      this.loadPage(request, filters, revisions),
-    );
+    const { after, offset, ...kind } = locate(request);
+    if (after !== undefined || offset > 0) return withDeadline(this.loadPage(request, filters));
+    const key = JSON.stringify([request.limit, request.next, kind, filters]);
+    return this.getCached(key, (revisions) => this.loadPage(request, filters, revisions));
   }
 
   private getCached(key: string, load: Load<Value>): Promise<Value> {
@@ -115,22 +116,20 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   }
 
   private async loadPage(
-    { limit, after, offset, page, firstPage = 1, next: name }: PageRequest,
+    request: PageRequest,
     filters: Criteria<Entity>,
     revisions?: Set<number>,
   ): Promise<Value> {
-    const start = Math.min(offset ?? ((page ?? firstPage) - firstPage) * limit, MAX_ID);
+    const { limit } = request;
+    const { after, offset, by, next } = locate(request);
     // One more row than the page has shows whether there is another page.
-    const found = await this.query(filters, limit + 1, revisions, after, start, this.counts);
-    const rows = found.rows.slice(0, limit);
-    const hasMore = found.rows.length > limit;
-    let next: Paging['next'];
-    if (hasMore && name !== false) {
-      if (page !== undefined) next = { [name ?? 'page']: page + 1 };
-      else if (offset !== undefined) next = { [name ?? 'offset']: offset + limit };
-      else next = { [name ?? 'after']: rows.at(-1)!['id'] as number | string };
-    }
-    return this.build([rows], { limit, after, offset, page, next, hasMore, total: found.total });
+    const range = { limit: limit + 1, after, offset: Math.min(offset, MAX_ID) };
+    const { rows, total } = await this.query(filters, range, revisions, this.counts);
+    const hasMore = rows.length > limit;
+    if (hasMore) rows.pop();
+    const parameter = hasMore && request.next !== false && (request.next ?? by);
+    const selected = parameter ? { [parameter]: next ?? (rows.at(-1)!['id'] as Id) } : undefined;
+    return this.build([rows], { ...request, next: selected, hasMore, total });
   }
 
   /** Reads all rows by the primary key, and lets other requests run after each chunk. */
@@ -141,8 +140,8 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     let rows: Entity[] = [];
     do {
       if (rows.length > 0) await turn();
-      const after = rows.at(-1)?.['id'] as number | string | undefined;
-      ({ rows } = await this.query(filters, CHUNK_SIZE, revisions, after));
+      const after = rows.at(-1)?.['id'] as Id | undefined;
+      ({ rows } = await this.query(filters, { limit: CHUNK_SIZE, after }, revisions));
       // The revision of the first chunk was read before.
       if (after !== undefined && !this.revisions.areInTable)
         revisions.add(await this.revisions.read(this.repository.metadata.tableName));
@@ -158,45 +157,52 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
    */
   private async query(
     filters: Criteria<Entity>,
-    limit: number,
+    { limit, after, offset = 0 }: { limit: number; after?: Id | undefined; offset?: number },
     revisions?: Set<number>,
-    after?: number | string,
-    offset = 0,
     counts = false,
   ): Promise<{ rows: Entity[]; total?: number }> {
     const { manager, metadata } = this.repository;
     const table = `"${metadata.tableName}"`;
     const parameters = new StatementParameters(manager.dataSource);
     const getConditions = (): string[] => toConditions(this.repository, filters, parameters);
-    const facts = counts
-      ? [`(SELECT count(*) FROM ${table}${toWhere(getConditions())}) AS "${TOTAL}"`]
-      : [];
+    const facts: string[] = [];
+    if (counts)
+      facts.push(`(SELECT count(*) FROM ${table}${toWhere(getConditions())}) AS "${TOTAL}"`);
+    const hasRevision = revisions !== undefined && this.revisions.areInTable;
+    if (hasRevision)
+      facts.push(
+        `(SELECT "value" FROM "revisions" WHERE "name" = '${metadata.tableName}') AS "${REVISION}"`,
+      );
     const conditions = getConditions();
     if (after !== undefined)
       conditions.push(`"id" > ${parameters.add(after, metadata.primaryColumns[0]!)}`);
-    const columns = selectColumns(metadata);
-    const page = `FROM ${table}${toWhere(conditions)} ORDER BY "id" LIMIT ${limit}${offset > 0 ? ` OFFSET ${offset}` : ''}`;
-    const revision = `FROM "revisions" WHERE "name" = '${metadata.tableName}'`;
-    const hasRevision = revisions !== undefined && this.revisions.areInTable;
-    if (counts && hasRevision) facts.push(`(SELECT "value" ${revision}) AS "${REVISION}"`);
-    let sql = `SELECT ${columns} ${page}`;
-    if (counts)
-      sql = `SELECT * FROM (SELECT ${facts.join(', ')}) AS "facts" LEFT JOIN (${sql}) AS "page" ON TRUE ORDER BY "id"`;
-    // As many rows as a list has would take half of the time again if each had the value.
-    else if (hasRevision) {
+    let sql = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY "id" LIMIT ${limit} OFFSET ${offset}`;
+    if (facts.length > 0) {
+      // In a row of their own: in each of a list, they would take half of its time again.
       const nulls = metadata.columns.map(({ propertyName }) => `NULL AS "${propertyName}"`);
-      sql = `SELECT ${nulls.join(', ')}, "value" AS "${REVISION}" ${revision} UNION ALL (SELECT ${columns}, NULL ${page}) ORDER BY "id"`;
+      sql = `SELECT ${[...nulls, ...facts].join(', ')} UNION ALL SELECT "rows".*, ${facts.map(() => 'NULL').join(', ')} FROM (${sql}) AS "rows" ORDER BY "id" NULLS LAST`;
     }
     const read: Record<string, unknown>[] = await this.repository.query(sql, parameters.values);
-    const { [TOTAL]: total, [REVISION]: value, id } = read.at(-1) ?? {};
-    // Not a row of the table.
-    if (id === null) read.pop();
-    if (hasRevision) {
-      revisions.add(Number(value));
-      for (const row of read) row[REVISION] = undefined;
-    }
-    return { rows: toEntities(this.repository, read), ...(counts && { total: Number(total) }) };
+    const found = facts.length === 0 ? {} : read.pop()!;
+    if (hasRevision) revisions.add(Number(found[REVISION]));
+    for (const name of Object.keys(found).slice(metadata.columns.length))
+      for (const row of read) row[name] = undefined;
+    const rows = toEntities(this.repository, read);
+    return counts ? { rows, total: Number(found[TOTAL]) } : { rows };
   }
+}
+
+/** Returns the start of a page, and the query parameter that selects the next one, with its value unless it is an id. */
+function locate(request: PageRequest) {
+  if (request.page !== undefined) {
+    const { limit, page, firstPage = 1 } = request;
+    return { offset: (page - firstPage) * limit, by: 'page', next: page + 1 };
+  }
+  if (request.offset !== undefined) {
+    const { limit, offset } = request;
+    return { offset, by: 'offset', next: offset + limit };
+  }
+  return { after: request.after, offset: 0, by: 'after' };
 }
 
 const toWhere = (conditions: readonly string[]): string =>
