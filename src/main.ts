@@ -10,7 +10,7 @@ import {
   loadEnvFile,
   redactConfig,
 } from './platform/config/config.js';
-import { COMMIT, VERSION } from './platform/config/version.js';
+import { COMMIT, TITLE, VERSION } from './platform/config/product.js';
 import { DatabaseConnection } from './platform/database/connection/database-connection.js';
 import { StartupError, toListenError } from './platform/errors/startup-error.js';
 import { createLogger } from './platform/logging/logger.js';
@@ -19,7 +19,7 @@ import { TERMINATION_SIGNALS } from './termination-signals.js';
 /** The documented maximum of a shutdown without its delay. Later, the next signal ends the process. */
 const SHUTDOWN_TIMEOUT_MS = 10_000;
 
-const logger = new Logger('Petstore');
+const logger = new Logger(TITLE);
 
 // The state of the process is unknown after either: it exits, and a supervisor restarts it. What was
 // acknowledged is durable.

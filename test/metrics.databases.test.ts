@@ -6,7 +6,7 @@ import type { Pool } from 'pg';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { DatabaseConnection } from '../src/platform/database/connection/database-connection.js';
-import { VERSION } from '../src/platform/config/version.js';
+import { VERSION } from '../src/platform/config/product.js';
 import { MetricsServer } from '../src/platform/metrics/metrics-server.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, useApp } from './support/app.js';

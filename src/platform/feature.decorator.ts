@@ -16,7 +16,7 @@ export interface FeatureMetadata {
   readonly errorCodes?: readonly FeatureErrorCode[];
 }
 
-const FEATURE = 'petstore:feature';
+const FEATURE = 'platform:feature';
 
 /** Declares a feature: a module with its tag, entities, migrations and error codes. src/features.ts lists the features. */
 export function Feature({

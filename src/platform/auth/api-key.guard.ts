@@ -2,6 +2,7 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@ne
 import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../config/config.js';
+import { NAME } from '../config/product.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
@@ -94,7 +95,7 @@ export function getApiKey({ headers: { authorization = '' } }: Request): string 
 function requireScope({ scopes }: ApiKey, scope: Scope): void {
   if (scopes.split(' ').includes(scope)) return;
   // RFC 6750, section 3.1.
-  const challenge = `Bearer realm="petstore", error="insufficient_scope", scope="${scope}"`;
+  const challenge = `Bearer realm="${NAME}", error="insufficient_scope", scope="${scope}"`;
   throw new ApiError('FORBIDDEN', `The API key lacks the scope ${scope}.`, {
     headers: { 'WWW-Authenticate': challenge },
   });
@@ -102,6 +103,6 @@ function requireScope({ scopes }: ApiKey, scope: Scope): void {
 
 /** RFC 6750, section 3: `error` only if a key was sent. */
 function unauthorized(message: string, error?: 'invalid_token'): ApiError {
-  const challenge = `Bearer realm="petstore"${error === undefined ? '' : `, error="${error}"`}`;
+  const challenge = `Bearer realm="${NAME}"${error === undefined ? '' : `, error="${error}"`}`;
   return new ApiError('UNAUTHORIZED', message, { headers: { 'WWW-Authenticate': challenge } });
 }

@@ -1,6 +1,7 @@
 import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
+import { NAME } from '../config/product.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { MetricsRegistry } from '../metrics/prometheus-registry.js';
 import { ApiKeyGuard } from './api-key.guard.js';
@@ -24,7 +25,7 @@ export class AuthModule implements OnModuleInit {
 
   onModuleInit(): void {
     const help = 'API keys in recent use that expire within 7 days.';
-    this.metrics.addGauge('petstore_api_keys_expiring', help, () => this.verifier.countExpiring());
+    this.metrics.addGauge(`${NAME}_api_keys_expiring`, help, () => this.verifier.countExpiring());
     const { bootstrapApiKey } = this.config;
     if (bootstrapApiKey === undefined) return;
     this.database.onReady(() => this.keys.ensureKey(bootstrapApiKey, 'bootstrap'));

@@ -1,4 +1,5 @@
 import * as formats from './formats.js';
+import { NAME } from './product.js';
 
 /** The levels of `LOG_LEVEL`, from least to most verbose. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose'] as const;
@@ -27,7 +28,7 @@ export const VARIABLES = {
     description: 'TCP port of the API; `0` picks a free one' },
   metricsPort: { name: 'METRICS_PORT', format: formats.integer(0, 65_535),
     description: 'TCP port that serves `/metrics` without an API key; `0` picks a free one; metrics are not served without it' },
-  database: { name: 'DATABASE_URL', format: formats.DATABASE_URL, default: 'sqlite:data/petstore.sqlite', secret: true,
+  database: { name: 'DATABASE_URL', format: formats.DATABASE_URL, default: `sqlite:data/${NAME}.sqlite`, secret: true,
     description: 'the database; for a Unix socket, the host is its directory, such as `%2Frun%2Fpostgresql`' },
   databasePoolSize: { name: 'DATABASE_POOL_SIZE', format: formats.integer(2, 1000), default: '10',
     description: 'PostgreSQL: maximum number of connections of this process' },

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import { isMistyped } from './key-format.js';
+import { KEY_PREFIXES } from './product.js';
 import { isDecodable, withHost } from './uri.js';
 
 /** What the text of a variable may be. */
@@ -41,7 +42,7 @@ export const HOST = checked('an address or a host name', (host) => /^\S+$/.test(
 
 /** A bearer token (RFC 6750, section 2.1) that `ApiKeyGuard` can accept. */
 export const API_KEY = checked(
-  '32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only; pet_ and 49 letters or digits must end in the checksum of a generated key',
+  `32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only; ${KEY_PREFIXES.map((prefix) => `${prefix}_`).join(' or ')} and 49 letters or digits must end in the checksum of a generated key`,
   (key) => /^(?=.{32,256}$)[A-Za-z0-9\-._~+/]+=*$/.test(key) && !isMistyped(key),
 );
 

@@ -1,19 +1,20 @@
 // Not by name: Node 18 lacks hash and crc32, and would fail before the check of its version.
 import crypto from 'node:crypto';
 import zlib from 'node:zlib';
+import { KEY_PREFIXES } from './product.js';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** `SECURITY.md` publishes this expression for secret scanners. */
-const KEY = /^(pet_[0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
+const KEY = new RegExp(`^((?:${KEY_PREFIXES.join('|')})_[0-9A-Za-z]{43})([0-9A-Za-z]{6})$`);
 
 /**
- * Generates an API key that secret scanners recognise: `pet_`, 256 random bits in base62, and the CRC-32 of
+ * Generates an API key that secret scanners recognise: a prefix, `_`, 256 random bits in base62, and the CRC-32 of
  * what precedes it in six base62 digits, as in GitHub's tokens
  * (https://github.blog/engineering/platform-security/behind-githubs-new-authentication-token-formats/).
  */
 export function generateKey(): string {
   const random = BigInt(`0x${crypto.randomBytes(32).toString('hex')}`);
-  const text = `pet_${toBase62(random, 43)}`;
+  const text = `${KEY_PREFIXES[0]}_${toBase62(random, 43)}`;
   return text + getChecksum(text);
 }
 

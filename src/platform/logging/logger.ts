@@ -3,6 +3,7 @@ import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { trace } from '@opentelemetry/api';
 import type { Config } from '../config/config.js';
 import { LOG_LEVELS } from '../config/environment-variables.js';
+import { TITLE } from '../config/product.js';
 
 export interface RequestInProgress {
   readonly id: string;
@@ -63,7 +64,7 @@ export function createLogger({
 }: Pick<Config, 'logLevel' | 'production'>): ConsoleLogger {
   const levels = LOG_LEVELS.slice(0, LOG_LEVELS.indexOf(logLevel) + 1);
   return new Logger({
-    prefix: 'Petstore',
+    prefix: TITLE,
     json: production,
     // Nest would color the lines of a file, too.
     ...(!process.stdout.isTTY && { colors: false }),

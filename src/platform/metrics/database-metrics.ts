@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Pool } from 'pg';
 import { Counter, Gauge, Histogram } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
+import { NAME } from '../config/product.js';
 import { DURATION_BUCKETS, MetricsRegistry } from './prometheus-registry.js';
 
 /** The codes of a full disk, which an alert needs before the first one. */
@@ -30,14 +31,14 @@ export class DatabaseMetrics {
   ) {
     if (config.metricsPort === undefined) return;
     this.errors = new Counter({
-      name: 'petstore_database_errors_total',
+      name: `${NAME}_database_errors_total`,
       help: 'Failed database operations, by the code of the driver.',
       labelNames: ['db_response_status_code'],
       registers: [registry],
     });
     for (const code of DISK_FULL) this.errors.inc({ db_response_status_code: code }, 0);
     this.rejectedRows = new Counter({
-      name: 'petstore_rejected_rows_total',
+      name: `${NAME}_rejected_rows_total`,
       help: 'Rows of create requests that the database rejected, by table and the code of the driver.',
       labelNames: ['db_collection_name', 'db_response_status_code'],
       registers: [registry],
@@ -51,16 +52,16 @@ export class DatabaseMetrics {
         registers: [registry],
       });
     this.listRebuildDurations = createHistogram(
-      'petstore_list_rebuild_duration_seconds',
+      `${NAME}_list_rebuild_duration_seconds`,
       'Duration of the rebuilds of a cached list, because its table may have changed.',
     );
     this.batchSizes = createHistogram(
-      'petstore_insert_batch_size',
+      `${NAME}_insert_batch_size`,
       'Rows per transaction of concurrent create requests.',
       [1, 2, 5, 10, 20, 50, 100, 200, 500],
     );
     this.batchDurations = createHistogram(
-      'petstore_insert_batch_duration_seconds',
+      `${NAME}_insert_batch_duration_seconds`,
       'Duration of the transactions of create requests, their commit included.',
     );
   }
@@ -68,7 +69,7 @@ export class DatabaseMetrics {
   /** @param requireWritable rejects if the database cannot be written */
   observeAvailability(requireWritable: () => Promise<void>): void {
     const help = 'Whether the instance can write to its database.';
-    this.registry.addGauge('petstore_database_up', help, () =>
+    this.registry.addGauge(`${NAME}_database_up`, help, () =>
       requireWritable().then(
         () => 1,
         () => 0,

@@ -1,5 +1,6 @@
 import type { Express } from 'express';
 import { Counter, Histogram } from 'prom-client';
+import { NAME } from '../config/product.js';
 import { DURATION_BUCKETS, type MetricsRegistry } from './prometheus-registry.js';
 import { isIdle } from '../http/server/connections.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
@@ -41,7 +42,7 @@ export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter):
     );
   });
   new Counter({
-    name: 'petstore_slow_readers_closed_total',
+    name: `${NAME}_slow_readers_closed_total`,
     help: 'Connections closed because they read a superseded list too slowly.',
     registers: [registry],
     collect() {
@@ -55,7 +56,7 @@ export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter):
     () => [...http.connections].filter((connection) => !isIdle(connection)).length,
   );
   registry.addGauge(
-    'petstore_http_connections',
+    `${NAME}_http_connections`,
     'Open connections, idle ones included.',
     () => http.connections.size,
   );

@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Counter, Gauge } from 'prom-client';
-import { COMMIT, VERSION } from '../config/version.js';
+import { COMMIT, NAME, VERSION } from '../config/product.js';
 import type { MetricsRegistry } from './prometheus-registry.js';
 
 /** Gauges of prom-client that `promtool check metrics` rejects for their names, and that only add up others. */
@@ -11,7 +11,7 @@ export function addProcessMetrics(registry: MetricsRegistry): void {
   collectDefaultMetrics({ register: registry });
   for (const name of SUMS) registry.removeSingleMetric(name);
   new Gauge({
-    name: 'petstore_build_info',
+    name: `${NAME}_build_info`,
     help: 'The version of the service and its commit, which is empty if unknown.',
     labelNames: ['version', 'commit'],
     registers,

@@ -3,6 +3,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
 import type { Config } from '../config/config.js';
+import { DESCRIPTION, TITLE } from '../config/product.js';
 import { ERROR_CODES, type FeatureErrorCode } from '../errors/error-codes.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { PLAIN_TEXT, toTextExample } from '../validation/plain-text.js';
@@ -39,7 +40,7 @@ function describe(errorCodes: readonly FeatureErrorCode[]): string {
     ...Object.entries(ERROR_CODES).map(([code, row]) => toRow(code, row)),
     ...errorCodes.map((row) => toRow(row.code, row)),
   ];
-  return `Lists and creates the categories of a pet store. Every operation requires an API key, which the
+  return `${DESCRIPTION} Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
 out. The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
 
@@ -131,7 +132,7 @@ function createBase(
 ): Omit<OpenAPIObject, 'paths'> {
   const builder = new DocumentBuilder()
     .setOpenAPIVersion('3.0.3')
-    .setTitle('Petstore')
+    .setTitle(TITLE)
     .setDescription(describe(errorCodes))
     .setVersion('1.0.0')
     .addBearerAuth(

@@ -1,5 +1,6 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { ErrorCode } from '../errors/error-codes.js';
+import { NAME } from '../config/product.js';
 import { getErrorCode } from '../http/responses/error.filter.js';
 
 /** An operation of the OpenAPI document. */
@@ -30,7 +31,7 @@ export const STANDARD_HEADERS: Headers = {
   'WWW-Authenticate': {
     description:
       'The challenge (RFC 6750): the scheme, and what is wrong with a key that was sent.',
-    schema: { type: 'string', maxLength: 200, example: 'Bearer realm="petstore"' },
+    schema: { type: 'string', maxLength: 200, example: `Bearer realm="${NAME}"` },
   },
   Deprecation: {
     description: 'Since when the operation is deprecated: `@` and seconds since 1970 (RFC 9745).',

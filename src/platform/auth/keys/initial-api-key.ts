@@ -1,5 +1,6 @@
 import { type INestApplication, Logger } from '@nestjs/common';
 import type { Config } from '../../config/config.js';
+import { TITLE } from '../../config/product.js';
 import { DatabaseConnection } from '../../database/connection/database-connection.js';
 import { ApiKeysService } from './api-keys.service.js';
 
@@ -11,7 +12,7 @@ export async function createInitialApiKey(
   app: INestApplication,
   { production }: Config,
 ): Promise<void> {
-  const logger = new Logger('Petstore');
+  const logger = new Logger(TITLE);
   const database = app.get(DatabaseConnection);
   await database.ready;
   // The application was shut down while it waited for the database.

@@ -1,6 +1,7 @@
 import type { Client } from 'pg';
 import type { DataSourceOptions } from 'typeorm';
 import type { DatabaseConfig } from '../../config/config.js';
+import { NAME } from '../../config/product.js';
 import { CONNECT_TIMEOUT_MS } from './timeouts.js';
 
 /**
@@ -38,7 +39,7 @@ export function databaseOptions(
     ...common,
     type: 'postgres',
     url: database.url,
-    applicationName: 'petstore',
+    applicationName: NAME,
     ...(poolSize && { poolSize }),
     connectTimeoutMS: CONNECT_TIMEOUT_MS,
     // The pool replaces an idle connection that breaks; there is nothing to report.

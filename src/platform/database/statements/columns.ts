@@ -56,7 +56,7 @@ export interface IdOptions {
 }
 
 /** The metadata key of the {@link IdOptions} of an entity. */
-const ID_OPTIONS = 'petstore:id';
+const ID_OPTIONS = 'platform:id';
 
 /**
  * Declares the id of an entity, in a property named `id`. What the database or the service assigns is ascending and never

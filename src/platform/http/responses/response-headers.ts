@@ -1,6 +1,6 @@
 type Headers = Record<string, { readonly description: string; readonly schema: object }>;
 
-const METADATA = 'petstore:response-headers';
+const METADATA = 'platform:response-headers';
 
 /** Declares headers of the successful response of an operation, with which `@Operation` documents it. */
 export const ApiResponseHeaders =

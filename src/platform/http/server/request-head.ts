@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { KEY_PREFIXES } from '../../config/product.js';
 import { ApiError } from '../../errors/api-error.js';
 import { MAX_HEADERS } from './server-options.js';
 
@@ -7,7 +8,7 @@ import { MAX_HEADERS } from './server-options.js';
 const HOST = /^(?!:)[\w.~!$&'()*+,;=:%[\]-]+$/;
 const REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
 /** An API key of the service, or most of one. A client may send it as its request id, which is logged. */
-const API_KEY = /pet_[\w-]{16}/;
+const API_KEY = new RegExp(`(${KEY_PREFIXES.join('|')})_[\\w-]{16}`);
 
 /**
  * Checks what Node's parser accepts but HTTP/1.1 does not, or what a proxy in front may read differently.

@@ -6,7 +6,7 @@ const NOW = 'extract(epoch FROM now()) * 1000';
 
 /**
  * Makes PostgreSQL keep each record for 24 hours by its own clock, whatever the clocks of the instances, those of the
- * previous release included. Operators may delete records at any time.
+ * previous release included: their application name is `petstore`. Operators may delete records at any time.
  */
 export class KeepIdempotencyRecords1763600000007 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
