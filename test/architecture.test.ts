@@ -19,4 +19,11 @@ describe('the source', () => {
       'platform/idempotency/migrations/1763600000007-keep-idempotency-records.ts',
     ]);
   });
+
+  it('mentions the categories only in their module and in the list of features', async () => {
+    const files = await findMentions(/categor/i);
+    expect(files.filter((name) => !name.startsWith('modules/categories/'))).toEqual([
+      'features.ts',
+    ]);
+  });
 });

@@ -45,7 +45,7 @@ export type RowPatch<Entity> = {
 export interface ResourceOptions<Entity, Body> {
   /** Converts a row to what clients see. */
   readonly toBody: (row: Entity) => Complete<Body>;
-  /** Where the body has a property of the entity, if elsewhere, for messages: such as `{ categoryId: 'category.id' }`. */
+  /** Where the body has a property of the entity, if elsewhere, for messages: such as `{ petId: 'pet.id' }`. */
   readonly paths?: Readonly<Record<string, string>>;
   /** Creates the body of a list that is not an array. The rows of pages are counted then. */
   readonly envelope?: (items: Body[], paging: Paging & { readonly total: number }) => object;

@@ -1,7 +1,9 @@
 import { type INestApplication, Logger } from '@nestjs/common';
+import type { Express } from 'express';
 import type { Config } from '../../config/config.js';
 import { TITLE } from '../../config/product.js';
 import { DatabaseConnection } from '../../database/connection/database-connection.js';
+import { getRoutes } from '../../http/server/unmatched-routes.js';
 import { ApiKeysService } from './api-keys.service.js';
 
 /**
@@ -25,17 +27,25 @@ export async function createInitialApiKey(
       return;
     }
     const { key } = await keys.create('first');
-    process.stdout.write(banner(key, await app.getUrl()));
+    process.stdout.write(banner(key, await app.getUrl(), findList(app)));
   } catch (error) {
     // It must not end a service that is running.
     logger.warn('Skipping the check for a first API key', error);
   }
 }
 
-const banner = (key: string, url: string): string => `
+/** Returns the path of a collection, for an example of a request. */
+function findList(app: INestApplication): string {
+  const routes = [...getRoutes(app.getHttpAdapter().getInstance() as Express)];
+  const isList = ([path, methods]: (typeof routes)[number]): boolean =>
+    methods.has('GET') && /^\/v1\/[\w-]+$/.test(path);
+  return routes.find(isList)?.[0] ?? '/v1';
+}
+
+const banner = (key: string, url: string, list: string): string => `
   API key (shown only once):  ${key}
 
-    curl -H 'Authorization: Bearer ${key}' ${url}/v1/categories
+    curl -H 'Authorization: Bearer ${key}' ${url}${list}
 
   API         ${url}/v1
   Swagger UI  ${url}/docs

@@ -16,7 +16,7 @@ import { StatementParameters } from './row-mapping.js';
  *
  * @param row the properties of the entity that were to be stored
  * @param paths where the body has the value of a property, if not in a property of the same name: such as
- *   `{ categoryId: 'category.id' }`
+ *   `{ petId: 'pet.id' }`
  * @param joined the foreign keys of other tables, by the property that is an array of the ids
  * @returns VALIDATION_FAILED for a foreign key, ALREADY_EXISTS for a unique constraint, or the error
  *   itself if it has another cause
@@ -60,7 +60,7 @@ async function toForeignKeyError(
 const getForeignKeys = ({ metadata }: Repository<ObjectLiteral>) =>
   Object.fromEntries(metadata.foreignKeys.map((key) => [key.columns[0]!.propertyName, key]));
 
-/** Returns for each row the properties whose references do not exist, such as `categoryId` or `tags[2]`. */
+/** Returns for each row the properties whose references do not exist, such as `petId` or `tags[2]`. */
 async function findMissing(
   { manager }: Repository<ObjectLiteral>,
   rows: readonly ObjectLiteral[],

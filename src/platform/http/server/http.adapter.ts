@@ -28,7 +28,7 @@ export class HttpAdapter extends ExpressAdapter {
     app.disable('x-powered-by');
     // Express would hash every body; lists have an ETag of their own.
     app.disable('etag');
-    // Only the published paths exist: not /v1/Categories, nor /v1/categories/.
+    // Only the published paths exist: not /v1/Pets, nor /v1/pets/.
     app.enable('case sensitive routing');
     app.enable('strict routing');
     if (config.trustProxy !== undefined) app.set('trust proxy', config.trustProxy);

@@ -30,7 +30,7 @@ export type ResponseListener = (
 ) => void;
 
 /**
- * Returns the pattern of the route of a request, such as `/v1/categories`, for logs and metrics: a bounded set of values
+ * Returns the pattern of the route of a request, such as `/v1/pets/:petId`, for logs and metrics: a bounded set of values
  * without client input. It is `not_found` if no route matched, and `unknown` if none was tried, as for the files of
  * Swagger UI, CORS preflights and what is not valid HTTP.
  */

@@ -31,7 +31,8 @@ export function getRoutes({ router }: Express): Map<string, Set<string>> {
   for (const { route } of router.stack) {
     if (route === undefined) continue;
     const methods = routes.get(route.path) ?? new Set<string>();
-    for (const { method } of route.stack) methods.add(method.toUpperCase());
+    // Undefined for `all`.
+    for (const { method } of route.stack) if (method) methods.add(method.toUpperCase());
     if (methods.has('GET')) methods.add('HEAD');
     routes.set(route.path, methods);
   }
