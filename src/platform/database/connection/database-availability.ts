@@ -1,41 +1,24 @@
 import { statSync } from 'node:fs';
-import { Logger } from '@nestjs/common';
 import { requestContext } from '../../logging/logger.js';
 import { isPostgres } from './is-postgres.js';
 import { withDeadline } from './deadline.js';
-import { DatabaseUnavailableError, describeDriverError } from './driver-errors.js';
+import { DatabaseUnavailableError } from './driver-errors.js';
+import { CHECK_INTERVAL_MS, OutageLog } from './outage-log.js';
 import { ServiceDataSource } from './service-data-source.js';
-
-/** How long the result of a check is valid, in milliseconds. */
-const CHECK_INTERVAL_MS = 1_000;
-
-/** How long no check and no statement fails until an outage is over, in milliseconds. */
-const STABLE_MS = 5_000;
 
 const FILE_MOVED = new Error(
   'A file of the open database was moved or deleted: stop the service with SIGTERM, which saves the rows of a deleted WAL',
 );
 
-/** A period in which checks or statements fail. */
-interface Outage {
-  readonly startedAt: number;
-  readonly error: DatabaseUnavailableError;
-  /** When a check first succeeded since the last failure. */
-  recoveredAt?: number | undefined;
-  isLogged: boolean;
-}
-
 /**
  * Checks whether the database can be written, for `/readyz` and after a failed statement, at most once per second. It is
- * checked every second until nothing has failed for five. That outage is logged in two lines, also if only some
- * statements fail; if it was shorter than a second, in one.
+ * checked every second until nothing has failed for five.
  */
 export class DatabaseAvailability {
   /** The check in progress, or of the last second. */
   private check: Promise<void> | undefined;
-  private outage: Outage | undefined;
   private inodes = '';
-  private readonly logger = new Logger('Database');
+  private readonly log = new OutageLog();
 
   /** @param shutdown aborted when the application shuts down */
   constructor(
@@ -48,7 +31,7 @@ export class DatabaseAvailability {
     this.inodes = getInodes(this.dataSource);
     this.dataSource.onError((error) => {
       if (!(error instanceof DatabaseUnavailableError)) return;
-      this.recordFailure(error);
+      this.log.recordFailure(error);
       // Otherwise there is a check once the last one has expired.
       if (this.check === undefined) this.expire();
     });
@@ -62,50 +45,22 @@ export class DatabaseAvailability {
   /** Ends the validity of the last check, and checks again if something is wrong. */
   private expire(): void {
     this.check = undefined;
-    if (this.outage === undefined || this.shutdown.aborted) return;
-    this.requireWritable().catch(() => undefined);
+    if (this.log.isOutage && !this.shutdown.aborted) this.requireWritable().catch(() => undefined);
   }
 
   private async runCheck(): Promise<void> {
-    const isFailing = this.outage !== undefined && this.outage.recoveredAt === undefined;
     try {
       if (getInodes(this.dataSource) !== this.inodes)
         throw new DatabaseUnavailableError(FILE_MOVED);
-      await withDeadline(requireWritable(this.dataSource, isFailing));
-      this.recordSuccess();
+      await withDeadline(requireWritable(this.dataSource, this.log.isFailing));
+      this.log.recordSuccess();
     } catch (error) {
-      this.recordFailure(error as DatabaseUnavailableError, true);
+      this.log.recordFailure(error as DatabaseUnavailableError, true);
       // The client of a check does not ask whether it had an effect.
       throw new DatabaseUnavailableError(error);
     } finally {
       setTimeout(() => this.expire(), CHECK_INTERVAL_MS).unref();
     }
-  }
-
-  /** Logs the first failed check, or the first statement that fails after more than a second. */
-  private recordFailure(error: DatabaseUnavailableError, isCheck = false): void {
-    const now = performance.now();
-    const outage = (this.outage ??= { startedAt: now, error, isLogged: false });
-    outage.recoveredAt = undefined;
-    if (outage.isLogged || (!isCheck && now - outage.startedAt < CHECK_INTERVAL_MS)) return;
-    outage.isLogged = true;
-    const reason = describeDriverError(error).replace(/\.$/, '');
-    this.logger.error(
-      `Database connection failed: ${reason}, retrying every ${CHECK_INTERVAL_MS} ms`,
-    );
-  }
-
-  private recordSuccess(): void {
-    if (this.outage === undefined) return;
-    const { startedAt, error, isLogged } = this.outage;
-    const now = performance.now();
-    const recoveredAt = (this.outage.recoveredAt ??= now);
-    if (now - recoveredAt < STABLE_MS) return;
-    this.outage = undefined;
-    if (isLogged) {
-      const seconds = (recoveredAt - startedAt) / 1_000;
-      this.logger.log(`Database connection restored after ${seconds.toFixed(1)} s`);
-    } else this.logger.warn(`Database failed briefly: ${describeDriverError(error)}`);
   }
 }
 
