@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Controller, Post } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import { DataSource } from 'typeorm';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
@@ -31,7 +32,27 @@ class ActionsController {
   constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
 
   @Post('exchange')
-  @Operation({ operationId: 'exchange', ...action })
+  @Operation({
+    operationId: 'exchange',
+    ...action,
+    headers: {
+      'X-Replaced-By': {
+        description: 'The id of the category that takes its place.',
+        schema: { type: 'integer' },
+        value: ({ id }: CategoryEntity) => id,
+      },
+      'X-Its-Name': {
+        description: 'Its name, percent-encoded.',
+        schema: { type: 'string' },
+        value: ({ name }: CategoryEntity) => `${name} \u{1F408}\r\n`,
+      },
+      'X-Description': {
+        description: 'Missing without a description.',
+        schema: { type: 'string' },
+        value: ({ description }: CategoryEntity) => description ?? undefined,
+      },
+    },
+  })
   exchange(
     @IdParam('id') id: number,
     @IdempotencyKey() key?: IdempotencyKey,
@@ -86,13 +107,37 @@ const getRepeated = ({ status, text, headers }: HttpResponse): object => ({
   text,
   etag: headers.etag,
   location: headers.location,
+  replacedBy: headers['x-replaced-by'],
 });
 
 describe.each(ISOLATION_LEVELS)('with the isolation level %s', (isolation) => {
   const features = [CategoriesModule, CagesModule, ActionsModule];
-  const own = useApp({ features, isolation });
+  const own = useApp({ features, isolation, config: { corsOrigins: ['https://app.example'] } });
   beforeAll(() => {
     app = own;
+  });
+
+  it('documents, exposes and sends the headers of one operation', async () => {
+    const { id } = (await app.categories.create('for sale')).json<{ id: number }>();
+    const { headers, text } = await sendRequest(`${app.url}/v1/categories/${id}/exchange`, {
+      method: 'POST',
+      headers: { ...jsonHeaders(app.key), origin: 'https://app.example' },
+    });
+    expect(headers['x-replaced-by']).toBe(String((JSON.parse(text) as CategoryEntity).id));
+    expect(headers['x-its-name']).toBe(`after ${id} %F0%9F%90%88%0D%0A`);
+    expect(headers['x-description']).toBeUndefined();
+    const exposed = headers['access-control-expose-headers'];
+    expect(exposed).toMatch(/^Allow,.*,X-Replaced-By,X-Its-Name,X-Description$/);
+    const { body } = await app.http().get('/openapi.json').set('Origin', 'https://app.example');
+    const { responses } = (body as OpenAPIObject).paths['/categories/{id}/exchange']!.post!;
+    expect(responses['201']).toMatchObject({
+      headers: {
+        'X-Replaced-By': {
+          description: 'The id of the category that takes its place.',
+          schema: { type: 'integer' },
+        },
+      },
+    });
   });
 
   describe.each(['exchange', 'exchange-checked'])(

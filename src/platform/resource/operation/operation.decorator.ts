@@ -15,6 +15,18 @@ import { isVersioned } from './versioned.js';
 
 type ErrorStatus = number | 'default';
 
+/** A header of the successful response. */
+export interface HeaderOptions {
+  readonly description: string;
+  /** In the OpenAPI document. */
+  readonly schema: object;
+  /**
+   * Returns its value, of what the handler returns. Undefined sends none, and characters that are not ASCII are
+   * percent-encoded. Without the function, the handler sets the header, such as with `@Header`.
+   */
+  value?(this: void, body: unknown): number | string | undefined;
+}
+
 /** What the OpenAPI document says about an operation, besides its parameters and the errors of the platform. */
 export interface OperationOptions {
   readonly operationId: string;
@@ -40,6 +52,8 @@ export interface OperationOptions {
    * such as `pets/{id}` for `POST /v1/pets`, or `pets/{data.id}` if the response has the resource in `data`.
    */
   readonly location?: string;
+  /** Its own headers, by their names. Pages of `CORS_ORIGINS` may read them. */
+  readonly headers?: Readonly<Record<string, HeaderOptions>>;
   /** The statuses of its own errors, or their descriptions if the usual ones do not fit. */
   readonly errors?: readonly ErrorStatus[] | Readonly<Partial<Record<ErrorStatus, string>>>;
   /** Whether it returns 501. */
@@ -66,7 +80,8 @@ const LINK = {
 export function Operation(options: OperationOptions): MethodDecorator {
   const { operationId, summary, description, tags, deprecated, status = 200 } = options;
   const { returns, contentTypes = [], response, list, errors = [], notImplemented } = options;
-  const { location } = options;
+  const { location, headers = {} } = options;
+  const own = { ...headers, ...(location !== undefined && { Location: toLocation(location) }) };
   const descriptions: ApiResponseOptions[] = [
     ...(Array.isArray(errors)
       ? errors.map((error: ErrorStatus) => ({ status: error, description: '' }))
@@ -84,9 +99,13 @@ export function Operation(options: OperationOptions): MethodDecorator {
     ApiResponseHeaders({
       ...(list !== undefined && { ETag: ETAG }),
       ...(list === 'pages' && { Link: LINK }),
-      ...(location !== undefined && { Location: toHeader(location) }),
+      ...Object.fromEntries(
+        Object.entries(own).map(([name, { value: _value, ...documented }]) => [name, documented]),
+      ),
     }),
-    ...(location === undefined ? [] : [UseInterceptors(createLocationInterceptor(location))]),
+    ...(Object.keys(own).length > 0
+      ? [UseInterceptors(createHeaderInterceptor(own, Object.keys(headers)))]
+      : []),
   );
 }
 
@@ -103,7 +122,7 @@ const ApiSuccess =
 /** The property in braces of a location. */
 const PROPERTY = /\{([^}]+)\}/;
 
-const toHeader = (location: string) => ({
+const toLocation = (location: string): HeaderOptions => ({
   description: 'The URL of the resource, relative to the URL of this request.',
   schema: {
     type: 'string',
@@ -111,22 +130,43 @@ const toHeader = (location: string) => ({
     maxLength: 100,
     example: location.replace(PROPERTY, '1'),
   },
+  value: (body) =>
+    location.replace(PROPERTY, (_match, path: string) =>
+      encodeURIComponent(String(path.split('.').reduce(getProperty, body))),
+    ),
 });
 
 const getProperty = (value: unknown, name: string): unknown =>
   (value as Record<string, unknown>)[name];
 
-const createLocationInterceptor = (location: string): NestInterceptor<object> => ({
-  intercept: (context, next) =>
-    next.handle().pipe(
-      tap((created) => {
-        const body: unknown = isVersioned(created) ? created.body : created;
-        const fill = (_match: string, path: string): string =>
-          encodeURIComponent(String(path.split('.').reduce(getProperty, body)));
-        const response = context.switchToHttp().getResponse<Response>();
-        response.location(location.replace(PROPERTY, fill));
+/** What a header cannot contain as it is (RFC 9110, section 5.5). */
+const NOT_ASCII = /[^\x20-\x7e]+/g;
+
+const EXPOSED = 'Access-Control-Expose-Headers';
+
+/** @param exposed those that pages of other origins may read besides the ones of the platform */
+const createHeaderInterceptor = (
+  headers: NonNullable<OperationOptions['headers']>,
+  exposed: readonly string[],
+): NestInterceptor<unknown> => ({
+  intercept(context, next) {
+    const response = context.switchToHttp().getResponse<Response>();
+    const names = response.getHeader(EXPOSED);
+    // A repeated response gets here twice.
+    if (typeof names === 'string')
+      response.setHeader(EXPOSED, [...new Set([...names.split(','), ...exposed])].join(','));
+    return next.handle().pipe(
+      tap((result) => {
+        const body = isVersioned(result) ? result.body : result;
+        for (const [name, { value }] of Object.entries(headers)) {
+          const text = value?.(body);
+          if (text === undefined) continue;
+          const encoded = String(text).toWellFormed().replaceAll(NOT_ASCII, encodeURIComponent);
+          response.setHeader(name, encoded);
+        }
       }),
-    ),
+    );
+  },
 });
 
 function toBody(returns: OperationOptions['returns'], contentTypes: readonly string[]): object {

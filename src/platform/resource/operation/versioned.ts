@@ -3,6 +3,7 @@ import type { Request, Response } from 'express';
 import { map } from 'rxjs';
 import { matchesEtag, toVersionEtag } from '../../http/responses/etag.js';
 import { ApiResponseHeaders } from '../../http/responses/response-headers.js';
+import { isObject } from '../../validation/schema.js';
 
 /** The body of a response, and the version of the row that it represents. */
 export class Versioned<Body> {
@@ -13,8 +14,8 @@ export class Versioned<Body> {
 }
 
 /** Whether a value is a {@link Versioned}, also if an Idempotency-Key has repeated it from JSON. */
-export const isVersioned = (value: object): value is Versioned<unknown> =>
-  value instanceof Versioned || Object.keys(value).join() === 'version,body';
+export const isVersioned = (value: unknown): value is Versioned<unknown> =>
+  isObject(value) && Object.keys(value).join() === 'version,body';
 
 /** Sends the body of a {@link Versioned} with its ETag, or 304 if the client already has it. */
 const versionedInterceptor: NestInterceptor<Versioned<unknown>> = {
