@@ -5,9 +5,10 @@ import { DECLARATIONS } from './declarations.js';
 /** Words of TypeScript, globals, and what a generated file imports or declares: no class or method has such a name. */
 const RESERVED = new Set([
   ...Object.keys(DECLARATIONS),
+  ...Object.getOwnPropertyNames(Object.prototype),
   ...(
     'Array Boolean Buffer Date Error Function JSON Map Math Number Object Partial Promise Proxy Readonly Record Reflect RegExp Set ' +
-    'String Symbol URL WeakMap kit row DECORATORS OperationId ' +
+    'String Symbol URL WeakMap api items kit paging result row DECORATORS OperationId ' +
     'arguments await break case catch class const constructor continue debugger default delete do else enum eval export extends ' +
     'false finally for function if implements import in instanceof interface let new null package private protected public return ' +
     'static super switch this throw true try typeof undefined var void while with yield'

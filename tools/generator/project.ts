@@ -46,7 +46,7 @@ export async function readProject(module: string): Promise<Project> {
       const isPlaceholder = !entries(get(operation, 'responses')).some(([status]) =>
         status.startsWith('2'),
       );
-      return [{ route: toRoute(method, path), id, isPlaceholder }];
+      return [{ route: toRoute(method, path), path, id, isPlaceholder }];
     }),
   );
   const placeholders = operations
@@ -80,12 +80,10 @@ export async function readProject(module: string): Promise<Project> {
     ({ id }) =>
       own === undefined || others.some(({ text }) => text.includes(`operationId: '${id}'`)),
   );
+  const kept = foreign.filter(({ route }) => placeholders.every((each) => each.route !== route));
   return {
-    routes: new Set(
-      foreign
-        .map(({ route }) => route)
-        .filter((route) => placeholders.every((each) => each.route !== route)),
-    ),
+    routes: new Set(kept.map(({ route }) => route)),
+    paths: kept.map(({ path }) => path),
     operationIds: new Map(foreign.map(({ id, route }) => [id, route])),
     schemas: new Set(schemas.filter((name) => !isOwn(name))),
     tables: new Map([

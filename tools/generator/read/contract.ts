@@ -26,13 +26,20 @@ const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'b
 export interface Service {
   /** The routes of other modules that this one does not replace: see {@link toRoute}. */
   readonly routes: ReadonlySet<string>;
+  /** Their paths, whose names of parameters those of this module with the same route get. */
+  readonly paths: readonly string[];
   /** The names of the schemas that other modules publish. */
   readonly schemas: ReadonlySet<string>;
   /** The routes of other modules, by their operation ids. */
   readonly operationIds: ReadonlyMap<string, string>;
 }
 
-const NO_SERVICE: Service = { routes: new Set(), schemas: new Set(), operationIds: new Map() };
+const NO_SERVICE: Service = {
+  routes: new Set(),
+  paths: [],
+  schemas: new Set(),
+  operationIds: new Map(),
+};
 
 /** A method and a path without the names of its parameters, by which two routes are the same. A slash at the end counts. */
 export const toRoute = (method: string, path: string): string =>
@@ -54,6 +61,8 @@ class ContractReader {
   private readonly names = new Set<string>();
   private readonly operationIds = new Set<string>();
   private readonly routes = new Map<string, string>();
+  /** The first of the paths that differ only in the names of parameters, by what they have in common. */
+  private readonly paths: Map<string, string>;
 
   constructor(
     private readonly root: Json,
@@ -61,6 +70,7 @@ class ContractReader {
     private readonly service: Service,
   ) {
     this.schemas = new SchemaReader(root, this.notes, toPascalCase(module), service.schemas);
+    this.paths = new Map(service.paths.map((path) => [toRoute('', path), path]));
   }
 
   read(): Contract {
@@ -99,8 +109,15 @@ class ContractReader {
     this.leftOut.push({ operation, reason });
   }
 
-  private readPath(path: string, item: unknown): Operation[] {
+  private readPath(published: string, item: unknown): Operation[] {
     if (!isObject(item)) return [];
+    // OpenAPI allows only one of those that differ in the names of parameters.
+    const path = this.paths.get(toRoute('', published)) ?? published;
+    this.paths.set(toRoute('', path), path);
+    if (path !== published) this.notes.add(`its parameters have the names of ${path}.`, published);
+    const names = new Map(
+      getParameters(published).map((name, i) => [name, getParameters(path)[i]!]),
+    );
     for (const method of ['head', 'options', 'trace', 'query'])
       if (item[method] !== undefined)
         this.leaveOut(
@@ -110,7 +127,7 @@ class ContractReader {
     return METHODS.flatMap((method) => {
       const operation = resolve(this.root, item[method]);
       if (!isObject(operation)) return [];
-      const name = `${method.toUpperCase()} ${path}`;
+      const name = `${method.toUpperCase()} ${published}`;
       const route = toRoute(method, path);
       const other = this.routes.get(route);
       if (this.service.routes.has(route))
@@ -121,8 +138,17 @@ class ContractReader {
         this.routes.set(route, name);
         const declared = [...items(item['parameters']), ...items(operation['parameters'])]
           .map((each) => resolve(this.root, each))
-          .filter(isObject);
-        return [this.readOperation(method, path, operation, declared)];
+          .filter(isObject)
+          .map((each) =>
+            each['in'] === 'path'
+              ? Object.assign({}, each, { name: names.get(String(each['name'])) })
+              : each,
+          );
+        const different = [...names].find(([from, to]) => !isSameParameter(from, to));
+        const problems = different
+          ? [`{${different[0]}} is not {${different[1]}} of the same path`]
+          : [];
+        return [this.readOperation(method, path, operation, declared, problems)];
       }
       return [];
     });
@@ -133,6 +159,7 @@ class ContractReader {
     path: string,
     operation: Json,
     declared: readonly Json[],
+    problems: string[],
   ): Operation {
     const place = `${method.toUpperCase()} ${path}`;
     const derived = toCamelCase(`${method} ${path.replaceAll(/\{([^}]*)\}/g, 'by $1')}`);
@@ -151,7 +178,6 @@ class ContractReader {
     const byKey = new Map(
       declared.map((each) => [`${String(each['in'])} ${String(each['name']).toLowerCase()}`, each]),
     );
-    const problems: string[] = [];
     const parameters = this.readParameters(path, [...byKey.values()], place, problems);
     const ifMatch = byKey.get('header if-match');
     const body = this.readBody(
@@ -190,12 +216,15 @@ class ContractReader {
   /** Returns the operation id of the contract, or, if another operation has it, one that starts with the module. */
   private toOperationId(id: string, route: string, place: string): string {
     const isUsed = (each: string): boolean =>
-      this.operationIds.has(each) || (this.service.operationIds.get(each) ?? route) !== route;
+      each in Object.prototype ||
+      this.operationIds.has(each) ||
+      (this.service.operationIds.get(each) ?? route) !== route;
     let unique = id;
     for (let number = 1; isUsed(unique); number++)
       unique = `${toCamelCase(`${this.module} ${id}`)}${number === 1 ? '' : number}`;
+    const owner = id in Object.prototype ? 'every object of JavaScript' : 'another operation';
     if (unique !== id)
-      this.notes.add(`the operation id is ${unique}, because another operation has ${id}.`, place);
+      this.notes.add(`the operation id is ${unique}, because ${owner} has ${id}.`, place);
     this.operationIds.add(unique);
     return unique;
   }
@@ -207,12 +236,12 @@ class ContractReader {
     problems: string[],
   ): Parameter[] {
     const parameters: Parameter[] = [];
-    for (const [, name] of path.matchAll(/\{([^}]+)\}/g)) {
+    for (const name of getParameters(path)) {
       const parameter = declared.find((each) => each['in'] === 'path' && each['name'] === name);
       const schema = this.readParameterSchema(parameter ?? {}, `${place} {${name}}`);
       const { description } = schema;
       const scalar = SCALARS.has(schema.type) ? schema : ({ type: 'string', description } as const);
-      parameters.push({ ...scalar, name: name!, in: 'path', required: true });
+      parameters.push({ ...scalar, name, in: 'path', required: true });
     }
     for (const parameter of declared) {
       const name = String(parameter['name']);
@@ -334,6 +363,13 @@ class ContractReader {
     return errors;
   }
 }
+
+const getParameters = (path: string): string[] =>
+  [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name!);
+
+/** Whether two parameters at the same place may identify the same: both are ids, or their names differ in style. */
+const isSameParameter = (a: string, b: string): boolean =>
+  toCamelCase(a) === toCamelCase(b) || [a, b].every((name) => /(^|[_-])(uu)?id$|I[dD]$/.test(name));
 
 /** The example of a parameter or a media type, or the first one of several. */
 function getExample(root: Json, value: unknown): unknown {

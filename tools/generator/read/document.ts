@@ -1,6 +1,16 @@
 /** Reads an OpenAPI document 3.0 or 3.1, in JSON or YAML, with the files that it references. */
-import { relative } from 'node:path';
-import { bundle, createConfig, lint, type NormalizedProblem } from '@redocly/openapi-core';
+import { realpath } from 'node:fs/promises';
+import { dirname, relative, resolve as toAbsolute } from 'node:path';
+import {
+  BaseResolver,
+  bundle,
+  createConfig,
+  type Document,
+  lint,
+  type NormalizedProblem,
+  ResolveError,
+  type Source,
+} from '@redocly/openapi-core';
 
 /** Why a document cannot be used: each line has the file, the JSON pointer and the reason. */
 export class ContractError extends Error {
@@ -33,10 +43,11 @@ export async function readDocument(path: string): Promise<OpenApiDocument> {
   // Redocly's rules of style are off: they are not a reason to refuse a document.
   const config = await createConfig({ rules: { struct: 'error', 'no-unresolved-refs': 'error' } });
   try {
-    const problems = await lint({ ref: path, config });
+    const externalRefResolver = await FolderResolver.create(path);
+    const problems = await lint({ ref: path, config, externalRefResolver });
     const fatal = problems.filter(isFatal);
     if (fatal.length > 0) throw new ContractError(fatal.map(formatProblem));
-    const { bundle: document } = await bundle({ ref: path, config });
+    const { bundle: document } = await bundle({ ref: path, config, externalRefResolver });
     const root = document.parsed as Json;
     if (!/^3\.[01](\.|$)/.test(String(root['openapi'])))
       throw new ContractError([
@@ -49,6 +60,53 @@ export async function readDocument(path: string): Promise<OpenApiDocument> {
     const [reason] = (error as Error).message.split('\n');
     throw new ContractError([`${path}#/: ${reason}`]);
   }
+}
+
+/** Reads files of one folder, as far as aliases of YAML do not multiply what they contain. */
+class FolderResolver extends BaseResolver {
+  private constructor(private readonly folder: string) {
+    super();
+  }
+
+  static async create(path: string): Promise<FolderResolver> {
+    return new FolderResolver(dirname(await realpath(toAbsolute(path))));
+  }
+
+  override async loadExternalRef(path: string): Promise<Source> {
+    const isFile = !/^[a-z][a-z\d+.-]+:\/\//i.test(path);
+    const file = isFile ? await realpath(path).catch(() => path) : path;
+    if (!isFile || relative(this.folder, file).startsWith('..'))
+      throw new ResolveError(
+        new Error(`Refused ${path}: references are to files in the folder of the document.`),
+      );
+    return super.loadExternalRef(path);
+  }
+
+  override parseDocument(source: Source, isRoot?: boolean): Document {
+    const document = super.parseDocument(source, isRoot);
+    if (countNodes(document.parsed) > MAX_NODES)
+      throw new ContractError([
+        `${relative('.', source.absoluteRef)}#/: too large with its aliases`,
+      ]);
+    return document;
+  }
+}
+
+/** The most values of a document, far more than a person or a framework publishes. */
+const MAX_NODES = 10_000_000;
+
+/** Counts the values of a document as a tree; one that contains itself has no end. */
+function countNodes(value: unknown, counts = new Map<object, number>()): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  const known = counts.get(value);
+  if (known !== undefined) return known;
+  counts.set(value, Infinity);
+  const count = Object.values(value).reduce<number>(
+    (sum, each) => sum + countNodes(each, counts),
+    1,
+  );
+  counts.set(value, count);
+  return count;
 }
 
 /** A reference to nothing, or a path or an operation that is no object. What else is wrong affects only its own place. */

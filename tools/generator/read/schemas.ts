@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Discriminator, DtoClass, Notes, Property, Schema } from '../model.js';
 import { makeUnique, toClassName, toPascalCase } from '../names.js';
 import { findBacktracking } from './backtracking.js';
-import { get, isObject, items, type Json, resolve, text } from './document.js';
+import { ContractError, get, isObject, items, type Json, resolve, text } from './document.js';
 
 /** The keywords that are copied as they are, by the type that they must have. */
 const KEYWORDS = {
@@ -30,6 +30,9 @@ const TYPES: ReadonlySet<string> = new Set('string integer number boolean array 
 /** The most ids of an array: each is stored as a row, and both databases limit the parameters of a statement. */
 const MAX_REFERENCES = 1_000;
 
+/** How often schemas are read: published documents of half a megabyte need up to 11,000 times. */
+const MAX_STEPS = 200_000;
+
 /** Deeper schemas are any JSON value: only one that contains itself is so deep. */
 const MAX_DEPTH = 20;
 
@@ -39,6 +42,7 @@ const COMPONENT = /^#\/components\/schemas\/([^/]+)$/;
 export class SchemaReader {
   /** In the order in which they were first used. */
   readonly classes: DtoClass[] = [];
+  private steps = 0;
   private readonly classNames = new Set<string>();
   /** The names of schemas, in lower case: an object without a name gets another one. */
   private readonly schemaNames: Set<string>;
@@ -65,6 +69,7 @@ export class SchemaReader {
    */
   read(value: unknown, place: string, outer: readonly unknown[] = []): Schema {
     if (outer.length > MAX_DEPTH || !isObject(value)) return {};
+    this.countStep();
     const merged = this.merge(value);
     const alternatives = merged['oneOf'] ?? merged['anyOf'];
     // Alternatives that contain themselves are any value there: each would have all of them.
@@ -97,6 +102,13 @@ export class SchemaReader {
       ...(type === 'array' && this.readArray(merged, place, inner)),
       ...(type === 'object' && this.readObject(merged, place, inner)),
     });
+  }
+
+  private countStep(): void {
+    if (++this.steps > MAX_STEPS)
+      throw new ContractError([
+        'components/schemas: too large, because schemas contain one another in too many ways.',
+      ]);
   }
 
   private readArray(merged: Json, place: string, outer: readonly unknown[]): Partial<Schema> {
@@ -202,6 +214,7 @@ export class SchemaReader {
   private merge(value: Json, depth = 0): Json {
     const resolved = resolve(this.root, value);
     if (!isObject(resolved) || depth > MAX_DEPTH) return {};
+    this.countStep();
     const { allOf, ...own } = resolved;
     if (!Array.isArray(allOf)) return own;
     const parts = allOf.filter(isObject).map((part) => this.merge(part, depth + 1));

@@ -181,6 +181,15 @@ describe('a schema of a contract', () => {
   });
 });
 
+it.each(['allOf', 'anyOf'])('schemas that double 40 times with %s are refused', (keyword) => {
+  const schemas = Array.from({ length: 40 }, (_, index) => {
+    const other = toReference(`S${index}`);
+    return `S${index + 1}: { ${keyword}: [${other}, ${other}] }`;
+  });
+  const all = `S0: { type: object, properties: { a: { type: string } } }, ${schemas.join(', ')}`;
+  expect(() => readSchema(toReference('S40'), all)).toThrow('contain one another in too many ways');
+});
+
 describe('the list of a contract', () => {
   const TEXTS = '{ schema: { type: array, items: { type: string } } }';
   const OTHERS = `sold: { type: boolean }, size: { enum: [s, m] }, tags: { type: array, items: { type: string } }`;
@@ -569,9 +578,23 @@ describe('an operation that the generator cannot implement', () => {
     });
   });
 
+  it.each([
+    ['{pet_id}', 'implemented'],
+    ['{id}', 'implemented'],
+    ['{name}', '{name} is not {petId} of the same path'],
+  ])('has the parameters of the first path, if %s identifies the same', (item, result) => {
+    const paths = `/pets/${item}: { delete: { responses: { 204: { description: OK } } } }`;
+    const module = toModule(pets({ paths }));
+    expect(getResults(module)['DELETE /pets/{petId}']).toBe(result);
+    expect(getNotes(module)).toContain(
+      `/pets/${item}: its parameters have the names of /pets/{petId}.`,
+    );
+  });
+
   it('is left out if the service implements it already, whose names it does not use', () => {
     const service = {
       routes: new Set(['get /pets/{}']),
+      paths: ['/pets/{petId}'],
       schemas: new Set(['Pet']),
       operationIds: new Map([['createPet', 'post /cages']]),
     };

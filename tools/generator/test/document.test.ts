@@ -63,6 +63,8 @@ describe('a document', () => {
     ]);
   });
 
+  // Each has the one before twice.
+  const ALIASES = `x-0: &a0 1\n${Array.from({ length: 40 }, (_, i) => `x-${i}a: &a${i + 1} [*a${i}, *a${i}]\n`).join('')}openapi: 3.1.0`;
   const UNRESOLVED = `Can't resolve $ref`;
   it.each([
     ['a missing file', undefined, '#/', 'refused.yaml'],
@@ -76,6 +78,16 @@ describe('a document', () => {
     ['a path that is a list', toYaml('{ /a: [] }'), '#/paths/~1a', 'Expected type'],
     ['an operation that is text', toYaml('{ /a: { get: b } }'), '#/paths/~1a/get', 'Expected type'],
     ['a reference to nothing', toYaml(`{ /a: { $ref: '#/b' } }`), '#/paths/~1a', UNRESOLVED],
+    [
+      'a reference to a folder above',
+      toYaml(`{ /a: { $ref: '../a' } }`),
+      '#/paths/~1a',
+      'Refused /',
+    ],
+    ['an absolute reference', toYaml(`{ /a: { $ref: '/etc/a' } }`), '#/paths/~1a', 'Refused /etc'],
+    ['one over http', toYaml(`{ /a: { $ref: 'http://[::1]:1/' } }`), '#/paths/~1a', 'Refused http'],
+    ['an object that contains itself', `&a ${toYaml('{ /a: *a }')}`, '#/', 'aliases'],
+    ['one with exponential aliases', ALIASES, '#/', 'aliases'],
     ['a reference to no file', toYaml(`{ /a: { $ref: './b' } }`), '#/paths/~1a', UNRESOLVED],
   ])('is refused with its place if it is %s', async (_name, text, pointer, reason) => {
     const path = join(directory, 'refused.yaml');

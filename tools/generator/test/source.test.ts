@@ -16,6 +16,9 @@ describe('a name of code', () => {
     ['get-stations', 'GetStations', 'getStations', 'get_stations'],
     ['Date', 'DateSchema', 'date', 'date'],
     ['delete', 'DeleteSchema', 'deleteValue', 'delete'],
+    ['to-string', 'ToString', 'toStringValue', 'to_string'],
+    ['api', 'ApiSchema', 'apiValue', 'api'],
+    ['items', 'Items', 'itemsValue', 'items'],
     ['HTTPServer2', 'HTTPServer2', 'httpServer2', 'http_server2'],
     ['2fa', 'X2fa', 'x2fa', '2fa'],
     ['日本', 'Schema', 'unnamed', 'unnamed'],
@@ -119,6 +122,21 @@ describe('generated code', () => {
     ]);
   });
 
+  it('has each variable once, although properties differ only by case', () => {
+    const properties = '{ name: { type: string }, Name: { type: string }, NAME: { type: string } }';
+    const { code } = writeService(toModule(pets({ properties, item: '{name}' })));
+    expect(code).toContain('{ Name: _name, NAME: _name2, ...row }');
+  });
+
+  it('has an operation id of its own for one that every object has', () => {
+    const document = edit(pets(), { 'paths /pets get operationId': 'toString' });
+    const module = toModule(document);
+    expect(writeApi(module).code).toContain('operationId: "zooToString"');
+    expect(getNotes(module)).toContain(
+      'GET /pets: the operation id is zooToString, because every object of JavaScript has toString.',
+    );
+  });
+
   it('tests a resource with rows of other modules that it refers to', async () => {
     const id = '{ type: integer, readOnly: true }';
     const reference = '{ type: integer, x-references: owners }';
@@ -158,6 +176,7 @@ describe('generated code', () => {
       'paths /pets get description': text,
       'paths /pets get operationId': `list${text}`,
       'paths /pets post tags': [text],
+      'paths /pets get parameters': [{ name: text, in: 'query', schema: { type: 'object' } }],
       'components schemas Pet description': text,
       'components schemas Pet properties name': {
         type: 'string',

@@ -15,7 +15,7 @@ import type {
   StubOperation,
 } from '../model.js';
 import { isGiven } from '../model.js';
-import { toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
+import { makeUnique, toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
 import {
   type Argument,
   getApiClass,
@@ -27,7 +27,17 @@ import {
 import { getMigrationClass, getMigrationPath } from './entity-file.js';
 import { getDeclarations, getEntities, type SourceFile, toFile } from './imports.js';
 import { toDecided } from './samples.js';
-import { access, call, code, type Code, ifAny, literal, propertyName, spread } from './source.js';
+import {
+  access,
+  call,
+  code,
+  type Code,
+  comment,
+  ifAny,
+  literal,
+  propertyName,
+  spread,
+} from './source.js';
 
 /** A resource as one class of responses shows it. */
 interface View {
@@ -60,7 +70,7 @@ export function writeService(module: Module): SourceFile {
   `;
   const methods = operations.map((operation) => writeMethod(module, operation));
   const converters = new Set(views.map(writeConverter));
-  const text = `/** Implements the operations of ${source}. */
+  const text = `${comment(`Implements the operations of ${source}.`)}
 @Injectable()
 export class ${toPascalCase(moduleName)}Service extends ${getApiClass(moduleName)} {
   ${views.length === 0 ? '' : constructor}${methods.join('\n\n  ')}
@@ -148,7 +158,7 @@ function writeMethod(module: Module, operation: PlannedOperation): string {
   const args = getArguments(operation);
   const returnType = getReturnType(operation);
   if (implementation.kind === 'stub') {
-    return `/** Not implemented: ${implementation.reason}. */
+    return `${comment(`Not implemented: ${implementation.reason}.`)}
   ${name}(${writeSignature(args, '_')}): ${returnType} {
     throw ${call('notImplemented', operationId)};
   }`;
@@ -294,8 +304,9 @@ function toRow(
       added[property] = toAssigned(column);
   }
   if (removed.length === 0 && ifAny(added) === undefined) return { lines: [], code: body };
+  const variables = new Set<string>();
   const unused = removed.map((name) => {
-    const variable = `_${toMemberName(name)}`;
+    const variable = makeUnique(`_${toMemberName(name)}`, variables);
     return variable === name ? `${name}, ` : `${propertyName(name)}: ${variable}, `;
   });
   return {
