@@ -266,10 +266,14 @@ describeContracts('the placeholder of pets', () => {
   beforeAll(async () => {
     start = (await guide.git('rev-parse', 'HEAD')).trim();
   });
-  afterEach(async () => {
+  // Before each, because the tests above leave their modules; and after all, because the last one commits.
+  const restart = async (): Promise<void> => {
     await guide.git('reset', '--quiet', '--hard', start);
+    await guide.git('clean', '--quiet', '--force', '-d');
     await guide.git('clean', '--quiet', '--force', '-d', '-x', 'src');
-  });
+  };
+  beforeEach(restart);
+  afterAll(restart);
 
   it.each<[string, () => Promise<unknown>, boolean]>([
     ['is deleted as it is', () => Promise.resolve(), true],
