@@ -47,7 +47,7 @@ export class ApiKeyGuard implements CanActivate {
     if (this.reflector.get(IsPublic, context.getHandler())) return true;
     const key = getApiKey(request);
     if (!this.database.isReady) throw new DatabaseUnavailableError();
-    const verified = this.verifier.verify(key, request.ip);
+    const verified = this.verifier.verify(key, request);
     return verified instanceof Promise
       ? verified.then((found) => this.admit(found, context))
       : this.admit(verified, context);
