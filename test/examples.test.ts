@@ -15,6 +15,7 @@ import { startApp, type TestApp, useApp } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
 import { ChaosProxy } from './support/chaos-proxy.js';
 import type { CommandResult } from './support/cli.js';
+import { requires } from './support/requirements.js';
 import { listen, type TestServer } from './support/server.js';
 import { joinSnippets, readSnippets, splitOutput } from './support/snippets.js';
 import { StubsModule } from './support/stubs.module.js';
@@ -24,7 +25,7 @@ const { jest } = import.meta;
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 const ROOT = join(import.meta.dirname, '..');
-const describeIfCurl = spawnSync('curl', ['--version']).status === 0 ? describe : describe.skip;
+const curl = requires('curl');
 
 /** Runs a command, in the project root by default. Its environment is PATH and `env`. */
 function run(
@@ -177,7 +178,7 @@ describe('examples', () => {
     });
   });
 
-  describeIfCurl('curl.sh', () => {
+  curl.describe('curl.sh', () => {
     it('prints every response and its status', async () => {
       const { code, stdout, stderr } = await run('bash', ['examples/curl.sh'], env);
       expect(stderr).toBe('');

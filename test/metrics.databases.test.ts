@@ -13,6 +13,7 @@ import { startApp, useApp } from './support/app.js';
 import { DATABASE, describeOnPostgres } from './support/databases.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
 import { RawConnection, rawRequest, sendRaw } from './support/raw-connection.js';
+import { requires } from './support/requirements.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
@@ -68,8 +69,7 @@ const ofCategories = (name: string): string => `${name}{db_collection_name="cate
 const BATCHES = ofCategories('petstore_insert_batch_size_count');
 const REBUILDS = ofCategories('petstore_list_rebuild_duration_seconds_count');
 
-/** In Debian's package `prometheus`. */
-const hasPromtool = spawnSync('promtool', ['--version']).status === 0;
+const promtool = requires('promtool');
 
 async function list(count = 1): Promise<void> {
   for (let turn = 0; turn < count; turn++) await categories.getAll();
@@ -124,7 +124,7 @@ describe('GET /metrics', () => {
     expect(observed).not.toMatch(/_(count|total)\b/);
   });
 
-  (hasPromtool ? it : it.skip)('passes promtool check metrics (needs promtool)', async () => {
+  promtool.it('passes promtool check metrics', async () => {
     await list();
     expect(await create(1)).toEqual([201]);
     const { text: input } = await sendRequest(url);

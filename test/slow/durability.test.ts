@@ -1,5 +1,5 @@
 /* oxlint-disable jest/no-standalone-expect, jest/no-disabled-tests -- some tests need strace or prlimit */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -7,6 +7,7 @@ import Database from 'better-sqlite3';
 import type { CategoriesClient } from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
 import { RawConnection, rawRequest } from '../support/raw-connection.js';
+import { commandSucceeds, requires } from '../support/requirements.js';
 import {
   BOOTSTRAP_KEY,
   createServices,
@@ -23,8 +24,8 @@ beforeEach(async () => {
 });
 afterEach(() => services.close());
 
-const hasPrlimit = spawnSync('prlimit', ['--version'], { stdio: 'ignore' }).status === 0;
-const hasStrace = spawnSync('strace', ['-f', 'true'], { stdio: 'ignore' }).status === 0;
+const prlimit = requires('prlimit');
+const strace = requires('strace', commandSucceeds('strace', ['-f', 'true']));
 
 /** Extracts, in order, the writes to the WAL file, its syncs and the 201 responses. */
 function parseTrace(trace: string): string[] {
@@ -37,47 +38,44 @@ function parseTrace(trace: string): string[] {
 }
 
 describe('durability', () => {
-  (hasStrace ? it : it.skip)(
-    'sends a 201 response only after the commit is synced to disk (needs strace)',
-    async () => {
-      const trace = join(services.directory, 'trace');
-      const calls = 'trace=pwrite64,fsync,fdatasync,write,writev,sendto';
-      const { service, categories } = await services.serve({
-        // -D keeps the service, rather than strace, as the direct child process.
-        execPrefix: ['strace', '-D', '-f', '-y', '-s', '40', '-o', trace, '-e', calls],
-      });
-      const readTrace = (): string[] => parseTrace(readFileSync(trace, 'utf8'));
-      expect((await categories.create('first')).status).toBe(201);
-      // The last use of the key is written, too.
-      await delay(1_000);
-      const start = readTrace().length;
-      for (let index = 0; index < 5; index++) {
-        expect((await categories.create(`single ${index}`)).status).toBe(201);
-      }
-      const batch = await Promise.all(
-        Array.from({ length: 40 }, (_, i) => categories.create(`batch ${i}`)),
-      );
-      expect(batch.map(({ status }) => status)).toEqual(batch.map(() => 201));
-      await service.stop();
+  strace.it('sends a 201 response only after the commit is synced to disk', async () => {
+    const trace = join(services.directory, 'trace');
+    const calls = 'trace=pwrite64,fsync,fdatasync,write,writev,sendto';
+    const { service, categories } = await services.serve({
+      // -D keeps the service, rather than strace, as the direct child process.
+      execPrefix: ['strace', '-D', '-f', '-y', '-s', '40', '-o', trace, '-e', calls],
+    });
+    const readTrace = (): string[] => parseTrace(readFileSync(trace, 'utf8'));
+    expect((await categories.create('first')).status).toBe(201);
+    // The last use of the key is written, too.
+    await delay(1_000);
+    const start = readTrace().length;
+    for (let index = 0; index < 5; index++) {
+      expect((await categories.create(`single ${index}`)).status).toBe(201);
+    }
+    const batch = await Promise.all(
+      Array.from({ length: 40 }, (_, i) => categories.create(`batch ${i}`)),
+    );
+    expect(batch.map(({ status }) => status)).toEqual(batch.map(() => 201));
+    await service.stop();
 
-      const traced = await waitFor(
-        readTrace,
-        (found) => found.filter((call) => call === 'response').length === 46,
-      );
-      const isDurable = traced.map((call, index) => {
-        const before = traced.slice(0, index);
-        return call !== 'response' || before.lastIndexOf('sync') > before.lastIndexOf('write');
-      });
-      expect(isDurable).not.toContain(false);
-      // The sequential requests have a sync each, before their responses.
-      const later = traced.slice(start);
-      const responses = later.flatMap((call, index) => (call === 'response' ? [index] : []));
-      for (let count = 1; count <= 5; count++) {
-        const before = later.slice(0, responses[count - 1]);
-        expect(before.filter((call) => call === 'sync').length).toBeGreaterThanOrEqual(count);
-      }
-    },
-  );
+    const traced = await waitFor(
+      readTrace,
+      (found) => found.filter((call) => call === 'response').length === 46,
+    );
+    const isDurable = traced.map((call, index) => {
+      const before = traced.slice(0, index);
+      return call !== 'response' || before.lastIndexOf('sync') > before.lastIndexOf('write');
+    });
+    expect(isDurable).not.toContain(false);
+    // The sequential requests have a sync each, before their responses.
+    const later = traced.slice(start);
+    const responses = later.flatMap((call, index) => (call === 'response' ? [index] : []));
+    for (let count = 1; count <= 5; count++) {
+      const before = later.slice(0, responses[count - 1]);
+      expect(before.filter((call) => call === 'sync').length).toBeGreaterThanOrEqual(count);
+    }
+  });
 });
 
 /** Modules that make the service fail when it receives SIGUSR2. */
@@ -207,8 +205,8 @@ describe('client connections', () => {
     for (const connection of idle) connection.close();
   });
 
-  (hasPrlimit ? it : it.skip)(
-    'survives running out of file descriptors and recovers once clients disconnect (needs prlimit)',
+  prlimit.it(
+    'survives running out of file descriptors and recovers once clients disconnect',
     async () => {
       expect((await categories.create('dog')).status).toBe(201);
       execFileSync('prlimit', ['--pid', String(service.pid), '--nofile=80:80']);

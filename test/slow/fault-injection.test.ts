@@ -1,5 +1,5 @@
-/* oxlint-disable jest/no-standalone-expect, jest/no-disabled-tests, jest/expect-expect -- `itIf` is `it` or `it.skip` */
-import { execFileSync, spawnSync } from 'node:child_process';
+/* oxlint-disable jest/no-standalone-expect, jest/no-disabled-tests, jest/expect-expect -- `requires` returns `it` or `it.skip` */
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   openSync,
@@ -27,6 +27,7 @@ import {
 import { LoadGenerator } from '../support/load-generator.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { rawRequest } from '../support/raw-connection.js';
+import { commandSucceeds, requires } from '../support/requirements.js';
 import {
   BOOTSTRAP_KEY,
   createServices,
@@ -95,29 +96,19 @@ async function createUntilFull(categories: CategoriesClient): Promise<string[]> 
   throw new Error('No create request was rejected');
 }
 
-/** Checks whether a command exits with 0; it may not be installed or permitted. */
-const commandSucceeds = (command: string, ...args: string[]): boolean =>
-  spawnSync(command, args, { stdio: 'ignore' }).status === 0;
-
-/** Runs a test if the condition holds; otherwise skips it and names its requirement. */
-const itIf = (condition: boolean, requirement: string): typeof it => {
-  if (!condition) process.stderr.write(`Skipped tests that need ${requirement}\n`);
-  return condition ? it : it.skip;
-};
-
-const hasPrlimit = commandSucceeds('prlimit', '--version');
+const prlimit = requires('prlimit');
 const isRoot = process.getuid?.() === 0;
 /** Drops the capabilities with which root bypasses file permissions. */
 const UNPRIVILEGED = isRoot ? ['setpriv', '--inh-caps=-all', '--bounding-set=-all'] : [];
 const respectsFilePermissions =
-  !isRoot || commandSucceeds(UNPRIVILEGED[0]!, ...UNPRIVILEGED.slice(1), 'true');
+  !isRoot || commandSucceeds(UNPRIVILEGED[0]!, [...UNPRIVILEGED.slice(1), 'true']);
 
 function limitFileSize(pid: number, bytes: number | 'unlimited'): void {
   execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);
 }
 
 describe('a full disk', () => {
-  itIf(hasPrlimit, 'prlimit')(
+  prlimit.it(
     'rejects creates with 503 and is not ready, also when logs cannot be written, still serves the list, and recovers once space is available',
     async () => {
       const log = join(services.directory, 'service.log');
@@ -162,22 +153,19 @@ describe('a full disk', () => {
 });
 
 describe('a process without a free file descriptor', () => {
-  itIf(hasPrlimit, 'prlimit')(
-    'handles the first create request like any other, also with gzip',
-    async () => {
-      const { service, url } = await services.serve();
-      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-      await sendRequest(`${url}/livez`, { agent });
-      execFileSync('prlimit', ['--pid', String(service.pid), '--nofile=3:4096']);
-      const json = '{"name":"dog"}';
-      for (const [coding, body] of Object.entries({ identity: json, gzip: gzipSync(json) })) {
-        const headers = { ...jsonHeaders(BOOTSTRAP_KEY), 'content-encoding': coding };
-        const options = { method: 'POST', headers, body, agent };
-        expect((await sendRequest(`${url}/v1/categories`, options)).status).toBe(201);
-      }
-      agent.destroy();
-    },
-  );
+  prlimit.it('handles the first create request like any other, also with gzip', async () => {
+    const { service, url } = await services.serve();
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    await sendRequest(`${url}/livez`, { agent });
+    execFileSync('prlimit', ['--pid', String(service.pid), '--nofile=3:4096']);
+    const json = '{"name":"dog"}';
+    for (const [coding, body] of Object.entries({ identity: json, gzip: gzipSync(json) })) {
+      const headers = { ...jsonHeaders(BOOTSTRAP_KEY), 'content-encoding': coding };
+      const options = { method: 'POST', headers, body, agent };
+      expect((await sendRequest(`${url}/v1/categories`, options)).status).toBe(201);
+    }
+    agent.destroy();
+  });
 });
 
 describe('a database locked by another process beyond the busy timeout', () => {
@@ -234,7 +222,7 @@ describe('a database locked by another process beyond the busy timeout', () => {
 });
 
 describe('an unusable database file', () => {
-  itIf(respectsFilePermissions, 'setpriv').each([
+  requires('setpriv', respectsFilePermissions).it.each([
     ['file', 'auto', 0o444, 0o755],
     ['directory', 'off', 0o644, 0o555],
     ['file and directory', 'auto', 0o444, 0o555],
@@ -299,7 +287,7 @@ describe('an unusable database file', () => {
 });
 
 describe('sixty clients that read nothing of a list, each of another version', () => {
-  itIf(process.platform === 'linux', 'Linux')(
+  requires('Linux', process.platform === 'linux').it(
     'take less than 350 MB of memory together with the service, and are counted',
     async () => {
       const env = { DATABASE_URL: `sqlite:${file}`, METRICS_PORT: '0' };

@@ -10,11 +10,13 @@ import { startApp, type TestApp } from '../support/app.js';
 import { DATABASE } from '../support/databases.js';
 import { sendRequest } from '../support/http-client.js';
 import { findFreePort } from '../support/postgres.js';
+import { commandSucceeds, requires } from '../support/requirements.js';
 import { waitFor } from '../support/wait.js';
 
 /** Debian's package `prometheus` has both. */
-const hasPrometheus = ['prometheus', 'promtool'].every(
-  (program) => spawnSync(program, ['--version']).status === 0,
+const monitored = requires(
+  'prometheus and promtool',
+  ['prometheus', 'promtool'].every((program) => commandSucceeds(program)),
 );
 
 interface Rule {
@@ -92,7 +94,7 @@ const getSelectors = (expression: string): string[] =>
 
 const read = (file: string): string => readFileSync(file, 'utf8');
 
-(hasPrometheus ? describe : describe.skip)('deploy/alerts.yml (needs prometheus)', () => {
+monitored.describe('deploy/alerts.yml', () => {
   let rules: readonly Rule[];
   beforeAll(async () => {
     await startPrometheus();

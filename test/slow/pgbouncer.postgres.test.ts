@@ -1,5 +1,5 @@
 /* oxlint-disable jest/no-standalone-expect, jest/no-disabled-tests -- all tests need pgbouncer */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,12 +12,13 @@ import { createDatabase, startApp, type TestApp, type TestDatabase } from '../su
 import { sendRequest } from '../support/http-client.js';
 import { findFreePort } from '../support/postgres.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from '../support/postgres-client.js';
+import { commandSucceeds, requires } from '../support/requirements.js';
 import { createServices, type RunningService, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
 /** Debian's package `pgbouncer` installs it in a folder that is not in the PATH of all users. */
 const env = { PATH: `${process.env['PATH']}:/usr/sbin` };
-const hasPgBouncer = spawnSync('pgbouncer', ['--version'], { env, stdio: 'ignore' }).status === 0;
+const hasPgBouncer = commandSucceeds('pgbouncer', ['--version'], env);
 
 let directory: string;
 let pgBouncer: ChildProcess;
@@ -98,7 +99,7 @@ async function serve(count: number): Promise<RunningService[]> {
   return instances;
 }
 
-(hasPgBouncer ? describe : describe.skip)('PgBouncer in transaction mode (needs pgbouncer)', () => {
+requires('pgbouncer', hasPgBouncer).describe('PgBouncer in transaction mode', () => {
   it('serves instances that start at once, and keeps no lock of their migrations', async () => {
     const instances = await serve(4);
     for (const { url, categories } of instances)

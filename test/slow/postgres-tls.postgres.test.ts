@@ -1,5 +1,5 @@
 /* oxlint-disable jest/no-standalone-expect, jest/no-disabled-tests -- all tests need openssl */
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { chmod, chown, copyFile, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,9 +8,10 @@ import { startApp } from '../support/app.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
 import { queryPostgres } from '../support/postgres-client.js';
+import { commandSucceeds, requires } from '../support/requirements.js';
 import { waitFor } from '../support/wait.js';
 
-const hasOpenssl = spawnSync('openssl', ['version'], { stdio: 'ignore' }).status === 0;
+const openssl = requires('openssl', commandSucceeds('openssl', ['version']));
 
 let directory: string;
 let server: PostgresServer;
@@ -49,61 +50,58 @@ function serve(host: string, authority: string, logger = new MemoryLogger()) {
   });
 }
 
-(hasOpenssl ? describe : describe.skip)(
-  'PostgreSQL with sslmode=verify-full (needs openssl)',
-  () => {
-    beforeAll(async () => {
-      directory = await mkdtemp(join(tmpdir(), 'petstore-tls-'));
-      server = await startPostgres();
-      for (const authority of ['ca', 'other-ca']) {
-        await createCertificate(authority);
-        const signed = ['-CA', `${authority}.crt`, '-CAkey', `${authority}.key`];
-        await createCertificate(
-          `${authority}-server`,
-          ...signed,
-          '-addext',
-          'subjectAltName=DNS:localhost',
-        );
-      }
-      await useCertificate('ca-server');
-    });
-    afterAll(async () => {
-      await server.stop();
-      await rm(directory, { recursive: true });
-    });
-
-    it('is reached over TLS, and not while its certificate is that of another authority', async () => {
-      const logger = new MemoryLogger();
-      const app = await serve('localhost', 'ca', logger);
-      const { categories } = app;
-      expect((await categories.create('before')).status).toBe(201);
-      const plain = `SELECT 1 FROM pg_stat_ssl WHERE NOT "ssl" AND "pid" IN (SELECT "pid" FROM ${SERVICE})`;
-      expect(await queryPostgres(server.url, plain)).toEqual([]);
-      await useCertificate('other-ca-server');
-      // Until the server has read it.
-      await waitFor(
-        async () => {
-          await queryPostgres(server.url, `SELECT pg_terminate_backend("pid") FROM ${SERVICE}`);
-          return categories.create('during');
-        },
-        ({ status }) => status === 503,
+openssl.describe('PostgreSQL with sslmode=verify-full', () => {
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'petstore-tls-'));
+    server = await startPostgres();
+    for (const authority of ['ca', 'other-ca']) {
+      await createCertificate(authority);
+      const signed = ['-CA', `${authority}.crt`, '-CAkey', `${authority}.key`];
+      await createCertificate(
+        `${authority}-server`,
+        ...signed,
+        '-addext',
+        'subjectAltName=DNS:localhost',
       );
-      await waitFor(() => /Database connection failed: .*certificate/.test(logger.text));
-      await useCertificate('ca-server');
-      await waitFor(
-        () => categories.create('after'),
-        ({ status }) => status === 201,
-      );
-      expect(await categories.getNames()).toEqual(expect.arrayContaining(['before', 'after']));
-      await app.stop();
-    });
+    }
+    await useCertificate('ca-server');
+  });
+  afterAll(async () => {
+    await server.stop();
+    await rm(directory, { recursive: true });
+  });
 
-    it.each([
-      ['of another authority', 'localhost', 'other-ca', /certificate/],
-      ['for another host', '127.0.0.1', 'ca', /127\.0\.0\.1 is not in the cert's list/],
-    ])('is rejected at startup with a certificate %s', async (_case, host, authority, reason) => {
-      const message = new RegExp(`^Failed to open database: .*${reason.source}`);
-      await expect(serve(host, authority)).rejects.toThrow(message);
-    });
-  },
-);
+  it('is reached over TLS, and not while its certificate is that of another authority', async () => {
+    const logger = new MemoryLogger();
+    const app = await serve('localhost', 'ca', logger);
+    const { categories } = app;
+    expect((await categories.create('before')).status).toBe(201);
+    const plain = `SELECT 1 FROM pg_stat_ssl WHERE NOT "ssl" AND "pid" IN (SELECT "pid" FROM ${SERVICE})`;
+    expect(await queryPostgres(server.url, plain)).toEqual([]);
+    await useCertificate('other-ca-server');
+    // Until the server has read it.
+    await waitFor(
+      async () => {
+        await queryPostgres(server.url, `SELECT pg_terminate_backend("pid") FROM ${SERVICE}`);
+        return categories.create('during');
+      },
+      ({ status }) => status === 503,
+    );
+    await waitFor(() => /Database connection failed: .*certificate/.test(logger.text));
+    await useCertificate('ca-server');
+    await waitFor(
+      () => categories.create('after'),
+      ({ status }) => status === 201,
+    );
+    expect(await categories.getNames()).toEqual(expect.arrayContaining(['before', 'after']));
+    await app.stop();
+  });
+
+  it.each([
+    ['of another authority', 'localhost', 'other-ca', /certificate/],
+    ['for another host', '127.0.0.1', 'ca', /127\.0\.0\.1 is not in the cert's list/],
+  ])('is rejected at startup with a certificate %s', async (_case, host, authority, reason) => {
+    const message = new RegExp(`^Failed to open database: .*${reason.source}`);
+    await expect(serve(host, authority)).rejects.toThrow(message);
+  });
+});

@@ -1,5 +1,5 @@
 /* oxlint-disable jest/no-standalone-expect, jest/no-disabled-tests -- all tests need nginx */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,6 +8,7 @@ import { createDatabase, type TestDatabase } from '../support/app.js';
 import { CategoriesClient, sendRequest } from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
 import { findFreePort } from '../support/postgres.js';
+import { commandSucceeds, requires } from '../support/requirements.js';
 import {
   BOOTSTRAP_KEY,
   createServices,
@@ -19,7 +20,7 @@ import { waitFor } from '../support/wait.js';
 const CONFIGURATION = join(import.meta.dirname, '..', '..', 'deploy', 'nginx.conf');
 /** Debian's package `nginx` installs it in a folder that is not in the PATH of all users. */
 const env = { PATH: `${process.env['PATH']}:/usr/sbin` };
-const hasNginx = spawnSync('nginx', ['-v'], { env, stdio: 'ignore' }).status === 0;
+const hasNginx = commandSucceeds('nginx', ['-v'], env);
 
 let directory: string;
 let nginx: ChildProcess;
@@ -91,7 +92,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
-(hasNginx ? describe : describe.skip)('two processes behind nginx (needs nginx)', () => {
+requires('nginx', hasNginx).describe('two processes behind nginx', () => {
   it('lose no request, no create and no change of the list in a rolling restart under load', async () => {
     const load = new LoadGenerator(BOOTSTRAP_KEY);
     load.start(url, { writers: 8, readers: 8, pause: 20 });

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/platform/config/config.js';
+import { requires } from '../support/requirements.js';
 
 const UNIT = join(import.meta.dirname, '..', '..', 'deploy', 'petstore@.service');
 /** Ten times the highest accepted exposure, of 10. */
@@ -12,7 +13,7 @@ const SHUTDOWN_TIMEOUT_MS = 10_000;
 
 const analyze = (...args: string[]) =>
   spawnSync('systemd-analyze', [...args, UNIT], { encoding: 'utf8' });
-const hasSystemd = analyze('--version').status === 0;
+const systemd = requires('systemd-analyze');
 
 const unit = readFileSync(UNIT, 'utf8');
 /** Returns the values of a setting in the process of an instance. */
@@ -29,7 +30,7 @@ const getEnvironment = (instance: string): Record<string, string> =>
       .map((assignment) => assignment.split(/=(.*)/s)),
   );
 
-(hasSystemd ? describe : describe.skip)('petstore@.service (needs systemd-analyze)', () => {
+systemd.describe('petstore@.service', () => {
   it('is valid', () => {
     const { status, stderr } = analyze('verify');
     expect([status, stderr]).toEqual([0, '']);

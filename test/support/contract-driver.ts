@@ -14,6 +14,7 @@ import {
   withoutSlash,
 } from './contract-document.js';
 import { type HttpResponse, sendRequest } from './http-client.js';
+import { requires } from './requirements.js';
 
 /** What a run found. */
 export interface Result {
@@ -346,8 +347,7 @@ export function describeContract(
   app: { readonly url: string; readonly key: string },
   file: string,
 ): void {
-  const test = existsSync(file) ? it : it.skip;
-  test(`responds as ${basename(file)} describes`, async () => {
+  requires(file, existsSync(file)).it(`responds as ${basename(file)} describes`, async () => {
     const { differences } = await driveContract(file, app.url, app.key);
     expect(differences).toEqual([]);
   });

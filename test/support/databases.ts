@@ -2,8 +2,10 @@
 declare const TEST_DATABASE: 'sqlite' | 'postgres';
 
 export const DATABASE = TEST_DATABASE;
-export const describeOnSqlite = DATABASE === 'sqlite' ? describe : describe.skip;
-export const describeOnPostgres = DATABASE === 'postgres' ? describe : describe.skip;
+/** Describes nothing: the tests run in the project of the other database. */
+const omit = Object.assign(() => undefined, { each: () => () => undefined }) as unknown;
+export const describeOnSqlite = DATABASE === 'sqlite' ? describe : (omit as jest.Describe);
+export const describeOnPostgres = DATABASE === 'postgres' ? describe : (omit as jest.Describe);
 /** The isolation levels that the service supports. */
 export const ISOLATION_LEVELS =
   DATABASE === 'postgres' ? ['read committed', 'serializable'] : ['serializable'];

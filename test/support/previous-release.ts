@@ -1,17 +1,14 @@
-import { spawnSync } from 'node:child_process';
 import { ProjectCopy } from './project-copy.js';
+import { commandSucceeds, requires } from './requirements.js';
 
 /** The last commit of the previous release. */
 const COMMIT = '639547c';
 
-const hasCommit = spawnSync('git', ['cat-file', '-e', `${COMMIT}^{commit}`]).status === 0;
-if (!hasCommit)
-  process.stderr.write(
-    `Skipped tests with the previous release: its commit ${COMMIT} is not in this clone.\n`,
-  );
-
 /** Describes tests with processes of the previous release, which are skipped in a shallow clone. */
-export const describeWithPreviousRelease = hasCommit ? describe : describe.skip;
+export const { describe: describeWithPreviousRelease } = requires(
+  `the commit ${COMMIT}, of the previous release`,
+  commandSucceeds('git', ['cat-file', '-e', `${COMMIT}^{commit}`]),
+);
 
 /**
  * Builds the previous release, which takes about 5 seconds. Remove the copy after the tests.

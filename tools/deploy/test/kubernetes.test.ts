@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,11 +10,12 @@ import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import { parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../../src/platform/config/config.js';
 import { startApp, type TestApp } from '../../../test/support/app.js';
+import { commandSucceeds, requires } from '../../../test/support/requirements.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const execute = promisify(execFile);
 
-const hasKubectl = spawnSync('kubectl', ['kustomize', '--help'], { stdio: 'ignore' }).status === 0;
+const kubectl = requires('kubectl', commandSucceeds('kubectl', ['kustomize', '--help']));
 
 /** The modules of `kubernetes-types` that declare the kinds of each `apiVersion`. */
 const MODULES: Readonly<Record<string, string>> = {
@@ -65,7 +66,7 @@ function loadPodConfig(container: Container): ReturnType<typeof loadConfig> {
   return loadConfig({ DATABASE_URL: 'postgres://petstore:secret@db/petstore', ...env });
 }
 
-(hasKubectl ? describe : describe.skip)('deploy/kubernetes (needs kubectl)', () => {
+kubectl.describe('deploy/kubernetes', () => {
   let app: TestApp;
   beforeAll(async () => {
     app = await startApp();

@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { createDatabase } from '../../../../test/support/app.js';
 import { driveContract } from '../../../../test/support/contract-driver.js';
 import { getCommand } from '../../../../test/support/project-copy.js';
+import { requires } from '../../../../test/support/requirements.js';
 import { onEachConnection, RetryingClient } from '../../../../test/support/retrying-client.js';
 import { BOOTSTRAP_KEY, createServices } from '../../../../test/support/service-process.js';
 import { Guide } from './guide.js';
@@ -15,8 +16,7 @@ import.meta.jest.setTimeout(1_800_000);
 const ROOT = join(import.meta.dirname, '..', '..', '..', '..');
 const CONTRACTS = join(ROOT, '..', 'shared', 'contracts');
 const isThere = existsSync(CONTRACTS);
-if (!isThere) process.stderr.write(`Skipped tests that need ${CONTRACTS}\n`);
-const describeContracts = isThere ? describe : describe.skip;
+const published = requires(CONTRACTS, isThere);
 
 /**
  * A request, and what the response must contain. `:name` in a path and in a body is the property of the last response
@@ -163,7 +163,7 @@ async function runSteps(client: RetryingClient, steps: readonly Step[]): Promise
   }
 }
 
-describeContracts.each([
+published.describe.each([
   // Each takes the place of the placeholder of pets.
   { contracts: ['swagger-petstore', 'museum', 'oai-petstore-expanded'], tests: [] },
   { contracts: ['oai-petstore'], tests: ['/test/oai-petstore', '/test/openapi'] },
@@ -260,7 +260,7 @@ async function changePetsConcurrently(client: RetryingClient): Promise<void> {
   });
 }
 
-describeContracts('the placeholder of pets', () => {
+published.describe('the placeholder of pets', () => {
   const FILE = 'src/modules/pets/pets.controller.ts';
   let start: string;
   beforeAll(async () => {
@@ -302,7 +302,7 @@ describeContracts('the placeholder of pets', () => {
   });
 });
 
-describeContracts('a contract that changed', () => {
+published.describe('a contract that changed', () => {
   const PATH = 'museum.openapi.json';
   let contract: string;
   beforeAll(async () => {

@@ -1,5 +1,5 @@
 /** Generates clients from the OpenAPI document, compiles them strictly, and calls the service with them. */
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { FEATURES } from '../../../../src/features.js';
 import { startApp, type TestApp } from '../../../../test/support/app.js';
 import { getCommand } from '../../../../test/support/project-copy.js';
+import { commandSucceeds, requires } from '../../../../test/support/requirements.js';
 import { joinSnippets, readSnippets } from '../../../../test/support/snippets.js';
 import { StubsModule } from '../../../../test/support/stubs.module.js';
 
@@ -21,9 +22,8 @@ const MODULES = join(ROOT, 'node_modules');
 
 // Without retries, npm notices within a second that there is no registry.
 const view = ['view', ORVAL, 'version', '--fetch-retries=0', '--fetch-timeout=10000'];
-const hasRegistry = spawnSync('npm', view, { stdio: 'ignore' }).status === 0;
-if (!hasRegistry) process.stderr.write('Skipped tests that need the npm registry\n');
-const describeIfRegistry = hasRegistry ? describe : describe.skip;
+const hasRegistry = commandSucceeds('npm', view);
+const registry = requires('the npm registry', hasRegistry);
 
 let app: TestApp;
 let directory: string;
@@ -91,7 +91,7 @@ async function compile(names: readonly string[]): Promise<void> {
   await run(process.execPath, [compiler, '-p', 'tsconfig.json']);
 }
 
-describeIfRegistry('a generated client', () => {
+registry.describe('a generated client', () => {
   it.each(CLIENTS)('compiles, and gets 200, 201, 304, 400, 401 and 501: %s', async (name) => {
     const stdout = await run(process.execPath, [`build/${name}.js`], {
       PETSTORE_URL: `${app.url}/v1`,
