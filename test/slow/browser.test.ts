@@ -1,18 +1,26 @@
 /** Swagger UI, and what docs/clients.md says about pages of other origins, in Chromium. */
+import { existsSync } from 'node:fs';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
-import { CategoriesModule } from '../src/modules/categories/categories.module.js';
-import { startApp, type TestApp, useApp } from './support/app.js';
-import { chromiumPath } from './support/chromium.js';
-import { listen, type TestServer } from './support/server.js';
-import { StubsModule } from './support/stubs.module.js';
+import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
+import { startApp, type TestApp, useApp } from '../support/app.js';
+import { requires } from '../support/requirements.js';
+import { listen, type TestServer } from '../support/server.js';
+import { StubsModule } from '../support/stubs.module.js';
 
 // The browser is slow while other tests run in parallel.
 import.meta.jest.setTimeout(180_000);
 
-const describeIfChromium = chromiumPath === undefined ? describe.skip : describe;
-if (chromiumPath === undefined) {
-  process.stderr.write('Skipped: pages in Chromium. Install Chromium or set CHROME_PATH.\n');
-}
+const PATHS = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+  '/opt/google/chrome/chrome',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome',
+];
+
+/** The path of Chromium, if it is installed. An invalid CHROME_PATH fails the tests instead of skipping them. */
+const chromiumPath = process.env['CHROME_PATH'] ?? PATHS.find((path) => existsSync(path));
+const inChromium = requires('Chromium (see CHROME_PATH)', chromiumPath !== undefined);
 
 /** Executes an operation and returns the response that the page shows. */
 async function execute(block: Locator): Promise<{ status: string; body: unknown }> {
@@ -30,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.close());
 
-describeIfChromium('Swagger UI in Chromium', () => {
+inChromium.describe('Swagger UI in Chromium', () => {
   const app = useApp();
   let page: Page;
   /** Console errors and warnings, exceptions, CSP violations and requests to other origins. */
@@ -132,7 +140,7 @@ describeIfChromium('Swagger UI in Chromium', () => {
   });
 });
 
-describeIfChromium('a page of another origin in Chromium', () => {
+inChromium.describe('a page of another origin in Chromium', () => {
   /** The headers that scripts can read, as in docs/clients.md; only a header that was sent can be read. */
   const READABLE = ['cache-control', 'content-type', 'etag', 'x-request-id'];
 

@@ -1,11 +1,11 @@
 import type { Client } from 'pg';
-import type { Config } from '../src/platform/config/config.js';
-import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
-import { ChaosProxy } from './support/chaos-proxy.js';
-import type { Category } from './support/http-client.js';
-import { LoadGenerator } from './support/load-generator.js';
-import { MemoryLogger } from './support/memory-logger.js';
-import { connectToPostgres } from './support/postgres-client.js';
+import type { Config } from '../../src/platform/config/config.js';
+import { createDatabase, startApp, type TestApp, type TestDatabase } from '../support/app.js';
+import { ChaosProxy } from '../support/chaos-proxy.js';
+import type { Category } from '../support/http-client.js';
+import { LoadGenerator } from '../support/load-generator.js';
+import { MemoryLogger } from '../support/memory-logger.js';
+import { connectToPostgres } from '../support/postgres-client.js';
 
 /** The latency of database responses to the distant instance, in milliseconds. */
 const LATENCY_MS = 10;
