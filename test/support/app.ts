@@ -11,6 +11,7 @@ import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
 import type { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
 import { DATABASE } from './databases.js';
+import './fixture.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
 import { queryPostgres } from './postgres-client.js';
 

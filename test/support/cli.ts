@@ -76,7 +76,8 @@ export function spawnCommand(
   { env, cwd }: SpawnOptions,
 ): RunningCommand {
   const script = getBuiltFile(`src/cli/${name}.js`);
-  const child = spawn(process.execPath, [script, ...args], {
+  const fixture = getBuiltFile('test/support/fixture.js');
+  const child = spawn(process.execPath, ['--import', fixture, script, ...args], {
     cwd,
     env: { PATH: process.env['PATH'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

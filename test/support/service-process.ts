@@ -68,10 +68,15 @@ export class ServiceProcess {
       execPrefix = [],
       group = false,
       node = process.execPath,
-      main = getBuiltFile('src/main.js'),
+      main,
     }: ServiceOptions = {},
   ): ServiceProcess {
-    const command = [...execPrefix, node, main];
+    const built = [
+      '--import',
+      getBuiltFile('test/support/fixture.js'),
+      getBuiltFile('src/main.js'),
+    ];
+    const command = [...execPrefix, node, ...(main === undefined ? built : [main])];
     const environment = { PATH: process.env['PATH'], PORT: '0', ...env };
     return new ServiceProcess(command, cwd, environment, group);
   }
