@@ -13,6 +13,7 @@ import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { Operation } from '../src/platform/resource/operation/operation.decorator.js';
+import { KEY_PREFIXES, NAME } from '../src/platform/config/product.js';
 import { createDatabase, startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
 import { DATABASE } from './support/databases.js';
@@ -63,7 +64,7 @@ afterEach(() => jest.restoreAllMocks());
 
 const list = (key: string): Promise<HttpResponse> => new CategoriesClient(app.url, key).list();
 
-const unknownKey = (): string => `pet_${randomBytes(32).toString('base64url')}`;
+const unknownKey = (): string => `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
 
 const getDateIn = (days: number): Date => new Date(Date.now() + days * DAY_MS);
 
@@ -78,11 +79,11 @@ async function getRow(key: string): Promise<Record<string, unknown>> {
 }
 
 describe('an API key', () => {
-  it('consists of pet_, 256 random bits in base62, and their CRC-32', async () => {
+  it('consists of a prefix, 256 random bits in base62, and their CRC-32', async () => {
     const created = await Promise.all(Array.from({ length: 20 }, () => keys.create('format')));
     const values = created.map(({ key }) => key);
     for (const key of values) {
-      expect(key).toMatch(/^pet_[A-Za-z0-9]{49}$/);
+      expect(key).toMatch(new RegExp(`^${KEY_PREFIXES[0]}_[A-Za-z0-9]{49}$`));
       expect(isMistyped(key)).toBe(false);
     }
     expect(new Set(values).size).toBe(20);
@@ -112,8 +113,8 @@ describe('an API key', () => {
       expect.stringContaining('(expiring soon)'),
     ]);
     const metrics = app.app.get(MetricsRegistry);
-    const metric = await metrics.getSingleMetricAsString('petstore_api_keys_expiring');
-    expect(metric).toMatch(/^petstore_api_keys_expiring 1$/m);
+    const metric = await metrics.getSingleMetricAsString(`${NAME}_api_keys_expiring`);
+    expect(metric).toMatch(new RegExp(`^${NAME}_api_keys_expiring 1$`, 'm'));
   });
 
   it.each([
@@ -148,7 +149,7 @@ describe('an API key', () => {
   );
 
   it('in the format of earlier versions is accepted, even if it was rejected before', async () => {
-    const key = `pet_${randomBytes(32).toString('base64url')}`;
+    const key = `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
     await keys.ensureKey(key, 'late');
     expect((await list(key)).status).toBe(200);

@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
+import { KEY_PREFIXES, NAME } from '../src/platform/config/product.js';
 import { useApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 import { type HttpResponse, sendRequest } from './support/http-client.js';
@@ -65,11 +66,11 @@ const getExamplePaths = (): string[] => [
 
 /** The responses to a missing key and to an invalid one, as returned by {@link summarize}. */
 const MISSING = unauthorized(
-  'Bearer realm="petstore"',
+  `Bearer realm="${NAME}"`,
   'The API key is missing: send Authorization: Bearer <API_KEY>.',
 );
 const INVALID = unauthorized(
-  'Bearer realm="petstore", error="invalid_token"',
+  `Bearer realm="${NAME}", error="invalid_token"`,
   'The API key is invalid: it is unknown, expired or revoked.',
 );
 
@@ -155,7 +156,7 @@ function toParts(type: string, body: string): RequestParts {
 }
 
 const json = 'Content-Type: application/json';
-const unknownKey = (): string => `pet_${randomBytes(32).toString('base64url')}`;
+const unknownKey = (): string => `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
 
 describe('every operation', () => {
   // Shows that the tests below would detect a request that is let through.
@@ -173,7 +174,7 @@ describe('every operation', () => {
   ] as const)('requires its scope of a key with only %s', async (scope, missing, methods) => {
     const { key } = await app.app.get(ApiKeysService).create('scoped', { scopes: [scope] });
     const responses = await sendToOperations({ headers: { Authorization: `Bearer ${key}` } });
-    const challenge = `Bearer realm="petstore", error="insufficient_scope", scope="${missing}"`;
+    const challenge = `Bearer realm="${NAME}", error="insufficient_scope", scope="${missing}"`;
     for (const { method, path, response } of responses) {
       const isForbidden = response.status === 403 && response.challenge === challenge;
       expect([method, path, isForbidden]).toEqual([method, path, methods.test(method)]);
@@ -202,7 +203,7 @@ describe('every operation', () => {
     ['a key that was rotated out', () => rotatedKey],
     ['a key without its last character', (key) => key.slice(0, -1)],
     ['a key without its first character', (key) => key.slice(1)],
-    ['a key without its prefix', (key) => key.replace('pet_', '')],
+    ['a key without its prefix', (key) => key.replace(`${KEY_PREFIXES[0]}_`, '')],
     ['an upper-case key', (key) => key.toUpperCase()],
     ['a lower-case key', (key) => key.toLowerCase()],
     ['a percent-encoded key', (key) => key.replace('_', '%5F')],
@@ -222,7 +223,7 @@ describe('every operation', () => {
 
   it('reports the missing scheme for a key without it', async () => {
     const message = 'The scheme Bearer is missing: send Authorization: Bearer <API_KEY>.';
-    const expected = fromOperations(unauthorized('Bearer realm="petstore"', message));
+    const expected = fromOperations(unauthorized(`Bearer realm="${NAME}"`, message));
     for (const key of [app.key, unknownKey()])
       expect(await sendToOperations({ headers: { Authorization: key } })).toEqual(expected);
   });

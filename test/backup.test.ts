@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import Database from 'better-sqlite3';
 import { createDataSource } from '../src/data-source.js';
+import { NAME } from '../src/platform/config/product.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type CommandResult, type RunningCommand, spawnCommand } from './support/cli.js';
 import { CategoriesClient, type Category } from './support/http-client.js';
@@ -18,7 +19,7 @@ let databaseFile: string;
 let file: string;
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-backup-'));
-  databaseFile = join(directory, 'data', 'petstore.sqlite');
+  databaseFile = join(directory, 'data', `${NAME}.sqlite`);
   await mkdir(join(directory, 'backups'));
   file = join(directory, 'backups', 'copy.sqlite');
 });

@@ -10,6 +10,7 @@ import {
   redactConfig,
 } from '../src/platform/config/config.js';
 import { type Variable, VARIABLES } from '../src/platform/config/environment-variables.js';
+import { NAME } from '../src/platform/config/product.js';
 
 /** Part of invalid values: no message may contain it. */
 const SECRET = 'SECRET7f3a';
@@ -34,7 +35,7 @@ describe('loadConfig', () => {
       host: '127.0.0.1',
       port: 3000,
       metricsPort: undefined,
-      database: { type: 'sqlite', file: 'data/petstore.sqlite' },
+      database: { type: 'sqlite', file: `data/${NAME}.sqlite` },
       databasePoolSize: 10,
       migrations: 'auto',
       bootstrapApiKey: undefined,

@@ -13,6 +13,7 @@ import { CategoriesModule } from '../src/modules/categories/categories.module.js
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { Feature } from '../src/platform/feature.decorator.js';
+import { KEY_PREFIXES } from '../src/platform/config/product.js';
 import { createDatabase, type TestDatabase } from './support/app.js';
 import { runCommand } from './support/cli.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
@@ -138,7 +139,7 @@ describe('service log', () => {
       const { key: valid } = await apiKeys.create('valid');
       const { key: expired } = await apiKeys.create('expired', { expiresAt: new Date(1) });
       const truncated = valid.slice(0, -1);
-      const unknown = `pet_${randomBytes(32).toString('base64url')}`;
+      const unknown = `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
       const secrets = [bootstrap, valid, expired, truncated, unknown];
       const statuses = new Set<number>();
       for (const key of secrets) {

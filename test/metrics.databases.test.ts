@@ -6,7 +6,7 @@ import type { Pool } from 'pg';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { DatabaseConnection } from '../src/platform/database/connection/database-connection.js';
-import { VERSION } from '../src/platform/config/product.js';
+import { NAME, VERSION } from '../src/platform/config/product.js';
 import { MetricsServer } from '../src/platform/metrics/metrics-server.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, useApp } from './support/app.js';
@@ -66,8 +66,8 @@ async function metricDelta(action: () => Promise<unknown>): Promise<(series: str
 const responses = (method: string, route: string, status: number): string =>
   `http_server_request_duration_seconds_count{http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"}`;
 const ofCategories = (name: string): string => `${name}{db_collection_name="categories"}`;
-const BATCHES = ofCategories('petstore_insert_batch_size_count');
-const REBUILDS = ofCategories('petstore_list_rebuild_duration_seconds_count');
+const BATCHES = ofCategories(`${NAME}_insert_batch_size_count`);
+const REBUILDS = ofCategories(`${NAME}_list_rebuild_duration_seconds_count`);
 
 const promtool = requires('promtool');
 
@@ -134,7 +134,7 @@ describe('GET /metrics', () => {
 
   it('names the version and the commit', async () => {
     const build = [...(await scrape()).keys()].find((name) =>
-      name.startsWith('petstore_build_info'),
+      name.startsWith(`${NAME}_build_info`),
     );
     expect(build).toMatch(`version="${VERSION}",commit="`);
   });
@@ -164,11 +164,11 @@ describe('GET /metrics', () => {
     database.isReady = false;
     try {
       expect(await app.http().get('/readyz')).toBeError('SERVICE_UNAVAILABLE');
-      expect((await scrape()).get('petstore_database_up')).toBe(0);
+      expect((await scrape()).get(`${NAME}_database_up`)).toBe(0);
     } finally {
       database.isReady = true;
     }
-    expect((await scrape()).get('petstore_database_up')).toBe(1);
+    expect((await scrape()).get(`${NAME}_database_up`)).toBe(1);
   });
 
   it('counts responses by method, route pattern and status', async () => {
@@ -255,7 +255,7 @@ describe('GET /metrics', () => {
       expect(new Set(await create(30))).toEqual(new Set([500]));
       await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
     });
-    const errors = delta(`petstore_database_errors_total{db_response_status_code="${code}"}`);
+    const errors = delta(`${NAME}_database_errors_total{db_response_status_code="${code}"}`);
     expect(errors).toBe(delta(BATCHES));
     expect(errors).toBeGreaterThan(0);
     await list();
@@ -272,7 +272,9 @@ describe('GET /metrics', () => {
       }
       await sendRaw(app.url, `${chosen} / HTTP/1.1\r\nHost: ${chosen}\r\n\r\n`);
       const names = [...(await waitForInFlight(0)).keys()];
-      return names.filter((name) => /^(http|petstore)_/.test(name)).join('\n');
+      return names
+        .filter((name) => ['http', NAME].some((prefix) => name.startsWith(`${prefix}_`)))
+        .join('\n');
     };
     const text = await send('hostile');
     expect(await send('other')).toBe(text);

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { KEY_PREFIXES } from '../src/platform/config/product.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
 import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
@@ -57,7 +58,7 @@ describe('a service process that is restarted', () => {
   it('creates one API key at the first startup, and prints it once with a curl command and the URLs', async () => {
     const { stdout } = first.service;
     const [, , authorization, address] = parseInitialKeyBanner(stdout)!;
-    expect(key).toMatch(/^pet_[A-Za-z0-9]{49}$/);
+    expect(key).toMatch(new RegExp(`^${KEY_PREFIXES[0]}_[A-Za-z0-9]{49}$`));
     expect(stdout.split(key)).toHaveLength(3);
     expect(address).toBe(`${first.url}/v1/categories`);
     const response = await sendRequest(address!, { headers: { authorization } });

@@ -6,6 +6,7 @@ import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import { RateLimiter } from '../src/platform/auth/rate-limiter.js';
+import { KEY_PREFIXES } from '../src/platform/config/product.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
 import {
@@ -19,7 +20,7 @@ import { StubsModule } from './support/stubs.module.js';
 const { jest } = import.meta;
 afterEach(() => jest.restoreAllMocks());
 
-const unknownKey = (): string => `pet_${randomBytes(32).toString('base64url')}`;
+const unknownKey = (): string => `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
 
 /** Lists the categories with a key, optionally from a given client address. */
 const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse> =>

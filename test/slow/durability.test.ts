@@ -4,6 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
+import { NAME } from '../../src/platform/config/product.js';
 import type { CategoriesClient } from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
 import { RawConnection, rawRequest } from '../support/raw-connection.js';
@@ -30,8 +31,8 @@ const strace = requires('strace', commandSucceeds('strace', ['-f', 'true']));
 /** Extracts, in order, the writes to the WAL file, its syncs and the 201 responses. */
 function parseTrace(trace: string): string[] {
   return trace.split('\n').flatMap((line) => {
-    if (/ pwrite64\(.*petstore\.sqlite-wal>/.test(line)) return ['write'];
-    if (/ (fsync|fdatasync)\(.*petstore\.sqlite-wal>\) += 0/.test(line)) return ['sync'];
+    if (/ pwrite64\(.*\.sqlite-wal>/.test(line)) return ['write'];
+    if (/ (fsync|fdatasync)\(.*\.sqlite-wal>\) += 0/.test(line)) return ['sync'];
     if (/ (write|writev|sendto)\(.*HTTP\/1\.1 201 /.test(line)) return ['response'];
     return [];
   });
@@ -147,7 +148,7 @@ describe('client connections', () => {
 
   it('releases all resources of clients that disconnect mid-request or mid-response', async () => {
     // Makes the list larger than the socket buffers.
-    const database = new Database(join(services.directory, 'data', 'petstore.sqlite'));
+    const database = new Database(join(services.directory, 'data', `${NAME}.sqlite`));
     database.exec(`
       WITH RECURSIVE "n"("i") AS (SELECT 1 UNION ALL SELECT "i" + 1 FROM "n" WHERE "i" < 8000)
       INSERT INTO "categories" ("name", "description") SELECT 'large', hex(zeroblob(500)) FROM "n"`);

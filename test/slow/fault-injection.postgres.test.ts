@@ -4,6 +4,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { createApp } from '../../src/app.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../../src/platform/config/config.js';
+import { NAME } from '../../src/platform/config/product.js';
 import { ChaosProxy } from '../support/chaos-proxy.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
@@ -69,7 +70,7 @@ function withUrlParts(
 }
 
 /** The part of a query for the connections of the service. */
-const FROM_CONNECTIONS = `FROM pg_stat_activity WHERE "application_name" = 'petstore'`;
+const FROM_CONNECTIONS = `FROM pg_stat_activity WHERE "application_name" = '${NAME}'`;
 
 /** Locks a table from another session and returns a function that releases the lock. */
 async function lock(address: string, table: string): Promise<() => Promise<void>> {

@@ -4,6 +4,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
+import { NAME } from '../../src/platform/config/product.js';
 import { LoadGenerator } from '../support/load-generator.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 
@@ -14,7 +15,7 @@ let file: string;
 let checkpointer: ChildProcess;
 beforeEach(async () => {
   services = await createServices({ NODE_ENV: 'production' });
-  file = join(services.directory, 'data', 'petstore.sqlite');
+  file = join(services.directory, 'data', `${NAME}.sqlite`);
 });
 afterEach(() => services.close());
 

@@ -6,6 +6,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { MetricsServer } from '../../src/platform/metrics/metrics-server.js';
+import { NAME } from '../../src/platform/config/product.js';
 import { startApp, type TestApp } from '../support/app.js';
 import { DATABASE } from '../support/databases.js';
 import { sendRequest } from '../support/http-client.js';
@@ -44,7 +45,7 @@ async function startPrometheus(): Promise<void> {
   const config = {
     global: { scrape_interval: '1s', evaluation_interval: '1s' },
     rule_files: [resolve('deploy/alerts.yml')],
-    scrape_configs: [{ job_name: 'petstore', static_configs: [{ targets: [host] }] }],
+    scrape_configs: [{ job_name: NAME, static_configs: [{ targets: [host] }] }],
   };
   const file = join(directory, 'prometheus.yml');
   await writeFile(file, JSON.stringify(config));
@@ -58,7 +59,7 @@ async function startPrometheus(): Promise<void> {
   prometheus = spawn('prometheus', flags, { stdio: 'ignore' });
   api = `http://${address}/api/v1`;
   await waitFor(
-    () => query('petstore_build_info').catch(() => []),
+    () => query(`${NAME}_build_info`).catch(() => []),
     ({ length }) => length > 0,
   );
 }
@@ -90,7 +91,9 @@ async function waitForResults(expressions: readonly string[]): Promise<void> {
 const getSelectors = (expression: string): string[] =>
   expression
     .replaceAll(/by \([^)]*\)/g, '')
-    .match(/\b(?:up|(?:petstore|http|db_client|nodejs)_[a-z_]+)\b(?:\{[^}]*\})?/g) ?? [];
+    .match(
+      new RegExp(`\\b(?:up|(?:${NAME}|http|db_client|nodejs)_[a-z_]+)\\b(?:\\{[^}]*\\})?`, 'g'),
+    ) ?? [];
 
 const read = (file: string): string => readFileSync(file, 'utf8');
 

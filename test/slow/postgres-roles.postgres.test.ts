@@ -3,6 +3,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { main as keysCommand } from '../../src/cli/keys.js';
 import { main as migrationsCommand } from '../../src/cli/migrations.js';
+import { NAME } from '../../src/platform/config/product.js';
 import { runCommand } from '../support/cli.js';
 import { jsonHeaders, sendRequest } from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
@@ -12,7 +13,7 @@ import { waitFor } from '../support/wait.js';
 
 const GUIDE = join(import.meta.dirname, '..', '..', 'docs', 'operations.md');
 const server = process.env['TEST_DATABASE_URL']!;
-/** Stands for `petstore` in the names of the guide. */
+/** Stands for the name in the names of the guide. */
 const name = `test_${randomUUID().replaceAll('-', '')}`;
 
 /** Returns the URL of the database for a role with its password in the guide. */
@@ -24,10 +25,8 @@ const admin = Object.assign(new URL(server), { pathname: name }).href;
 
 let services: Services;
 beforeAll(async () => {
-  const [, sql] = /```sql\n(CREATE ROLE petstore_owner.*?)```/s.exec(
-    await readFile(GUIDE, 'utf8'),
-  )!;
-  const [before, after] = sql!.replaceAll('petstore', name).split(`\\connect ${name}\n`);
+  const [, sql] = /```sql\n(CREATE ROLE \w+_owner.*?)```/s.exec(await readFile(GUIDE, 'utf8'))!;
+  const [before, after] = sql!.replaceAll(NAME, name).split(`\\connect ${name}\n`);
   // Not as one query, which would be a transaction.
   for (const statement of before!.split(';')) await queryPostgres(server, statement);
   await queryPostgres(admin, after!);

@@ -4,6 +4,7 @@ import { chmod, chown, copyFile, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { NAME } from '../../src/platform/config/product.js';
 import { startApp } from '../support/app.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
@@ -38,7 +39,7 @@ async function useCertificate(name: string): Promise<void> {
   await queryPostgres(server.url, 'SELECT pg_reload_conf()');
 }
 
-const SERVICE = `pg_stat_activity WHERE "application_name" = 'petstore'`;
+const SERVICE = `pg_stat_activity WHERE "application_name" = '${NAME}'`;
 
 /** Starts the service with `sslmode=verify-full`. */
 function serve(host: string, authority: string, logger = new MemoryLogger()) {

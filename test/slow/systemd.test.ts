@@ -3,9 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../../src/platform/config/config.js';
+import { NAME } from '../../src/platform/config/product.js';
 import { requires } from '../support/requirements.js';
 
-const UNIT = join(import.meta.dirname, '..', '..', 'deploy', 'petstore@.service');
+const UNIT = join(import.meta.dirname, '..', '..', 'deploy', `${NAME}@.service`);
 /** Ten times the highest accepted exposure, of 10. */
 const EXPOSURE_THRESHOLD = 15;
 /** The documented maximum of a shutdown without its delay. */
@@ -54,7 +55,7 @@ describe('petstore@.service', () => {
     expect([first!.port, first!.metricsPort]).toEqual([3001, 9461]);
     expect([second!.port, second!.metricsPort]).toEqual([3002, 9462]);
     const [directory] = getSettings('StateDirectory');
-    const database = { type: 'sqlite', file: `/var/lib/${directory}/petstore.sqlite` };
+    const database = { type: 'sqlite', file: `/var/lib/${directory}/${NAME}.sqlite` };
     expect([first!.database, second!.database]).toEqual([database, database]);
     const nginx = readFileSync(join(UNIT, '..', 'nginx.conf'), 'utf8');
     const servers = [...nginx.matchAll(/^ *server (\S+:\d+) /gm)].map(([, server]) => server);
