@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import type { Client, Pool } from 'pg';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { readRows } from '../src/platform/database/connection/service-data-source.js';
 import { transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
@@ -139,6 +140,7 @@ const terminate = (event: string): Promise<unknown> =>
     CREATE FUNCTION terminate() RETURNS trigger LANGUAGE plpgsql AS
       $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
     CREATE ${event} EXECUTE FUNCTION terminate()`);
+const TERMINATE = 'SELECT pg_terminate_backend(pg_backend_pid())';
 const AT_ONCE = 'TRIGGER terminate AFTER INSERT ON "categories" FOR EACH ROW';
 const AT_COMMIT =
   'CONSTRAINT TRIGGER terminate AFTER INSERT ON "categories" DEFERRABLE INITIALLY DEFERRED FOR EACH ROW';
@@ -176,6 +178,23 @@ describe('a request whose connection is lost', () => {
       code: 'SERVICE_UNAVAILABLE',
       message: expect.stringMatching(message),
     });
+  });
+
+  it.each([
+    ['a statement', /may have taken effect/, () => app.dataSource.query(TERMINATE)],
+    ['one that reads', /Please retry later/, () => readRows(app.dataSource.manager, TERMINATE)],
+    [
+      'one of TypeORM that reads',
+      /Please retry later/,
+      () =>
+        app.dataSource
+          .createQueryBuilder()
+          .select(TERMINATE.slice(7))
+          .from('pg_class', 'c')
+          .getRawOne(),
+    ],
+  ])('is told whether %s may have taken effect', async (_name, message, run) => {
+    await expect(run()).rejects.toMatchObject({ message: expect.stringMatching(message) });
   });
 
   it('gets 503 if the server ends its session as soon as that is ready', async () => {

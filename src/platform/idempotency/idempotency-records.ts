@@ -7,6 +7,7 @@ import {
   TransactionConflictError,
 } from '../database/connection/driver-errors.js';
 import { runTransaction } from '../database/connection/run-transaction.js';
+import { readRows } from '../database/connection/service-data-source.js';
 import {
   selectColumns,
   StatementParameters,
@@ -83,7 +84,8 @@ export async function findRecords(
     apiKeyId: [...new Set(keys.map(({ apiKeyId }) => apiKeyId))],
     key: [...new Set(keys.map(({ value }) => value))],
   };
-  const rows: Record<string, unknown>[] = await manager.query(
+  const rows = await readRows<Record<string, unknown>>(
+    manager,
     `SELECT ${selectColumns(records.metadata)} FROM "${records.metadata.tableName}"
      WHERE ${toConditions(records, criteria, parameters).join(' AND ')}`,
     parameters.values,

@@ -4,7 +4,7 @@
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type Database from 'better-sqlite3';
-import type { QueryRunner, Table } from 'typeorm';
+import type { Table } from 'typeorm';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
@@ -45,18 +45,25 @@ function createTimeoutError(): DatabaseUnavailableError {
   return new DatabaseUnavailableError(new Error(message));
 }
 
+/** What a runner does on SQLite. */
+type SqliteState =
+  | { readonly name: 'idle' }
+  /** It has the connection to itself, until `free` is called. */
+  | { readonly name: 'transaction'; readonly free: () => void; timer?: NodeJS.Timeout }
+  /** The transaction was rolled back before its end. */
+  | { readonly name: 'aborted'; readonly error: unknown };
+
 /** Runs statements on the only connection to a SQLite database, those outside of a transaction after it has ended. */
 export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
-  /** Ends the exclusive use of the connection, which begins with a transaction. */
-  private releaseLock: (() => void) | undefined;
-  private timer: NodeJS.Timeout | undefined;
-  /** Why the transaction was rolled back before its end. */
-  private abortError: unknown;
+  private state: SqliteState = { name: 'idle' };
+  private isCommitting = false;
 
+  /** @param reads whether the statements outside of transactions change nothing */
   constructor(
     driver: BetterSqlite3Driver,
     private readonly context: ServiceDataSource,
     private readonly session: SqliteSession,
+    private readonly reads: boolean,
   ) {
     super(driver);
     // TypeORM caches prepared statements in the runner, of which it has only one.
@@ -69,23 +76,22 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     parameters?: any[],
     useStructuredResult?: boolean,
   ): Promise<any> {
-    if (this.abortError !== undefined) throw this.abortError;
+    if (this.state.name === 'aborted') throw this.state.error;
     const run = (): Promise<any> => super.query(query, parameters, useStructuredResult);
     try {
-      if (this.releaseLock !== undefined) return await run();
+      if (this.state.name === 'transaction') return await run();
       const requestedAt = performance.now();
       return await retryOnBusy(async () => {
         const release = await this.acquire(requestedAt);
         return run().finally(release);
       });
     } catch (error) {
-      const translated = this.context.translateError(error, { isCommit: isCommit(query, this) });
+      const isCommit = this.isTransactionActive ? this.isCommitting : !this.reads;
+      const translated = this.context.translateError(error, { isCommit });
       // SQLite rolls back by itself after some errors. The next statement would be outside of the transaction.
       const { inTransaction } = this.driver.databaseConnection as Database.Database;
-      if (this.isTransactionActive && !inTransaction) {
-        this.abortError = translated;
-        this.end();
-      }
+      if (this.isTransactionActive && !inTransaction)
+        this.end({ name: 'aborted', error: translated });
       throw translated;
     }
   }
@@ -96,19 +102,24 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     const requestedAt = performance.now();
     try {
       await retryOnBusy(async () => {
-        this.releaseLock = await this.acquire(requestedAt);
+        this.state = { name: 'transaction', free: await this.acquire(requestedAt) };
         await super.query('BEGIN IMMEDIATE').catch((error: unknown) => {
           this.end();
           throw error;
         });
+        if (this.context.servesRequests)
+          this.state.timer = setTimeout(() => void this.timeOut(), TRANSACTION_TIMEOUT_MS);
       });
     } catch (error) {
       throw this.context.translateError(error);
     }
     this.isTransactionActive = true;
     this.transactionDepth = 1;
-    if (this.context.servesRequests)
-      this.timer = setTimeout(() => void this.timeOut(), TRANSACTION_TIMEOUT_MS);
+  }
+
+  override commitTransaction(): Promise<void> {
+    this.isCommitting = this.transactionDepth === 1;
+    return super.commitTransaction();
   }
 
   override release(): Promise<void> {
@@ -139,15 +150,18 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   }
 
   private async timeOut(): Promise<void> {
-    this.abortError = createTimeoutError();
+    const { state } = this;
+    this.state = { name: 'aborted', error: createTimeoutError() };
     await super.query('ROLLBACK').catch(() => undefined);
-    this.end();
+    if (state.name === 'transaction') state.free();
   }
 
-  private end(): void {
-    clearTimeout(this.timer);
-    this.releaseLock?.();
-    this.releaseLock = undefined;
+  private end(next: SqliteState = { name: 'idle' }): void {
+    const { state } = this;
+    if (state.name !== 'transaction') return;
+    this.state = next;
+    clearTimeout(state.timer);
+    state.free();
   }
 }
 
@@ -159,10 +173,13 @@ export class PgQueryRunner extends PostgresQueryRunner {
   private timer: NodeJS.Timeout | undefined;
   /** Set once the time is up; resolves when the connection is closed. */
   private abortion: Promise<void> | undefined;
+  private isCommitting = false;
 
+  /** @param reads whether the statements outside of transactions change nothing */
   constructor(
     driver: PostgresDriver,
     private readonly context: ServiceDataSource,
+    private readonly reads: boolean,
   ) {
     super(driver, 'master');
     // TypeORM would release the runner when its connection is lost; the next statement reports that.
@@ -192,11 +209,17 @@ export class PgQueryRunner extends PostgresQueryRunner {
         // It would stay read-only.
         if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION)
           void (this.databaseConnection as PgClient).end();
-        throw this.context.translateError(error, { isCommit: isCommit(query, this) });
+        const isCommit = this.isTransactionActive ? this.isCommitting : !this.reads;
+        throw this.context.translateError(error, { isCommit });
       }
     };
     // Outside of a transaction, a statement is one.
     return this.isTransactionActive ? run() : repeatOnConflict(run);
+  }
+
+  override commitTransaction(): Promise<void> {
+    this.isCommitting = this.transactionDepth === 1;
+    return super.commitTransaction();
   }
 
   override async release(): Promise<void> {
@@ -205,11 +228,6 @@ export class PgQueryRunner extends PostgresQueryRunner {
     await this.abortion;
     await super.release();
   }
-}
-
-/** Whether a statement has an effect that cannot be rolled back. */
-function isCommit(query: string, { isTransactionActive }: QueryRunner): boolean {
-  return isTransactionActive ? query === 'COMMIT' : !/^\s*SELECT\b/i.test(query);
 }
 
 /**

@@ -8,6 +8,7 @@ import {
 } from 'typeorm';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
+import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { isPostgres } from './is-postgres.js';
 import {
@@ -60,6 +61,18 @@ class ServiceEntityManager extends EntityManager {
 }
 
 /**
+ * Runs a statement that changes nothing. Outside of a transaction, any other counts as a commit: if its connection is lost,
+ * the client is told that the request may have taken effect.
+ */
+export function readRows<Row>(
+  { dataSource, queryRunner }: EntityManager,
+  query: string,
+  parameters?: unknown[],
+): Promise<Row[]> {
+  return (dataSource as ServiceDataSource).query<Row[]>(query, parameters, queryRunner, 'slave');
+}
+
+/**
  * A TypeORM DataSource with the errors and limits of `query-runners.ts`, transactions that are isolated on SQLite, too,
  * and migrations by several processes at once.
  */
@@ -68,8 +81,8 @@ export class ServiceDataSource extends DataSource {
   servesRequests = false;
   private readonly errorListeners: ((error: unknown) => void)[] = [];
   private readonly sqliteSession = new SqliteSession();
-  /** Runs the statements outside of transactions on SQLite: one saves each of them the construction of its own. */
-  private sqliteRunner: QueryRunner | undefined;
+  /** Run the statements outside of transactions on SQLite: one saves each of them the construction of its own. */
+  private readonly sqliteRunners: { [Mode in ReplicationMode]?: QueryRunner } = {};
   private dataVersionStatement: Database.Statement<[], number> | undefined;
 
   /** Registers a listener for every error of the driver, translated. */
@@ -113,20 +126,32 @@ export class ServiceDataSource extends DataSource {
     return new ServiceEntityManager(this, queryRunner);
   }
 
+  /** @param mode see {@link createQueryRunner} */
   override async query<T = any>(
     query: string,
     parameters?: any[],
     queryRunner?: QueryRunner,
+    mode: ReplicationMode = 'master',
   ): Promise<T> {
-    if (queryRunner === undefined && !isPostgres(this))
-      queryRunner = this.sqliteRunner ??= this.createQueryRunner();
-    return super.query<T>(query, parameters, queryRunner);
+    if (queryRunner !== undefined) return super.query<T>(query, parameters, queryRunner);
+    if (!isPostgres(this)) {
+      const shared = (this.sqliteRunners[mode] ??= this.createQueryRunner(mode));
+      return super.query<T>(query, parameters, shared);
+    }
+    const own = this.createQueryRunner(mode);
+    try {
+      return await super.query<T>(query, parameters, own);
+    } finally {
+      await own.release();
+    }
   }
 
-  override createQueryRunner(): QueryRunner {
+  /** @param mode `slave` for statements that change nothing, as TypeORM creates the runners of its SELECTs */
+  override createQueryRunner(mode: ReplicationMode = 'master'): QueryRunner {
+    const reads = mode === 'slave';
     const queryRunner = isPostgres(this)
-      ? new PgQueryRunner(this.driver as PostgresDriver, this)
-      : new SqliteQueryRunner(this.driver as BetterSqlite3Driver, this, this.sqliteSession);
+      ? new PgQueryRunner(this.driver as PostgresDriver, this, reads)
+      : new SqliteQueryRunner(this.driver as BetterSqlite3Driver, this, this.sqliteSession, reads);
     return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
   }
 

@@ -5,6 +5,7 @@ import { singleFlight } from './single-flight.js';
 import { CachedJsonResponse } from '../../http/responses/cached-json-response.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
+import { readRows } from '../connection/service-data-source.js';
 import {
   type Criteria,
   selectColumns,
@@ -182,13 +183,13 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
       const nulls = metadata.columns.map(({ propertyName }) => `NULL AS "${propertyName}"`);
       sql = `SELECT ${[...nulls, ...facts].join(', ')} UNION ALL SELECT "rows".*, ${facts.map(() => 'NULL').join(', ')} FROM (${sql}) AS "rows" ORDER BY "id" NULLS LAST`;
     }
-    const read: Record<string, unknown>[] = await this.repository.query(sql, parameters.values);
-    const found = facts.length === 0 ? {} : read.pop()!;
-    if (hasRevision) revisions.add(Number(found[REVISION]));
-    for (const name of Object.keys(found).slice(metadata.columns.length))
-      for (const row of read) row[name] = undefined;
-    const rows = toEntities(this.repository, read);
-    return counts ? { rows, total: Number(found[TOTAL]) } : { rows };
+    const found = await readRows<Record<string, unknown>>(manager, sql, parameters.values);
+    const fact = facts.length === 0 ? {} : found.pop()!;
+    if (hasRevision) revisions.add(Number(fact[REVISION]));
+    for (const name of Object.keys(fact).slice(metadata.columns.length))
+      for (const row of found) row[name] = undefined;
+    const rows = toEntities(this.repository, found);
+    return counts ? { rows, total: Number(fact[TOTAL]) } : { rows };
   }
 }
 

@@ -6,7 +6,7 @@ import { singleFlight } from './single-flight.js';
 import { DatabaseConnection } from '../connection/database-connection.js';
 import { type Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
-import { ServiceDataSource } from '../connection/service-data-source.js';
+import { readRows, ServiceDataSource } from '../connection/service-data-source.js';
 
 /** Detects changes of a table, by this process or any other: while its revision stays the same, so do its rows. */
 @Injectable()
@@ -14,7 +14,8 @@ export class TableRevisionTracker {
   private readonly logger = new Logger(TableRevisionTracker.name);
   private nextDataVersion: Promise<number> | undefined;
   private readonly readRevisions = singleFlight(async () => {
-    const rows: { name: string; value: string }[] = await this.dataSource.query(
+    const rows = await readRows<{ name: string; value: string }>(
+      this.dataSource.manager,
       'SELECT "name", "value" FROM "revisions"',
     );
     return new Map(rows.map(({ name, value }) => [name, Number(value)]));
@@ -64,7 +65,7 @@ export class TableRevisionTracker {
     const revision = (await this.readRevisions()).get(table);
     if (revision !== undefined) return revision;
     // A missing table is reported as such.
-    await this.dataSource.query(`SELECT FROM "${table}" LIMIT 0`);
+    await readRows(this.dataSource.manager, `SELECT FROM "${table}" LIMIT 0`);
     throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
   }
 

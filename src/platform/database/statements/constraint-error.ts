@@ -8,6 +8,7 @@ import {
   isForeignKeyViolation,
   isUniqueViolation,
 } from '../connection/driver-errors.js';
+import { readRows } from '../connection/service-data-source.js';
 import { StatementParameters } from './row-mapping.js';
 
 /**
@@ -72,7 +73,8 @@ async function findMissing(
     if (ids.length === 0) continue;
     const parameters = new StatementParameters(manager.dataSource);
     const placeholders = ids.map((id) => parameters.add(id, key.columns[0]!));
-    const found: { id: unknown }[] = await manager.query(
+    const found = await readRows<{ id: unknown }>(
+      manager,
       `SELECT "id" FROM "${key.referencedTablePath}" WHERE "id" IN (${placeholders.join(', ')})`,
       parameters.values,
     );
@@ -154,7 +156,8 @@ async function findStored(
     return `(${equations.join(' AND ')})`;
   });
   const names = columns.map(({ databaseName }) => `"${databaseName}"`).join(', ');
-  const found: ObjectLiteral[] = await manager.query(
+  const found = await readRows<ObjectLiteral>(
+    manager,
     `SELECT ${names} FROM "${metadata.tableName}" WHERE ${conditions.join(' OR ')}`,
     parameters.values,
   );

@@ -3,6 +3,7 @@ import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { runTransaction } from '../connection/run-transaction.js';
+import { readRows } from '../connection/service-data-source.js';
 import { assignId, createVersion } from './columns.js';
 import {
   buildInsert,
@@ -40,7 +41,8 @@ export async function selectOne<Entity extends ObjectLiteral>(
   // On SQLite, the transaction excludes others.
   const suffix = lock && isPostgres(manager.dataSource) ? ' FOR UPDATE' : '';
   const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where}${suffix}`;
-  return runReturning(repository, sql, parameters.values);
+  const rows = readRows<Record<string, unknown>>(manager, sql, parameters.values);
+  return toEntities(repository, await withDeadline(rows))[0];
 }
 
 /**
@@ -143,7 +145,7 @@ async function runReturning<Entity extends ObjectLiteral>(
 ): Promise<Entity | undefined> {
   const deadline = new Deadline();
   // Within a transaction, its owner decides what is stored.
-  if (repository.queryRunner === undefined && !sql.startsWith('SELECT')) deadline.beforeCommit();
+  if (repository.queryRunner === undefined) deadline.beforeCommit();
   const result: Record<string, unknown>[] | [Record<string, unknown>[], number] =
     await withDeadline(repository.query(sql, values), deadline);
   // For UPDATE and DELETE on PostgreSQL, TypeORM returns the rows and their number.
