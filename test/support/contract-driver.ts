@@ -60,7 +60,9 @@ class Driver {
     const { operations } = this.contract;
     for (const operation of operations) {
       await this.request(operation);
-      if (operation.method === 'post') await this.request(operation);
+      // No resource below another one remains, which could not be deleted then.
+      const isNested = operation.method === 'delete' && getCollection(operation.path).includes('{');
+      if (operation.method === 'post' || isNested) await this.request(operation);
     }
     const paths = new Set(operations.map(({ path }) => path));
     for (const operation of operations) {
@@ -145,12 +147,12 @@ class Driver {
     shown: Json,
     { headers }: HttpResponse,
   ): Promise<void> {
-    const collection = withoutSlash(operation.path);
+    const collection = getCollection(operation.path);
     const resources = this.created.get(collection) ?? [];
     this.created.set(collection, [...resources, { sent, shown }]);
     if (headers.location !== undefined) {
       const { status } = await sendRequest(
-        new URL(headers.location, `${this.url}/v1${operation.path}`).href,
+        new URL(headers.location, `${this.url}/v1${this.toTarget(operation)}`).href,
         {
           headers: { authorization: `Bearer ${this.key}` },
         },
@@ -160,9 +162,7 @@ class Driver {
     }
     const item = this.contract.operations.find(
       ({ method, path }) =>
-        method === 'get' &&
-        withoutSlash(path).replace(/\/\{[^}]+\}$/, '') === collection &&
-        path.includes('}', collection.length),
+        method === 'get' && getCollection(path) === collection && /\}\/?$/.test(path),
     );
     if (item === undefined) return;
     const read = await this.readAt(item.path, -1);
@@ -231,16 +231,21 @@ class Driver {
     );
   }
 
-  /** Returns the path of a request; undefined if a parameter is unknown. */
-  private toTarget({ path }: Pick<Operation, 'path'>, index = -1): string | undefined {
+  /** Returns the path of a request; undefined if a parameter is unknown. @param values gets the parameters */
+  private toTarget(
+    { path }: Pick<Operation, 'path'>,
+    index = -1,
+    values = new Map<string, unknown>(),
+  ): string | undefined {
     let isKnown = true;
     const target = path.replaceAll(/\{([^}]+)\}/g, (match, name: string, offset: number) => {
-      const collection = path.slice(0, offset - 1);
+      const collection = getCollection(path.slice(0, offset - 1));
       // What is above the last parameter is always the newest.
       const isLast = !path.slice(offset + match.length).includes('{');
       const created = this.created.get(collection)?.at(isLast ? index : -1);
       const value = findKey(created, name, collection)?.[1];
       isKnown &&= value !== undefined;
+      values.set(toBareName(name), value);
       return encodeURIComponent(String(value));
     });
     return isKnown ? target : undefined;
@@ -262,7 +267,13 @@ class Driver {
     const sample = this.contract.toSample(schema, ++this.count);
     if (!isObject(sample)) return null;
     const key = method === 'post' ? undefined : this.findOwnKey(path);
-    const body = key !== undefined && key[0] in sample ? { ...sample, [key[0]]: key[1] } : sample;
+    const parents = new Map<string, unknown>();
+    this.toTarget({ path }, -1, parents);
+    const entries = Object.entries(sample).map(
+      ([name, value]) => [name, parents.get(toBareName(name)) ?? value] as const,
+    );
+    const own = key !== undefined && key[0] in sample ? { [key[0]]: key[1] } : {};
+    const body = { ...Object.fromEntries(entries), ...own };
     const part = Object.fromEntries(Object.entries(body).slice(0, 1));
     return (
       (method === 'patch' ? [part, body] : [body]).find(
@@ -323,7 +334,11 @@ class Driver {
 }
 
 const toName = ({ method, path }: Operation): string => `${method.toUpperCase()} ${path}`;
-const getCollection = (path: string): string => withoutSlash(path).replace(/\/\{[^}]+\}$/, '');
+/** The path of a collection, whatever the operations name its parameters. */
+const getCollection = (path: string): string =>
+  withoutSlash(path)
+    .replace(/\/\{[^}]+\}$/, '')
+    .replaceAll(/\{[^}]+\}/g, '{}');
 
 /** Returns the property that a parameter of a path stands for, and its value: that of its name, or the id. */
 function findKey(created: Created | undefined, parameter: string, collection: string) {

@@ -200,7 +200,7 @@ export interface Resource {
   readonly request: DtoClass;
   /** The class that clients see: that of the response, or, if there is none, of the request. */
   readonly dto: DtoClass;
-  /** The path of the operation that creates it, without a slash at the end: `/special-events`. */
+  /** The path of the operation that creates it, without names of parameters and a slash at the end: `/pets/{}/toys`. */
   readonly collection: string;
   readonly parent: Parent | undefined;
   readonly id: ResourceId;
@@ -339,6 +339,8 @@ export interface Filter {
 export interface Parent {
   readonly resource: Resource;
   readonly parameter: string;
+  /** The names of that column in the DTOs and in the entity. */
+  readonly name: string;
   readonly property: string;
 }
 

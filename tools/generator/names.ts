@@ -75,6 +75,14 @@ export const isIdentifier = (name: string): boolean => /^[A-Za-z_$][\w$]*$/.test
 export const toSingular = (noun: string): string => pluralize.singular(noun);
 export const toPlural = (noun: string): string => pluralize.plural(noun);
 
+/** Whether two names differ only in their style: `petId`, `pet_id` and `pet-id` are one. */
+export const isSameName = (a: string, b: string | undefined): boolean =>
+  b !== undefined && toBareName(a) === toBareName(b);
+
+/** A name in lower case, without separators. */
+export const toBareName = (name: string): string =>
+  name.replaceAll(/[^\p{L}\d]/gu, '').toLowerCase();
+
 /** Returns a name that is not used yet, with a number if it must, and marks it as used. */
 export function makeUnique(name: string, used: Set<string>): string {
   let unique = name;

@@ -14,6 +14,7 @@ import type {
 import { getColumn, getNested, getProperty, getSent, ID_SCHEMAS, isGiven } from '../model.js';
 import {
   isIdentifier,
+  isSameName,
   makeUnique,
   toCamelCase,
   toPascalCase,
@@ -32,6 +33,9 @@ const PASSWORD = /^(password|passwd|passphrase)$/i;
 /** The note of a property that no operation gives a value. */
 export const UNKNOWN = 'nothing says what it contains; it is not returned.';
 
+/** The note of a property that has the id of the parent. */
+export const PATH_COUNTS = 'that of the path counts; one in a request is ignored.';
+
 /** The longest name of a column that PostgreSQL keeps, in bytes. */
 const MAX_NAME_LENGTH = 63;
 
@@ -40,6 +44,10 @@ const MAX_INDEXED_LENGTH = 500;
 
 /** A resource before its columns are known. */
 type Draft = Pick<Resource, 'request' | 'dto' | 'id' | 'parent'>;
+
+/** Returns the column that a parameter names, in whatever style. */
+export const findColumn = (resource: Resource, name: string): Column | undefined =>
+  getColumn(resource, name) ?? resource.columns.find((column) => isSameName(column.name, name));
 
 const isStored = (resource: Resource, name: string): boolean =>
   name === resource.id.property || getColumn(resource, name) !== undefined;
@@ -56,7 +64,8 @@ export function toId(
   notes: Notes,
 ): ResourceId {
   const names = ['id', '_id', `${toCamelCase(dto.name)}Id`, `${toSnakeCase(dto.name)}_id`, 'uuid'];
-  const property = (pathKey === undefined ? names : [pathKey, ...names])
+  const own = dto.properties.filter(({ name }) => isSameName(name, pathKey));
+  const property = [pathKey ?? '', ...own.map(({ name }) => name), ...names]
     .flatMap((name) => getProperty(dto, name) ?? [])
     .find((each) => isIdType(each) && (each.type === 'integer' || /id$/i.test(each.name)));
   if (property === undefined) return { property: undefined, kind: 'integer', by: 'service' };
@@ -93,8 +102,8 @@ export function toColumns(
   for (const property of sent) {
     const { name, type } = property;
     const place = `${request.publishedName}.${name}`;
-    if (name === parent?.property) {
-      notes.add('a POST request stores that of the path instead.', place);
+    if (isSameName(name, parent?.name)) {
+      notes.add(PATH_COUNTS, place);
       continue;
     }
     const hashed = type === 'string' && PASSWORD.test(name);
@@ -125,7 +134,7 @@ export function toColumns(
     // A constant.
     const property =
       values.length === 1 && required ? { ...shown, default: value ?? values[0] } : shown;
-    if ([id.property, parent?.property].includes(name)) continue;
+    if (name === id.property || isSameName(name, parent?.name)) continue;
     if (isWriteOnly(shown) || sent.some((each) => each.name === name)) continue;
     const assigned = getAssigned(property);
     const place = `${dto.publishedName}.${name}`;
@@ -139,28 +148,30 @@ export function toColumns(
 }
 
 /** Returns the column of the id of the parent. */
-function toParentColumn({ property, resource }: Parent, dto: DtoClass): Column {
+function toParentColumn({ name, resource }: Parent, dto: DtoClass): Column {
   const { id, table } = resource;
-  const reference = { ...ID_SCHEMAS[id.kind], name: property, required: true, references: table };
+  const reference = { ...ID_SCHEMAS[id.kind], name, required: true, references: table };
   const column = toColumn(reference);
-  const shown = getProperty(dto, property);
+  const shown = getProperty(dto, name);
   const hidden = shown === undefined || !shows(shown, column);
   if (hidden && shown?.required === true)
-    throw new Stub(`${dto.publishedName}.${property} is not its id`);
+    throw new Stub(`${dto.publishedName}.${name} is not its id`);
   return { ...column, hidden };
 }
 
+export const toEntityProperty = (name: string): string =>
+  isIdentifier(name) && !['id', 'version'].includes(name) ? name : `${toCamelCase(name)}Value`;
+
 function toColumn(schema: Property, pathKey?: string): Column {
   const { name, nullable, unique, references } = schema;
-  const property =
-    isIdentifier(name) && !['id', 'version'].includes(name) ? name : `${toCamelCase(name)}Value`;
+  const property = toEntityProperty(name);
   return {
     name,
     property,
     column: toSnakeCase(property),
     schema,
     nullable: nullable === true || !isGiven(schema),
-    unique: unique === true || name === pathKey,
+    unique: unique === true || isSameName(name, pathKey),
     references,
     indexed: references !== undefined,
   };

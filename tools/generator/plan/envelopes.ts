@@ -1,6 +1,7 @@
 /** Reads responses that are objects with a resource, or with the rows of a list, in one property. */
 import type { Body, DtoClass, Envelope, Property, Sent, Shown, Success } from '../model.js';
 import { getProperties } from '../model.js';
+import { toBareName } from '../names.js';
 
 /** What the query parameters and the properties of lists tell, by their names in lower case without separators. */
 const PAGING_ROLES: readonly (readonly [RegExp, Envelope['paging'][string]])[] = [
@@ -13,8 +14,6 @@ const PAGING_ROLES: readonly (readonly [RegExp, Envelope['paging'][string]])[] =
   [/^next$/, 'next'],
   [/^has(more|next)$/, 'hasMore'],
 ];
-
-const toBareName = (name: string): string => name.replaceAll(/[^A-Za-z]/g, '').toLowerCase();
 
 export const getRole = (name: string): Envelope['paging'][string] | undefined =>
   PAGING_ROLES.find(([pattern]) => pattern.test(toBareName(name)))?.[1];

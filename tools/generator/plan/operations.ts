@@ -14,8 +14,9 @@ import type {
   Schema,
 } from '../model.js';
 import { getColumn, getProperty, getSent, isGiven } from '../model.js';
+import { isSameName } from '../names.js';
 import { accepts } from './accepts.js';
-import { isPartOf, noteMissing } from './columns.js';
+import { findColumn, isPartOf, noteMissing, PATH_COUNTS } from './columns.js';
 import { getRole, hasOnly, toSent, toShown } from './envelopes.js';
 import {
   endsWithParameter,
@@ -25,6 +26,7 @@ import {
   type Scope,
   toCollection,
   toRows,
+  withoutItem,
 } from './resources.js';
 import { Stub } from './stub.js';
 
@@ -76,15 +78,16 @@ function toList(scope: Scope, operation: Operation): ListOperation | undefined {
     throw new Stub('no operation creates the objects of the list');
   noteMissing(dto, resource, notes);
   if (endsWithParameter(path)) throw new Stub('a list of what a parameter selects is not standard');
-  const parent = findParent(resources, path);
-  if (parent !== undefined && getColumn(resource, parent.property) === undefined)
-    throw new Stub(`${resource.dto.publishedName} has no ${parent.property}`);
+  const names = resource.columns.map(({ name }) => name);
+  const parent = findParent(resources, path, names);
+  if (parent !== undefined && !names.includes(parent.name))
+    throw new Stub(`${resource.dto.publishedName} has no ${parent.name}`);
   const query = parameters.filter((each) => each.in === 'query');
   const paging = getPaging(query, resource.id);
   const filters: Filter[] = [];
   for (const parameter of query) {
     if ([paging.limit, paging.by?.name].includes(parameter.name)) continue;
-    const column = getColumn(resource, parameter.name);
+    const column = findColumn(resource, parameter.name);
     if (column === undefined || column.hashed === true || !canFilter(parameter, column.schema))
       throw new Stub(`the query parameter ${parameter.name} has no known effect`);
     filters.push({ parameter: parameter.name, column });
@@ -121,12 +124,13 @@ function toItemOperation(
   if (method === 'post' || (parameter === undefined && method !== 'put'))
     throw new Stub('it is none of the standard operations on what the contract creates');
   const hasPost = operations.some(
-    (each) => each.method === 'post' && each.path.replace(/\/$/, '') === collection,
+    (each) =>
+      each.method === 'post' && toCollection(`${each.path.replace(/\/$/, '')}/{id}`) === collection,
   );
   if (resource === undefined)
     throw new Stub(
       hasPost
-        ? `POST ${collection} is a stub, so that there is nothing stored`
+        ? `POST ${withoutItem(path)} is a stub, so that there is nothing stored`
         : `no operation creates what ${parameter === undefined ? 'it replaces' : `{${parameter}} identifies`}`,
     );
   const kind = ({ get: 'read', put: 'replace', patch: 'patch', delete: 'delete' } as const)[method];
@@ -139,23 +143,25 @@ function toItemOperation(
   const sent = body && toSent(body, (name) => getColumn(resource, name) === undefined);
   const key = findKey(resource, parameter, sent?.dto);
   if (kind === 'replace' || kind === 'patch') checkBody(resource, sent?.dto, kind, notes);
-  return { kind, resource, ...shown, sent, key, parent: resource.parent };
+  const [, above = ''] = /\{([^}]+)\}/.exec(path) ?? [];
+  const parent = resource.parent && { ...resource.parent, parameter: above };
+  return { kind, resource, ...shown, sent, key, parent };
 }
 
 /** What selects the row: the parameter that ends the path, or the id in the body of a PUT of the collection. */
 function findKey(
-  { id, dto, ...resource }: Resource,
+  resource: Resource,
   parameter: string | undefined,
   request: DtoClass | undefined,
 ): Key {
+  const { id, dto } = resource;
   if (parameter === undefined) {
     const sent = id.property === undefined ? undefined : getProperty(request, id.property);
     if (sent === undefined) throw new Stub('nothing says which resource it replaces');
     return { property: 'id', name: sent.name, in: 'body' };
   }
-  const column = resource.columns.find(({ name }) => name === parameter);
-  if (parameter !== id.property && column?.unique === true)
-    return { property: column.property, name: parameter, in: 'path' };
+  const column = isSameName(parameter, id.property) ? undefined : findColumn(resource, parameter);
+  if (column?.unique === true) return { property: column.property, name: parameter, in: 'path' };
   if (id.property === undefined)
     throw new Stub(`${dto.publishedName} has no property for {${parameter}}`);
   return { property: 'id', name: parameter, in: 'path' };
@@ -169,7 +175,12 @@ function checkBody(
   notes: Notes,
 ): void {
   if (request === undefined) throw new Stub('the body is not an object with a name');
-  const sent = getSent(request).filter(({ name }) => name !== resource.id.property);
+  const { id, parent } = resource;
+  for (const { name } of request.properties.filter((each) => isSameName(each.name, parent?.name)))
+    notes.add(PATH_COUNTS, `${request.publishedName}.${name}`);
+  const sent = getSent(request).filter(
+    ({ name }) => name !== id.property && !isSameName(name, parent?.name),
+  );
   const unknown = sent.find(({ name }) => getColumn(resource, name) === undefined);
   if (unknown !== undefined) throw new Stub(`the resource does not store ${unknown.name}`);
   const other = sent.find(

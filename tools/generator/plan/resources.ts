@@ -11,6 +11,7 @@ import type {
 import { getProperty, getSent } from '../model.js';
 import {
   isIdentifier,
+  isSameName,
   makeUnique,
   toMemberName,
   toPascalCase,
@@ -18,7 +19,7 @@ import {
   toSingular,
   toSnakeCase,
 } from '../names.js';
-import { toColumns, toId } from './columns.js';
+import { toColumns, toEntityProperty, toId } from './columns.js';
 import { hasOnly, toEnvelope, toSent, toShown } from './envelopes.js';
 import { orStub, Stub } from './stub.js';
 
@@ -75,7 +76,8 @@ function toResource(scope: Scope, create: Operation): Resource {
   const other = resources.find((each) => each.dto === dto);
   if (other !== undefined)
     throw new Stub(`${other.create.operationId} already creates such objects`);
-  const parent = findParent(resources, path);
+  const properties = [dto, request].flatMap((each) => each.properties.map(({ name }) => name));
+  const parent = findParent(resources, path, properties);
   const pathKey = findPathKey(scope, collection);
   const id = toId(request, dto, pathKey, notes);
   const columns = toColumns({ request, dto, id, parent }, pathKey, notes);
@@ -114,27 +116,39 @@ function findShown(
 
 /** The parameter that follows a collection in the paths of the contract: `petId` of `/pets/{petId}`. */
 function findPathKey({ operations }: Scope, collection: string): string | undefined {
-  const prefix = `${collection}/`;
-  const names = operations.flatMap(({ path }) =>
-    path.startsWith(prefix) ? (/^\{([^}]+)\}/.exec(path.slice(prefix.length))?.[1] ?? []) : [],
-  );
-  return names[0];
+  const length = collection.split('/').length;
+  const paths = operations.map(({ path }) => path.split('/'));
+  return paths
+    .filter((each) => toCollection(each.slice(0, length + 1).join('/')) === collection)
+    .map((each) => /^\{([^}]+)\}$/.exec(each[length] ?? '')?.[1])
+    .find((name) => name !== undefined);
 }
 
-/** The resource that a path is below, undefined if it is below none. */
-export function findParent(resources: readonly Resource[], path: string): Parent | undefined {
-  const [parameter, ...more] = [...toCollection(path).matchAll(/\{([^}]+)\}/g)].map(
+/**
+ * The resource that a path is below, undefined if it is below none.
+ *
+ * @param properties of the resource at the path, one of which may have the id of its parent
+ */
+export function findParent(
+  resources: readonly Resource[],
+  path: string,
+  properties: readonly string[],
+): Parent | undefined {
+  const [parameter, ...more] = [...withoutItem(path).matchAll(/\{([^}]+)\}/g)].map(
     ([, name]) => name!,
   );
   if (parameter === undefined) return undefined;
   if (more.length > 0) throw new Stub('it is below more than one parameter');
   const resource = resources.find(({ collection }) =>
-    path.startsWith(`${collection}/{${parameter}}/`),
+    toCollection(path).startsWith(`${collection}/{}/`),
   );
   if (resource === undefined) throw new Stub(`no operation creates what {${parameter}} identifies`);
   if (resource.id.property === undefined) throw new Stub(`{${parameter}} is not an id`);
-  const name = /^(id|version)$/i.test(parameter) ? `${resource.name} id` : parameter;
-  return { resource, parameter, property: isIdentifier(name) ? name : toMemberName(name) };
+  const own = /^(id|version)$/i.test(parameter) ? `${resource.name} id` : parameter;
+  const name =
+    properties.find((each) => isSameName(each, own)) ??
+    (isIdentifier(own) ? own : toMemberName(own));
+  return { resource, parameter, name, property: toEntityProperty(name) };
 }
 
 /** Reads the rows of a list, which is an array, or an object with one; undefined if it is neither. */
@@ -169,7 +183,11 @@ export function rejectQuery({ parameters }: Operation): void {
 export const endsWithParameter = (path: string): boolean => /\}\/?$/.test(path);
 
 /** The path of a collection, also from that of a resource in it, without a slash at the end. */
-export const toCollection = (path: string): string => path.replace(/(\/\{[^}]+\})?\/?$/, '');
+export const withoutItem = (path: string): string => path.replace(/(\/\{[^}]+\})?\/?$/, '');
+
+/** What two paths of a collection have in common, whatever they name its parameters. */
+export const toCollection = (path: string): string =>
+  withoutItem(path).replaceAll(/\{[^}]+\}/g, '{}');
 
 /** Whether a class has something of what a request contains. */
 const isLike = (dto: DtoClass, request: DtoClass): boolean =>

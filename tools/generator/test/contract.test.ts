@@ -36,8 +36,9 @@ const toBody = (schema: string, type?: string): string =>
   `requestBody: { ${toContent(schema, type)} }`;
 
 /** Toys, below a path. */
-const toToys = (path: string): Module => {
-  const toy = toObject('id: { type: integer, readOnly: true }, label: { type: string }', 'label');
+const toToys = (path: string, properties = ''): Module => {
+  const label = `id: { type: integer, readOnly: true }, label: { type: string }, ${properties}`;
+  const toy = toObject(label, 'label');
   const reference = toReference('Toy');
   const get = `{ ${toResponses(`{ type: array, items: ${reference} }`)} }`;
   const post = `{ ${toBody(reference)}, ${toResponses(reference, 201)} }`;
@@ -500,6 +501,41 @@ describe('a resource below a parameter', () => {
     ]);
     const column = { property, references: 'pets', hidden: true };
     expect(resources[1]!.columns[0]).toMatchObject(column);
+  });
+
+  it.each([
+    ['pet-id', 'pet_id'],
+    ['petId', 'pet_id'],
+    ['pet_id', 'petId'],
+    ['id', 'pet-id'],
+  ])('{%s} is the property %s of its class, which is returned', (parameter, property) => {
+    const module = toToys(`/pets/{${parameter}}/toys`, `${property}: { type: integer }`);
+    const [parent, label, ...others] = module.resources[1]!.columns;
+    expect(parent).toMatchObject({ name: property, references: 'pets', hidden: false });
+    expect([label, others]).toMatchObject([{ name: 'label' }, []]);
+    expect(getNotes(module)).toContain(
+      `Toy.${property}: that of the path counts; one in a request is ignored.`,
+    );
+  });
+
+  it('has one path, whatever its parameters are named there', () => {
+    const toy = toObject('toy_id: { type: integer }, label: { type: string }', 'toy_id, label');
+    const get = `{ ${toResponses(toy)} }`;
+    const post = `{ ${toBody(toObject('label: { type: string }', 'label'))}, ${toResponses(toy, 201)} }`;
+    const item = `/pets/{pet_id}/toys/{toy-id}: { get: ${get}, delete: { responses: { 204: {} } } }`;
+    const paths = `/pets/{petId}/toys: { post: ${post} }\n  ${item}`;
+    const module = toModule(pets({ paths }));
+    const [read, remove] = module.operations.slice(-2);
+    for (const { implementation } of [read!, remove!])
+      expect(implementation).toMatchObject({ parent: { parameter: 'pet_id', property: 'petId' } });
+    expect(writeService(module).code).toContain('this.toys.delete({ petId, id: toyId })');
+  });
+
+  it('is filtered by a property in another style', () => {
+    const parameters = '[{ name: owner-id, in: query, schema: { type: integer } }]';
+    const properties = '{ id: { type: integer }, name: {}, owner_id: { type: integer } }';
+    const filters = [{ parameter: 'owner-id', column: { property: 'owner_id' } }];
+    expect(getList(toModule(pets({ parameters, properties })))).toMatchObject({ filters });
   });
 
   it.each([

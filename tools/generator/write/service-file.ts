@@ -14,8 +14,15 @@ import type {
   Resource,
   StubOperation,
 } from '../model.js';
-import { isGiven } from '../model.js';
-import { makeUnique, toCamelCase, toMemberName, toPascalCase, toPlural } from '../names.js';
+import { getSent, isGiven } from '../model.js';
+import {
+  isSameName,
+  makeUnique,
+  toCamelCase,
+  toMemberName,
+  toPascalCase,
+  toPlural,
+} from '../names.js';
 import {
   type Argument,
   getApiClass,
@@ -280,7 +287,7 @@ interface Row {
 
 /** Makes a row of a body: without what the resource does not store, with what the service assigns. */
 function toRow(
-  { id, columns }: Resource,
+  { id, columns, parent: owner }: Resource,
   request: DtoClass,
   body: Code,
   kind: 'create' | 'replace' | 'patch',
@@ -294,7 +301,10 @@ function toRow(
     removed.push(id.property);
     if (isId) added['id'] = access(body, id.property);
   }
-  for (const column of columns) {
+  removed.push(
+    ...getSent(request).flatMap(({ name }) => (isSameName(name, owner?.name) ? name : [])),
+  );
+  for (const column of columns.filter(({ name }) => name !== owner?.name)) {
     const { name, property, assigned } = column;
     const sent = find(name);
     if (sent && property !== name) removed.push(name);
@@ -317,10 +327,10 @@ function toRow(
 }
 
 /** The properties that a replacement keeps: those that its body cannot have, or may lack although every row has them. */
-const getKept = ({ columns }: Resource, request: DtoClass): string[] =>
+const getKept = ({ columns, parent }: Resource, request: DtoClass): string[] =>
   columns
     .filter(({ name, nullable, assigned }) => {
-      const sent = request.properties.find((each) => each.name === name && each.readOnly !== true);
+      const sent = getSent(request).find((each) => each.name === name && name !== parent?.name);
       const mayLack = sent === undefined || (!nullable && !isGiven(sent));
       return mayLack && assigned !== 'now on changes';
     })
