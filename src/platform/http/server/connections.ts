@@ -7,6 +7,9 @@ export interface Connection extends Socket {
   requestCount: number;
   latestResponse?: ServerResponse;
   previousResponse?: ServerResponse | undefined;
+  /** The bytes that were last seen to wait for the client, and since when, in milliseconds of the monotonic clock. */
+  queuedBytes: number;
+  queuedSince: number;
   /** Those of the server. */
   sharedBodies: SharedBodies;
 }

@@ -11,7 +11,7 @@ import { ApiError } from '../../errors/api-error.js';
 import type { ErrorCode } from '../../errors/error-codes.js';
 import { sendError } from '../responses/error.filter.js';
 import { defaultHeaders } from '../responses/security-headers.js';
-import { type Connection, isDone, isIdle } from './connections.js';
+import { type Connection, getQueuedBytes, isDone, isIdle } from './connections.js';
 import { createMessageClasses } from './message-classes.js';
 import { getRequestId, validateRequestHead } from './request-head.js';
 import type { ResponseListener } from './request-info.js';
@@ -84,6 +84,8 @@ export class HttpServer {
         this.rejectInvalid(error, connection),
       );
     this.server.timeout = this.timeouts.socket;
+    const checks = setInterval(() => this.closeUnread(), this.timeouts.checkInterval).unref();
+    this.server.once('close', () => clearInterval(checks));
     // A client that half-closes after sending still receives the response. Node has no documented
     // option for it: `allowHalfOpen` of net.Server is always on, and without this field http.Server
     // aborts the request all the same.
@@ -97,9 +99,22 @@ export class HttpServer {
 
   private addConnection(connection: Connection): void {
     connection.requestCount = 0;
+    connection.queuedBytes = 0;
+    connection.queuedSince = 0;
     connection.sharedBodies = this.sharedBodies;
     this.connections.add(connection);
     connection.once('close', () => this.connections.delete(connection));
+  }
+
+  /** Closes the connections whose clients read nothing. Node's own timeout would take twice the time. */
+  private closeUnread(): void {
+    const now = performance.now();
+    for (const connection of this.connections) {
+      const queuedBytes = getQueuedBytes(connection);
+      if (queuedBytes === 0 || queuedBytes !== connection.queuedBytes)
+        Object.assign(connection, { queuedBytes, queuedSince: now });
+      else if (now - connection.queuedSince > this.timeouts.socket) connection.destroy();
+    }
   }
 
   private handleRequest(request: IncomingMessage, response: ServerResponse): void {
