@@ -3,8 +3,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
 import type { Connection } from '../server/connections.js';
-import { matchesEtag } from './etag.js';
-import { JSON_TYPE, type ResponseBody, writeResponse } from './write-response.js';
+import { JSON_TYPE, type ResponseBody, writeRepresentation } from './write-response.js';
 
 /**
  * The size, in bytes, below which a body is sent as a string, with the head in one write. With 500 bytes it
@@ -158,19 +157,12 @@ function send(
     'Cache-Control': 'private, no-cache',
     Vary: vary === undefined ? 'Accept-Encoding' : [String(vary), 'Accept-Encoding'],
   };
-  if (matchesEtag(response.req.headers['if-none-match'], etag))
-    return writeResponse(response, 304, headers);
-  writeResponse(
-    response,
-    200,
-    {
-      ...headers,
-      ...(encoding !== undefined && { 'Content-Encoding': encoding }),
-      'Content-Type': JSON_TYPE,
-      'Content-Length': length,
-    },
-    sent,
-    'latin1',
-  );
-  (response.req.socket as Connection).sharedBodies.add(response, representation, source);
+  const content = {
+    ...(encoding !== undefined && { 'Content-Encoding': encoding }),
+    'Content-Type': JSON_TYPE,
+    'Content-Length': length,
+  };
+  writeRepresentation(response, 200, headers, content, sent, 'latin1');
+  if (response.statusCode === 200)
+    (response.req.socket as Connection).sharedBodies.add(response, representation, source);
 }

@@ -1,7 +1,7 @@
 import { applyDecorators, type NestInterceptor, UseInterceptors } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { map } from 'rxjs';
-import { matchesEtag, toVersionEtag } from '../../http/responses/etag.js';
+import { toVersionEtag } from '../../http/responses/etag.js';
 import { ApiResponseHeaders } from '../../http/responses/response-headers.js';
 import { isObject } from '../../validation/schema.js';
 
@@ -17,20 +17,17 @@ export class Versioned<Body> {
 export const isVersioned = (value: unknown): value is Versioned<unknown> =>
   isObject(value) && Object.keys(value).join() === 'version,body';
 
-/** Sends the body of a {@link Versioned} with its ETag, or 304 if the client already has it. */
+/** Sends the body of a {@link Versioned} with its ETag. */
 const versionedInterceptor: NestInterceptor<Versioned<unknown>> = {
   intercept(context, next) {
     const request = context.switchToHttp().getRequest<Request>();
     const response = context.switchToHttp().getResponse<Response>();
     return next.handle().pipe(
       map(({ version, body }) => {
-        const etag = toVersionEtag(version);
-        response.setHeader('ETag', etag);
-        if (request.method !== 'GET' && request.method !== 'HEAD') return body;
-        response.setHeader('Cache-Control', 'private, no-cache');
-        if (!matchesEtag(request.headers['if-none-match'], etag)) return body;
-        response.status(304);
-        return undefined;
+        response.setHeader('ETag', toVersionEtag(version));
+        if (request.method === 'GET' || request.method === 'HEAD')
+          response.setHeader('Cache-Control', 'private, no-cache');
+        return body;
       }),
     );
   },
