@@ -125,6 +125,17 @@ describeOnPostgres('the schema of the migrations', () => {
   });
 });
 
+describeOnPostgres('a comparison of two schemas', () => {
+  it('ignores the names of NOT NULL constraints, which those of replaced columns keep', async () => {
+    const dataSource = await connectMigrated();
+    const before = await dumpSchema(dataSource);
+    await dataSource.query(
+      'ALTER TABLE "categories" RENAME CONSTRAINT "categories_name_not_null" TO "title_not_null"',
+    );
+    expect(await dumpSchema(dataSource)).toEqual(before);
+  });
+});
+
 describeOnPostgres('a migration', () => {
   it('enables the triggers of revisions in all sessions, those of modules included, and reverts that', async () => {
     const dataSource = await connectMigrated();

@@ -108,10 +108,7 @@ describe('openapi.json', () => {
 
 describe('OpenAPI document', () => {
   it('contains exactly the operations that the service offers with a key', () => {
-    const documented = getOperations(document).map(({ method, path }) => ({
-      method,
-      path: (/^\/v\d/.test(path) ? path : `/v1${path}`).replaceAll(/\{(\w+)\}/g, ':$1'),
-    }));
+    const documented = getOperations(document).map(({ method, path }) => ({ method, path }));
     const routes = getProtectedRoutes(app);
     expect(routes).toEqual(expect.arrayContaining(documented));
     expect(documented).toEqual(expect.arrayContaining(routes));

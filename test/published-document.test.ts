@@ -300,13 +300,13 @@ function send(
     [...values].flatMap(([{ in: other, name }, value]) =>
       other === kind ? [[name, kind === 'body' ? JSON.stringify(value) : String(value)]] : [],
     );
-  const target = path.replaceAll(/\{\w+\}/g, (name) =>
+  const target = path.replaceAll(/\{[^}]+\}/g, (name) =>
     name === '{toyId}' ? randomUUID() : String(MAX_ID),
   );
   const query = new URLSearchParams(inPart('query')).toString();
   const headers = { ...jsonHeaders(app.key), ...Object.fromEntries(inPart('header')) };
   const [body] = inPart('body').map(([, json]) => ({ body: json }));
-  return sendRequest(`${app.url}/v1${target}?${query}`, { method, headers, ...body });
+  return sendRequest(`${app.url}${target}?${query}`, { method, headers, ...body });
 }
 
 const operations = getOperations(document).filter(

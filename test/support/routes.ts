@@ -3,15 +3,17 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Express } from 'express';
 import type { TestApp } from './app.js';
 
-/** A route of the running application; its path has Express's syntax for parameters. */
+/** A route of the running application; its path has braces for parameters. */
 export interface Route {
   readonly method: string;
   readonly path: string;
 }
 
-export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
+export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']> & {
+  readonly 'x-required-scope'?: string;
+};
 
-/** An operation of the OpenAPI document; its path has braces for parameters. */
+/** An operation of the OpenAPI document, at the path where it is served. */
 export interface DocumentedOperation extends Route {
   readonly operation: Operation;
 }
@@ -38,9 +40,16 @@ export function getRoutes({ app }: TestApp): Route[] {
     (route?.stack ?? [])
       // The handler that responds with 405 has no method.
       .filter(({ method }) => method !== undefined)
-      .map(({ method }) => ({ method: method.toUpperCase(), path: route!.path })),
+      .map(({ method }) => ({ method: method.toUpperCase(), path: toTemplate(route!.path) })),
   );
 }
+
+/** Replaces Express's syntax for parameters by braces, and removes what it escapes. */
+const toTemplate = (path: string): string =>
+  path.replaceAll(
+    /\\(.)|:(?:"([^"]+)"|(\w+))/g,
+    (_match, escaped?: string, quoted?: string, name?: string) => escaped ?? `{${quoted ?? name}}`,
+  );
 
 /** Returns the routes that require a key. */
 export function getProtectedRoutes(app: TestApp): Route[] {
@@ -52,30 +61,41 @@ export async function getPublicOperations(app: TestApp): Promise<Route[]> {
   const { body } = await app.http().get('/openapi.json');
   return getOperations(body as OpenAPIObject)
     .filter(({ operation }) => operation.security?.length === 0)
-    .map(({ method, path }) => ({
-      method,
-      path: toExamplePath(/^\/v\d+\//.test(path) ? path : `/v1${path}`),
-    }));
+    .map(({ method, path }) => ({ method, path: toExamplePath(path) }));
 }
 
 /** Returns a path that matches a route. */
 export function toExamplePath(path: string): string {
-  return path.replaceAll(/:\w+|\{\w+\}/g, '1');
+  return path.replaceAll(/\{[^}]+\}/g, '1');
 }
 
 /** Returns the methods that a path supports, by all routes that match it, in alphabetical order. */
 export function findMethods(routes: readonly Route[], path: string): string[] {
   const methods = routes
-    .filter((route) => new RegExp(`^${route.path.replaceAll(/:\w+/g, '[^/]+')}$`).test(path))
+    .filter((route) => matches(route, path))
     .flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
   return [...new Set(methods)].toSorted();
 }
+
+/** Whether a path is one of a route. */
+export const matches = (route: Route, path: string): boolean =>
+  new RegExp(
+    `^${route.path
+      .split(/\{[^}]+\}/)
+      .map((part) => part.replaceAll(/\W/g, '\\$&'))
+      .join('[^/]+')}$`,
+  ).test(path);
 
 /** Returns every operation of an OpenAPI document. */
 export function getOperations({ paths }: OpenAPIObject): DocumentedOperation[] {
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item as Record<string, DocumentedOperation['operation']>)
-      .map(([key, operation]) => ({ method: key.toUpperCase(), path, operation }))
+      .map(([key, operation]) => ({
+        method: key.toUpperCase(),
+        // Another version has servers of its own.
+        path: 'servers' in item ? path : `/v1${path}`,
+        operation,
+      }))
       // A path item has other keys, too, such as `servers`.
       .filter(({ method }) => METHODS.includes(method)),
   );

@@ -1,5 +1,6 @@
-import { Controller, Get, Param } from '@nestjs/common';
+import { Controller, Get, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
+import { RequireScope } from '../../src/platform/auth/scope.decorator.js';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { Deprecated, Stability } from '../../src/platform/lifecycle/lifecycle.decorators.js';
@@ -24,12 +25,30 @@ class StubsController {
   }
 }
 
+/** Operations with the paths and the scope that modules may have, too. */
+@ApiTags('stubs')
+@Controller()
+class OddPathsController {
+  @Get('v2/stubs')
+  @Operation({ operationId: 'listUnversioned', notImplemented: true })
+  listUnversioned(): never {
+    throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
+  }
+
+  @Post('stubs/:"order-id"\\:append')
+  @RequireScope('read')
+  @Operation({ operationId: 'appendOrder', notImplemented: true })
+  appendOrder(@Param('order-id') _id: string): never {
+    throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
+  }
+}
+
 /**
  * A feature for `startApp`: it adds the deprecated `/v1/stubs/deprecated/{id}` and the experimental
  * `/v1/stubs/experimental`. Both return 501.
  */
 @Feature({
   tag: { name: 'stubs', description: 'Operations that are not implemented.' },
-  controllers: [StubsController],
+  controllers: [StubsController, OddPathsController],
 })
 export class StubsModule {}

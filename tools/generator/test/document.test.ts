@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { getFileInfo } from 'prettier';
 import { readDocument } from '../read/document.js';
 
 let directory: string;
@@ -19,6 +20,15 @@ const getError = (path: string): Promise<Error> =>
     () => new Error('no error'),
     (error: Error) => error,
   );
+
+it.each([
+  ['library.openapi.yaml', true],
+  ['contracts/library.openapi.json', true],
+  ['compose.yaml', false],
+])('a document of others is not formatted: %s is ignored %s', async (path, ignored) => {
+  const ignorePath = join(import.meta.dirname, '../../../.prettierignore');
+  expect(await getFileInfo(path, { ignorePath })).toMatchObject({ ignored });
+});
 
 describe('a document', () => {
   const JSON_TEXT = '{ "openapi": "3.0.3", "info": { "title": "A", "version": "1" }, "paths": {} }';
