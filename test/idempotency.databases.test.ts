@@ -373,7 +373,11 @@ describeOnPostgres.each(ISOLATION_LEVELS)(
     it('cannot be deleted before, except by an operator', async () => {
       const { key } = await insertRecord(0);
       const { manager } = isolated.dataSource;
-      const deletion = manager.delete(IdempotencyRecord, { key });
+      const deletion = manager.transaction(async (transaction) => {
+        // The name of the release that deletes by its own clock.
+        await transaction.query(`SET LOCAL application_name = 'petstore'`);
+        await transaction.delete(IdempotencyRecord, { key });
+      });
       await expect(deletion).rejects.toThrow('is kept for 24 hours');
       const { url } = isolated.config.database as { url: string };
       await queryPostgres(url, 'DELETE FROM "idempotency_records"');

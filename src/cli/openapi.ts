@@ -8,11 +8,11 @@ import { getDocs } from '../platform/feature.decorator.js';
 import { createDocument } from '../platform/openapi/openapi-document.js';
 import { isMain } from './command.js';
 
-/** Renders the document of the default configuration, with sorted keys, so that diffs are small. */
-export async function renderDocument(): Promise<string> {
+/** Renders the document of features with the default configuration, with sorted keys, so that diffs are small. */
+export async function renderDocument(features = FEATURES): Promise<string> {
   const config = loadConfig({});
-  const app = await createApp(config, { logger: false });
-  const document = createDocument(app, config, getDocs(FEATURES));
+  const app = await createApp(config, { features, logger: false });
+  const document = createDocument(app, config, getDocs(features));
   return `${JSON.stringify(document, sortKeys, 2)}\n`;
 }
 

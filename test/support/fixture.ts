@@ -6,4 +6,7 @@ import type { Type } from '@nestjs/common';
 import { FEATURES } from '../../src/features.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 
+/** The features without the fixture. */
+export const SERVICE_FEATURES: readonly Type[] = [...FEATURES];
+
 if (!FEATURES.includes(CategoriesModule)) (FEATURES as Type[]).unshift(CategoriesModule);

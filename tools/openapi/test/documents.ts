@@ -1,13 +1,12 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { renderDocument } from '../../../src/cli/openapi.js';
+import '../../../test/support/fixture.js';
 
 /* oxlint-disable-next-line typescript/no-explicit-any -- the tests change arbitrary parts of a document */
 export type Document = any;
 
-/** Returns openapi.json without the operations of other modules. */
+/** Returns the document that `npm run openapi` writes, without the operations of other modules. */
 export async function readPublished(): Promise<Document> {
-  const file = join(import.meta.dirname, '..', '..', '..', 'openapi.json');
-  const document: Document = JSON.parse(await readFile(file, 'utf8'));
+  const document: Document = JSON.parse(await renderDocument());
   return { ...document, paths: { '/categories': document.paths['/categories'] } };
 }
 

@@ -113,6 +113,7 @@ describe('npm run openapi:check -- --against', () => {
   let directory: string;
   beforeAll(async () => {
     directory = await mkdtemp(join(tmpdir(), 'petstore-openapi-check-'));
+    await writeFile(join(directory, 'openapi.json'), JSON.stringify(published));
   });
   afterAll(() => rm(directory, { recursive: true }));
 
@@ -120,7 +121,7 @@ describe('npm run openapi:check -- --against', () => {
   async function compareWithOlder(changes: Record<string, unknown>): Promise<CommandResult> {
     const file = join(directory, 'older.json');
     await writeFile(file, JSON.stringify(edit(published, changes)));
-    return runCommand(main, ['--against', file], {});
+    return runCommand(main, ['--against', file], {}, directory);
   }
 
   it('lists breaking changes and exits with 1', async () => {
@@ -144,7 +145,7 @@ describe('npm run openapi:check -- --against', () => {
   });
 
   it('rejects a name that is neither a file nor a git ref', async () => {
-    const { code, stderr } = await runCommand(main, ['--against', 'missing.json'], {});
+    const { code, stderr } = await runCommand(main, ['--against', 'missing.json'], {}, directory);
     expect(stderr).toContain('missing.json is neither a file nor a git ref');
     expect(code).toBe(1);
   });
