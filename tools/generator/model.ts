@@ -134,6 +134,8 @@ export interface Operation {
   readonly success: Success;
   /** The descriptions of the errors that the contract names, by status. */
   readonly errors: Readonly<Record<number, string>>;
+  /** Whether it stores its body, if the contract says so (`x-resource`). */
+  readonly isResource: boolean | undefined;
   /** Why it can only be a stub, whatever the others are. */
   readonly unsupported: string | undefined;
 }

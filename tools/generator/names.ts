@@ -16,7 +16,7 @@ const RESERVED = new Set([
 ]);
 
 /** The words of a name in any style: `get-stations`, `HTTPServer2`, `x_next`. */
-const splitWords = (name: string): string[] =>
+export const splitWords = (name: string): string[] =>
   name
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')

@@ -19,6 +19,7 @@ import {
   toSingular,
   toSnakeCase,
 } from '../names.js';
+import { isCommand } from './commands.js';
 import { toColumns, toEntityProperty, toId } from './columns.js';
 import { hasOnly, toEnvelope, toSent, toShown } from './envelopes.js';
 import { orStub, Stub } from './stub.js';
@@ -80,6 +81,7 @@ function toResource(scope: Scope, create: Operation): Resource {
   const parent = findParent(resources, path, properties);
   const pathKey = findPathKey(scope, collection);
   const id = toId(request, dto, pathKey, notes);
+  rejectCommand(scope, create, id.property);
   const columns = toColumns({ request, dto, id, parent }, pathKey, notes);
   const noun = toSingular(path.split('/').findLast((segment) => /^[^{]/.test(segment)) ?? dto.name);
   const name = makeUnique(toPascalCase(noun), names);
@@ -96,6 +98,26 @@ function toResource(scope: Scope, create: Operation): Resource {
     columns,
     versioned: false,
   };
+}
+
+/** Rejects a POST that may do something else than store what other operations work on. */
+function rejectCommand({ operations }: Scope, create: Operation, id: string | undefined): void {
+  const { isResource, path } = create;
+  if (isResource === false) throw new Stub('x-resource: false says that nothing is stored');
+  if (isResource === true) return;
+  if (isCommand(path))
+    throw new Stub('its path ends with a command: x-resource: true stores its body');
+  const isChanged = operations.some(
+    (each) =>
+      ['put', 'patch', 'delete'].includes(each.method) &&
+      toCollection(each.path) === toCollection(path) &&
+      (endsWithParameter(each.path) ||
+        (each.method === 'put' && id !== undefined && getProperty(each.body?.schema.class, id))),
+  );
+  if (!isChanged)
+    throw new Stub(
+      'nothing replaces, patches or deletes what it would store: x-resource: true stores it',
+    );
 }
 
 /** The class that GET requests show of what a POST does not return, by default that of its body. */

@@ -209,6 +209,7 @@ class ContractReader {
       ifMatch: ifMatch && (ifMatch['required'] === true ? 'required' : 'optional'),
       success,
       errors: this.readErrors(operation, isPublic),
+      isResource: toFlag(operation['x-resource']),
       unsupported: problems[0],
     };
   }
@@ -370,6 +371,9 @@ const getParameters = (path: string): string[] =>
 /** Whether two parameters at the same place may identify the same: both are ids, or their names differ in style. */
 const isSameParameter = (a: string, b: string): boolean =>
   toCamelCase(a) === toCamelCase(b) || [a, b].every((name) => /(^|[_-])(uu)?id$|I[dD]$/.test(name));
+
+const toFlag = (value: unknown): boolean | undefined =>
+  typeof value === 'boolean' ? value : undefined;
 
 /** The example of a parameter or a media type, or the first one of several. */
 function getExample(root: Json, value: unknown): unknown {

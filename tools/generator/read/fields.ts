@@ -157,6 +157,7 @@ function toPaths(
     const returned = isList ? { type: 'array', items: toReference(item) } : toReference(item);
     const body = bodies[operation];
     return {
+      ...(operation === 'create' && { 'x-resource': true }),
       operationId: `${verb.toLowerCase()}${isList ? toPascalCase(plural) : item}`,
       summary: `${verb} ${isList ? nouns : `${article} ${noun}`}`,
       tags: [tag],

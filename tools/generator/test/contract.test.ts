@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { format } from 'prettier';
 import { parse } from 'yaml';
 import {
@@ -12,6 +13,7 @@ import {
 } from './excerpts.js';
 import type { Implementation, Module, Resource } from '../model.js';
 import type { Json } from '../read/document.js';
+import { COMMANDS, VERBS } from '../plan/commands.js';
 import { formatReport } from '../report.js';
 import { writeApi } from '../write/api-file.js';
 import { writeService } from '../write/service-file.js';
@@ -41,14 +43,14 @@ const toToys = (path: string, properties = ''): Module => {
   const toy = toObject(label, 'label');
   const reference = toReference('Toy');
   const get = `{ ${toResponses(`{ type: array, items: ${reference} }`)} }`;
-  const post = `{ ${toBody(reference)}, ${toResponses(reference, 201)} }`;
+  const post = `{ x-resource: true, ${toBody(reference)}, ${toResponses(reference, 201)} }`;
   const paths = `${path}: { get: ${get}, post: ${post} }`;
   return toModule(pets({ paths, schemas: `Toy: ${toy}` }));
 };
 
 /** One operation. */
 const toThings = (method: string, operation: string): Module =>
-  toModule(toDocument(`paths: { /things: { ${method}: { ${operation} } } }`));
+  toModule(toDocument(`paths: { /things: { ${method}: { x-resource: true, ${operation} } } }`));
 
 describe('a schema of a contract', () => {
   it.each([
@@ -802,4 +804,48 @@ describe('a path of the caller', () => {
   it.each(['/meals', '/accounts', '/mystery', '/themes', '/current-prices'])('is not %s', (path) =>
     expect(Object.values(getResults(toToys(path))).join()).not.toContain('caller'),
   );
+});
+
+describe('a POST that may be a command', () => {
+  const DELETE = 'delete: { responses: { 204: { description: OK } } }';
+  const PUT = `put: { ${toBody(toReference('Pet'))}, responses: { 204: { description: OK } } }`;
+  const UNCHANGED =
+    'nothing replaces, patches or deletes what it would store: x-resource: true stores it';
+  const COMMAND = 'its path ends with a command: x-resource: true stores its body';
+
+  it.each([
+    ['/pets', '', '', UNCHANGED],
+    ['/pets', DELETE, '', 'implemented'],
+    ['/pets', PUT, '', 'implemented'],
+    ['/pets', '', 'x-resource: true', 'implemented'],
+    ['/pets', DELETE, 'x-resource: false', 'x-resource: false says that nothing is stored'],
+    ['/pets/search', DELETE, '', COMMAND],
+    ['/Search', DELETE, '', COMMAND],
+    ['/pets/change_status', DELETE, '', COMMAND],
+    ['/sendMail', DELETE, '', COMMAND],
+    ['/pets:batch', DELETE, '', COMMAND],
+    ['/pets.archive', DELETE, '', COMMAND],
+    ['/command/', DELETE, '', COMMAND],
+    ['/search', DELETE, 'x-resource: true', 'implemented'],
+    ['/searches', DELETE, '', 'implemented'],
+    ['/test-cases', DELETE, '', 'implemented'],
+    ['/addresses', DELETE, '', 'implemented'],
+  ])('at %s, with { %s } and { %s }: %s', (path, operations, mark, result) => {
+    const collection = JSON.stringify(path.replace(/\/$/, ''));
+    const document = pets({ collection: collection.slice(1, -1), operations, mark });
+    expect(getResults(toModule(document))).toMatchObject({
+      [`POST ${path.replace(/\/$/, '')}`]: result,
+    });
+  });
+
+  it('stores nothing if a PUT of its path does not say what it replaces', () => {
+    const put = `put: { ${toBody(toObject('name: { type: string }'))}, responses: {} }`;
+    const document = edit(pets({ mark: '' }), { 'paths /pets put': parse(`{ ${put} }`).put });
+    expect(getResults(toModule(document))['POST /pets']).toBe(UNCHANGED);
+  });
+
+  it('has its words in the guide', async () => {
+    const guide = await readFile('docs/adding-a-module.md', 'utf8');
+    for (const word of [...COMMANDS, ...VERBS]) expect(guide).toMatch(new RegExp(`\\b${word}\\b`));
+  });
 });

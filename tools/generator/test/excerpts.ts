@@ -57,16 +57,19 @@ export const pets = ({
   operations = '',
   paths = '',
   schemas = '',
+  collection = '/pets',
+  mark = 'x-resource: true',
 } = {}): Json =>
   toDocument(`
 paths:
-  /pets:
+  ${collection}:
     get: { operationId: listPets, parameters: ${parameters}, ${toResponses(list)} }
     post:
       operationId: createPet
+      ${mark}
       requestBody: { required: true, ${toContent(PET)} }
       ${toResponses(PET, 201)}
-  /pets/${item}: { get: { operationId: getPet, ${toResponses(PET)} }, ${operations} }
+  ${collection}/${item}: { get: { operationId: getPet, ${toResponses(PET)} }, ${operations} }
   ${paths}
 components:
   schemas: { Pet: { type: object, required: [${required}], properties: ${properties} }, ${schemas} }
