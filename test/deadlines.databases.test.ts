@@ -235,15 +235,12 @@ describe('withDeadline', () => {
 
   it('rejects a row whose deadline passes just before its batch, and inserts the others', async () => {
     const kit = app.app.get(ResourceKit);
-    const inserter = kit.batchInserter(
-      app.dataSource.getRepository(CategoryEntity),
-      ({ id }) => id,
-    );
+    const inserter = kit.inserter(app.dataSource.getRepository(CategoryEntity), ({ id }) => id);
     const late = new Deadline();
-    const insertion = inserter['inserter'].insert({ name: 'late' }, undefined, late);
+    const insertion = inserter['batches'].add({ name: 'late' }, undefined, late);
     // A timer may be a little early.
     late.pass();
-    await expect(inserter.insert({ name: 'other' })).resolves.toBeGreaterThan(0);
+    await expect(inserter.insertOnce({ name: 'other' })).resolves.toBeGreaterThan(0);
     await expect(insertion).rejects.toThrow(DatabaseUnavailableError);
     expect(await app.categories.getNames()).not.toContain('late');
   });

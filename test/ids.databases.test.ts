@@ -79,7 +79,7 @@ describe.each(KINDS)(
     it('stores concurrent creates, and lists them in the order of the ids, whole and in pages', async () => {
       const repository = app.dataSource.getRepository(entity);
       const kit = app.app.get(ResourceKit);
-      const inserter = kit.batchInserter(repository, (row) => row);
+      const inserter = kit.inserter(repository, (row) => row);
       const list = kit.cachedList(repository, async (chunks, { next }) => ({
         rows: await collectRows(chunks),
         next: next?.['after'],
@@ -89,7 +89,7 @@ describe.each(KINDS)(
       if (byClient) rows.reverse();
       const created = [
         await insertReturning(repository, rows[0]!),
-        ...(await Promise.all(rows.slice(1).map((row) => inserter.insert(row)))),
+        ...(await Promise.all(rows.slice(1).map((row) => inserter.insertOnce(row)))),
       ];
       if (byClient) created.reverse();
       expect(created.map(({ id }) => id)).toEqual(ids);

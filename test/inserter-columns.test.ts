@@ -96,7 +96,7 @@ function createFeature(provider: Type, entities: Type<object>[] = []): Type {
 function createInserter(entity: Type<object>): Type {
   class Service {
     constructor(@InjectRepository(entity) repository: Repository<object>, kit: ResourceKit) {
-      kit.batchInserter(repository, (row) => row);
+      kit.inserter(repository, (row) => row);
     }
   }
   // What swc emits for a decorated class.
@@ -129,9 +129,9 @@ describe('an inserter', () => {
   it('rejects a row with a property that has no column', async () => {
     const app = await startApp();
     const repository = app.dataSource.getRepository(CategoryEntity);
-    const inserter = app.app.get(ResourceKit).batchInserter(repository, (row) => row);
+    const inserter = app.app.get(ResourceKit).inserter(repository, (row) => row);
     const row = { name: 'dog', description: null, tags: ['brown'] };
-    await expect(inserter.insert(row)).rejects.toThrow('CategoryEntity has no property tags');
+    await expect(inserter.insertOnce(row)).rejects.toThrow('CategoryEntity has no property tags');
     await expect(insertReturning(repository, row)).rejects.toThrow(TypeError);
     expect(await app.categories.getNames()).toEqual([]);
     await app.stop();

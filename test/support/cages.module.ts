@@ -290,7 +290,7 @@ class ToysController {
     @IdParam('cageId') cageId: number,
     @Query() { limit, after, offset, page }: ToyPage,
   ): Promise<CachedJsonResponse> {
-    await this.cages.require({ id: cageId });
+    await this.cages.getRow({ id: cageId });
     const byOffset = offset === undefined ? { after } : { offset };
     const by = page === undefined ? byOffset : { page };
     return this.toys.page({ limit, ...by }, { cageId });
@@ -308,7 +308,7 @@ class ToysController {
     @Body() toy: NewToy,
     @IdempotencyKey() key: IdempotencyKey | undefined,
   ): Promise<ToyEnvelope> {
-    await this.cages.require({ id: cageId });
+    await this.cages.getRow({ id: cageId });
     const row = Object.assign(toy, { cageId, seenBy: 'the service' });
     return { toy: await this.toys.create(row, key) };
   }

@@ -30,7 +30,7 @@ interface Running<Response> {
 
 /** Inserts the rows of create requests in batches, each once for its Idempotency-Key. */
 export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
-  private readonly inserter: BatchInserter<Entity, PendingRecord<Entity>>;
+  private readonly batches: BatchInserter<Entity, PendingRecord<Entity>>;
   /** The newest request in progress, by API key and Idempotency-Key. */
   private readonly running = new Map<string, Running<Response>>();
 
@@ -40,7 +40,7 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
     private readonly toResponse: (row: Entity) => Response,
     metrics: DatabaseMetrics,
   ) {
-    this.inserter = new BatchInserter(
+    this.batches = new BatchInserter(
       manager.getRepository<Entity>(target),
       manager.getRepository<ObjectLiteral>(IdempotencyRecord),
       async (rows: readonly PendingRecord<Entity>[]) => {
@@ -60,10 +60,10 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
    * @throws {ApiError} IDEMPOTENCY_KEY_REUSED
    * @throws {DatabaseUnavailableError}
    */
-  async insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
-    if (key === undefined) return this.toResponse(await this.inserter.insert(row));
+  async insertOnce(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
+    if (key === undefined) return this.toResponse(await this.batches.add(row));
     const id = `${key.apiKeyId} ${key.value}`;
-    const response = this.insertOnce(row, key, this.running.get(id)).finally(() => {
+    const response = this.insertAfter(this.running.get(id), row, key).finally(() => {
       if (this.running.get(id)?.response === response) this.running.delete(id);
     });
     this.running.set(id, { fingerprint: key.fingerprint, response });
@@ -71,10 +71,10 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
   }
 
   /** @param previous a request with the same key, which would make the database reject the batch of both */
-  private async insertOnce(
+  private async insertAfter(
+    previous: Running<Response> | undefined,
     row: InsertRow<Entity>,
     key: IdempotencyKey,
-    previous: Running<Response> | undefined,
   ): Promise<Response> {
     if (key.record) return replay(key, key.record) as Response;
     const deadline = new Deadline();
@@ -91,7 +91,7 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
     }
     const toRow = (inserted: Entity): IdempotencyRecord => toRecord(key, this.toResponse(inserted));
     try {
-      return this.toResponse(await this.inserter.insert(row, { key, toRow }, deadline));
+      return this.toResponse(await this.batches.add(row, { key, toRow }, deadline));
     } catch (error) {
       if (error instanceof RecordedError) return replay(key, error.record) as Response;
       throw error;

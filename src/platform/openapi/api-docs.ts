@@ -3,7 +3,7 @@ import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { Express, RequestHandler } from 'express';
 import { dump } from 'js-yaml';
 import type { Config } from '../config/config.js';
-import { swaggerUiHeaders } from '../http/responses/security-headers.js';
+import { swaggerUiHeaders } from '../http/responses/default-headers.js';
 import { createDocument, type FeatureDocs, THIS_DEPLOYMENT } from './openapi-document.js';
 import { selectFiles, swaggerUiOptions } from './swagger-ui.js';
 

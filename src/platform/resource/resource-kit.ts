@@ -51,7 +51,7 @@ export class ResourceKit {
    *
    * @param toResponse converts a new row to what the client gets
    */
-  batchInserter<Entity extends ObjectLiteral, Response>(
+  inserter<Entity extends ObjectLiteral, Response>(
     repository: Repository<Entity>,
     toResponse: (row: Entity) => Response,
   ): IdempotentInserter<Entity, Response> {

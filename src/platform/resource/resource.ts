@@ -94,7 +94,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
       },
       envelope !== undefined,
     );
-    this.inserter = kit.batchInserter(repository, (row) => this.toResult(row));
+    this.inserter = kit.inserter(repository, (row) => this.toResult(row));
   }
 
   /** Returns all resources in id order, including every change acknowledged before the call. */
@@ -113,8 +113,11 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    * @throws {ApiError} VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
    */
   create(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
-    const insert = this.joins.length === 0 ? this.inserter.insert(row, key) : this.insert(row, key);
-    const created = this.convertErrors(row, insert);
+    const inserted =
+      this.joins.length === 0
+        ? this.inserter.insertOnce(row, key)
+        : this.insertWithReferences(row, key);
+    const created = this.convertErrors(row, inserted);
     if (key === undefined || this.repository.metadata.versionColumn === undefined) return created;
     // The response of an earlier request was read from JSON.
     const toVersioned = ({ version, body }: Versioned<Body>) => new Versioned(version, body);
@@ -134,7 +137,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    *
    * @throws {ApiError} NOT_FOUND
    */
-  async require(criteria: Criteria<Entity>): Promise<Entity> {
+  async getRow(criteria: Criteria<Entity>): Promise<Entity> {
     const row = await selectOne(this.repository, criteria);
     if (row !== undefined) return row;
     const isRepeated = await isRecorded(this.repository.manager);
@@ -232,7 +235,10 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   }
 
   /** Inserts a row and the rows of its join entities. */
-  private insert(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
+  private insertWithReferences(
+    row: InsertRow<Entity>,
+    key?: IdempotencyKey,
+  ): Promise<Result<Entity, Body>> {
     const { target, manager } = this.repository;
     return transactionOnce(manager.dataSource, key, async (own) => {
       const inserted = await insertReturning(own.getRepository<Entity>(target), row);

@@ -193,7 +193,7 @@ function writeStatements(
     const id = find('path', parent.parameter);
     criteria[parent.property] = id;
     if (kind === 'list' || kind === 'create')
-      lines.push(`await ${call(`this.${getBaseName(module, parent.resource)}.require`, { id })};`);
+      lines.push(`await ${call(`this.${getBaseName(module, parent.resource)}.getRow`, { id })};`);
   }
   if (kind === 'list')
     return [...lines, ...writeList(operation, implementation, method, find, criteria)];

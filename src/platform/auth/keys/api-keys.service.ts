@@ -22,7 +22,7 @@ export class ApiKeysService {
   /** Creates a key, which is not stored and cannot be retrieved later. */
   async create(name: string, options: KeyOptions = {}): Promise<{ key: string; record: ApiKey }> {
     const key = generateKey();
-    const record = await this.insert(this.keys, key, name, options);
+    const record = await this.save(this.keys, key, name, options);
     this.logCreation(record);
     return { key, record };
   }
@@ -44,7 +44,7 @@ export class ApiKeysService {
       const old = await keys.findOneBy({ id, revokedAt: IsNull() });
       if (old === null || expiresBefore(old, now)) return undefined;
       const { name, createdAt, expiresAt, scopes, requestsPerMinute } = old;
-      const record = await this.insert(keys, key, name, {
+      const record = await this.save(keys, key, name, {
         expiresAt:
           expiresAt === null ? null : new Date(now + expiresAt.getTime() - createdAt.getTime()),
         scopes: scopes.split(' ') as Scope[],
@@ -78,7 +78,7 @@ export class ApiKeysService {
             `BOOTSTRAP_API_KEY has changed. The former API key ${id} (${name}) stays valid until it is revoked with: node dist/cli/keys.js revoke ${id}`,
           );
       };
-      await this.insert(this.keys, key, name).then(logChange, (error: unknown) => {
+      await this.save(this.keys, key, name).then(logChange, (error: unknown) => {
         // Another process that starts at the same time has created it.
         if (!isDataOrConstraintError(error)) throw error;
       });
@@ -101,7 +101,7 @@ export class ApiKeysService {
     return affected === 1;
   }
 
-  private async insert(
+  private async save(
     keys: Repository<ApiKey>,
     key: string,
     name: string,

@@ -87,7 +87,7 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
   ) {}
 
   /**
-   * Inserts a row. It is durable when the promise resolves.
+   * Adds a row to the next batch. It is durable when the promise resolves.
    *
    * @param companion a row of the second table for the same transaction
    * @param deadline how long the caller waits; the other rows of its batch have deadlines of their own
@@ -96,7 +96,7 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
    * @throws {QueryFailedError} if the database rejects one of the two rows
    * @throws {DatabaseUnavailableError}
    */
-  insert(row: InsertRow<Entity>, companion?: Own, deadline = new Deadline()): Promise<Entity> {
+  add(row: InsertRow<Entity>, companion?: Own, deadline = new Deadline()): Promise<Entity> {
     const inserted = new Promise<Entity>((resolve, reject) => {
       requireColumns(this.repository, row);
       const withId = assignId(this.repository.metadata, row);

@@ -10,7 +10,7 @@ import type { Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import type { ErrorCode } from '../../errors/error-codes.js';
 import { sendError } from '../responses/error.filter.js';
-import { defaultHeaders } from '../responses/security-headers.js';
+import { defaultHeaders } from '../responses/default-headers.js';
 import { type Connection, getQueuedBytes, isDone, isIdle } from './connections.js';
 import { createMessageClasses } from './message-classes.js';
 import { getRequestId, validateRequestHead } from './request-head.js';
