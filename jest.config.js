@@ -33,6 +33,8 @@ const getTestMatch = (folder) =>
 export const createConfig = (folder, testTimeout = 120_000) => ({
   // Most of the time tests wait: for other processes, or for a timeout.
   maxWorkers: 4,
+  // Each test file leaves memory behind; at the end, Jest waits half a second until a worker has released it.
+  workerIdleMemoryLimit: '300MB',
   testTimeout,
   globalSetup: '<rootDir>/test/support/compile.js',
   coverageProvider: 'v8',
