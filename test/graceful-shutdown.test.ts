@@ -118,7 +118,7 @@ describe('graceful shutdown', () => {
   it.each([0, 500])(
     'completes every request under load and keeps every acknowledged create with a shutdown delay of %d ms',
     async (shutdownDelay) => {
-      const CLIENTS = 64;
+      const CLIENTS = 16;
       await start(LONG_TIMEOUTS, { shutdownDelay });
       const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
       const categories = new CategoriesClient(app.url, app.key, agent);
