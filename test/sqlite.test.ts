@@ -114,6 +114,17 @@ describe('a graceful shutdown', () => {
       await database.drop();
     },
   );
+
+  it('responds to lists to the end', async () => {
+    const other = await startApp({ config: { shutdownDelay: 1_000 } });
+    await other.categories.list();
+    const stopped = other.stop();
+    for (const name of ['first', 'second']) {
+      await other.categories.create(name);
+      expect(await other.categories.getNames()).toContain(name);
+    }
+    await stopped;
+  });
 });
 
 describe('POST /v1/categories', () => {
