@@ -80,30 +80,22 @@ const ERRORS: Readonly<Record<string, ErrorDescription>> = {
   default: { name: 'OtherError', description: 'Not specified yet, or any other error.' },
 };
 
-/**
- * Returns the response with an error. Without a message, it has no example.
- *
- * @param status NaN for `default`
- */
-function toErrorResponse(status: number, error: ErrorDescription): Response {
-  const { description, message, code = getErrorCode(status), headers = [] } = error;
+/** Returns the response with an error. Without a message, or for any status, it has no example. */
+function toErrorResponse(status: string, error: ErrorDescription): Response {
+  const { description, message, code = getErrorCode(Number(status)), headers = [] } = error;
   const schema = { $ref: '#/components/schemas/Error' };
-  const hasExample = message !== undefined && !Number.isNaN(status);
+  const hasExample = message !== undefined && status !== 'default';
+  const example = hasExample && { example: { code, message, status: Number(status) } };
   return {
     description,
     headers: toReferences(['X-Request-Id', ...headers]),
-    content: {
-      'application/json': { schema, ...(hasExample && { example: { code, message, status } }) },
-    },
+    content: { 'application/json': { schema, ...example } },
   };
 }
 
 /** The error responses that operations refer to, for `components`. */
 export const STANDARD_RESPONSES: Readonly<Record<string, Response>> = Object.fromEntries(
-  Object.entries(ERRORS).map(([status, error]) => [
-    error.name,
-    toErrorResponse(Number(status), error),
-  ]),
+  Object.entries(ERRORS).map(([status, error]) => [error.name, toErrorResponse(status, error)]),
 );
 
 /**
@@ -114,49 +106,62 @@ export const STANDARD_RESPONSES: Readonly<Record<string, Response>> = Object.fro
  * @param method the method of the operation, in lower case
  */
 export function describeStandardResponses(operation: Operation, method: string): void {
-  const { responses } = operation;
   if (method === 'get') describeRevalidation(operation);
-  for (const status of getErrors(operation)) responses[status] ??= { description: '' };
-  // An operation that is not implemented: linters and generators reject one without a success or a default.
-  if (!Object.keys(responses).some((status) => status.startsWith('2')))
-    responses.default ??= { description: '' };
+  const { responses } = operation;
   const headers = toReferences([
     'X-Request-Id',
     ...(requiresKey(operation) ? RATE_LIMIT_HEADERS : []),
     ...('x-deprecated-since' in operation ? ['Deprecation'] : []),
     ...('x-sunset' in operation ? ['Sunset'] : []),
   ]);
-  for (const [key, response] of Object.entries(responses)) {
-    if (response === undefined || '$ref' in response) continue;
-    const status = Number(key);
-    // Other errors may be sent before the guards that set these headers.
-    const isHandled = status < 400 || status === 410 || status === 501;
-    if (isHandled) response.headers = { ...response.headers, ...headers };
-    if (status < 400) continue;
-    const error = ERRORS[key] ?? ERRORS['default']!;
-    const { description: text } = response;
-    if (text === '' && !isHandled) {
-      responses[key] = { $ref: `#/components/responses/${error.name}` };
-      continue;
-    }
-    const own = text === '' ? {} : { description: text, message: text };
-    const complete = toErrorResponse(status, { ...error, ...own });
-    const { description } = complete;
-    const allHeaders = { ...complete.headers, ...response.headers };
-    responses[key] = { ...complete, ...response, description, headers: allHeaders };
-  }
+  for (const status of new Set([...Object.keys(responses), ...getErrors(operation)]))
+    responses[status] = complete(status, responses[status], headers);
+}
+
+/**
+ * Completes the response with a status.
+ *
+ * @param own what the decorators declare; Nest describes it with an empty text if they do not
+ * @param headers those of the responses of guards and handlers
+ */
+function complete(
+  status: string,
+  own: Operation['responses'][string],
+  headers: Response['headers'],
+): NonNullable<Operation['responses'][string]> {
+  if (own !== undefined && '$ref' in own) return own;
+  const ownHeaders = { ...own?.headers, ...headers };
+  if (own !== undefined && Number(status) < 400) return { ...own, headers: ownHeaders };
+  // Other errors may be sent before the guards that set these headers.
+  const isHandled = status === '410' || status === '501';
+  const error = ERRORS[status] ?? ERRORS['default']!;
+  const text = own?.description || undefined;
+  if (text === undefined && !isHandled) return { $ref: `#/components/responses/${error.name}` };
+  const standard = toErrorResponse(status, {
+    ...error,
+    ...(text !== undefined && { description: text, message: text }),
+  });
+  return {
+    ...standard,
+    ...own,
+    description: standard.description,
+    headers: { ...standard.headers, ...(isHandled ? ownHeaders : own?.headers) },
+  };
 }
 
 const requiresKey = ({ security }: Operation): boolean => security === undefined;
 
 /** The errors that an operation may return for a reason that is not its own. */
-function getErrors(operation: Operation): number[] {
+function getErrors(operation: Operation): string[] {
+  const isSpecified = Object.keys(operation.responses).some((status) => status.startsWith('2'));
   return [
-    ...(requiresKey(operation) ? [401, 403, 429] : []),
-    ...('x-sunset' in operation ? [410] : []),
-    ...(operation.requestBody === undefined ? [] : [400, 413, 415]),
-    500,
-    503,
+    ...(requiresKey(operation) ? ['401', '403', '429'] : []),
+    ...('x-sunset' in operation ? ['410'] : []),
+    ...(operation.requestBody === undefined ? [] : ['400', '413', '415']),
+    '500',
+    '503',
+    // Linters and generators reject an operation without a success or a default.
+    ...(isSpecified ? [] : ['default']),
   ];
 }
 

@@ -82,16 +82,16 @@ export function Operation(options: OperationOptions): MethodDecorator {
   const { returns, contentTypes = [], response, list, errors = [], notImplemented } = options;
   const { location, headers = {} } = options;
   const own = { ...headers, ...(location !== undefined && { Location: toLocation(location) }) };
-  const descriptions: ApiResponseOptions[] = [
-    ...(Array.isArray(errors)
-      ? errors.map((error: ErrorStatus) => ({ status: error, description: '' }))
-      : Object.entries(errors).map(([error, text]) => ({ status: error, description: text }))),
-    ...(notImplemented === true ? [{ status: 501, description: '' }] : []),
-  ] as ApiResponseOptions[];
+  const described: [status: unknown, description?: string][] = Array.isArray(errors)
+    ? errors.map((error: ErrorStatus) => [error])
+    : Object.entries(errors);
+  if (notImplemented === true) described.push([501]);
   return applyDecorators(
     ApiOperation({ operationId, summary, description, tags: tags && [...tags], deprecated }),
     HttpCode(status),
-    ...descriptions.map((each) => ApiResponse(each)),
+    ...described.map(([error, text]) =>
+      ApiResponse({ status: error as ErrorStatus, description: text } as ApiResponseOptions),
+    ),
     ...(response === undefined
       ? []
       : [ApiSuccess({ status, description: response, ...toBody(returns, contentTypes) })]),
