@@ -3,45 +3,30 @@
  * and the writers turn it into files.
  */
 
+import type { Schema as PlatformSchema } from '../../src/platform/validation/schema.js';
+
 export const METHODS = ['get', 'put', 'post', 'patch', 'delete'] as const;
 export type Method = (typeof METHODS)[number];
 
-/** A schema in the form that `@Property` takes: JSON Schema without references, 3.0's and 3.1's forms made one. */
-export interface Schema {
+/** What a schema of `@Property` contains besides keywords, of which the generator knows more or writes another form. */
+type Written =
+  | ('type' | 'enum' | 'const' | 'pattern' | 'optional' | 'items' | 'properties')
+  | ('additionalProperties' | 'oneOf' | 'anyOf' | 'discriminator');
+
+/** The schema that `@Property` takes, without references, 3.0's and 3.1's forms made one, before its classes are written. */
+export interface Schema extends Omit<PlatformSchema, Written> {
   readonly type?: 'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object';
   /** The class of the object; then there is no `type`. */
   readonly class?: DtoClass;
-  readonly nullable?: boolean;
   readonly enum?: readonly (string | number | boolean)[];
-  readonly format?: string;
-  readonly minLength?: number;
-  readonly maxLength?: number;
   readonly pattern?: string;
-  readonly notBlank?: boolean;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly exclusiveMaximum?: number;
-  readonly multipleOf?: number;
   readonly items?: Schema;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly uniqueItems?: boolean;
   /** The properties of an object without a class. */
   readonly properties?: readonly Property[];
   readonly additionalProperties?: Schema | true;
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
   /** Any one of the schemas. Without a discriminator, the value is accepted as it is. */
   readonly oneOf?: readonly Schema[];
   readonly discriminator?: Discriminator;
-  readonly title?: string;
-  readonly description?: string;
-  readonly example?: unknown;
-  readonly default?: unknown;
-  readonly deprecated?: boolean;
-  readonly readOnly?: boolean;
-  readonly writeOnly?: boolean;
   /** Bytes: a body or a response that is not JSON. */
   readonly binary?: readonly string[];
   /** No two rows have the same value (`x-unique`). */

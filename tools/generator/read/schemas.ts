@@ -1,5 +1,6 @@
 /** Converts the schemas of a document to the form that `@Property` takes, and collects those that become classes. */
 import { isDeepStrictEqual } from 'node:util';
+import { FORMATS } from '../../../src/platform/validation/scalar-violations.js';
 import type { Discriminator, DtoClass, Notes, Property, Schema } from '../model.js';
 import { makeUnique, toClassName, toPascalCase } from '../names.js';
 import { findBacktracking } from './backtracking.js';
@@ -14,9 +15,9 @@ const KEYWORDS = {
   boolean: 'uniqueItems deprecated readOnly writeOnly',
 };
 
-/** The formats that are validated; any other is published. */
-const FORMATS: ReadonlySet<string> = new Set(
-  'int32 int64 float double decimal date date-time uuid uri email byte binary password'.split(' '),
+/** The formats that need no note: those that are validated, and those that accept any value of their type. */
+const KNOWN_FORMATS: ReadonlySet<string> = new Set(
+  Object.keys(FORMATS).concat('int32', 'int64', 'float', 'double', 'binary', 'password'),
 );
 
 /** Keywords that are not validated. */
@@ -308,7 +309,7 @@ export class SchemaReader {
     if (ignored.length > 0)
       this.notes.add(`${ignored.join(', ')}: published by the contract, not validated.`, place);
     const format = text(merged['format']);
-    if (format !== undefined && !FORMATS.has(format))
+    if (format !== undefined && !KNOWN_FORMATS.has(format))
       this.notes.add(`The format ${format} is published, and not validated.`);
     const problem = findPatternProblem(merged);
     if (problem !== undefined) this.notes.add(`the pattern ${problem}, and not validated.`, place);

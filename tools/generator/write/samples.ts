@@ -1,5 +1,6 @@
 /** Makes values that a schema accepts, for the generated test. */
 import { sample, stringMatching } from 'fast-check';
+import { FORMATS } from '../../../src/platform/validation/scalar-violations.js';
 import { type DtoClass, getProperties, isGiven, type Property, type Schema } from '../model.js';
 
 /**
@@ -12,8 +13,9 @@ export const toSample = ({ properties }: DtoClass, seed: number): Record<string,
 
 /** Returns a value that a schema accepts and that means as little as possible: 0, false, or an empty text or list. */
 export function toDecided(schema: Schema): unknown {
-  const { type, enum: values, pattern, minLength = 0 } = schema;
+  const { type, enum: values, format, pattern, minLength = 0 } = schema;
   if (type === 'array') return [];
+  if (format === 'decimal') return '0';
   if (type === 'boolean' && values === undefined) return false;
   return type === 'string' && (values ?? pattern) === undefined && minLength === 0
     ? ''
@@ -61,20 +63,16 @@ function toArray(schema: Schema, seed: number, depth: number): unknown[] {
   );
 }
 
-const FORMATS: Readonly<Record<string, (seed: number) => string>> = {
-  date: (seed) => `2026-11-${String((seed % 28) + 1).padStart(2, '0')}`,
-  'date-time': (seed) => `2026-11-${String((seed % 28) + 1).padStart(2, '0')}T12:00:00.000Z`,
-  uuid: (seed) => `0190c8f5-7c6f-7d3a-9c5e-${String(seed).padStart(12, '0')}`,
-  uri: (seed) => `https://example.com/${seed}`,
-  email: (seed) => `someone${seed}@example.com`,
-  byte: () => 'AAEC',
-  decimal: (seed) => `${seed % 10}`,
-};
+/** Returns an example of a format with another last digit, or with one in front, for each seed below 9. */
+function toExample(example: string, seed: number): string {
+  const digit = String((seed % 9) + 1);
+  return /\d/.test(example) ? example.replace(/\d(?=\D*$)/, digit) : `${digit}${example}`;
+}
 
 function toText(schema: Schema, seed: number): string {
   const { format, pattern, minLength = 0, maxLength = Infinity } = schema;
   const known = FORMATS[format ?? ''];
-  if (known !== undefined) return known(seed);
+  if (known !== undefined) return toExample(known.example, seed);
   if (pattern !== undefined)
     return (
       toMatching(schema, seed) ?? (typeof schema.example === 'string' ? schema.example : 'text')

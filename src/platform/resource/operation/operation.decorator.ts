@@ -90,7 +90,7 @@ export function Operation(options: OperationOptions): MethodDecorator {
     ApiOperation({ operationId, summary, description, tags: tags && [...tags], deprecated }),
     HttpCode(status),
     ...described.map(([error, text]) =>
-      ApiResponse({ status: error as ErrorStatus, description: text } as ApiResponseOptions),
+      ApiResponse({ status: error as ErrorStatus, description: text }),
     ),
     ...(response === undefined
       ? []

@@ -139,7 +139,7 @@ const toFile = (contract: string): string =>
 const generate = (path: string): Promise<string> => guide.npm('generate', '--', 'from', path);
 /** Without compiling the generator again. */
 const generateAgain = (path: string): Promise<string> =>
-  guide.run(process.execPath, ['build/generator/generate.js', 'from', path]);
+  guide.run(process.execPath, ['build/tools/generator/generate.js', 'from', path]);
 
 /** Starts the service of the copy on a new database. */
 async function serve(type: 'sqlite' | 'postgres') {
