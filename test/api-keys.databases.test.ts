@@ -87,14 +87,14 @@ describe('an API key', () => {
       expect(isMistyped(key)).toBe(false);
     }
     expect(new Set(values).size).toBe(20);
-    expect(new Set(values.map((key) => key.slice(4, 6))).size).toBeGreaterThan(5);
+    expect(new Set(values.map((key) => key.slice(-49, -47))).size).toBeGreaterThan(5);
   });
 
   it('that was mistyped is rejected without a query', async () => {
     const { key } = await keys.create('mistyped');
     expect((await list(key)).status).toBe(200);
     const statements = recordStatements(app.dataSource, /FROM "api_keys"/);
-    for (const index of [4, 20, key.length - 1]) {
+    for (const index of [key.length - 49, key.length - 20, key.length - 1]) {
       const other = key[index] === 'a' ? 'b' : 'a';
       const typo = key.slice(0, index) + other + key.slice(index + 1);
       expect(await list(typo)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
