@@ -57,10 +57,10 @@ export async function insertReturning<Entity extends ObjectLiteral>(
   row: InsertRow<Entity>,
 ): Promise<Entity> {
   requireColumns(repository, row);
-  const parameters = new StatementParameters(repository.manager.dataSource);
-  const insert = buildInsert(repository, [assignId(repository.metadata, row)], parameters);
-  const sql = `${insert} RETURNING ${selectColumns(repository.metadata)}`;
-  return (await runReturning(repository, sql, parameters.values))!;
+  const rows = [assignId(repository.metadata, row)];
+  return (await runReturning(repository, (parameters) =>
+    buildInsert(repository, rows, parameters),
+  ))!;
 }
 
 /**
@@ -78,21 +78,19 @@ export async function updateReturning<Entity extends ObjectLiteral>(
   criteria: Criteria<Entity>,
   changes: Changes<Entity>,
 ): Promise<Entity | undefined> {
-  const { manager, metadata } = repository;
-  if (Object.values(changes).every((value) => value === undefined))
-    return selectOne(repository, criteria);
-  const parameters = new StatementParameters(manager.dataSource);
-  const assignments = Object.entries(changes).flatMap(([property, value]) => {
-    if (value === undefined) return [];
-    const column = getColumn(repository, property);
-    return `"${column.databaseName}" = ${parameters.add(value, column)}`;
+  const { metadata } = repository;
+  const changed = Object.entries(changes).filter(([, value]) => value !== undefined);
+  if (changed.length === 0) return selectOne(repository, criteria);
+  return runReturning(repository, (parameters) => {
+    const assignments = changed.map(([property, value]) => {
+      const column = getColumn(repository, property);
+      return `"${column.databaseName}" = ${parameters.add(value, column)}`;
+    });
+    if (metadata.versionColumn !== undefined)
+      assignments.push(`"version" = ${parameters.add(createVersion(), metadata.versionColumn)}`);
+    const where = toCondition(repository, criteria, parameters);
+    return `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}`;
   });
-  if (metadata.versionColumn !== undefined)
-    assignments.push(`"version" = ${parameters.add(createVersion(), metadata.versionColumn)}`);
-  const where = toCondition(repository, criteria, parameters);
-  const sql = `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}
-    RETURNING ${selectColumns(metadata)}`;
-  return runReturning(repository, sql, parameters.values);
 }
 
 /**
@@ -131,23 +129,23 @@ export async function deleteReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   criteria: Criteria<Entity>,
 ): Promise<Entity | undefined> {
-  const { manager, metadata } = repository;
-  const parameters = new StatementParameters(manager.dataSource);
-  const where = toCondition(repository, criteria, parameters);
-  const sql = `DELETE FROM "${metadata.tableName}" WHERE ${where} RETURNING ${selectColumns(metadata)}`;
-  return runReturning(repository, sql, parameters.values);
+  return runReturning(repository, (parameters) => {
+    const where = toCondition(repository, criteria, parameters);
+    return `DELETE FROM "${repository.metadata.tableName}" WHERE ${where}`;
+  });
 }
 
 async function runReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
-  sql: string,
-  values: unknown[],
+  write: (parameters: StatementParameters) => string,
 ): Promise<Entity | undefined> {
+  const parameters = new StatementParameters(repository.manager.dataSource);
+  const sql = `${write(parameters)} RETURNING ${selectColumns(repository.metadata)}`;
   const deadline = new Deadline();
   // Within a transaction, its owner decides what is stored.
   if (repository.queryRunner === undefined) deadline.beforeCommit();
   const result: Record<string, unknown>[] | [Record<string, unknown>[], number] =
-    await withDeadline(repository.query(sql, values), deadline);
+    await withDeadline(repository.query(sql, parameters.values), deadline);
   // For UPDATE and DELETE on PostgreSQL, TypeORM returns the rows and their number.
   const rows = Array.isArray(result[0]) ? result[0] : (result as Record<string, unknown>[]);
   return toEntities(repository, rows)[0];
