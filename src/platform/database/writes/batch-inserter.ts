@@ -6,6 +6,7 @@ import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
 import { getDriverErrorCode, rejectsRow } from '../connection/driver-errors.js';
 import { isPostgres } from '../connection/is-postgres.js';
+import { readRows } from '../connection/service-data-source.js';
 import { assignId } from '../statements/columns.js';
 import { findViolations } from '../statements/constraint-error.js';
 import {
@@ -255,7 +256,7 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
   private async keepsRejectedRows(): Promise<boolean> {
     const { manager, metadata } = this.repository;
     const sql = `SELECT 1 FROM "sqlite_master" WHERE "tbl_name" = ? AND "sql" LIKE '%FAIL%'`;
-    this.keepsRows ??= (await manager.query<unknown[]>(sql, [metadata.tableName])).length > 0;
+    this.keepsRows ??= (await readRows(manager, sql, [metadata.tableName])).length > 0;
     return this.keepsRows;
   }
 
@@ -345,8 +346,10 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
     deadline: Deadline,
   ): Promise<Entity[]> {
     const { primaryColumns, tableName } = this.repository.metadata;
-    const ids: { id: string }[] = primaryColumns[0]!.isGenerated
-      ? await manager.query(
+    // An id that is skipped is not an effect.
+    const ids = primaryColumns[0]!.isGenerated
+      ? await readRows<{ id: string }>(
+          manager,
           `SELECT nextval("sequence") AS "id"
            FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
           [`"${tableName}"`, items.length],
