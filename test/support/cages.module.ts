@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { Body, Controller, Delete, Get, Patch, Post, Put, Query } from '@nestjs/common';
 import { ApiTags, OmitType } from '@nestjs/swagger';
 import { InjectRepository } from '@nestjs/typeorm';
@@ -16,7 +15,6 @@ import { transactionOnce } from '../../src/platform/idempotency/idempotency-reco
 import type { Complete, Resource } from '../../src/platform/resource/resource.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
-import { BinaryBody } from '../../src/platform/resource/operation/binary-body.decorator.js';
 import { MergePatch } from '../../src/platform/resource/merge-patch.js';
 import {
   IfMatch,
@@ -140,13 +138,6 @@ const toToy = (row: ToyEntity): Complete<Toy> => ({
   seenBy: row.seenBy ?? undefined,
 });
 
-/** More than the limit of a JSON body. */
-export const IMAGE_LIMIT = 200_000;
-
-class Credentials {
-  @Property({ type: 'string', maxLength: 20 }) user!: string;
-}
-
 const created = { status: 201, response: 'What was created.' };
 
 @ApiTags('cages')
@@ -225,25 +216,6 @@ export class CagesController {
         throw new ApiError('RESOURCE_IN_USE', `No cage ${id} is unlocked.`);
       return toCage(await insertReturning(cages, cage));
     });
-  }
-
-  @Post(':cageId/image')
-  @Operation({ operationId: 'uploadImage', status: 201, response: 'The hash.' })
-  uploadImage(
-    @IdParam('cageId') id: number,
-    @BinaryBody({ limit: IMAGE_LIMIT }) image: Buffer,
-    @IdempotencyKey() key?: IdempotencyKey,
-  ): Promise<object> {
-    const uploaded = { id, sha256: createHash('sha256').update(image).digest('hex') };
-    const { dataSource } = this.repository.manager;
-    return transactionOnce(dataSource, key, () => Promise.resolve(uploaded));
-  }
-
-  @Post('login')
-  @Public()
-  @Operation({ operationId: 'logIn', response: 'The user.', returns: Credentials })
-  logIn(@Body() { user }: Credentials): Credentials {
-    return { user };
   }
 
   @Delete(':cageId')
@@ -354,8 +326,7 @@ class ToysController {
 
 /**
  * A feature for `startApp` that uses every part of the resource kit: the tables have unique constraints, references,
- * a version and values of every type, the lists have pages and a filter, and there are an operation with a binary body and a
- * public one, `POST /v1/cages/login`.
+ * a version and values of every type, and the lists have pages and a filter; that of toys is public.
  */
 @Feature({
   tag: [
