@@ -11,7 +11,13 @@ import { ApiError } from '../../errors/api-error.js';
 import type { ErrorCode } from '../../errors/error-codes.js';
 import { sendError } from '../responses/error.filter.js';
 import { defaultHeaders } from '../responses/default-headers.js';
-import { type Connection, getQueuedBytes, isDone, isIdle } from './connections.js';
+import {
+  type Connection,
+  getAcceptedBytes,
+  getQueuedBytes,
+  isDone,
+  isIdle,
+} from './connections.js';
 import { createMessageClasses } from './message-classes.js';
 import { getRequestId, validateRequestHead } from './request-head.js';
 import type { ResponseListener } from './request-info.js';
@@ -99,8 +105,8 @@ export class HttpServer {
 
   private addConnection(connection: Connection): void {
     connection.requestCount = 0;
-    connection.queuedBytes = 0;
-    connection.queuedSince = 0;
+    connection.acceptedBytes = 0;
+    connection.acceptedAt = 0;
     connection.sharedBodies = this.sharedBodies;
     this.connections.add(connection);
     connection.once('close', () => this.connections.delete(connection));
@@ -110,10 +116,10 @@ export class HttpServer {
   private closeUnread(): void {
     const now = performance.now();
     for (const connection of this.connections) {
-      const queuedBytes = getQueuedBytes(connection);
-      if (queuedBytes === 0 || queuedBytes !== connection.queuedBytes)
-        Object.assign(connection, { queuedBytes, queuedSince: now });
-      else if (now - connection.queuedSince > this.timeouts.socket) connection.destroy();
+      const acceptedBytes = getAcceptedBytes(connection);
+      if (getQueuedBytes(connection) === 0 || acceptedBytes !== connection.acceptedBytes)
+        Object.assign(connection, { acceptedBytes, acceptedAt: now });
+      else if (now - connection.acceptedAt > this.timeouts.socket) connection.destroy();
     }
   }
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type Connection, getQueuedBytes, isDone } from './connections.js';
+import { type Connection, getAcceptedBytes, isDone } from './connections.js';
 import { MAX_SUPERSEDED_BYTES } from './server-options.js';
 
 /** The size, in bytes, from which a body may be kept in memory until its client has read it. */
@@ -55,9 +55,8 @@ export class SharedBodies {
     let bytes = [...counts.keys()].reduce((sum, { length }) => sum + length, 0);
     if (bytes <= MAX_SUPERSEDED_BYTES) return;
     const now = performance.now();
-    // Node counts what it has been given, not what the operating system has accepted.
     const getSpeed = ({ connection, since, start }: Reader): number =>
-      (connection.bytesWritten - getQueuedBytes(connection) - start) / Math.max(1, now - since);
+      (getAcceptedBytes(connection) - start) / Math.max(1, now - since);
     for (const { connection, body } of superseded.toSorted((a, b) => getSpeed(a) - getSpeed(b))) {
       // A single body may be larger than the limit.
       if (bytes <= MAX_SUPERSEDED_BYTES || counts.size === 1) return;
