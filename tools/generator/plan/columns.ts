@@ -280,7 +280,12 @@ function toPublished(
     : published;
 }
 
-const isUnlimitedText = ({ type, format, enum: values, maxLength = Infinity }: Schema): boolean =>
+export const isUnlimitedText = ({
+  type,
+  format,
+  enum: values,
+  maxLength = Infinity,
+}: Schema): boolean =>
   type === 'string' &&
   values === undefined &&
   !['date', 'date-time', 'uuid'].includes(format!) &&

@@ -10,7 +10,7 @@ import type {
   Resource,
   Schema,
 } from '../model.js';
-import { publish, toJoin, UNKNOWN } from './columns.js';
+import { isUnlimitedText, publish, toJoin, UNKNOWN } from './columns.js';
 import { implement, type ResourceOperation, toCreate } from './operations.js';
 import { removeDefaults } from './patches.js';
 import { createResources } from './resources.js';
@@ -41,7 +41,7 @@ export function planModule(contract: Contract, existing: readonly string[] = [])
   const planned = [...found].map(([operation, each]) => toPlanned(operation, each, notes));
   // Copies, to which resources and classes get what all operations need.
   const plan = structuredClone({ resources: visible, operations: planned, classes: [...classes] });
-  plan.operations.forEach(completeResource);
+  for (const operation of plan.operations) completeResource(operation, notes);
   for (const resource of plan.resources) {
     for (const column of resource.columns) column.join = toJoin(resource, column, names, tables);
     publish(resource, plan.operations);
@@ -117,10 +117,21 @@ const PAGE_LIMITS: Readonly<Record<'limit' | 'page' | 'offset' | 'after', Schema
 };
 
 /** Adds to a resource what an operation needs: a version for an ETag, and an index for each filter. */
-function completeResource({ implementation, ifMatch, success }: PlannedOperation): void {
+function completeResource(
+  { implementation, ifMatch, success, operationId }: PlannedOperation,
+  notes: Notes,
+): void {
   if (implementation.kind === 'stub') return;
   const isList = implementation.kind === 'list';
   if (ifMatch !== undefined || (!isList && success.headers.includes('etag')))
     implementation.resource.versioned = true;
-  if (isList) for (const { column } of implementation.filters) column.indexed = true;
+  if (!isList) return;
+  for (const { column, parameter } of implementation.filters) {
+    column.indexed ||= !isUnlimitedText(column.schema);
+    if (!column.indexed)
+      notes.add(
+        `the filter ${parameter} has no index, because its text has no limit.`,
+        operationId,
+      );
+  }
 }
