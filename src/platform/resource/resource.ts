@@ -47,6 +47,8 @@ export interface ResourceOptions<Entity, Body> {
   readonly toBody: (row: Entity) => Complete<Body>;
   /** Where the body has a property of the entity, if elsewhere, for messages: such as `{ petId: 'pet.id' }`. */
   readonly paths?: Readonly<Record<string, string>>;
+  /** The property that refers to the resource in the path of a `create` request: if that does not exist, it is 404. */
+  readonly parent?: keyof Entity & string;
   /** Creates the body of a list that is not an array. The rows of pages are counted then. */
   readonly envelope?: (items: Body[], paging: Paging & { readonly total: number }) => object;
   /** The DTO of a request body, which validates the objects in JSON columns after a merge patch has changed them. */
@@ -110,14 +112,15 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   /**
    * Creates a resource, once for each Idempotency-Key. It is durable when the promise resolves.
    *
-   * @throws {ApiError} VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
+   * @throws {ApiError} VALIDATION_FAILED if a reference does not exist; NOT_FOUND if the parent does not exist;
+   *   ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
    */
   create(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
     const inserted =
       this.joins.length === 0
         ? this.inserter.insertOnce(row, key)
         : this.insertWithReferences(row, key);
-    const created = this.convertErrors(row, inserted);
+    const created = this.convertErrors(row, inserted, this.options.parent);
     if (key === undefined || this.repository.metadata.versionColumn === undefined) return created;
     // The response of an earlier request was read from JSON.
     const toVersioned = ({ version, body }: Versioned<Body>) => new Versioned(version, body);
@@ -272,14 +275,14 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   }
 
   /** Converts the error of a statement that violates a constraint. */
-  private convertErrors<T>(row: object, statement: Promise<T>): Promise<T> {
+  private convertErrors<T>(row: object, statement: Promise<T>, parent?: string): Promise<T> {
     return statement.catch(async (error: unknown) => {
       const { manager } = this.repository;
       const joined = this.joins.map(
         ([name, entity]) => [name, getReferenceKey(manager.getRepository(entity))] as const,
       );
       const keys = Object.fromEntries(joined);
-      throw await toConstraintError(error, this.repository, row, this.options.paths, keys);
+      throw await toConstraintError(error, this.repository, row, this.options.paths, keys, parent);
     });
   }
 

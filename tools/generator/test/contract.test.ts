@@ -283,6 +283,22 @@ describe('the list of a contract', () => {
     },
   );
 
+  it.each([
+    ['{ type: string }', false],
+    ['{ type: string, maxLength: 500 }', true],
+    ['{ type: string, maxLength: 501 }', false],
+    ['{ type: string, format: uuid }', true],
+    ['{ type: integer }', true],
+  ])('has an index for a filter by %s: %s', (schema, indexed) => {
+    const parameters = `[{ name: name, in: query, schema: ${schema} }]`;
+    const module = toModule(
+      pets({ properties: `{ id: { type: integer }, name: ${schema} }`, parameters }),
+    );
+    expect(getResource(module).columns).toMatchObject([{ name: 'name', indexed }]);
+    const note = 'listPets: the filter name has no index, because its text has no limit.';
+    expect(getNotes(module).includes(note)).toBe(!indexed);
+  });
+
   it('has limits, which the report notes', () => {
     const module = toList('limit: integer, offset: integer');
     expect(module.operations[0]!.parameters).toMatchObject([
@@ -501,6 +517,9 @@ describe('a resource below a parameter', () => {
       { implementation: { kind: 'list', parent } },
       { implementation: { kind: 'create', parent } },
     ]);
+    const { code } = writeService(toToys(`/pets/{${parameter}}/toys`));
+    expect(code).toContain(`{ toBody: toToy, parent: "${property}" }`);
+    expect(code.match(/\.getRow\(/g)).toHaveLength(1);
     const column = { property, references: 'pets', hidden: true };
     expect(resources[1]!.columns[0]).toMatchObject(column);
   });

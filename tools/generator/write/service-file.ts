@@ -124,6 +124,7 @@ function writeView({ name, resource, dto, envelope }: View): string {
     paths: ifAny(Object.fromEntries(renamed.map((column) => [column.property, column.name]))),
     envelope: envelope && toEnvelope(envelope),
     joins: ifAny(Object.fromEntries(joins)),
+    parent: resource.parent?.property,
   };
   return `this.${name} = ${call('kit.resource', code(toRepositoryName(resource)), options)};`;
 }
@@ -192,7 +193,7 @@ function writeStatements(
   if (parent !== undefined) {
     const id = find('path', parent.parameter);
     criteria[parent.property] = id;
-    if (kind === 'list' || kind === 'create')
+    if (kind === 'list')
       lines.push(`await ${call(`this.${getBaseName(module, parent.resource)}.getRow`, { id })};`);
   }
   if (kind === 'list')

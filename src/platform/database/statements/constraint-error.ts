@@ -19,7 +19,8 @@ import { StatementParameters } from './row-mapping.js';
  * @param paths where the body has the value of a property, if not in a property of the same name: such as
  *   `{ petId: 'pet.id' }`
  * @param joined the foreign keys of other tables, by the property that is an array of the ids
- * @returns VALIDATION_FAILED for a foreign key, ALREADY_EXISTS for a unique constraint, or the error
+ * @param parent the property whose value is in the path of the request
+ * @returns VALIDATION_FAILED for a foreign key, NOT_FOUND for that of the parent, ALREADY_EXISTS for a unique constraint, or the error
  *   itself if it has another cause
  */
 export async function toConstraintError<Entity extends ObjectLiteral>(
@@ -28,9 +29,10 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
   row: object,
   paths: Readonly<Record<string, string>> = {},
   joined: Readonly<Record<string, ForeignKeyMetadata>> = {},
+  parent = '',
 ): Promise<unknown> {
   if (isForeignKeyViolation(error))
-    return withDeadline(toForeignKeyError(error, repository, row, paths, joined));
+    return withDeadline(toForeignKeyError(error, repository, row, paths, joined, parent));
   return isUniqueViolation(error) ? toUniqueError(error, repository, paths) : error;
 }
 
@@ -40,6 +42,7 @@ async function toForeignKeyError(
   row: object,
   paths: Readonly<Record<string, string>>,
   joined: Readonly<Record<string, ForeignKeyMetadata>>,
+  parent: string,
 ): Promise<unknown> {
   const keys = { ...getForeignKeys(repository), ...joined };
   const values = row as ObjectLiteral;
@@ -51,6 +54,8 @@ async function toForeignKeyError(
   const properties =
     missing.length > 0 ? missing : Object.keys(keys).filter((each) => values[each]);
   if (properties.length === 0) return error;
+  if (missing.includes(parent))
+    return new ApiError('NOT_FOUND', 'Resource not found.', { cause: error });
   const messages = properties.map(
     (property) =>
       `${property.replace(/^\w+/, (name) => paths[name] ?? name)} must reference an existing resource`,
