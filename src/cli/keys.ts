@@ -63,15 +63,15 @@ async function createKey(
 ): Promise<void> {
   const { expiresIn, scope, requestsPerMinute = null } = options;
   const scopes = SCOPES.filter((each) => scope.includes(each));
-  await withKeys('migrate', async (keys) => {
-    const expiresAt = expiresIn === undefined ? null : new Date(Date.now() + expiresIn);
+  const expiresAt = expiresIn === undefined ? null : new Date(Date.now() + expiresIn);
+  await withKeys(async (keys) => {
     const { key, record } = await keys.create(name, { expiresAt, scopes, requestsPerMinute });
     printKey(key, record);
-  });
+  }, true);
 }
 
 async function rotateKey(id: number, { overlap }: { overlap: number }): Promise<void> {
-  await withKeys('require-current-schema', async (keys) => {
+  await withKeys(async (keys) => {
     const rotated = await keys.rotate(id, overlap);
     if (rotated === undefined) throw new Error(`API key ${id} not found, or not valid any more.`);
     printKey(rotated.key, rotated.record);
@@ -87,7 +87,7 @@ function printKey(key: string, { id, name }: ApiKey): void {
 }
 
 async function listKeys({ json = false }: { json?: boolean }): Promise<void> {
-  await withKeys('require-current-schema', async (keys) => {
+  await withKeys(async (keys) => {
     const records = await keys.list();
     if (json) printJson(records.map(describeKey));
     else if (records.length === 0) process.stdout.write('No API keys found.\n');
@@ -96,7 +96,7 @@ async function listKeys({ json = false }: { json?: boolean }): Promise<void> {
 }
 
 async function showKey(id: number, { json = false }: { json?: boolean }): Promise<void> {
-  await withKeys('require-current-schema', async (keys) => {
+  await withKeys(async (keys) => {
     const [record] = await keys.list({ where: { id } });
     if (record === undefined) throw new Error(`API key ${id} not found.`);
     if (json) printJson(describeKey(record));
@@ -107,7 +107,7 @@ async function showKey(id: number, { json = false }: { json?: boolean }): Promis
 }
 
 async function revokeKey(id: number): Promise<void> {
-  await withKeys('require-current-schema', async (keys) => {
+  await withKeys(async (keys) => {
     if (!(await keys.revoke(id))) throw new Error(`API key ${id} not found or already revoked.`);
     process.stdout.write(`API key ${id} revoked.\n`);
   });
@@ -154,15 +154,14 @@ const countCharacters = (text: string): number => Array.from(text).length;
 /**
  * Runs an action on the keys of the configured database.
  *
- * @param schema whether to migrate an outdated schema, which only `create` does, and only with
- *   `MIGRATIONS=auto`
+ * @param migrates whether to migrate an outdated schema, with `MIGRATIONS=auto`
  */
 async function withKeys(
-  schema: 'migrate' | 'require-current-schema',
   action: (keys: ApiKeysService) => Promise<void>,
+  migrates = false,
 ): Promise<void> {
   const { database, migrations } = loadConfig();
-  const mayMigrate = schema === 'migrate' && migrations === 'auto';
+  const mayMigrate = migrates && migrations === 'auto';
   // better-sqlite3 would create the file.
   if (!mayMigrate && database.type === 'sqlite' && !existsSync(database.file))
     throw new Error(`The database ${database.file} does not exist.`);
