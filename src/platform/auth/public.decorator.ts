@@ -2,7 +2,6 @@ import { applyDecorators } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { ApiExtension } from '@nestjs/swagger';
 
-/** Whether a route needs no API key. */
 export const IsPublic = Reflector.createDecorator<true>();
 
 /** The extension that marks a public operation for `createDocument`, which removes it. */

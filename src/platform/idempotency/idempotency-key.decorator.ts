@@ -27,7 +27,6 @@ export interface IdempotencyKey {
   readonly getFormerFingerprint?: () => string;
   /** Called if the response is that of an earlier request. */
   readonly onReplay: () => void;
-  /** The handler of the request. */
   readonly context?: ExecutionContext;
   /** The record of an earlier request with the key, or null if there is none, once it was looked for. */
   record?: IdempotencyRecord | null;

@@ -20,7 +20,6 @@ export class IdempotencyRecord {
   @Column('varchar', { length: 64 })
   fingerprint!: string;
 
-  /** The response, in JSON. */
   @Column('text')
   response!: string;
 

@@ -14,15 +14,10 @@ const DISK_FULL = ['SQLITE_FULL', '53100'];
  */
 @Injectable()
 export class DatabaseMetrics {
-  /** Failed operations, by the code of the driver. */
   readonly errors?: Counter<'db_response_status_code'>;
-  /** The sizes of the batches of inserted rows, by table. */
   readonly batchSizes?: Histogram<'db_collection_name'>;
-  /** How long the transactions of batches take, by table. */
   readonly batchDurations?: Histogram<'db_collection_name'>;
-  /** Rows that the database refused, by table and the code of the driver. */
   readonly rejectedRows?: Counter<'db_collection_name' | 'db_response_status_code'>;
-  /** How long the rebuilds of cached lists take, by table. */
   readonly listRebuildDurations?: Histogram<'db_collection_name'>;
 
   constructor(

@@ -1,7 +1,6 @@
 import { Column, Entity, Unique } from 'typeorm';
 import { epochMillisTransformer, IdColumn } from '../../database/statements/columns.js';
 
-/** What a key may do. */
 export const SCOPES = ['read', 'write'] as const;
 export type Scope = (typeof SCOPES)[number];
 

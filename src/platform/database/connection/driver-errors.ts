@@ -26,7 +26,6 @@ export class DatabaseUnavailableError extends ApiError {
 export class TransactionConflictError extends ApiError {
   override readonly name = 'TransactionConflictError';
 
-  /** @param cause the error of the driver */
   constructor(cause: unknown) {
     super('SERVICE_UNAVAILABLE', 'The request conflicted with others. Please retry later.', {
       headers: { 'Retry-After': '1' },

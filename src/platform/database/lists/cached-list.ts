@@ -36,7 +36,6 @@ type Id = number | string;
 /** Which page of a list to read: the first or the one after an id, the one at an offset, or the one with a number. */
 export type PageRequest = (
   | { readonly after?: Id | undefined; readonly offset?: undefined; readonly page?: undefined }
-  /** The number of rows before the page. */
   | { readonly offset: number; readonly page?: undefined }
   /** By default, the first page has the number 1. */
   | { readonly page: number; readonly firstPage?: 0 | 1 }
@@ -53,7 +52,6 @@ export interface Paging {
   readonly page?: number;
   /** The query parameter that selects the next page, if there is one, with its value. */
   readonly next?: Readonly<Record<string, Id>> | undefined;
-  /** Whether there are rows after the page. */
   readonly hasMore?: boolean;
   /** The number of rows in all pages, if they are counted. */
   readonly total?: number | undefined;

@@ -14,7 +14,6 @@ import { ApiError } from '../../errors/api-error.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { createUuid } from './uuid.js';
 
-/** The length of a UUID as text. */
 const UUID_LENGTH = 36;
 
 /** Converts a bigint, which PostgreSQL's driver returns as a string, to a number of up to 53 bits. */
@@ -51,7 +50,6 @@ export interface IdOptions {
   readonly type?: 'integer' | 'uuid' | 'text';
   /** Whether clients assign it. If not, the database assigns an integer, and the service a UUID of version 7. */
   readonly byClient?: boolean;
-  /** The maximum length of a text, in characters. */
   readonly length?: number;
 }
 

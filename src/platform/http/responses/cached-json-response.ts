@@ -23,7 +23,6 @@ const compress = promisify(gzip);
 interface Representation {
   /** The body, joined unless that would take much memory twice. */
   readonly parts: readonly Buffer[];
-  /** In bytes. */
   readonly length: number;
   /** The bytes as they are sent: a string of one character for each byte, if there are few. */
   readonly sent: ResponseBody;

@@ -42,7 +42,6 @@ const PARSER_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMEOUT', 'The request did not arrive in time.'],
 };
 
-/** What a server needs of the configuration. */
 export type ServerConfig = Pick<Config, 'bootstrapApiKey' | 'keepAliveTimeout' | 'publicBaseUrl'>;
 
 /**
@@ -69,7 +68,6 @@ export class HttpServer {
     this.classes = createMessageClasses(defaultHeaders(config), app);
     const options = {
       ...this.classes,
-      // The time until an idle connection is closed.
       keepAliveTimeout: config.keepAliveTimeout,
       headersTimeout: this.timeouts.headers,
       requestTimeout: this.timeouts.request,

@@ -51,7 +51,6 @@ export class HttpAdapter extends ExpressAdapter {
     this.httpServer = this.http.server;
   }
 
-  /** Sends what a handler returns. */
   override reply(response: Response, body: unknown, status = response.statusCode): unknown {
     if (body instanceof CachedJsonResponse) return body.send(response);
     if (body instanceof StreamableFile) {

@@ -12,9 +12,7 @@ declare module 'node:http' {
     };
     /** When the key was verified first, in milliseconds of the monotonic clock. */
     keyVerifiedAt?: number;
-    /** The route that Express matched. */
     route?: { readonly path: string };
-    /** The address of the client, according to Express. */
     readonly ip?: string | undefined;
   }
 }

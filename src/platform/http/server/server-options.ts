@@ -12,9 +12,7 @@ export const MAX_SUPERSEDED_BYTES = 16 * 1024 * 1024;
 
 /** The fixed timeouts of the HTTP server, in milliseconds. `KEEP_ALIVE_TIMEOUT_MS` sets the idle timeout. */
 export const SERVER_TIMEOUTS = {
-  /** The time to receive the headers of a request. */
   headers: 5_000,
-  /** The time to receive a whole request. */
   request: 10_000,
   /** How often these are checked. Node's default of 30 s would triple them. */
   checkInterval: 1_000,
@@ -26,5 +24,4 @@ export const SERVER_TIMEOUTS = {
   shutdown: 8_000,
 };
 
-/** The timeouts of the HTTP server, in milliseconds. */
 export type ServerTimeouts = typeof SERVER_TIMEOUTS;
