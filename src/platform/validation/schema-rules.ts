@@ -173,7 +173,10 @@ export function convert(schema: Schema, value: unknown = structuredClone(schema.
   return Object.fromEntries(entries.filter(([, inner]) => inner !== undefined));
 }
 
-/** The name of the constraint of every declared property. */
+/**
+ * The name of the constraint of every declared property. The metadata of class-validator is the registry of the schemas,
+ * because Nest's OmitType, PickType, PartialType and IntersectionType copy it to the classes that they derive.
+ */
 export const VALID = 'valid';
 
 /** The schema of a property that only has other decorators of class-validator. */
@@ -192,7 +195,6 @@ const fieldsOfClasses = new WeakMap<Class, Fields>();
 export function getFields(dto: Class): Fields {
   const known = fieldsOfClasses.get(dto);
   if (known !== undefined) return known;
-  // Nest's OmitType, PickType and PartialType copy the metadata of class-validator.
   const metadata = getMetadataStorage().getTargetValidationMetadatas(dto, dto.name, false, false);
   const declared = new Map<string, Schema>();
   for (const { name, propertyName, constraints } of metadata)
