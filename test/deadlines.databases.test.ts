@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { QueryRunner } from 'typeorm';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
@@ -103,6 +104,13 @@ describe('withDeadline', () => {
     expect(await first).toBeError('SERVICE_UNAVAILABLE');
     const statuses = (await Promise.all(others)).map(({ status }) => status);
     expect(statuses).toEqual(others.map(() => 200));
+  });
+
+  it('passes only after what arrived while the event loop was blocked was read', async () => {
+    const outcome = handle(50, () => withDeadline(stat('.')));
+    const end = performance.now() + 300;
+    while (performance.now() < end);
+    await expect(outcome).resolves.toBeDefined();
   });
 
   it('costs the checks of the database nothing', async () => {

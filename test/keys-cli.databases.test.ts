@@ -200,6 +200,12 @@ describe('keys rotate', () => {
     expect((await run('rotate', String(id), '--overlap', '7d')).code).toBe(0);
     expect((await findRecord(old)).expiresAt).toEqual(expiresAt);
   });
+
+  it('rejects a key that has expired', async () => {
+    const { record } = await keys.create('expired', { expiresAt: new Date() });
+    const result = await run('rotate', String(record.id), '--overlap', '7d');
+    expect(result).toEqual(failure(/not found, or not/));
+  });
 });
 
 describe('the warning of an expiring key', () => {

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { getRepositoryToken } from '@nestjs/typeorm';
 import type { Repository } from 'typeorm';
 import { FEATURES } from '../src/features.js';
@@ -6,7 +5,7 @@ import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import { RateLimiter } from '../src/platform/auth/rate-limiter.js';
-import { KEY_PREFIXES } from '../src/platform/config/product.js';
+import { generateKey } from '../src/platform/config/key-format.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
 import {
@@ -20,7 +19,8 @@ import { StubsModule } from './support/stubs.module.js';
 const { jest } = import.meta;
 afterEach(() => jest.restoreAllMocks());
 
-const unknownKey = (): string => `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
+/** With a valid checksum, so that it is looked up. */
+const unknownKey = generateKey;
 
 /** Lists the categories with a key, optionally from a given client address. */
 const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse> =>
@@ -60,6 +60,8 @@ describe('rate limit on failed authentications', () => {
   it('responds with 429 and Retry-After once the limit is exceeded', async () => {
     for (let n = 0; n < FAILURES_PER_MINUTE; n++)
       expect(await list(app, unknownKey(), '192.0.2.1')).toBeError('UNAUTHORIZED');
+    // A part of a second counts as one.
+    advanceTime(now + 1);
     const limited = await list(app, unknownKey(), '192.0.2.1');
     expect(limited).toBeError('TOO_MANY_REQUESTS');
     expect(limited.headers).toMatchObject({
