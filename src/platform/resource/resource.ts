@@ -120,11 +120,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
       this.joins.length === 0
         ? this.inserter.insertOnce(row, key)
         : this.insertWithReferences(row, key);
-    const created = this.convertErrors(row, inserted, this.options.parent);
-    if (key === undefined || this.repository.metadata.versionColumn === undefined) return created;
-    // The response of an earlier request was read from JSON.
-    const toVersioned = ({ version, body }: Versioned<Body>) => new Versioned(version, body);
-    return (created as Promise<Versioned<Body>>).then(toVersioned) as Promise<Result<Entity, Body>>;
+    return this.convertErrors(row, inserted, this.options.parent);
   }
 
   /** @throws {ApiError} NOT_FOUND */
