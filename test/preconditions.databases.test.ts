@@ -85,6 +85,12 @@ describe('GET of a resource with a version', () => {
       ]);
     }
   });
+
+  it('ignores If-None-Match of a request that changes it', async () => {
+    const { id, etag } = await createCage();
+    const headers = { 'If-Match': etag, 'If-None-Match': '*' };
+    expect((await send('patch', id, headers, { room: 'cellar' })).status).toBe(200);
+  });
 });
 
 describe('If-Match', () => {
