@@ -124,6 +124,10 @@ describe('GET /metrics', () => {
     expect(observed).not.toMatch(/_(count|total)\b/);
   });
 
+  it('responds to HEAD', async () => {
+    expect(await sendRequest(url, { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
+  });
+
   promtool.it('passes promtool check metrics', async () => {
     await list();
     expect(await create(1)).toEqual([201]);
@@ -164,6 +168,7 @@ describe('GET /metrics', () => {
     database.isReady = false;
     try {
       expect(await app.http().get('/readyz')).toBeError('SERVICE_UNAVAILABLE');
+      expect(await app.categories.list()).toBeError('SERVICE_UNAVAILABLE');
       expect((await scrape()).get(`${NAME}_database_up`)).toBe(0);
     } finally {
       database.isReady = true;
@@ -171,7 +176,8 @@ describe('GET /metrics', () => {
     expect((await scrape()).get(`${NAME}_database_up`)).toBe(1);
   });
 
-  it('counts responses by method, route pattern and status', async () => {
+  it('counts responses by method, route pattern and status, and sums up their seconds', async () => {
+    const begin = performance.now();
     const delta = await metricDelta(async () => {
       await list(3);
       expect(await create(2)).toEqual([201, 201]);
@@ -214,6 +220,9 @@ describe('GET /metrics', () => {
         delta(responses(method, route, status)),
       ]),
     ).toEqual(expected);
+    const seconds = delta(responses('GET', '/v1/categories', 200).replace('_count', '_sum'));
+    expect(seconds).toBeGreaterThan(0);
+    expect(seconds).toBeLessThan((performance.now() - begin) / 1_000);
   });
 
   it('tracks requests in flight, and counts those that their client aborts as 499', async () => {
@@ -309,6 +318,10 @@ describeOnPostgres('GET /metrics on PostgreSQL', () => {
       scrape,
       (values) => values.get('db_client_connection_pending_requests') === 0,
     );
-    expect(idle.get('db_client_connections{db_client_connection_state="idle"}')).toBeGreaterThan(0);
+    const [unused, used] = ['idle', 'used'].map((state) =>
+      idle.get(`db_client_connections{db_client_connection_state="${state}"}`)!,
+    );
+    expect(unused).toBeGreaterThan(0);
+    expect(unused! + used!).toBeLessThanOrEqual(10);
   });
 });

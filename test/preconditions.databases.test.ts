@@ -117,6 +117,11 @@ describe('If-Match', () => {
       }
     });
 
+    it('of a missing resource is not found', async () => {
+      const headers = { 'If-Match': '"1"' };
+      expect(await send(method, MISSING_ID, headers, createBody())).toBeError('NOT_FOUND');
+    });
+
     it('rejects every other ETag with 412, and changes nothing', async () => {
       const { cage, etag: current } = await createCage();
       const version = current.slice(1, -1);

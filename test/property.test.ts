@@ -148,7 +148,7 @@ describe('@Property with a schema', () => {
       [-1.1, 1, Infinity],
     ],
     [
-      { type: 'number', exclusiveMinimum: 0, maximum: 1 },
+      { type: 'number', minimum: 0, exclusiveMinimum: 0, maximum: 1 },
       'value must be a number, greater than 0 and at most 1',
       [0, 2],
     ],
