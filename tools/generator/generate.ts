@@ -93,15 +93,25 @@ interface Input {
   readonly dryRun: true | undefined;
 }
 
+function toList(lines: readonly string[]): string {
+  return lines.map((line) => `- ${line.slice(0, 300)}`).join('\n');
+}
+
 /** Generates a module, and tells what was made and what is left to do. */
 async function run(getInput: () => Promise<Input>): Promise<void> {
   try {
     const { root, name, source, file, dryRun } = await getInput();
-    const { module, changes, tasks } = await generate(root, name, source, file);
-    console.log(formatReport(module));
+    const { module, changes, tasks, differences, results } = await generate(
+      root,
+      name,
+      source,
+      file,
+    );
+    console.log(formatReport(module, results));
+    if (differences.length > 0) console.log(`\nWhat clients will notice:\n${toList(differences)}`);
     const files = changes.describe();
     console.log(`\n${files.length === 0 ? 'Nothing to write.' : files.join('\n')}`);
-    if (tasks.length > 0) console.log(`\nTo do:\n${tasks.map((task) => `- ${task}`).join('\n')}`);
+    if (tasks.length > 0) console.log(`\nTo do:\n${toList(tasks)}`);
     if (dryRun === true || files.length === 0) return;
     await changes.apply();
     updateDocument();

@@ -1,28 +1,24 @@
 /** Makes a module from an OpenAPI document: reads it, plans what is stored, and writes the files. */
-import { existsSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
-import type { Column, Module, Operation, Resource } from './model.js';
-import { Changes, type Project, readIfExists, readProject } from './project.js';
+import { compareApi, compareColumns, compareMethods, findLeft, type Results } from './existing.js';
+import { readMembers } from './members.js';
+import type { Module, Resource } from './model.js';
+import { Changes, formatFile, type Project, readIfExists, readProject } from './project.js';
 import { readContract, toRoute } from './read/contract.js';
 import { ContractError, type Json } from './read/document.js';
 import { planModule } from './plan/plan.js';
 import { writeApi, writeDecorators } from './write/api-file.js';
-import {
-  writeColumnsMigration,
-  writeEntity,
-  writeJoin,
-  writeMigration,
-} from './write/entity-file.js';
-import type { SourceFile } from './write/imports.js';
-import { writeModule, writeService } from './write/service-file.js';
+import { writeEntity, writeJoin, writeMigration } from './write/entity-file.js';
+import { writeModule, writeResourceService, writeService } from './write/service-file.js';
 import { writeTest } from './write/test-file.js';
-import { toKebabCase } from './names.js';
 
 /** A module, the files that a run writes, and what people have to do. */
 export interface Generated {
   readonly module: Module;
   readonly changes: Changes;
   readonly tasks: readonly string[];
+  /** What clients of a module that exists would notice. */
+  readonly differences: readonly string[];
+  readonly results: Results;
 }
 
 /**
@@ -48,17 +44,21 @@ export async function generate(
   const plan = planModule(contract, [...project.tables.keys()]);
   const module = { ...contract, ...plan, name, source, file };
   const changes = new Changes();
-  const tasks = await writeFiles(module, project, changes);
-  return { module, changes, tasks };
+  return { module, changes, ...(await writeFiles(module, project, changes)) };
 }
 
-async function writeFiles(module: Module, project: Project, changes: Changes): Promise<string[]> {
+async function writeFiles(
+  module: Module,
+  project: Project,
+  changes: Changes,
+): Promise<Omit<Generated, 'module' | 'changes'>> {
   const { name, resources, operations } = module;
   const routes = new Set(operations.map(({ method, path }) => toRoute(method, path)));
   for (const placeholder of project.placeholders)
     if (routes.has(placeholder.route)) await changes.deletePlaceholder(placeholder);
   const api = writeApi(module);
-  const isNew = !existsSync(api.path);
+  const before = await readIfExists(api.path);
+  const isNew = before === undefined;
   const start = Math.max(Date.now(), project.latestMigration + 1);
   const timestamps = new Map(resources.map((resource, index) => [resource, start + index]));
   const feature = writeModule(module, timestamps);
@@ -75,8 +75,7 @@ async function writeFiles(module: Module, project: Project, changes: Changes): P
     if (text === undefined) {
       await changes.writeOnce(entity);
       await changes.writeOnce(writeMigration(module, resource, timestamp));
-      if (!isNew)
-        tasks.push(`Add the entity and the migration of ${resource.table} to ${feature.path}.`);
+      if (!isNew) tasks.push(...(await addResource(module, resource, project, changes)));
     } else {
       const current = { path: entity.path, code: text };
       tasks.push(...(await compareColumns(module, resource, current, timestamp, changes)));
@@ -86,46 +85,28 @@ async function writeFiles(module: Module, project: Project, changes: Changes): P
   await changes.writeOnce(feature);
   if (test !== undefined) await changes.writeOnce(test);
   await changes.addFeature(name);
-  if (!isNew) tasks.push(...(await compareMethods(operations, service.path)));
-  return tasks;
+  if (before === undefined) return { tasks, differences: [], results: new Map() };
+  const old = await readMembers(api.path, before);
+  const methods = await compareMethods(module, service);
+  tasks.push(...methods.tasks, ...(await findLeft(module, old, service.path)));
+  const differences = compareApi(old, await readMembers(api.path, await formatFile(api)));
+  return { tasks, differences, results: methods.results };
 }
 
-/** Compares the columns of a resource with its entity, which belongs to the team. */
-async function compareColumns(
+/** Writes the methods and the test of a resource that a changed contract added to files of their own. */
+async function addResource(
   module: Module,
   resource: Resource,
-  { path, code }: SourceFile,
-  timestamp: number,
+  project: Project,
   changes: Changes,
 ): Promise<string[]> {
-  const known = new Set(
-    [...code.matchAll(/^ {2}(?:'([^']+)'|(\w+))[!?]?:/gm)].map(
-      ([, quoted, name]) => quoted ?? name,
-    ),
-  );
-  const added = resource.columns.filter(({ property }) => !known.has(property));
-  const stored = new Set(['id', 'version', ...resource.columns.map(({ property }) => property)]);
-  const removed = [...known].filter((name) => !stored.has(name!));
-  const tasks = removed.map((property) => `${path}: the contract has no ${property} any more.`);
-  if (added.length === 0) return tasks;
-  const names = added.map(({ property }: Column) => property).join(', ');
-  const draft = writeColumnsMigration(module, resource, added, timestamp);
-  const folder = `src/modules/${module.name}/migrations`;
-  const ending = draft.path.slice(draft.path.indexOf('-', folder.length));
-  const isDrafted =
-    existsSync(folder) && (await readdir(folder)).some((file) => file.endsWith(ending));
-  if (!isDrafted) await changes.write(draft);
+  const service = writeResourceService(module, resource);
+  await changes.writeOnce(service);
+  const test = writeTest(module, project.routes, resource);
+  if (test !== undefined) await changes.writeOnce(test);
+  const file = `src/modules/${module.name}/${module.name}.module.ts`;
   return [
-    ...tasks,
-    `${path}: add ${names}, and the draft of its migration, ${toKebabCase(ending.slice(1, -3))}, to the module.`,
+    `${file}: add the entity and the migration of ${resource.table}.`,
+    `${service.path}: move its methods to the service of the module, or call them there.`,
   ];
-}
-
-/** Names the methods that the service does not have yet; TypeScript reports them, too. */
-async function compareMethods(operations: readonly Operation[], path: string): Promise<string[]> {
-  const service = existsSync(path) ? await readFile(path, 'utf8') : undefined;
-  if (service === undefined) return [];
-  return operations
-    .filter((operation) => !new RegExp(`^ {2}(async )?${operation.name}\\(`, 'm').test(service))
-    .map((operation) => `${path}: implement ${operation.name}.`);
 }

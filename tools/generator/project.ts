@@ -142,16 +142,20 @@ async function readSources(folder: string): Promise<Source[]> {
 export const readIfExists = async (path: string): Promise<string | undefined> =>
   existsSync(path) ? readFile(path, 'utf8') : undefined;
 
+/** Formats a file as `npm run format` does. */
+export async function formatFile({ path, code }: SourceFile): Promise<string> {
+  return format(code, { ...(await resolveConfig(path)), filepath: path });
+}
+
 /** What a run writes and deletes. */
 export class Changes {
   private readonly written = new Map<string, string>();
   private readonly deleted = new Set<string>();
 
   /** Writes a file, unless it has the same text already. */
-  async write({ path, code }: SourceFile): Promise<void> {
-    const options = await resolveConfig(path);
-    const text = await format(code, { ...options, filepath: path });
-    if ((await readIfExists(path)) !== text) this.written.set(path, text);
+  async write(file: SourceFile): Promise<void> {
+    const text = await formatFile(file);
+    if ((await readIfExists(file.path)) !== text) this.written.set(file.path, text);
   }
 
   /** Writes a file that people own: only if it does not exist, or is deleted by this run. */

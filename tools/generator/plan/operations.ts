@@ -26,7 +26,6 @@ import {
   type Scope,
   toCollection,
   toRows,
-  withoutItem,
 } from './resources.js';
 import { Stub } from './stub.js';
 
@@ -75,7 +74,7 @@ function toList(scope: Scope, operation: Operation): ListOperation | undefined {
         ((toCollection(path) === each.collection || each.request === dto) && isPartOf(dto, each)),
     );
   if (dto === undefined || resource === undefined)
-    throw new Stub('no operation creates the objects of the list');
+    throw new Stub(findCause(scope, path) ?? 'no operation creates the objects of the list');
   noteMissing(dto, resource, notes);
   if (endsWithParameter(path)) throw new Stub('a list of what a parameter selects is not standard');
   const names = resource.columns.map(({ name }) => name);
@@ -112,26 +111,32 @@ function hasList({ operations, resources }: Scope, { dto }: Resource, path: stri
   );
 }
 
+/** Why the POST of a collection stores nothing that another operation of it could show; undefined if there is none. */
+function findCause({ operations, stubs }: Scope, path: string): string | undefined {
+  const post = operations.find(
+    (each) =>
+      each.method === 'post' &&
+      toCollection(`${each.path.replace(/\/$/, '')}/{id}`) === toCollection(path),
+  );
+  const reason = post && stubs?.get(post)?.message;
+  if (post === undefined || reason !== undefined)
+    return post && `POST ${post.path} stores nothing: ${reason}`;
+  return `POST ${post.path} creates other objects`;
+}
+
 /** Returns an operation on one row. */
-function toItemOperation(
-  { operations, resources, notes }: Scope,
-  operation: Operation,
-): ItemOperation {
+function toItemOperation(scope: Scope, operation: Operation): ItemOperation {
+  const { resources, notes } = scope;
   const { method, path, success, body } = operation;
   const collection = toCollection(path);
   const parameter = /\{([^}]+)\}\/?$/.exec(path)?.[1];
   const resource = resources.find((each) => each.collection === collection);
   if (method === 'post' || (parameter === undefined && method !== 'put'))
     throw new Stub('it is none of the standard operations on what the contract creates');
-  const hasPost = operations.some(
-    (each) =>
-      each.method === 'post' && toCollection(`${each.path.replace(/\/$/, '')}/{id}`) === collection,
-  );
   if (resource === undefined)
     throw new Stub(
-      hasPost
-        ? `POST ${withoutItem(path)} is a stub, so that there is nothing stored`
-        : `no operation creates what ${parameter === undefined ? 'it replaces' : `{${parameter}} identifies`}`,
+      findCause(scope, path) ??
+        `no operation creates what ${parameter === undefined ? 'it replaces' : `{${parameter}} identifies`}`,
     );
   const kind = ({ get: 'read', put: 'replace', patch: 'patch', delete: 'delete' } as const)[method];
   rejectQuery(operation);

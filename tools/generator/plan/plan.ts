@@ -28,7 +28,7 @@ export function planModule(contract: Contract, existing: readonly string[] = [])
   const { operations, classes } = contract;
   const [names, tables, notes] = [new Set<string>(), new Set(existing), contract.notes.copy()];
   const { resources, stubs } = createResources({ operations, names, tables, notes });
-  const scope = { operations, resources, names, tables, notes };
+  const scope = { operations, resources, stubs, names, tables, notes };
   const found = new Map(
     operations.map((operation) => [
       operation,

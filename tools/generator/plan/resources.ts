@@ -28,6 +28,8 @@ import { orStub, Stub } from './stub.js';
 export interface Scope {
   readonly operations: readonly Operation[];
   readonly resources: readonly Resource[];
+  /** The POST operations that store nothing: known after the resources. */
+  readonly stubs?: ReadonlyMap<Operation, Stub>;
   /** The names of entities and tables that are used, to which those of resources are added. */
   readonly names: Set<string>;
   readonly tables: Set<string>;
@@ -40,9 +42,18 @@ export function createResources(scope: Omit<Scope, 'resources'>): {
   readonly stubs: ReadonlyMap<Operation, Stub>;
 } {
   const [resources, stubs]: [Resource[], Map<Operation, Stub>] = [[], new Map()];
+  const hasOthers = ({ path }: Operation): boolean =>
+    scope.operations.some(
+      (each) => each.method !== 'post' && toCollection(each.path) === toCollection(path),
+    );
   const creates = scope.operations
     .filter(({ method }) => method === 'post')
-    .toSorted((a, b) => a.path.split('{').length - b.path.split('{').length);
+    .toSorted(
+      (a, b) =>
+        a.path.split('{').length - b.path.split('{').length ||
+        // One that others read or change creates the resource, not a login that returns the same object.
+        Number(hasOthers(b)) - Number(hasOthers(a)),
+    );
   for (const operation of creates) {
     const resource = orStub(() => toResource({ ...scope, resources }, operation));
     if (resource instanceof Stub) stubs.set(operation, resource);
@@ -75,8 +86,7 @@ function toResource(scope: Scope, create: Operation): Resource {
     );
   const dto = shown.dto ?? findShown(scope, collection, request);
   const other = resources.find((each) => each.dto === dto);
-  if (other !== undefined)
-    throw new Stub(`${other.create.operationId} already creates such objects`);
+  if (other !== undefined) throw new Stub(`POST ${other.create.path} creates such objects already`);
   const properties = [dto, request].flatMap((each) => each.properties.map(({ name }) => name));
   const parent = findParent(resources, path, properties);
   const pathKey = findPathKey(scope, collection);

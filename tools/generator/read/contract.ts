@@ -210,6 +210,7 @@ class ContractReader {
       success,
       errors: this.readErrors(operation, isPublic),
       isResource: toFlag(operation['x-resource']),
+      ignored: [...byKey.values()].filter(isIgnored).map((each) => String(each['name'])),
       unsupported: problems[0],
     };
   }
@@ -247,7 +248,7 @@ class ContractReader {
     for (const parameter of declared) {
       const name = String(parameter['name']);
       const required = parameter['required'] === true;
-      const kind = parameter['in'];
+      const kind = String(parameter['in']);
       if (kind === 'query') {
         const schema = this.readParameterSchema(parameter, `${place} ?${name}`);
         const item = schema.type === 'array' ? schema.items : schema;
@@ -258,10 +259,7 @@ class ContractReader {
         else if (schema.type === 'array' && parameter['explode'] === false)
           problems.push(`the query parameter ${name} is one text with several items`);
         else parameters.push({ ...schema, name, in: 'query', required });
-      } else if (
-        kind === 'cookie' ||
-        (kind === 'header' && !KNOWN_HEADERS.has(name.toLowerCase()))
-      ) {
+      } else if (isIgnored({ ...parameter, required: false })) {
         if (required) problems.push(`the ${kind} ${name} is required`);
         else this.notes.add(`the ${kind} is ignored.`, name);
       }
@@ -364,6 +362,11 @@ class ContractReader {
     return errors;
   }
 }
+
+/** Whether a parameter has no effect, and a request may have it. */
+const isIgnored = ({ in: kind, name, required }: Json): boolean =>
+  required !== true &&
+  (kind === 'cookie' || (kind === 'header' && !KNOWN_HEADERS.has(String(name).toLowerCase())));
 
 const getParameters = (path: string): string[] =>
   [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name!);

@@ -19,6 +19,7 @@ import {
   isSameName,
   makeUnique,
   toCamelCase,
+  toKebabCase,
   toMemberName,
   toPascalCase,
   toPlural,
@@ -56,7 +57,17 @@ interface View {
   readonly name: string;
 }
 
-export function writeService(module: Module): SourceFile {
+/** Writes the operations of a resource, which a changed contract added, as a service of its own. */
+export function writeResourceService(module: Module, resource: Resource): SourceFile {
+  const operations = module.operations.filter(
+    ({ implementation }) => implementation.kind !== 'stub' && implementation.resource === resource,
+  );
+  const parents = resource.parent === undefined ? [] : [resource.parent.resource];
+  return writeService({ ...module, operations, resources: [...parents, resource] }, resource);
+}
+
+/** @param only the resource that the service is for, by default all of them */
+export function writeService(module: Module, only?: Resource): SourceFile {
   const { name: moduleName, operations, resources, source } = module;
   const views = getViews(module);
   const parameters = resources.map(
@@ -70,7 +81,7 @@ export function writeService(module: Module): SourceFile {
   const constructor = `${fields.join('\n  ')}
 
   constructor(${[...parameters, 'kit: ResourceKit'].join(', ')}) {
-    super();
+    ${only === undefined ? 'super();' : ''}
     ${views.map(writeView).join('\n    ')}
   }
 
@@ -79,14 +90,14 @@ export function writeService(module: Module): SourceFile {
   const converters = new Set(views.map(writeConverter));
   const text = `${comment(`Implements the operations of ${source}.`)}
 @Injectable()
-export class ${toPascalCase(moduleName)}Service extends ${getApiClass(moduleName)} {
+export class ${toPascalCase(only?.table ?? moduleName)}Service ${only === undefined ? `extends ${getApiClass(moduleName)} ` : ''}{
   ${views.length === 0 ? '' : constructor}${methods.join('\n\n  ')}
 }
 
 ${[...converters].join('\n\n')}
 ${operations.some(({ implementation }) => implementation.kind === 'stub') ? NOT_IMPLEMENTED : ''}`;
-  const path = `src/modules/${moduleName}/${moduleName}.service.ts`;
-  return toFile(path, text, getDeclarations(module));
+  const file = only === undefined ? moduleName : `${moduleName}-${toKebabCase(only.table)}`;
+  return toFile(`src/modules/${moduleName}/${file}.service.ts`, text, getDeclarations(module));
 }
 
 const toRepositoryName = ({ name }: Resource): string => toMemberName(toCamelCase(toPlural(name)));
@@ -106,9 +117,23 @@ function toView(module: Module, { implementation, success }: PlannedOperation): 
   return { resource, dto, envelope, name: `${getBaseName(module, resource)}${suffix}` };
 }
 
+/** The view by which what is below a resource requires it. */
+const toBaseView = (module: Module, resource: Resource): View => ({
+  resource,
+  dto: resource.dto,
+  envelope: undefined,
+  name: getBaseName(module, resource),
+});
+
 /** The views that operations use, each once. */
 function getViews(module: Module): View[] {
-  const views = module.operations.flatMap((operation) => toView(module, operation) ?? []);
+  const parents = module.operations.flatMap(({ implementation }) =>
+    implementation.kind === 'stub' ? [] : (implementation.parent?.resource ?? []),
+  );
+  const views = [
+    ...parents.map((resource) => toBaseView(module, resource)),
+    ...module.operations.flatMap((operation) => toView(module, operation) ?? []),
+  ];
   const sorted = module.resources.flatMap((resource) =>
     views.filter((view) => view.resource === resource),
   );

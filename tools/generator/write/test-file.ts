@@ -7,19 +7,24 @@ import { toInvalid, toSample } from './samples.js';
 
 /**
  * @param routes those of other modules
+ * @param only the resource that is tested, in a file of its own, by default all of them
  * @returns undefined if nothing can be tested
  */
 export function writeTest(
   module: Module,
   routes: ReadonlySet<string> = new Set(),
+  only?: Resource,
 ): SourceFile | undefined {
-  const tests = module.resources.flatMap((each) => writeResource(module, each, routes) ?? []);
+  const resources = only === undefined ? module.resources : [only];
+  const tests = resources.flatMap((each) => writeResource(module, each, routes) ?? []);
   if (tests.length === 0) return undefined;
   const start = `const app = await startApp();\nafterAll(() => app.stop());`;
   const contract =
-    module.file === undefined ? [] : [`${call('describeContract', code('app'), module.file)};`];
+    module.file === undefined || only !== undefined
+      ? []
+      : [`${call('describeContract', code('app'), module.file)};`];
   return toFile(
-    `test/${module.name}.databases.test.ts`,
+    `test/${module.name}${only ? `-${toKebabCase(only.table)}` : ''}.databases.test.ts`,
     [start, ...contract, ...tests].join('\n\n'),
   );
 }
