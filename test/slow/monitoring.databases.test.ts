@@ -92,7 +92,10 @@ const getSelectors = (expression: string): string[] =>
   expression
     .replaceAll(/by \([^)]*\)/g, '')
     .match(
-      new RegExp(`\\b(?:up|(?:${NAME}|http|db_client|nodejs)_[a-z_]+)\\b(?:\\{[^}]*\\})?`, 'g'),
+      new RegExp(
+        `\\b(?:up|(?:${NAME}|http|db_client|nodejs|process)_[a-z_]+)\\b(?:\\{[^}]*\\})?`,
+        'g',
+      ),
     ) ?? [];
 
 const read = (file: string): string => readFileSync(file, 'utf8');
