@@ -231,7 +231,7 @@ class LogsController {
 class LogsModule {}
 
 describe('log of a service process', () => {
-  it('has only startup, migration, key change, 5xx and graceful shutdown lines at info level', async () => {
+  it('has only startup, migration, key change, rejected key, 5xx and graceful shutdown lines at info level', async () => {
     const services = await createServices({ NODE_ENV: 'production' });
     const file = join(services.directory, 'petstore.sqlite');
     const env = { DATABASE_URL: `sqlite:${file}` };
@@ -261,6 +261,7 @@ describe('log of a service process', () => {
       'info Created',
       'info Listening',
       'info API',
+      'warn Rejected',
       'info Received',
       'info Shutdown',
       'error Request',

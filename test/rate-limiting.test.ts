@@ -6,6 +6,8 @@ import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import { RateLimiter } from '../src/platform/auth/rate-limiter.js';
 import { generateKey } from '../src/platform/config/key-format.js';
+import { KEY_PREFIXES, NAME } from '../src/platform/config/product.js';
+import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
 import {
@@ -14,6 +16,7 @@ import {
   jsonHeaders,
   sendRequest,
 } from './support/http-client.js';
+import { MemoryLogger } from './support/memory-logger.js';
 import { StubsModule } from './support/stubs.module.js';
 
 const { jest } = import.meta;
@@ -30,9 +33,15 @@ const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse
 
 describe('rate limit on failed authentications', () => {
   const FAILURES_PER_MINUTE = 5;
+  const logger = new MemoryLogger();
   const app = useApp({
+    logger,
     features: [StubsModule, ...FEATURES],
-    config: { authFailuresPerMinute: FAILURES_PER_MINUTE, trustProxy: 'loopback' },
+    config: {
+      authFailuresPerMinute: FAILURES_PER_MINUTE,
+      metricsPort: 0,
+      trustProxy: 'loopback',
+    },
   });
   let service: ApiKeysService;
   let table: Repository<ApiKey>;
@@ -72,6 +81,39 @@ describe('rate limit on failed authentications', () => {
     expect(limited.headers).not.toHaveProperty('www-authenticate');
     advanceTime(now + 60_000);
     expect(await list(app, unknownKey(), '192.0.2.1')).toBeError('UNAUTHORIZED');
+  });
+
+  it('logs invalid keys once a minute for each client, at most 20 clients, and counts them all', async () => {
+    const metrics = app.app.get(MetricsRegistry);
+    const read = async (): Promise<number[]> => {
+      const text = await metrics.metrics();
+      return [
+        'authentication_failures_total',
+        'rate_limited_requests_total{policy="auth-failures"}',
+      ]
+        .map((name) => text.split(`\n${NAME}_${name} `)[1]!)
+        .map((value) => parseInt(value, 10));
+    };
+    const findClients = (): string[] =>
+      logger.entries.flatMap(({ level, values: [message] }) => {
+        const [, client] = /^Rejected an invalid API key from (\S+),/.exec(String(message)) ?? [];
+        return level === 'warn' && client !== undefined ? [client] : [];
+      });
+    // No client of another test was logged within a minute.
+    now += 60_000;
+    advanceTime(now);
+    const [failures, limited] = (await read()) as [number, number];
+    logger.entries.length = 0;
+    for (const last of [1, 2]) expect(await getStatus(unknownKey(), `2001:db8::${last}`)).toBe(401);
+    await exhaust('192.0.2.9');
+    expect(findClients()).toEqual(['2001:db8:0:0', '192.0.2.9']);
+    expect(await read()).toEqual([failures + 2 + FAILURES_PER_MINUTE, limited + 1]);
+    for (let host = 1; host < 30; host++) await getStatus(unknownKey(), `198.51.100.${host}`);
+    expect(findClients()).toHaveLength(20);
+    advanceTime(now + 60_000);
+    await getStatus(unknownKey(), '192.0.2.9');
+    expect(findClients()).toHaveLength(21);
+    expect(logger.text).not.toContain(`${KEY_PREFIXES[0]}_`);
   });
 
   it('counts failures on all operations, but not requests that match none', async () => {

@@ -5,6 +5,7 @@ import { CONFIG, type Config } from '../config/config.js';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { toClient } from './client-address.js';
+import { FailureLog } from './failure-log.js';
 import { ApiKey } from './keys/api-key.entity.js';
 import { expiresBefore } from './keys/api-keys.service.js';
 import { hashKey, isMistyped } from '../config/key-format.js';
@@ -36,8 +37,9 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
   private readonly cache = new Map<string, { record: ApiKey; checkedAt: number }>();
   /** The look-ups in progress, by client and key: concurrent requests share one, which counts as one attempt. */
   private readonly lookUps = new Map<string, LookUp>();
-  private readonly failures = new RateLimiter('auth-failures');
-  private readonly allFailures = new RateLimiter('auth-failures-global');
+  readonly failureLog = new FailureLog();
+  readonly failures = new RateLimiter('auth-failures');
+  readonly allFailures = new RateLimiter('auth-failures-global');
   /** Resolves when the last-used times of all keys are written. */
   private lastUsedWrites = Promise.resolve();
   /** When the expiry of a key was last logged, by its id. */
@@ -72,7 +74,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     lookUp.result ??= this.limitFailures(client, key, () => {
       // It may have waited until no request waits for it.
       lookUp.deadline.beforeStatement();
-      return this.lookUp(key);
+      return this.lookUp(key, client);
     }).finally(() => this.lookUps.delete(id));
     return withDeadline(lookUp.result, deadline);
   }
@@ -105,7 +107,13 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     );
   }
 
-  private async lookUp(key: string): Promise<ApiKey | undefined> {
+  private async lookUp(key: string, client: string): Promise<ApiKey | undefined> {
+    const record = await this.findValid(key);
+    if (record === undefined) this.failureLog.add(client);
+    return record;
+  }
+
+  private async findValid(key: string): Promise<ApiKey | undefined> {
     // Neither malformed nor mistyped keys can exist, so they need no query.
     if (key === '' || isMistyped(key)) return undefined;
     const now = Date.now();

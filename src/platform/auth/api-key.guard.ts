@@ -31,7 +31,7 @@ const PROMPT_BODY_MS = 100;
  */
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
-  private readonly limiter = new RateLimiter('api-key');
+  readonly limiter = new RateLimiter('api-key');
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,

@@ -1,5 +1,6 @@
 import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { Counter } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
 import { NAME } from '../config/product.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
@@ -20,14 +21,39 @@ export class AuthModule implements OnModuleInit {
     private readonly database: DatabaseConnection,
     private readonly keys: ApiKeysService,
     private readonly verifier: ApiKeyVerifier,
+    private readonly guard: ApiKeyGuard,
     private readonly metrics: MetricsRegistry,
   ) {}
 
   onModuleInit(): void {
     const help = 'API keys in recent use that expire within 7 days.';
     this.metrics.addGauge(`${NAME}_api_keys_expiring`, help, () => this.verifier.countExpiring());
-    const { bootstrapApiKey } = this.config;
+    const { bootstrapApiKey, metricsPort } = this.config;
+    if (metricsPort !== undefined) this.addCounters(this.verifier, this.guard);
     if (bootstrapApiKey === undefined) return;
     this.database.onReady(() => this.keys.ensureKey(bootstrapApiKey, 'bootstrap'));
+  }
+
+  private addCounters(verifier: ApiKeyVerifier, guard: ApiKeyGuard): void {
+    new Counter({
+      name: `${NAME}_authentication_failures_total`,
+      help: 'Requests with an invalid API key, of which those at once with the same one are one.',
+      registers: [this.metrics],
+      collect() {
+        this.reset();
+        this.inc(verifier.failureLog.count);
+      },
+    });
+    new Counter({
+      name: `${NAME}_rate_limited_requests_total`,
+      help: 'Requests that exceeded a rate limit, by the limit.',
+      labelNames: ['policy'],
+      registers: [this.metrics],
+      collect() {
+        this.reset();
+        for (const { policy, rejected } of [verifier.failures, verifier.allFailures, guard.limiter])
+          this.inc({ policy }, rejected);
+      },
+    });
   }
 }

@@ -18,8 +18,11 @@ export class RateLimiter {
   /** The attempts of each client: their number, and what continues those that wait. */
   private readonly attempts = new Map<string, { count: number; waiting: (() => void)[] }>();
 
+  /** The number of requests that exceeded the limit. */
+  rejected = 0;
+
   /** @param policy the name of the limit in the RateLimit fields */
-  constructor(private readonly policy: string) {}
+  constructor(readonly policy: string) {}
 
   /**
    * Counts a request, unless the limit per minute is exceeded.
@@ -75,6 +78,7 @@ export class RateLimiter {
     }
     const window = this.windows.get(client) ?? { startedAt: now, count: 0 };
     if (window.count < limit) return window;
+    this.rejected++;
     const headers = { ...this.describe(window, limit), 'Retry-After': getSecondsLeft(window) };
     throw new ApiError('TOO_MANY_REQUESTS', message, { headers });
   }
