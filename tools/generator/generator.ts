@@ -41,7 +41,7 @@ export async function generate(
     throw new ContractError([
       `${source}: nothing to generate. ${contract.leftOut.map(({ operation, reason }) => `${operation}: ${reason}`).join('; ')}`,
     ]);
-  const plan = planModule(contract, [...project.tables.keys()]);
+  const plan = planModule(contract, project.tables);
   const module = { ...contract, ...plan, name, source, file };
   const changes = new Changes();
   return { module, changes, ...(await writeFiles(module, project, changes)) };

@@ -339,7 +339,7 @@ export interface Envelope {
   readonly content: Property | undefined;
   /** The properties that tell something about the rows. */
   readonly paging: Readonly<
-    Record<string, 'total' | 'limit' | 'offset' | 'page' | 'pages' | 'count' | 'next' | 'hasMore'>
+    Record<string, 'total' | 'limit' | 'offset' | 'page' | 'pages' | 'next' | 'hasMore'>
   >;
   /** The properties that always have the same value. */
   readonly constants: Readonly<Record<string, unknown>>;

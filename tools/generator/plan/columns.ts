@@ -11,7 +11,15 @@ import type {
   ResourceId,
   Schema,
 } from '../model.js';
-import { getColumn, getNested, getProperty, getSent, ID_SCHEMAS, isGiven } from '../model.js';
+import {
+  getColumn,
+  getNested,
+  getProperties,
+  getProperty,
+  getSent,
+  ID_SCHEMAS,
+  isGiven,
+} from '../model.js';
 import {
   isIdentifier,
   isSameName,
@@ -77,10 +85,38 @@ export function toId(
       'the service assigns it; one in a request is ignored.',
       `${request.publishedName}.${name}`,
     );
+  const place = `${dto.publishedName}.${name}`;
+  if (by === 'service' && type === 'integer' && !acceptsIds(property))
+    throw new Stub(`${place} is not any integer from 1`);
+  if (by === 'service' && type === 'string' && !acceptsUuids(property))
+    throw new Stub(`${place} is not a UUID of version 7`);
   if (type === 'integer') return { property: name, kind: 'integer', by };
-  if (by === 'service' && format !== 'uuid')
-    notes.add('the service assigns a UUID.', `${dto.publishedName}.${name}`);
+  if (by === 'service' && format !== 'uuid') notes.add('the service assigns a UUID.', place);
   return { property: name, kind: by === 'service' || format === 'uuid' ? 'uuid' : 'text', by };
+}
+
+/** Whether ids that the database assigns are valid: 1, 2, 3 and so on. */
+const acceptsIds = ({
+  minimum = 1,
+  maximum = MAX_INT32,
+  multipleOf = 1,
+  ...schema
+}: Schema): boolean =>
+  minimum <= 1 &&
+  maximum >= MAX_INT32 &&
+  multipleOf === 1 &&
+  (schema.exclusiveMinimum ?? 0) < 1 &&
+  (schema.exclusiveMaximum ?? Infinity) > MAX_INT32;
+
+const MAX_INT32 = 2 ** 31 - 1;
+
+const UUIDS = ['01890a5d-ac96-774b-bcce-b302099a8057', 'fedcba98-7654-7321-8abc-def012345678'];
+
+/** Whether UUIDs of version 7 are valid. */
+function acceptsUuids({ format, pattern = '', minLength = 0, maxLength = 36 }: Schema): boolean {
+  const isOther = ['date', 'date-time', 'uri', 'email', 'byte', 'decimal'].includes(format!);
+  const matches = UUIDS.every((each) => new RegExp(pattern, 'u').test(each));
+  return !isOther && minLength <= 36 && maxLength >= 36 && matches;
 }
 
 const isIdType = ({ type, enum: values }: Schema): boolean =>
@@ -114,6 +150,7 @@ export function toColumns(
       notes.add(`at most ${MAX_INDEXED_LENGTH} characters, because it is unique.`, place);
     const isSecret = hashed || isWriteOnly(property) || isWriteOnly(shown);
     const isShown = shown !== undefined && !isSecret && shows(shown, column);
+    if (isShown) rejectUnknown(shown, property, `${dto.publishedName}.${name}`);
     if (isShown && getNested(shown).some(isWriteOnly))
       throw new Stub(`${dto.publishedName}.${name} has what is never returned`);
     if (shown !== undefined && !isSecret && !isShown) {
@@ -145,6 +182,18 @@ export function toColumns(
       notes.add(required ? 'nothing says what it contains; it is null.' : UNKNOWN, place);
   }
   return nameColumns(columns);
+}
+
+/** Rejects an object within a value that requests have without its id, or without what a response requires. */
+function rejectUnknown(shown: Schema, sent: Schema, place: string): void {
+  const parts = [shown, sent].flatMap((schema) => getNested(schema));
+  const inner = parts.flatMap((part) => getProperties(part) ?? []);
+  const unknown = inner.find(
+    ({ readOnly, required, name }) =>
+      readOnly === true && (required || /^_?id$|(Id|_id)$/.test(name)),
+  );
+  if (unknown !== undefined)
+    throw new Stub(`${place} has ${unknown.name}, which only the service knows`);
 }
 
 /** Returns the column of the id of the parent. */
@@ -239,6 +288,40 @@ export function toJoin(
     ]),
   };
 }
+
+/** What is known of tables: the kinds of their ids, and of resources that are not created yet. */
+export type Tables = ReadonlyMap<string, ResourceId['kind']>;
+
+/** Removes the references of a resource to missing tables, or to ids of another type, and notes them. */
+export function checkReferences(resource: Resource, tables: Tables, notes: Notes): void {
+  const check = (schema: Schema, place: string): boolean => {
+    const { references, type, format } = schema;
+    if (references === undefined) return true;
+    const kind = tables.get(references);
+    const own = type !== 'string' ? type : format === 'uuid' ? 'uuid' : 'text';
+    if (kind === own) return true;
+    const reason =
+      kind === undefined ? `there is no table ${references}` : `its ids are ${kind}, not ${own}`;
+    notes.add(`it does not refer to ${references}: ${reason}.`, place);
+    return false;
+  };
+  for (const column of resource.columns) {
+    if (column.name === resource.parent?.name) continue;
+    const { schema } = column;
+    const place = `${resource.dto.publishedName}.${column.name}`;
+    const { items } = schema;
+    if (!check(schema, place)) Object.assign(column, withoutReference(column));
+    if (items !== undefined && !check(items, place))
+      Object.assign(column, { schema: { ...schema, items: { ...items, references: undefined } } });
+  }
+}
+
+export const withoutReference = (column: Column): Column => ({
+  ...column,
+  references: undefined,
+  indexed: false,
+  schema: { ...column.schema, references: undefined },
+});
 
 /** Whether a value has ids of other resources. */
 const refers = (schema: Schema): boolean =>

@@ -5,8 +5,8 @@ import { toBareName } from '../names.js';
 
 /** What the query parameters and the properties of lists tell, by their names in lower case without separators. */
 const PAGING_ROLES: readonly (readonly [RegExp, Envelope['paging'][string]])[] = [
-  [/^total(count|items|elements)?$/, 'total'],
-  [/^count$/, 'count'],
+  // Those who publish a count mean all rows, as Django does.
+  [/^(count|total(count|items|elements)?)$/, 'total'],
   [/^(limit|perpage|pagesize|size|take)$/, 'limit'],
   [/^(offset|skip)$/, 'offset'],
   [/^(page|pageno|pagenumber|currentpage)$/, 'page'],
@@ -17,6 +17,15 @@ const PAGING_ROLES: readonly (readonly [RegExp, Envelope['paging'][string]])[] =
 
 export const getRole = (name: string): Envelope['paging'][string] | undefined =>
   PAGING_ROLES.find(([pattern]) => pattern.test(toBareName(name)))?.[1];
+
+/** What a property of a list tells, if it has the type of that. */
+function toRole({ name, type, format }: Property): Envelope['paging'][string] | undefined {
+  const role = getRole(name);
+  if (type === undefined) return role;
+  const isNumber = type === 'integer' || type === 'number';
+  if (role === 'next') return format === undefined ? role : undefined;
+  return (role === 'hasMore' ? type === 'boolean' : isNumber) ? role : undefined;
+}
 
 /** What an envelope always says of a successful operation; undefined if it says something else. */
 function toConstant(property: Property, { status, description }: Success): unknown {
@@ -46,7 +55,7 @@ export function toEnvelope(
   const unknown: string[] = [];
   for (const property of properties.filter((each) => each !== content)) {
     const { name, required } = property;
-    const role = content?.type === 'array' ? getRole(name) : undefined;
+    const role = content?.type === 'array' ? toRole(property) : undefined;
     const constant = toConstant(property, success);
     if (role !== undefined) paging[name] = role;
     else if (constant !== undefined) constants[name] = constant;

@@ -2,6 +2,7 @@
 import type {
   CreateOperation,
   DtoClass,
+  Envelope,
   Filter,
   ItemOperation,
   Key,
@@ -13,7 +14,7 @@ import type {
   ResourceId,
   Schema,
 } from '../model.js';
-import { getColumn, getProperty, getSent, isGiven } from '../model.js';
+import { getColumn, getProperties, getProperty, getSent, isGiven } from '../model.js';
 import { isSameName } from '../names.js';
 import { accepts } from './accepts.js';
 import { findColumn, isPartOf, noteMissing, PATH_COUNTS } from './columns.js';
@@ -45,17 +46,21 @@ export function toCreate(resource: Resource, operations: readonly Operation[]): 
   const { success } = create;
   const { dto, envelope } = toShown(success, (each) => each === resource.dto)!;
   const sent = toSent(create.body!, (name) => hasOnly(success, name))!;
+  const item = operations.find(
+    (each) => toCollection(each.path) === collection && endsWithParameter(each.path),
+  );
+  const parameter = item && /\{([^}]+)\}\/?$/.exec(item.path)![1]!;
+  const column = parameter === undefined ? undefined : findColumn(resource, parameter);
+  const key = column?.unique === true ? column.name : id.property;
   const isLocated =
-    dto !== undefined && id.property !== undefined && success.headers.includes('location');
-  const path = [envelope?.content?.name, id.property]
-    .filter((name) => name !== undefined)
-    .join('.');
+    dto !== undefined &&
+    key !== undefined &&
+    item !== undefined &&
+    success.headers.includes('location');
+  const path = [envelope?.content?.name, key].filter((name) => name !== undefined).join('.');
   // Relative to the path of the POST request; the paths of resources may end with a slash, too.
   const base = create.path.endsWith('/') ? '' : `${collection.split('/').at(-1)}/`;
-  const hasSlash = operations.some(
-    (each) => toCollection(each.path) === collection && each.path.endsWith('}/'),
-  );
-  const location = isLocated ? `${base}{${path}}${hasSlash ? '/' : ''}` : undefined;
+  const location = isLocated ? `${base}{${path}}${item.path.endsWith('/') ? '/' : ''}` : undefined;
   return { kind: 'create', resource, dto, envelope, sent, parent, location };
 }
 
@@ -83,6 +88,7 @@ function toList(scope: Scope, operation: Operation): ListOperation | undefined {
     throw new Stub(`${resource.dto.publishedName} has no ${parent.name}`);
   const query = parameters.filter((each) => each.in === 'query');
   const paging = getPaging(query, resource.id);
+  checkPaging(operation, list.envelope, paging);
   const filters: Filter[] = [];
   for (const parameter of query) {
     if ([paging.limit, paging.by?.name].includes(parameter.name)) continue;
@@ -98,6 +104,27 @@ function toList(scope: Scope, operation: Operation): ListOperation | undefined {
   )
     throw new Stub('nothing says which of the objects it lists');
   return { kind: 'list', resource, dto, filters, paging, envelope: list.envelope, parent };
+}
+
+/** Checks that the list knows what its response requires of a page. */
+function checkPaging(
+  { success, parameters }: Operation,
+  envelope: Envelope | undefined,
+  { limit, by }: ListOperation['paging'],
+): void {
+  const isGivenLimit = parameters.some((each) => each.name === limit && isGiven(each));
+  for (const property of getProperties(success.schema ?? {}) ?? []) {
+    const role = envelope?.paging[property.name];
+    const isKnown =
+      role === 'limit'
+        ? isGivenLimit
+        : role === 'page' || role === 'offset'
+          ? isGivenLimit && by?.role === role
+          : role !== 'next';
+    const isText = role === 'next' && property.type === 'string' && by?.role !== 'after';
+    if (role !== undefined && (isText || (property.required && !isKnown)))
+      throw new Stub(`nothing says what ${property.name} of the response is`);
+  }
 }
 
 /** Whether the contract has a list of a resource at another path than this one, which is not below a resource. */

@@ -10,7 +10,15 @@ import type {
   Resource,
   Schema,
 } from '../model.js';
-import { isUnlimitedText, publish, toJoin, UNKNOWN } from './columns.js';
+import {
+  checkReferences,
+  isUnlimitedText,
+  publish,
+  type Tables,
+  toJoin,
+  UNKNOWN,
+  withoutReference,
+} from './columns.js';
 import { implement, type ResourceOperation, toCreate } from './operations.js';
 import { removeDefaults } from './patches.js';
 import { createResources } from './resources.js';
@@ -22,11 +30,16 @@ type Plan = Pick<Module, 'resources' | 'operations' | 'classes' | 'notes'>;
 /**
  * Plans a module. The contract stays as it was read.
  *
- * @param existing the names of the tables that the service already has, without those of this module
+ * @param existing the tables that the service already has, without those of this module; references are not compared
+ *   without them
  */
-export function planModule(contract: Contract, existing: readonly string[] = []): Plan {
+export function planModule(contract: Contract, existing?: Tables): Plan {
   const { operations, classes } = contract;
-  const [names, tables, notes] = [new Set<string>(), new Set(existing), contract.notes.copy()];
+  const [names, tables, notes] = [
+    new Set<string>(),
+    new Set(existing?.keys()),
+    contract.notes.copy(),
+  ];
   const { resources, stubs } = createResources({ operations, names, tables, notes });
   const scope = { operations, resources, stubs, names, tables, notes };
   const found = new Map(
@@ -41,13 +54,68 @@ export function planModule(contract: Contract, existing: readonly string[] = [])
   const planned = [...found].map(([operation, each]) => toPlanned(operation, each, notes));
   // Copies, to which resources and classes get what all operations need.
   const plan = structuredClone({ resources: visible, operations: planned, classes: [...classes] });
+  const kinds = new Map([
+    ...(existing ?? []),
+    ...plan.resources.map(({ table, id }) => [table, id.kind] as const),
+  ]);
+  for (const resource of plan.resources)
+    if (existing !== undefined) checkReferences(resource, kinds, notes);
+  plan.resources = sortResources(plan.resources, notes);
   for (const operation of plan.operations) completeResource(operation, notes);
   for (const resource of plan.resources) {
     for (const column of resource.columns) column.join = toJoin(resource, column, names, tables);
     publish(resource, plan.operations);
   }
+  noteHidden(plan, notes);
   removeDefaults(plan.operations, plan.classes, notes);
   return { ...plan, notes };
+}
+
+/** Sorts resources so that each comes after those that it refers to. One that refers back has no foreign key, as noted. */
+function sortResources(resources: readonly Resource[], notes: Notes): Resource[] {
+  const sorted: Resource[] = [];
+  const above: Resource[] = [];
+  const visit = (resource: Resource): void => {
+    if (sorted.includes(resource)) return;
+    above.push(resource);
+    for (const column of resource.columns) {
+      const table = column.references ?? column.schema.items?.references;
+      const other = resources.find((each) => each.table === table && each !== resource);
+      if (other === undefined) continue;
+      if (!above.includes(other)) visit(other);
+      else {
+        const { items } = column.schema;
+        const place = `${resource.dto.publishedName}.${column.name}`;
+        notes.add(`it does not refer to ${table}, which refers back to it.`, place);
+        Object.assign(column, withoutReference(column));
+        if (items)
+          Object.assign(column, {
+            schema: { ...column.schema, items: { ...items, references: undefined } },
+          });
+      }
+    }
+    above.pop();
+    sorted.push(resource);
+  };
+  resources.forEach(visit);
+  return sorted;
+}
+
+/** Notes what requests store and no response has. */
+function noteHidden(
+  { resources, operations }: Pick<Plan, 'resources' | 'operations'>,
+  notes: Notes,
+): void {
+  for (const resource of resources) {
+    const { columns, request, parent } = resource;
+    const shown = operations.flatMap(({ implementation: each }) =>
+      each.kind !== 'stub' && each.resource === resource ? (each.dto?.properties ?? []) : [],
+    );
+    for (const { name, hidden, hashed, schema } of columns)
+      if (hidden === true && hashed !== true && schema.writeOnly !== true && name !== parent?.name)
+        if (!shown.some((each) => each.name === name))
+          notes.add('it is stored, and no response shows it.', `${request.publishedName}.${name}`);
+  }
 }
 
 /** The resources that operations show: without those whose rows no response identifies. */
@@ -79,6 +147,9 @@ function toPlanned(
   if (body?.required === false) notes.add('the body is required.', operationId);
   if (found.kind === 'create' && operation.isPublic)
     notes.add('it has no Idempotency-Key, because its clients have no key.', operationId);
+  const isLocated = 'location' in found && found.location !== undefined;
+  if (found.kind === 'create' && operation.success.headers.includes('location') && !isLocated)
+    notes.add('it has no Location, because no operation is there.', operationId);
   for (const name of found.envelope?.unknown ?? [])
     notes.add(UNKNOWN, `${name} of the response of ${operationId}`);
   return {

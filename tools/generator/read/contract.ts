@@ -350,7 +350,9 @@ class ContractReader {
     const errors: Record<number, string> = {};
     for (const [status, value] of entries(operation['responses'])) {
       const response = resolve(this.root, value);
-      if (/^4\d\d$/.test(status))
+      // The service has that of a repeated Idempotency-Key.
+      if (status === '422') this.notes.add('Invalid requests get 400, not 422.');
+      else if (/^4\d\d$/.test(status))
         errors[Number(status)] = text(get(response, 'description')) ?? 'The request is invalid.';
       if (/^([45]..|default)$/i.test(status) && get(response, 'content') !== undefined)
         this.notes.add(

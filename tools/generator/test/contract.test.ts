@@ -868,3 +868,143 @@ describe('a POST that may be a command', () => {
     for (const word of [...COMMANDS, ...VERBS]) expect(guide).toMatch(new RegExp(`\\b${word}\\b`));
   });
 });
+
+describe('a response that would violate the contract', () => {
+  const V4 = '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$';
+
+  it.each([
+    [`{ type: string, readOnly: true, pattern: "${V4}" }`, 'Pet.id is not a UUID of version 7'],
+    ['{ type: string, readOnly: true, maxLength: 20 }', 'Pet.id is not a UUID of version 7'],
+    ['{ type: string, readOnly: true, format: email }', 'Pet.id is not a UUID of version 7'],
+    ['{ type: integer, minimum: 1000, readOnly: true }', 'Pet.id is not any integer from 1'],
+    ['{ type: integer, maximum: 99, readOnly: true }', 'Pet.id is not any integer from 1'],
+    ['{ type: string, readOnly: true, pattern: "^[0-9a-f-]{36}$" }', 'implemented'],
+    ['{ type: integer, minimum: 0, readOnly: true }', 'implemented'],
+  ])('by an id of %s: %s', (id, result) =>
+    expect(getResults(toPets('', id))['POST /pets']).toBe(result),
+  );
+
+  it.each([
+    [
+      'id: { type: integer, readOnly: true }, a: {}',
+      '',
+      'Pet.owner has id, which only the service knows',
+    ],
+    [
+      'since: { readOnly: true }, a: {}',
+      'since',
+      'Pet.owner has since, which only the service knows',
+    ],
+    ['since: { readOnly: true }, a: {}', '', 'implemented'],
+  ])('by an object with { %s }, { %s } required: %s', (properties, required, result) => {
+    for (const owner of [
+      toObject(properties, required),
+      `{ type: array, items: ${toObject(properties, required)} }`,
+    ])
+      expect(getResults(toPets(`owner: ${owner}`))['POST /pets']).toBe(result);
+  });
+
+  it.each<[properties: string, parameters: string, text: string | undefined]>([
+    ['count: { type: integer }', '', 'count: paging.total'],
+    ['pages: { type: integer }', '', 'paging.limit === undefined ? 1 :'],
+    ['page: { type: integer }', '', undefined],
+    ['page: { type: integer }', 'limit page', undefined],
+    ['page: { type: integer }', 'limit=5 page', 'page: paging.page'],
+    ['limit: { type: integer }', 'limit', undefined],
+    ['limit: { type: integer }', 'limit=5 page', 'limit: paging.limit'],
+    ['total: { type: string }', '', undefined],
+    ['next: { type: [string, "null"], format: uri }', 'limit=5 page', undefined],
+    ['next: { type: [integer, "null"] }', 'limit=5 page', undefined],
+  ])('by a list with { %s } and { %s }: %s', (properties, parameters, text) => {
+    const list = toObject(
+      `rows: { type: array, items: ${toReference('Pet')} }, ${properties}`,
+      properties.split(':')[0],
+    );
+    const query = parameters
+      .split(' ')
+      .filter(Boolean)
+      .map((each) => {
+        const [name, value] = each.split('=');
+        return { name, in: 'query', schema: { type: 'integer', default: value && Number(value) } };
+      });
+    const module = toModule(pets({ list, parameters: JSON.stringify(query) }));
+    expect(getList(module)).toMatchObject({ kind: text === undefined ? 'stub' : 'list' });
+    expect(writeService(module).code).toContain(text ?? 'notImplemented');
+  });
+
+  it('has the error 400 instead of 422', () => {
+    const document = edit(pets(), { 'paths /pets get responses 422': { description: 'Invalid.' } });
+    const module = toModule(document);
+    expect(module.operations[0]!.errors).toEqual({});
+    expect(getNotes(module)).toContain('Invalid requests get 400, not 422.');
+  });
+
+  it('by a Location without an operation there does not have it, or has the one of its path', () => {
+    const headers = { 'paths /pets post responses 201 headers': { Location: {} } };
+    const [get, named] = ['/pets/{petId}', '/pets/{name}'];
+    for (const [item, location] of [
+      [get, 'pets/{id}'],
+      [named, 'pets/{name}'],
+      ['/others/{petId}', undefined],
+    ]) {
+      const document = edit(pets(), headers);
+      const { [get]: read, ...paths } = document.paths as Json;
+      const module = toModule({ ...document, paths: { ...paths, [item!]: read } });
+      expect(module.operations[1]!.implementation).toMatchObject({ kind: 'create', location });
+      const note = 'createPet: it has no Location, because no operation is there.';
+      expect(getNotes(module).includes(note)).toBe(location === undefined);
+    }
+  });
+
+  it('lacks a property that is stored, which is noted', () => {
+    const pet = toObject('id: { type: integer }, name: {}', 'id');
+    const post = `{ x-resource: true, ${toBody(toObject('name: {}, color: {}'))}, ${toResponses(pet)} }`;
+    const notes = getNotes(toModule(toDocument(`paths: { /things: { post: ${post} } }`)));
+    expect(notes).toContain('PostThingsRequest.color: it is stored, and no response shows it.');
+  });
+});
+
+/** A path that stores what refers to the rows of another table. */
+const toPath = (name: string, other: string): string => {
+  const schema = toObject(
+    `id: { type: integer, readOnly: true }, name: {}, ${name}: {}, other: { type: integer, x-references: ${other} }`,
+  );
+  return `/${name}: { post: { x-resource: true, ${toBody(schema)}, ${toResponses(schema)} } }`;
+};
+
+describe('a reference', () => {
+  it.each([
+    ['{ type: integer, x-references: owners }', undefined],
+    ['{ type: integer, x-references: pets }', undefined],
+    ['{ type: array, items: { type: integer, x-references: owners } }', undefined],
+    ['{ type: integer, x-references: cages }', 'there is no table cages'],
+    ['{ type: array, items: { type: integer, x-references: cages } }', 'there is no table cages'],
+    ['{ type: string, x-references: owners }', 'its ids are integer, not text'],
+    ['{ type: string, format: uuid, x-references: owners }', 'its ids are integer, not uuid'],
+    ['{ type: number, x-references: owners }', 'its ids are integer, not number'],
+  ])('of %s is compared: %s', (schema, reason) => {
+    const module = toPets(`tag: ${schema}`);
+    const { references, join } = getResource(module).columns[1]!;
+    expect((references ?? join) !== undefined).toBe(reason === undefined);
+    const [, table] = /x-references: (\w+)/.exec(schema)!;
+    const notes =
+      reason === undefined ? [] : [`Pet.tag: it does not refer to ${table}: ${reason}.`];
+    expect(getNotes(module).filter((each) => each.includes('does not refer'))).toEqual(notes);
+  });
+
+  it('to a resource of the module is created after it, unless both refer to each other', () => {
+    const { resources } = toModule(
+      toDocument(`paths: { ${toPath('apples', 'pears')}, ${toPath('pears', 'pears')} }`),
+    );
+    expect(resources.map(({ table }) => table)).toEqual(['pears', 'apples']);
+    const module = toModule(
+      toDocument(`paths: { ${toPath('apples', 'pears')}, ${toPath('pears', 'apples')} }`),
+    );
+    expect(
+      module.resources.flatMap(({ columns }) =>
+        columns.flatMap(({ references }) => references ?? []),
+      ),
+    ).toHaveLength(1);
+    expect(getNotes(module).join()).toContain('refers back to it');
+  });
+});

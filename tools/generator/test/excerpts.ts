@@ -3,6 +3,7 @@ import { parse } from 'yaml';
 import type { Contract, Module, Schema } from '../model.js';
 import { readContract, type Service } from '../read/contract.js';
 import type { Json } from '../read/document.js';
+import type { Tables } from '../plan/columns.js';
 import { planModule } from '../plan/plan.js';
 
 /** Makes a document of its paths, components and so on in YAML. */
@@ -13,10 +14,21 @@ export const toDocument = (yaml: string): Json => ({
   ...(parse(yaml) as Json),
 });
 
+const TABLES: Tables = new Map([
+  ['tags', 'uuid'],
+  ['owners', 'integer'],
+  ['categories', 'integer'],
+]);
+
 /** Plans the module of a document, as the generator does. */
 export function toModule(document: Json, service?: Service): Module {
   const contract = readContract(document, 'zoo', service);
-  return { ...contract, ...planModule(contract), name: 'zoo', source: 'zoo.yaml' };
+  return {
+    ...contract,
+    ...planModule(contract, TABLES),
+    name: 'zoo',
+    source: 'zoo.yaml',
+  };
 }
 
 /** The notes of a module or a contract, one for each place. */

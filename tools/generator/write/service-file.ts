@@ -161,11 +161,10 @@ const getConverterName = ({ name, dto: own }: Resource, dto: DtoClass): string =
 /** What the properties beside the rows of a list tell, from what the kit knows of a page. */
 const PAGING_VALUES: Readonly<Record<Envelope['paging'][string], Code>> = {
   total: code('paging.total'),
-  count: code('items.length'),
   limit: code('paging.limit'),
   offset: code('paging.offset'),
   page: code('paging.page'),
-  pages: code('Math.ceil(paging.total / (paging.limit ?? 1))'),
+  pages: code('paging.limit === undefined ? 1 : Math.ceil(paging.total / paging.limit)'),
   next: code('paging.next && Object.values(paging.next)[0]'),
   hasMore: code('paging.hasMore === true'),
 };
