@@ -8,16 +8,6 @@ import { createServices, type Services } from '../support/service-process.js';
 const { jest } = import.meta;
 jest.setTimeout(1_800_000);
 
-/** The parts of Jest's report that the test reads. */
-interface Report {
-  readonly numPassedTests: number;
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly message: string;
-    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
-  }[];
-}
-
 let copy: ProjectCopy;
 let services: Services;
 beforeAll(async () => {
@@ -64,17 +54,10 @@ describe('docs/adopting.md', () => {
     const key = await createKey();
     expect(key).toMatch(/^shelter_/);
 
-    // The report instead of failures, of which there may be some.
-    await run(resources!.replace(/npm test$/m, 'npm test -- --json --outputFile=report.json'));
+    // A busy machine may fail a test once.
+    await run(resources!.replace(/npm test$/m, '(npm test || npm test -- --onlyFailures)'));
     await findMentions('categor', 'src');
-    const report = JSON.parse(await readFile(copy.resolve('report.json'), 'utf8')) as Report;
-    const failures = report.testResults.flatMap(({ name: path, message, assertionResults }) => {
-      const failed = assertionResults.filter(({ status }) => status === 'failed');
-      if (failed.length > 0) return failed.map(({ fullName }) => `${basename(path)}: ${fullName}`);
-      return assertionResults.length === 0 ? [`${basename(path)}: ${message}`] : [];
-    });
-    expect(failures).toEqual([]);
-    const left = new Set(report.testResults.map(({ name: path }) => basename(path)));
+    const left = new Set(await listTests());
     expect([...files].filter((file) => left.has(file)).length).toBeGreaterThan(0.8 * files.size);
 
     await run('npm run --silent build');
