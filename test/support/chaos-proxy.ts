@@ -5,8 +5,6 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class ChaosProxy {
   private readonly sockets = new Set<Socket>();
   private stopForwarding: (() => void)[] = [];
-  /** How often the connection is lost in the middle of what the upstream server sends, from 0 to 1. */
-  cutProbability = 0;
 
   private constructor(
     private readonly server: Server,
@@ -58,12 +56,6 @@ export class ChaosProxy {
     client.setNoDelay();
     this.pipe(client, upstream, () => 0);
     this.pipe(upstream, client, () => this.latency);
-    upstream.prependListener('data', (chunk: Buffer) => {
-      if (Math.random() >= this.cutProbability) return;
-      client.write(chunk.subarray(0, Math.random() * chunk.length));
-      client.destroySoon();
-      upstream.destroy();
-    });
   }
 
   private pipe(from: Socket, to: Socket, getLatency: () => number): void {
