@@ -42,8 +42,9 @@ export class ApiKeyGuard implements CanActivate {
 
   canActivate(context: ExecutionContext): true | Promise<true> {
     const request = context.switchToHttp().getRequest<Request>();
-    const sinceFirstRun = performance.now() - (request.keyVerifiedAt ?? -Infinity);
-    if (sinceFirstRun < PROMPT_BODY_MS) return true;
+    const { keyVerifiedAt } = request;
+    if (keyVerifiedAt !== undefined && performance.now() - keyVerifiedAt < PROMPT_BODY_MS)
+      return true;
     if (this.reflector.get(IsPublic, context.getHandler())) return true;
     const key = getApiKey(request);
     if (!this.database.isReady) throw new DatabaseUnavailableError();

@@ -8,10 +8,10 @@ import { OPERATION_TIMEOUT_MS, REQUEST_TIMEOUT_MS } from './timeouts.js';
  */
 export class Deadline {
   private readonly request = getRequest();
+  private readonly start = performance.now();
   /** When the request has waited as long as it may. */
-  private readonly requestEnd =
-    performance.now() + (this.request?.databaseTimeLeft ?? REQUEST_TIMEOUT_MS);
-  private readonly end = Math.min(performance.now() + OPERATION_TIMEOUT_MS, this.requestEnd);
+  private readonly requestEnd = this.start + (this.request?.databaseTimeLeft ?? REQUEST_TIMEOUT_MS);
+  private readonly end = Math.min(this.start + OPERATION_TIMEOUT_MS, this.requestEnd);
   private hasPassed = false;
   /** Whether it limits what cannot be rolled back any more. */
   isCommitting = false;
@@ -56,19 +56,32 @@ function getRequest(): RequestInProgress | undefined {
 }
 
 /**
- * Waits for work in the database until a deadline, which work that changes something asks, too.
+ * Waits for work in the database until a deadline, which work that changes something asks, too. `Promise.race` would cost
+ * twice the time.
  *
  * @throws {DatabaseUnavailableError} if the deadline passes
  */
-export async function withDeadline<T>(work: Promise<T>, deadline = new Deadline()): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const passed = new Promise<never>((_resolve, reject) => {
-    const fail = (): void => reject(deadline.pass());
+export function withDeadline<T>(work: Promise<T>, deadline = new Deadline()): Promise<T> {
+  return new Promise<T>((resolve, reject) => {
+    const finish = (): void => {
+      clearTimeout(timer);
+      deadline.finish();
+    };
+    const fail = (): void => {
+      finish();
+      reject(deadline.pass());
+    };
     // Timers run before sockets are read: if the event loop was blocked, the response may have arrived.
-    timer = setTimeout(() => setImmediate(fail), deadline.remaining);
-  });
-  return Promise.race([work, passed]).finally(() => {
-    clearTimeout(timer);
-    deadline.finish();
+    const timer = setTimeout(() => setImmediate(fail), deadline.remaining);
+    work.then(
+      (value) => {
+        finish();
+        resolve(value);
+      },
+      (error: unknown) => {
+        finish();
+        reject(error);
+      },
+    );
   });
 }
