@@ -30,6 +30,8 @@ export class StrictValidationPipe extends ValidationPipe {
   }
 
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
+    // Decorators of parameters validate what they return.
+    if (metadata.type === 'custom') return value;
     const dto = this.toValidate(metadata) ? metadata.metatype : undefined;
     if (metadata.type === 'body') return validateBody(dto, value);
     if (dto === undefined) {
