@@ -7,7 +7,6 @@ type ClientKind = 'create' | 'list';
 
 /** The status of a response and the time until it was received. */
 interface TimedResponse {
-  readonly url: string;
   readonly kind: ClientKind;
   readonly status: number;
   readonly milliseconds: number;
@@ -15,25 +14,16 @@ interface TimedResponse {
 
 interface LoadClient {
   readonly url: string;
-  readonly categories: CategoriesClient;
-  readonly pause: number;
   readonly kind: ClientKind;
   succeeded: number;
   unavailable: number;
 }
 
-/** Milliseconds that a client waits after a 503, which bounds the number of requests. */
-const RETRY_DELAY_MS = 50;
-
 /**
  * Runs clients that create and list categories sequentially on one or more instances of the service
- * sharing one initially empty database. Checks every response against everything that any client had
- * observed when the request was sent:
- *
- * - a list contains every acknowledged create and every row that an earlier list contained;
- * - a list is ordered by id, without duplicates and without rows that no client sent;
- * - no id is assigned twice;
- * - an error is a 503, if allowed, with `Retry-After` and the Error body.
+ * sharing one initially empty database, and checks every response: a list has the rows of every earlier
+ * list and acknowledged create, ordered by id and no others; an error is a 503, if allowed, with
+ * `Retry-After` and the Error body.
  */
 export class LoadGenerator {
   /** Rows acknowledged with 201. */
@@ -44,9 +34,8 @@ export class LoadGenerator {
   private readonly clients: LoadClient[] = [];
   private readonly loops: Promise<void>[] = [];
   private readonly agent = new Agent({ keepAlive: true });
-  private readonly createdIds = new Set<number>();
   private readonly sentNames = new Set<string>();
-  /** The names of rows that must be in the database by id, in the order in which clients observed them. */
+  /** The names of the rows that a client observed, by id, in the order of that. */
   private readonly observed = new Map<number, string>();
   /** Instances that may drop connections. */
   private readonly mayDisconnect = new Set<string>();
@@ -67,8 +56,12 @@ export class LoadGenerator {
     url: string,
     { writers, readers, pause = 0 }: { writers: number; readers: number; pause?: number },
   ): void {
-    for (let index = 0; index < writers; index++) this.startClient(url, 'create', pause);
-    for (let index = 0; index < readers; index++) this.startClient(url, 'list', pause);
+    for (let index = 0; index < writers + readers; index++) {
+      const kind = index < writers ? 'create' : 'list';
+      const client: LoadClient = { url, kind, succeeded: 0, unavailable: 0 };
+      this.clients.push(client);
+      this.loops.push(this.runClient(client, this.clients.length, pause));
+    }
   }
 
   /** Allows an instance to drop connections from now on, which ends its clients. */
@@ -107,85 +100,41 @@ export class LoadGenerator {
     const goals = clients
       .filter(({ url }) => !this.mayDisconnect.has(url))
       .map((client) => ({ client, goal: client[counter] + count }));
-    const findBehind = () => goals.filter(({ client, goal }) => client[counter] < goal);
     await waitFor(
-      () => findBehind().map(({ client, goal }) => `${client.kind}: ${client[counter]} of ${goal}`),
+      () => goals.filter(({ client, goal }) => client[counter] < goal),
       (behind) => behind.length === 0 || this.violations.length > 0,
     );
   }
 
-  private startClient(url: string, kind: ClientKind, pause: number): void {
-    const categories = new CategoriesClient(url, this.key, this.agent);
-    const client: LoadClient = { url, categories, kind, pause, succeeded: 0, unavailable: 0 };
-    this.clients.push(client);
-    this.loops.push(this.runClient(client, this.clients.length));
-  }
-
-  private async runClient(client: LoadClient, number: number): Promise<void> {
-    // Every second client caches its last list and sends conditional requests.
-    const cache = number % 2 === 0 ? { etag: '', rows: [] as readonly Category[] } : undefined;
+  private async runClient(client: LoadClient, number: number, pause: number): Promise<void> {
+    const categories = new CategoriesClient(client.url, this.key, this.agent);
     for (let turn = 0; !this.stopping; turn++) {
-      if (client.pause > 0) await delay(Math.random() * client.pause);
+      await delay(Math.random() * pause);
+      const observedBefore = this.observed.size;
+      const name = `${number}-${turn}`;
+      if (client.kind === 'create') this.sentNames.add(name);
+      const begin = performance.now();
+      let response: HttpResponse;
       try {
-        const status =
-          client.kind === 'create'
-            ? await this.create(client, `${number}-${turn}`)
-            : await this.list(client, cache);
-        if (status === 503) {
-          client.unavailable++;
-          await delay(RETRY_DELAY_MS);
-        } else {
-          client.succeeded++;
-        }
+        response = await (client.kind === 'create' ? categories.create(name) : categories.list());
       } catch (error) {
-        if (!this.mayDisconnect.has(client.url)) {
+        if (!this.mayDisconnect.has(client.url))
           this.violations.push(`A ${client.kind} request got no response: ${String(error)}`);
-        }
         return;
       }
+      const { status } = response;
+      this.responses.push({ kind: client.kind, status, milliseconds: performance.now() - begin });
+      if (status === 201) {
+        const row = response.json<Category>();
+        if (row.name !== name) this.violations.push(`Creating ${name} returned ${response.text}`);
+        this.created.push(row);
+        this.observe(row);
+      } else if (status === 200) this.checkList(response.json<Category[]>(), observedBefore);
+      else this.checkError(client, response);
+      client[status === 503 ? 'unavailable' : 'succeeded']++;
+      // Bounds the number of requests.
+      if (status === 503) await delay(50);
     }
-  }
-
-  private async create(client: LoadClient, name: string): Promise<number> {
-    this.sentNames.add(name);
-    const response = await this.measure(client, client.categories.create(name));
-    if (response.status !== 201) return this.checkError(client, response);
-    const row = response.json<Category>();
-    if (!Number.isSafeInteger(row.id) || row.name !== name || Object.keys(row).length !== 2)
-      this.violations.push(`Creating ${name} returned ${response.text}`);
-    if (this.createdIds.has(row.id)) this.violations.push(`Id ${row.id} was assigned twice`);
-    this.createdIds.add(row.id);
-    this.created.push(row);
-    this.recordObserved(row);
-    return response.status;
-  }
-
-  private async list(
-    client: LoadClient,
-    cache: { etag: string; rows: readonly Category[] } | undefined,
-  ): Promise<number> {
-    const observedBefore = this.observed.size;
-    const headers = cache?.etag ? { 'if-none-match': cache.etag } : undefined;
-    const response = await this.measure(client, client.categories.list(headers));
-    if (response.status !== 200 && response.status !== 304) {
-      return this.checkError(client, response);
-    }
-    const rows = response.status === 304 ? cache!.rows : response.json<Category[]>();
-    if (cache !== undefined) Object.assign(cache, { etag: response.headers.etag, rows });
-    this.checkList(rows, observedBefore);
-    return response.status;
-  }
-
-  /** Waits for a response and records the time until it was received. */
-  private async measure(
-    { url, kind }: LoadClient,
-    pending: Promise<HttpResponse>,
-  ): Promise<HttpResponse> {
-    const begin = performance.now();
-    const response = await pending;
-    const milliseconds = performance.now() - begin;
-    this.responses.push({ url, kind, status: response.status, milliseconds });
-    return response;
   }
 
   private checkList(rows: readonly Category[], observedBefore: number): void {
@@ -193,36 +142,31 @@ export class LoadGenerator {
     let last = 0;
     for (const { id, name } of rows) {
       if (id <= last) this.violations.push(`A list has id ${id} after ${last}`);
-      if (!this.sentNames.has(name)) {
+      if (!this.sentNames.has(name))
         this.violations.push(`A list contains ${name}, which no client sent`);
-      }
       last = id;
     }
-    if (new Set(names.values()).size !== rows.length) {
+    if (new Set(names.values()).size !== rows.length)
       this.violations.push('A list contains a duplicate row');
-    }
-    for (const [id, name] of [...this.observed].slice(0, observedBefore)) {
+    for (const [id, name] of [...this.observed].slice(0, observedBefore))
       if (names.get(id) !== name) this.violations.push(`A list lacks ${id} (${name})`);
-    }
-    for (const row of rows) this.recordObserved(row);
+    for (const row of rows) this.observe(row);
   }
 
-  private recordObserved({ id, name }: Category): void {
+  private observe({ id, name }: Category): void {
     const known = this.observed.get(id);
     if (known === undefined) this.observed.set(id, name);
     else if (known !== name) this.violations.push(`Id ${id} belongs to both ${name} and ${known}`);
   }
 
-  private checkError({ kind }: LoadClient, { status, headers, text }: HttpResponse): number {
+  private checkError({ kind }: LoadClient, { status, headers, text }: HttpResponse): void {
     const isUnavailable =
       status === 503 &&
       /^[1-9]\d*$/.test(headers['retry-after'] ?? '') &&
       /^\{"code":"SERVICE_UNAVAILABLE","message":"[^"]+","status":503\}$/.test(text);
-    if (!isUnavailable || this.options.allow503 !== true) {
+    if (!isUnavailable || this.options.allow503 !== true)
       this.violations.push(
         `A ${kind} request got ${status}, Retry-After ${headers['retry-after']}: ${text}`,
       );
-    }
-    return status;
   }
 }
