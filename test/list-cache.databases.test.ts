@@ -5,19 +5,12 @@ import { readFile } from 'node:fs/promises';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
-import { createDataSource } from '../src/data-source.js';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import type { CachedList, RowChunks } from '../src/platform/database/lists/cached-list.js';
 import { singleFlight } from '../src/platform/database/lists/single-flight.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
-import {
-  DATABASE,
-  describeOnPostgres,
-  describeOnSqlite,
-  ISOLATION_LEVELS,
-} from './support/databases.js';
+import { DATABASE, describeOnPostgres, ISOLATION_LEVELS } from './support/databases.js';
 import { CategoriesClient, type Category } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { queryPostgres } from './support/postgres-client.js';
@@ -53,12 +46,7 @@ afterAll(async () => {
 });
 
 /** Backs up the database, and returns a function that restores it under the running service. */
-async function backUp({ config, url }: TestDatabase): Promise<() => Promise<unknown>> {
-  if (config.type === 'sqlite') {
-    const copy = `${config.file}.backup`;
-    await new Database(config.file).backup(copy);
-    return () => new Database(copy).backup(config.file);
-  }
+async function backUp({ url }: TestDatabase): Promise<() => Promise<unknown>> {
   // What a dump of the data contains, and how pg_restore --data-only --disable-triggers loads it.
   const tables = ['categories', 'revisions'];
   const run = (toSql: (table: string) => string) => queryPostgres(url, tables.map(toSql).join(';'));
@@ -174,32 +162,6 @@ describe('GET /v1/categories', () => {
     for (const statement of statements) await app.dataSource.query(statement);
     const list = await categories.getAll();
     expect(list).toEqual(expected.map((row) => ({ id: expect.any(Number) as number, ...row })));
-  });
-
-  it('reflects only committed changes of another connection', async () => {
-    const other = createDataSource(app.config.database);
-    await other.initialize();
-    const runner = other.createQueryRunner();
-    const names: string[][] = [];
-    for (const end of ['ROLLBACK', 'COMMIT']) {
-      await runner.query('BEGIN');
-      await runner.query(`INSERT INTO "categories" ("name") VALUES ('dog')`);
-      names.push(await categories.getNames());
-      await runner.query(end);
-      names.push(await categories.getNames());
-    }
-    await runner.release();
-    await other.destroy();
-    expect(names).toEqual([[], [], [], ['dog']]);
-  });
-
-  it('reflects a restored backup, and each create since', async () => {
-    const restore = await backUp(database);
-    await categories.create('cat');
-    expect(await categories.getNames()).toEqual(['cat']);
-    await restore();
-    await categories.create('dog');
-    expect(await categories.getNames()).toEqual(['dog']);
   });
 
   it('does not query the categories again while the list is unchanged', async () => {
@@ -376,6 +338,8 @@ async function openReader(): Promise<{
   /** Reads the rest, and returns whether the response is complete. */
   end: () => Promise<boolean>;
 }> {
+  // A busy machine may take longer to read the rows than a request may wait.
+  await waitFor(async () => (await categories.list()).status === 200);
   const { hostname, port } = new URL(app.url);
   const socket = connect(Number(port), hostname).on('error', () => undefined);
   const closed = new Promise((resolve) => socket.once('close', resolve));
@@ -548,19 +512,6 @@ describeOnPostgres.each(ISOLATION_LEVELS)(
     });
   },
 );
-
-describeOnSqlite('GET /v1/categories with a SQLite file', () => {
-  it('reflects writes before and after a WAL checkpoint', async () => {
-    const other = new Database(app.dataSource.options.database as string);
-    expect(await categories.getNames()).toEqual([]);
-    other.exec(`INSERT INTO "categories" ("name") VALUES ('dog')`);
-    other.pragma('wal_checkpoint(TRUNCATE)');
-    expect(await categories.getNames()).toEqual(['dog']);
-    other.exec(`INSERT INTO "categories" ("name") VALUES ('cat')`);
-    other.close();
-    expect(await categories.getNames()).toEqual(['dog', 'cat']);
-  });
-});
 
 describe('singleFlight', () => {
   /** The runs that the test resolves or rejects. */
