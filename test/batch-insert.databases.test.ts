@@ -1,18 +1,13 @@
-import { Agent } from 'node:http';
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import type { Category, NewCategory } from '../src/modules/categories/category.dto.js';
 import { useApp } from './support/app.js';
 import { describeOnSqlite } from './support/databases.js';
-import { CategoriesClient, type HttpResponse, sendRequest } from './support/http-client.js';
 import { INSERT_QUERY, recordQueries, recordStatements } from './support/queries.js';
 
 const { jest } = import.meta;
 const MAX_ID = Number.MAX_SAFE_INTEGER;
-const CONNECTIONS = 64;
 
-const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
-afterAll(() => agent.destroy());
 const app = useApp();
 let categories: CategoriesService;
 beforeAll(() => {
@@ -23,9 +18,6 @@ beforeEach(async () => {
   await app.dataSource.query('DELETE FROM "categories"');
 });
 afterEach(() => jest.restoreAllMocks());
-
-const post = ({ name, description }: NewCategory): Promise<HttpResponse> =>
-  new CategoriesClient(app.url, app.key, agent).create(name, description);
 
 /** Returns bodies that are all different, also by a missing or an empty description. */
 const newCategories = (count: number): NewCategory[] =>
@@ -45,12 +37,6 @@ async function expectCreated(created: readonly Category[], bodies: readonly NewC
   expect(new Set(created.map(({ id }) => id)).size).toBe(bodies.length);
   expect(await app.categories.getAll()).toEqual(ascending(created));
 }
-
-/** Opens the agent's connections. Node accepts one per event loop turn, so requests on new ones would not arrive together. */
-const openConnections = (): Promise<unknown> =>
-  Promise.all(
-    Array.from({ length: CONNECTIONS }, () => sendRequest(`${app.url}/livez`, { agent })),
-  );
 
 /** Makes the database reject any further category with this name. */
 async function rejectName(name: string): Promise<void> {
@@ -97,19 +83,6 @@ describe('BatchInserter with concurrent create requests', () => {
     await Promise.all([transaction, ...created]);
     expect(inserts.map((sql) => sql.split('), (').length)).toEqual([1, 3]);
   });
-
-  it('batches HTTP requests, returns distinct ids and lists every row', async () => {
-    await openConnections();
-    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
-    const bodies = [...newCategories(198), { name: 'alike' }, { name: 'alike' }];
-    const responses = await Promise.all(bodies.map((body) => post(body)));
-    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([201]));
-    expect(inserts.length).toBeLessThan(50);
-    await expectCreated(
-      responses.map((response) => response.json<Category>()),
-      bodies,
-    );
-  });
 });
 
 describe('BatchInserter with a single create request', () => {
@@ -123,15 +96,6 @@ describe('BatchInserter with a single create request', () => {
     );
     expect(inserts).toHaveLength(2);
     expect(await app.categories.getNames()).toEqual(['duplicate', 'dog']);
-  });
-});
-
-describe('BatchInserter with rows that the database rejects', () => {
-  it('stores the first of two conflicting rows', async () => {
-    await app.dataSource.query('CREATE UNIQUE INDEX "unique_name" ON "categories" ("name")');
-    const results = await createAll(['dog', 'cat', 'dog']);
-    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
-    expect(await app.categories.getNames()).toEqual(['dog', 'cat']);
   });
 });
 
@@ -233,12 +197,12 @@ describe('BatchInserter when the database fails', () => {
     const results = await createAll(['one', 'two', 'three']);
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
     expect(inserts).toHaveLength(1);
-    expect(await post({ name: 'four' })).toBeError(
+    expect(await app.categories.create('four')).toBeError(
       'INTERNAL_ERROR',
       /^(?!.*(categories|table|INSERT|SQL))/i,
     );
     await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
-    expect((await post({ name: 'five' })).status).toBe(201);
+    expect((await app.categories.create('five')).status).toBe(201);
     expect(await app.categories.getNames()).toEqual(['five']);
   });
 });

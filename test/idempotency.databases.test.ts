@@ -1,9 +1,8 @@
 import { hash, randomUUID } from 'node:crypto';
-import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
 import { IdempotencyRecord } from '../src/platform/idempotency/idempotency-record.entity.js';
-import { toRecord, transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
+import { toRecord } from '../src/platform/idempotency/idempotency-records.js';
 import { IdempotencyRecordsCleanup } from '../src/platform/idempotency/idempotency-records-cleanup.js';
 import { KeepIdempotencyRecords1763600000007 } from '../src/platform/idempotency/migrations/1763600000007-keep-idempotency-records.js';
 import { startApp, useApp } from './support/app.js';
@@ -67,11 +66,12 @@ const countRecords = async (): Promise<number> => {
 const isReplayed = ({ headers }: HttpResponse): boolean =>
   headers['idempotency-replayed'] === 'true';
 
-/** A key as a request has it, which counts how often its response is repeated. */
-function createKey(value: string, fingerprint = 'a'): IdempotencyKey & { replays: number } {
-  const key = { apiKeyId: 1, value, fingerprint, replays: 0, onReplay: () => void key.replays++ };
-  return key;
-}
+const createKey = (value: string): IdempotencyKey => ({
+  apiKeyId: 1,
+  value,
+  fingerprint: 'a',
+  onReplay: () => undefined,
+});
 
 describe('a create request with an Idempotency-Key', () => {
   it('creates one row and gets the same bytes again when it is repeated, also after the row was deleted', async () => {
@@ -90,24 +90,6 @@ describe('a create request with an Idempotency-Key', () => {
     await app.dataSource.query('DELETE FROM "categories"');
     expect((await create(key, body)).body).toEqual(first.body);
     expect(await app.categories.getAll()).toEqual([]);
-  });
-
-  it('creates one row if it shares a batch with others, of which some are copies', async () => {
-    const categories = app.app.get(CategoriesService);
-    const keys = Array.from({ length: 20 }, () => createKey(randomUUID()));
-    const sent = [...keys, ...keys, ...keys].map((key) => ({ key, name: `of ${key.value}` }));
-    const created = await Promise.all([
-      ...sent.map(({ key, name }) => categories.create({ name }, key)),
-      categories.create({ name: 'without a key' }),
-    ]);
-    expect(created.map(({ name }) => name)).toEqual([
-      ...sent.map(({ name }) => name),
-      'without a key',
-    ]);
-    expect(keys.map(({ replays }) => replays)).toEqual(keys.map(() => 2));
-    expect((await app.categories.getNames()).toSorted()).toEqual(
-      [...keys.map(({ value }) => `of ${value}`), 'without a key'].toSorted(),
-    );
   });
 
   it('is separate from that of another API key', async () => {
@@ -166,30 +148,6 @@ describe('a create request with an Idempotency-Key', () => {
     const created = await create(key);
     expect(created.status).toBe(201);
     expect(isReplayed(created)).toBe(false);
-  });
-
-  it('is one of a batch with others without a key, of which one is rejected', async () => {
-    await app.dataSource.query(
-      `CREATE UNIQUE INDEX "rejected_name" ON "categories" ("name") WHERE "name" = 'rejected'`,
-    );
-    await app.categories.create('rejected');
-    const key = randomUUID();
-    const replayed = await create(key);
-    const responses = await Promise.all([
-      app.categories.create('first'),
-      create(key),
-      create(randomUUID(), { name: 'rejected' }),
-      create(randomUUID(), { name: 'last' }),
-    ]);
-    await app.dataSource.query('DROP INDEX "rejected_name"');
-    expect(responses.map(({ status }) => status)).toEqual([201, 201, 409, 201]);
-    expect(responses[1].text).toBe(replayed.text);
-    expect((await app.categories.getNames()).toSorted()).toEqual([
-      'dog',
-      'first',
-      'last',
-      'rejected',
-    ]);
   });
 
   it.each([
@@ -253,36 +211,6 @@ describe.each(ISOLATION_LEVELS)(
     });
   },
 );
-
-/** Inserts a category in a transaction. */
-function insert(name: string, key: IdempotencyKey | undefined): Promise<{ name: string }> {
-  return transactionOnce(app.dataSource, key, async (manager) => {
-    await manager.query(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
-    return { name };
-  });
-}
-
-describe('transactionOnce', () => {
-  it('commits once for each key and returns the first result again', async () => {
-    const value = randomUUID();
-    const keys = Array.from({ length: 8 }, () => createKey(value));
-    const results = await Promise.all(keys.map((key) => insert('dog', key)));
-    expect(results).toEqual(results.map(() => ({ name: 'dog' })));
-    expect(keys.filter(({ replays }) => replays === 1)).toHaveLength(7);
-    expect(await app.categories.getNames()).toEqual(['dog']);
-  });
-
-  it('rejects another request with the same key, and repeats without a key', async () => {
-    const key = createKey(randomUUID());
-    await insert('dog', key);
-    await expect(insert('cat', createKey(key.value, 'b'))).rejects.toMatchObject({
-      code: 'IDEMPOTENCY_KEY_REUSED',
-    });
-    await insert('cat', undefined);
-    await insert('cat', undefined);
-    expect(await app.categories.getNames()).toEqual(['dog', 'cat', 'cat']);
-  });
-});
 
 describe('the records of Idempotency-Keys', () => {
   beforeEach(() => {

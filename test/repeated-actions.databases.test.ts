@@ -158,20 +158,6 @@ describe.each(ISOLATION_LEVELS)('with the isolation level %s', (isolation) => {
         );
       });
 
-      it('happens once if it is sent twenty times at once', async () => {
-        const { id } = (await app.categories.create('for sale')).json<{ id: number }>();
-        const key = randomUUID();
-        const responses = await Promise.all(
-          Array.from({ length: 20 }, () => post(`/categories/${id}/${name}`, key)),
-        );
-        expect(
-          new Set(responses.map((response) => JSON.stringify(getRepeated(response)))).size,
-        ).toBe(1);
-        expect(responses[0]!.status).toBe(201);
-        const names = await app.categories.getNames();
-        expect(names.filter((each) => each === `after ${id}`)).toHaveLength(1);
-      });
-
       it('happens once for each of twenty keys at once', async () => {
         const ids = await Promise.all(
           Array.from(
