@@ -366,6 +366,12 @@ async function runHistory(seed: number): Promise<{ log: LogEntry[]; faults: Faul
 
   try {
     await Promise.all([start(0), start(1)]);
+    // One waits for the migrations of the other.
+    for (const port of ports)
+      await waitFor(
+        () => sendRequest(`http://127.0.0.1:${port}/readyz`),
+        ({ status }) => status === 200,
+      );
     await execute(url, TRIGGER);
     await perform({ ...toRequest('POST', '/cages', '^-', 'c0'), key: 'cage' }, 0);
     await perform({ ...toRequest('POST', '/cages/1/toys', '^c0$', 't0/c0'), key: 'toy' }, 0);
