@@ -2,9 +2,11 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { Controller, Get } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
-import type { QueryRunner } from 'typeorm';
+import { type QueryRunner, Repository } from 'typeorm';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { createApp } from '../src/app.js';
 import { main as keysCommand } from '../src/cli/keys.js';
@@ -12,12 +14,15 @@ import { main as migrationsCommand } from '../src/cli/migrations.js';
 import { collectSchema, createDataSource } from '../src/data-source.js';
 import { FEATURES } from '../src/features.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { CreateCategories1763600000002 } from '../src/modules/categories/migrations/1763600000002-create-categories.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
+import { Public } from '../src/platform/auth/public.decorator.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { databaseOptions } from '../src/platform/database/connection/data-source-options.js';
 import { ServiceDataSource } from '../src/platform/database/connection/service-data-source.js';
 import { Feature } from '../src/platform/feature.decorator.js';
+import { Operation } from '../src/platform/resource/operation/operation.decorator.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { getBuiltFile } from './support/build.js';
@@ -335,12 +340,33 @@ describeOnSqlite('TypeORM CLI with ormconfig.ts', () => {
   });
 });
 
+@Controller('counts')
+class CountsController {
+  constructor(
+    @InjectRepository(CategoryEntity) private readonly categories: Repository<CategoryEntity>,
+  ) {}
+
+  @Get()
+  @Public()
+  @Operation({ operationId: 'count', response: 'The number of categories.' })
+  async count(): Promise<{ categories: number }> {
+    return { categories: await this.categories.count() };
+  }
+}
+
+@Feature({
+  tag: [],
+  imports: [TypeOrmModule.forFeature([CategoryEntity])],
+  controllers: [CountsController],
+})
+class CountsModule {}
+
 describe('MIGRATIONS=off', () => {
   const logger = new MemoryLogger();
   let app: NestExpressApplication;
   beforeEach(async () => {
     const config = { ...loadConfig({ MIGRATIONS: 'off' }), database: database.config };
-    app = await createApp(config, { logger });
+    app = await createApp(config, { features: [...FEATURES, CountsModule], logger });
     await app.listen(0, '127.0.0.1');
   });
   afterEach(() => app.close());
@@ -351,6 +377,8 @@ describe('MIGRATIONS=off', () => {
   it('starts without migrating, and is ready once the schema is migrated explicitly', async () => {
     expect(await getStatus('/readyz')).toBe(503);
     expect(await getStatus('/livez')).toBe(200);
+    expect(await getStatus('/v1/counts')).toBe(503);
+    expect(await getStatus('/v1/categories')).toBe(401);
     expect(logger.text).toMatch(/The database schema is outdated\. Migrate it with: .*migrations/);
     const dataSource = connect();
     await dataSource.initialize();
@@ -363,6 +391,7 @@ describe('MIGRATIONS=off', () => {
     );
     const { key } = await app.get(ApiKeysService).create('test');
     expect(await new CategoriesClient(await app.getUrl(), key).getAll()).toEqual([]);
+    expect(await getStatus('/v1/counts')).toBe(200);
   });
 });
 

@@ -45,9 +45,11 @@ export class ApiKeyGuard implements CanActivate {
     const { keyVerifiedAt } = request;
     if (keyVerifiedAt !== undefined && performance.now() - keyVerifiedAt < PROMPT_BODY_MS)
       return true;
-    if (this.reflector.get(IsPublic, context.getHandler())) return true;
-    const key = getApiKey(request);
+    const isPublic = this.reflector.get(IsPublic, context.getHandler());
+    if (isPublic?.needsDatabase === false) return true;
+    const key = isPublic ? undefined : getApiKey(request);
     if (!this.database.isReady) throw new DatabaseUnavailableError();
+    if (key === undefined) return true;
     const verified = this.verifier.verify(key, request);
     return verified instanceof Promise
       ? verified.then((found) => this.admit(found, context))

@@ -13,14 +13,14 @@ export class HealthController implements OnModuleDestroy {
   constructor(private readonly database: DatabaseConnection) {}
 
   /** Liveness: the process responds. */
-  @Public()
+  @Public({ needsDatabase: false })
   @Get('livez')
   getLiveness(): { status: 'ok' } {
     return { status: 'ok' };
   }
 
   /** Readiness: the database can be written, and the service is not shutting down. */
-  @Public()
+  @Public({ needsDatabase: false })
   @Get('readyz')
   async getReadiness(): Promise<{ status: 'ok' }> {
     if (this.isShuttingDown) {
