@@ -265,7 +265,11 @@ async function runHistory(seed: number): Promise<{ log: LogEntry[]; faults: Faul
   };
 
   /** Sends a request to an instance, and others for the next pages of a list. */
-  const send = async (request: ModelRequest, instance: number): Promise<LogEntry> => {
+  const send = async (
+    request: ModelRequest,
+    instance: number,
+    known = clients.known,
+  ): Promise<LogEntry> => {
     const { method, path, key, effects } = request;
     const headers = { ...HEADERS, ...(key && { 'idempotency-key': key }) };
     const body = method.startsWith('P') ? JSON.stringify(toBody(effects[0])) : '';
@@ -286,16 +290,17 @@ async function runHistory(seed: number): Promise<{ log: LogEntry[]; faults: Faul
       const result = { instance, from, to: performance.now(), status, text, states, created };
       const entry = { ...request, ...result };
       log.push(entry);
-      clients.known.push(entry);
+      known.push(entry);
       return entry;
     }
   };
 
   /** Sends a request; one with a key until there is a response, or a restore. */
   const perform = async (request: ModelRequest, instance: number): Promise<void> => {
+    // After a restore, its path may be that of another row.
     const { known } = clients;
     for (let attempt = 0; attempt < 200 && known === clients.known; attempt++) {
-      const entry = await send(request, (instance + attempt) % 2);
+      const entry = await send(request, (instance + attempt) % 2, known);
       if (!isUnavailable(entry) || request.key === undefined) return;
       await delay(50);
     }
