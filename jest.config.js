@@ -33,8 +33,10 @@ const getTestMatch = (folder) =>
 export const createConfig = (folder, testTimeout = 120_000) => ({
   // Most of the time tests wait: for other processes, or for a timeout.
   maxWorkers: 4,
-  // Each test file leaves memory behind; at the end, Jest waits half a second until a worker has released it.
-  workerIdleMemoryLimit: '300MB',
+  // Each test file leaves memory behind. It takes a worker more than the half a second for which Jest waits by default to
+  // release it on a busy machine, although nothing keeps the worker running.
+  workerIdleMemoryLimit: '800MB',
+  workerGracefulExitTimeout: 15_000,
   testTimeout,
   globalSetup: '<rootDir>/test/support/compile.js',
   coverageProvider: 'v8',
