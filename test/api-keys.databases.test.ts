@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Controller, Post } from '@nestjs/common';
 import { ApiTags, type OpenAPIObject } from '@nestjs/swagger';
 import { getRepositoryToken } from '@nestjs/typeorm';
@@ -202,7 +203,7 @@ describe('API key revocation', () => {
     ['rotated out', 401, (id) => keys.rotate(id, 0)],
     ['still valid', 201, async () => undefined],
   ])('is noticed after a slow body: a key that is %s gets %d', async (_state, status, change) => {
-    const { key, record } = await keys.create('slow');
+    const { key, record } = await keys.create('slow', { requestsPerMinute: 5 });
     const now = Date.now();
     advanceTime(now);
     const connection = await RawConnection.open(app.url);
@@ -214,7 +215,9 @@ describe('API key revocation', () => {
     await change(record.id);
     advanceTime(now + 4_000);
     connection.send('{"name":"dog"}');
-    expect(await connection.nextResponse(2)).toMatchObject({ status });
+    // It counts once.
+    const limit = { ratelimit: expect.stringContaining('r=4') as string };
+    expect(await connection.nextResponse(2)).toMatchObject({ status, headers: limit });
     connection.close();
   });
 
@@ -297,6 +300,12 @@ describe('the last use of a key', () => {
     const adapter = new HttpAdapter(loadConfig({}), timeouts);
     const other = await startApp({ database, adapter, logger });
     const { key } = await other.app.get(ApiKeysService).create('late');
+    const table = other.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
+    const update = table.update.bind(table);
+    // Longer than the rest of the shutdown.
+    jest
+      .spyOn(table, 'update')
+      .mockImplementation((...args) => delay(500).then(() => update(...args)));
     const connection = await RawConnection.open(other.url);
     connection.send(rawRequest({ target: '/livez' }));
     await connection.nextResponse();
