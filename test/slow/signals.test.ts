@@ -1,7 +1,5 @@
 import { writeFile } from 'node:fs/promises';
-import { Agent } from 'node:http';
 import { join } from 'node:path';
-import { CategoriesClient } from '../support/http-client.js';
 import { RawConnection, rawRequest } from '../support/raw-connection.js';
 import {
   BOOTSTRAP_KEY,
@@ -10,9 +8,6 @@ import {
   type Services,
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
-
-/** The documented maximum duration of a graceful shutdown. */
-const SHUTDOWN_TIMEOUT_MS = 10_000;
 
 let services: Services;
 afterEach(() => services.close());
@@ -73,36 +68,6 @@ describe('a service process that receives a second signal during a graceful shut
       expect(await complete()).toEqual([200, 201]);
       await running.service.exited;
       expect(running.service.output).toContain('Shutdown complete');
-    },
-  );
-});
-
-describe('a service process with idle connections', () => {
-  beforeEach(async () => {
-    services = await createServices({ LOG_LEVEL: 'verbose' });
-  });
-
-  it.each<[NodeJS.Signals, string]>([
-    ['SIGTERM', 'production'],
-    ['SIGINT', 'development'],
-  ])(
-    'completes a graceful shutdown with code 0 within 10 seconds of %s, and prints no key (%s)',
-    async (signal, environment) => {
-      const { service, url } = await services.serve({ env: { NODE_ENV: environment } });
-      const agent = new Agent({ keepAlive: true });
-      const client = new CategoriesClient(url, BOOTSTRAP_KEY, agent);
-      const idle = await Promise.all([1, 2, 3].map(() => client.list()));
-      expect(idle.map(({ status }) => status)).toEqual([200, 200, 200]);
-      const silent = await RawConnection.open(url);
-      const partial = (await RawConnection.open(url)).send('GET /livez HTTP/1.1\r\nHost: pets');
-      const begin = performance.now();
-      service.kill(signal);
-      expect(await service.exited).toEqual({ code: 0, signal: null });
-      expect(performance.now() - begin).toBeLessThan(SHUTDOWN_TIMEOUT_MS);
-      expect(service.output).not.toMatch(/pet_|bootstrap-|curl|shown only|No API keys/);
-      agent.destroy();
-      silent.close();
-      partial.close();
     },
   );
 });
