@@ -13,6 +13,7 @@ import {
   SqliteQueryRunner,
 } from '../src/platform/database/connection/query-runners.js';
 import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
+import { transactionOnce } from '../src/platform/idempotency/idempotency-records.js';
 import { requestContext } from '../src/platform/logging/logger.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { useApp } from './support/app.js';
@@ -50,6 +51,11 @@ describe('withDeadline', () => {
 
   const create = (key?: IdempotencyKey) =>
     app.app.get(CategoriesService).create({ name: 'dog' }, key);
+
+  const insert = () =>
+    transactionOnce(app.dataSource, createKey(), (manager) =>
+      manager.insert(CategoryEntity, { name: 'dog' }),
+    );
 
   it('limits the time in which a request waits for the database, and no other time', async () => {
     const times: number[] = [];
@@ -111,6 +117,11 @@ describe('withDeadline', () => {
     const end = performance.now() + 300;
     while (performance.now() < end);
     await expect(outcome).resolves.toBeDefined();
+  });
+
+  it('says of a transaction with a key that it may have taken effect, without looking for its record', async () => {
+    delayStatements(400, 'COMMIT');
+    await expect(handle(200, insert)).rejects.toThrow(/may have taken effect/);
   });
 
   it('costs the checks of the database nothing', async () => {
