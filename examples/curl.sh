@@ -7,21 +7,22 @@ key=${PETSTORE_API_KEY:?Set PETSTORE_API_KEY to a valid key.}
 headers=$(mktemp)
 trap 'rm -f "$headers"' EXIT
 
-# Prints the body and the status of any response. The callers' --retry retries after 429 and 503, honouring
-# Retry-After; create requests are not retried because the row may have been stored.
+# Prints the body and the status of any response. Retries after 429 and 503, honouring Retry-After.
 call() {
-  curl --silent --show-error --header "Authorization: Bearer $key" --write-out '\n%{http_code}\n' "$@"
+  curl --silent --show-error --retry 3 --header "Authorization: Bearer $key" --write-out '\n%{http_code}\n' "$@"
 }
 
+# Also repeated if the response is lost; with its Idempotency-Key it is stored once.
 echo 'Create a category:'
-call --header 'Content-Type: application/json' --data '{"name": "dog", "description": "Dogs of every breed and size"}' "$url/categories"
+call --retry-all-errors --header "Idempotency-Key: curl.sh-$(date +%s)-$$" \
+  --header 'Content-Type: application/json' --data '{"name": "dog", "description": "Dogs of every breed and size"}' "$url/categories"
 
 echo 'List the categories:'
-call --retry 3 --dump-header "$headers" "$url/categories"
+call --dump-header "$headers" "$url/categories"
 
 echo 'List the categories again, unless unchanged:'
 etag=$(sed -n 's/^etag: *\(.*\)\r$/\1/Ip' "$headers")
-call --retry 3 --header "If-None-Match: $etag" "$url/categories"
+call --header "If-None-Match: $etag" "$url/categories"
 
 echo 'Send an invalid create request:'
 call --header 'Content-Type: application/json' --data '{"name": " "}' "$url/categories"
