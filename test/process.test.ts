@@ -76,6 +76,7 @@ describe('a service process that is restarted', () => {
 
     const second = await services.serve({ env });
     const client = new CategoriesClient(second.url, key);
+    await waitFor(() => /API keys: 1\. .*\n[^]+\/docs\n/.test(second.service.stdout));
     expect(await client.getAll()).toEqual(created.map((each) => each.json()));
     const responses = await Promise.all(
       Array.from({ length: 20 }, (_, index) => client.create(`category ${index}`)),

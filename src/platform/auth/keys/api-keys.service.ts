@@ -88,6 +88,11 @@ export class ApiKeysService {
     }
   }
 
+  /** Returns the number of keys, including those that are expired or revoked. */
+  count(): Promise<number> {
+    return this.keys.count();
+  }
+
   /** Returns all keys, or some, in the order of their creation. */
   list(options: Pick<FindManyOptions<ApiKey>, 'where' | 'take'> = {}): Promise<ApiKey[]> {
     return this.keys.find({ ...options, order: { id: 'ASC' } });

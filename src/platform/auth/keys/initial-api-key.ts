@@ -7,8 +7,8 @@ import { getRoutes } from '../../http/server/unmatched-routes.js';
 import { ApiKeysService } from './api-keys.service.js';
 
 /**
- * Creates and prints an API key when the service starts without any. In production, where the output is
- * kept, it only logs how to create one.
+ * Creates and prints an API key when the service starts without any, and otherwise how to create one. In production,
+ * where the output is kept, it only logs how to create the first.
  */
 export async function createInitialApiKey(
   app: INestApplication,
@@ -21,13 +21,18 @@ export async function createInitialApiKey(
   if (!database.isReady) return;
   try {
     const keys = app.get(ApiKeysService);
-    if ((await keys.list({ take: 1 })).length > 0) return;
+    const count = await keys.count();
     if (production) {
-      logger.warn('No API keys exist. Create one with: node dist/cli/keys.js create first');
+      if (count === 0)
+        logger.warn('No API keys exist. Create one with: node dist/cli/keys.js create first');
       return;
     }
-    const { key } = await keys.create('first');
-    process.stdout.write(banner(key, await app.getUrl(), findList(app)));
+    const url = await app.getUrl();
+    const introduction =
+      count === 0
+        ? showKey((await keys.create('first')).key, url + findList(app))
+        : countKeys(count);
+    process.stdout.write(`${introduction}\n  API         ${url}/v1\n  Swagger UI  ${url}/docs\n\n`);
   } catch (error) {
     // It must not end a service that is running.
     logger.warn('Skipping the check for a first API key', error);
@@ -42,12 +47,12 @@ function findList(app: INestApplication): string {
   return routes.find(isList)?.[0] ?? '/v1';
 }
 
-const banner = (key: string, url: string, list: string): string => `
+const showKey = (key: string, list: string): string => `
   API key (shown only once):  ${key}
 
-    curl -H 'Authorization: Bearer ${key}' ${url}${list}
+    curl -H 'Authorization: Bearer ${key}' ${list}
+`;
 
-  API         ${url}/v1
-  Swagger UI  ${url}/docs
-
+const countKeys = (count: number): string => `
+  API keys: ${count}. Create another with:  npm run keys -- create <name>
 `;
