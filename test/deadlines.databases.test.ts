@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { QueryRunner } from 'typeorm';
@@ -18,6 +17,7 @@ import { requestContext } from '../src/platform/logging/logger.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { useApp } from './support/app.js';
 import { DATABASE } from './support/databases.js';
+import { createKey } from './support/fixtures.js';
 
 const { jest } = import.meta;
 
@@ -35,13 +35,6 @@ function delayStatements(milliseconds: number, text = ''): void {
 /** Handles a request that may wait for the database a little longer. */
 const handle = <T>(databaseTimeLeft: number, work: () => Promise<T>, headersSent = false) =>
   requestContext.run({ id: 'a', databaseTimeLeft, res: { headersSent } }, work);
-
-const createKey = (): IdempotencyKey => ({
-  apiKeyId: 1,
-  value: randomUUID(),
-  fingerprint: 'a',
-  onReplay: () => undefined,
-});
 
 const wait = () => Promise.all([withDeadline(delay(1_500)), withDeadline(delay(1_000))]);
 

@@ -1,6 +1,5 @@
 import { hash, randomUUID } from 'node:crypto';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
-import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
 import { IdempotencyRecord } from '../src/platform/idempotency/idempotency-record.entity.js';
 import { toRecord } from '../src/platform/idempotency/idempotency-records.js';
 import { IdempotencyRecordsCleanup } from '../src/platform/idempotency/idempotency-records-cleanup.js';
@@ -13,6 +12,7 @@ import {
   describeOnSqlite,
   ISOLATION_LEVELS,
 } from './support/databases.js';
+import { createKey } from './support/fixtures.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { queryPostgres } from './support/postgres-client.js';
 import { RawConnection, rawRequest, type RawResponse } from './support/raw-connection.js';
@@ -65,13 +65,6 @@ const countRecords = async (): Promise<number> => {
 
 const isReplayed = ({ headers }: HttpResponse): boolean =>
   headers['idempotency-replayed'] === 'true';
-
-const createKey = (value: string): IdempotencyKey => ({
-  apiKeyId: 1,
-  value,
-  fingerprint: 'a',
-  onReplay: () => undefined,
-});
 
 describe('a create request with an Idempotency-Key', () => {
   it('creates one row and gets the same bytes again when it is repeated, also after the row was deleted', async () => {
@@ -223,7 +216,7 @@ describe('the records of Idempotency-Keys', () => {
     const cleanup = app.app.get(IdempotencyRecordsCleanup);
     const { manager } = app.dataSource;
     await manager.clear(IdempotencyRecord);
-    const keys = Array.from({ length: 501 }, () => createKey(randomUUID()));
+    const keys = Array.from({ length: 501 }, () => createKey());
     const records = keys.map((key) => toRecord(key, {}));
     await manager.insert(IdempotencyRecord, records);
     const setAge = (age: number) =>

@@ -11,7 +11,7 @@ import { Feature } from '../src/platform/feature.decorator.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { startApp } from './support/app.js';
 import { createTable } from './support/create-table.js';
-import { insertRow } from './support/fixtures.js';
+import { createKey, insertRow } from './support/fixtures.js';
 
 type Id = number | string;
 const KINDS = ['integer', 'uuid', 'text'] as const;
@@ -124,7 +124,7 @@ describe.each(KINDS)('an array of references to ids of the kind %s', (kind) => {
     const post = await createPost({ [kind]: [tag] });
     const { id, title } = post;
     const values = { title: randomUUID(), [kind]: [tag, missing] };
-    const key = { apiKeyId: 1, value: randomUUID(), fingerprint: '', onReplay: () => undefined };
+    const key = createKey();
     for (const change of [
       () => posts.create(values),
       () => posts.create(values, key),
@@ -155,12 +155,10 @@ describe.each(KINDS)('an array of references to ids of the kind %s', (kind) => {
   });
 
   it('is created once for each Idempotency-Key, also by concurrent requests', async () => {
-    const value = randomUUID();
-    let replays = 0;
-    const key = { apiKeyId: 1, value, fingerprint: '', onReplay: () => void replays++ };
+    const key = createKey();
     const row = { title: randomUUID(), [kind]: [await createTag()] };
     const results = await Promise.all(Array.from({ length: 8 }, () => posts.create(row, key)));
-    expect(replays).toBe(7);
+    expect(key.replays).toBe(7);
     const first = results[0]!;
     for (const result of results) expect(result).toEqual(first);
     expect(await posts.read({ id: first.body.id })).toEqual(first);

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
-import type { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
 import { IdempotencyRecord } from '../src/platform/idempotency/idempotency-record.entity.js';
 import { toRecord } from '../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, useApp } from './support/app.js';
@@ -10,6 +9,7 @@ import {
   describeOnSqlite,
   ISOLATION_LEVELS,
 } from './support/databases.js';
+import { createKey } from './support/fixtures.js';
 import { queryPostgres } from './support/postgres-client.js';
 
 const { jest } = import.meta;
@@ -22,13 +22,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   for (const statement of cleanUp) await app.dataSource.query(statement);
-});
-
-const createKey = (): IdempotencyKey => ({
-  apiKeyId: 1,
-  value: randomUUID(),
-  fingerprint: 'a',
-  onReplay: () => undefined,
 });
 
 /** Makes the database refuse rows named `bad`. */

@@ -6,6 +6,7 @@ import { Table, TableColumn } from 'typeorm';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { idColumn } from '../src/platform/database/statements/columns.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
+import { createKey } from './support/fixtures.js';
 import { INSERT_QUERY, recordQueries } from './support/queries.js';
 import { waitFor } from './support/wait.js';
 
@@ -151,7 +152,7 @@ describe('POST /v1/categories', () => {
 describe('a create request (durability)', () => {
   it.each([
     ['without', undefined],
-    ['with', { apiKeyId: 1, value: 'key', fingerprint: '', onReplay: () => undefined }],
+    ['with', createKey()],
   ])('is committed before it is acknowledged, %s an Idempotency-Key', async (_with, key) => {
     const other = new Database(file, { readonly: true });
     const count = other.prepare<[], number>('SELECT count(*) FROM "categories"').pluck();

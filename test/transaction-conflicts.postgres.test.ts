@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Client } from 'pg';
 import type { Repository } from 'typeorm';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
@@ -14,15 +13,9 @@ import {
 } from '../src/platform/database/statements/returning.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';
+import { createKey } from './support/fixtures.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from './support/postgres-client.js';
-
-const createKey = (): IdempotencyKey => ({
-  apiKeyId: 1,
-  value: randomUUID(),
-  fingerprint: 'a',
-  onReplay: () => undefined,
-});
 
 type Write = (app: TestApp, categories: Repository<CategoryEntity>) => Promise<unknown>;
 

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CategoryEntity } from '../../src/modules/categories/category.entity.js';
 import { CategoriesService } from '../../src/modules/categories/categories.service.js';
-import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { transactionOnce } from '../../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from '../support/app.js';
+import { createKey } from '../support/fixtures.js';
 import { sendRequest } from '../support/http-client.js';
 import { findFreePort } from '../support/postgres.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from '../support/postgres-client.js';
@@ -76,13 +76,6 @@ afterEach(async () => {
   await once(pgBouncer, 'exit');
   await database.drop();
   await rm(directory, { recursive: true });
-});
-
-const createKey = (value: string): IdempotencyKey => ({
-  apiKeyId: 1,
-  value,
-  fingerprint: 'a',
-  onReplay: () => undefined,
 });
 
 const getReadiness = async ({ url }: RunningService): Promise<number> =>

@@ -48,3 +48,9 @@ function sampleValue({ type, transformer }: ColumnMetadata): unknown {
   // Not a number that a test counts to.
   return type === 'varchar' || type === 'text' ? String(count) : 1_000_000_000 + count;
 }
+
+/** Creates an Idempotency-Key as a request has it, which counts how often its response is repeated. */
+export function createKey(value: string = randomUUID(), fingerprint = 'a') {
+  const key = { apiKeyId: 1, value, fingerprint, replays: 0, onReplay: () => void key.replays++ };
+  return key;
+}
