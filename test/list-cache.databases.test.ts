@@ -225,6 +225,22 @@ describe('GET /v1/categories', () => {
     expect((await getVersions()).size).toBe(1 + created);
   });
 
+  it('lets other requests run after each statement, however long it is', async () => {
+    const rows = Array.from({ length: 4_500 }, () => `('dog')`);
+    await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${rows.join(', ')}`);
+    const query = app.dataSource.query.bind(app.dataSource);
+    const turns: number[] = [];
+    let count = 0;
+    jest.spyOn(app.dataSource, 'query').mockImplementation((sql, ...rest) => {
+      if (LIST_QUERY.test(sql)) turns.push(count);
+      return query(sql, ...rest);
+    });
+    const list = categories.list().finally(() => (count = Infinity));
+    for (; count < Infinity; count++) await turn();
+    expect((await list).json()).toHaveLength(4_500);
+    expect([turns.length, new Set(turns).size]).toEqual([3, 3]);
+  });
+
   it('can be filtered, however long it is', async () => {
     const rows = Array.from({ length: 2_500 }, (_, index) => `('${index % 2 ? 'dog' : 'cat'}')`);
     await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${rows.join(', ')}`);
