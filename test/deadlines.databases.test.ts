@@ -16,6 +16,7 @@ import { transactionOnce } from '../src/platform/idempotency/idempotency-records
 import { requestContext } from '../src/platform/logging/logger.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { useApp } from './support/app.js';
+import { advanceTime } from './support/clock.js';
 import { DATABASE } from './support/databases.js';
 import { createKey } from './support/fixtures.js';
 
@@ -61,6 +62,19 @@ describe('withDeadline', () => {
     });
     const rounded = times.map((time) => Math.round(time / 500) * 500);
     expect(rounded).toEqual([2_500, 2_500, 1_000, 1_000, 0]);
+  });
+
+  it('leaves to a request the least time of operations that overlap', () => {
+    requestContext.run({ id: 'a' }, () => {
+      const now = Date.now();
+      const deadlines = [0, 1_000].map((pause) => {
+        advanceTime(now + pause);
+        return new Deadline();
+      });
+      advanceTime(now + 2_000);
+      for (const deadline of deadlines) deadline.finish();
+      expect(new Deadline().remaining).toBeCloseTo(2_000);
+    });
   });
 
   it.each<[string, number, () => Promise<unknown>]>([
