@@ -10,7 +10,7 @@ import {
   loadEnvFile,
   redactConfig,
 } from './platform/config/config.js';
-import { COMMIT, TITLE, VERSION } from './platform/config/product.js';
+import { COMMIT, RELEASE, TITLE, VERSION } from './platform/config/product.js';
 import { DatabaseConnection } from './platform/database/connection/database-connection.js';
 import { StartupError, toListenError } from './platform/errors/startup-error.js';
 import { createLogger } from './platform/logging/logger.js';
@@ -38,6 +38,10 @@ await bootstrap().catch((error: unknown) => {
 });
 
 async function bootstrap(): Promise<void> {
+  if (process.argv[2] === '--version') {
+    process.stdout.write(`${RELEASE}\n`);
+    return;
+  }
   loadEnvFile();
   // For errors until the configuration is known.
   Logger.overrideLogger(createLogger({ production: isProduction(), logLevel: 'info' }));

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { KEY_PREFIXES } from '../src/platform/config/product.js';
+import { KEY_PREFIXES, RELEASE } from '../src/platform/config/product.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
 import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
@@ -133,6 +133,14 @@ describe('a service process in production with a .env file', () => {
     expect(service.output).not.toMatch(/pet_|curl|shown only/);
   });
 });
+
+it.each(['main', 'cli/keys', 'cli/backup', 'cli/migrations'])(
+  '%s --version prints the version, and the commit if it is known',
+  async (name) => {
+    const command = `node ${getBuiltFile(`src/${name}.js`)} --version`;
+    expect(await promisify(exec)(command)).toEqual({ stdout: `${RELEASE}\n`, stderr: '' });
+  },
+);
 
 describe('a service process that cannot start', () => {
   beforeEach(async () => {

@@ -1,6 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { type Command, CommanderError } from 'commander';
 import { ConfigError, loadEnvFile } from '../platform/config/config.js';
+import { RELEASE } from '../platform/config/product.js';
 
 /** Whether Node was started with a module. `import.meta.main` replaces it from Node 24.2. */
 export function isMain({ filename }: ImportMeta): boolean {
@@ -19,6 +20,7 @@ export async function runCommand(
   args: readonly string[],
   failure?: string,
 ): Promise<void> {
+  command.version(RELEASE);
   // Commander would end the process; a subcommand does not inherit a later override.
   for (const each of [command, ...command.commands]) each.exitOverride();
   try {

@@ -19,3 +19,6 @@ export const {
 
 /** The commit that the service was built from, if it is known. */
 export const COMMIT = (existsSync(commitFile) && readFileSync(commitFile, 'utf8')) || undefined;
+
+/** What `--version` prints: the version, and the commit if it is known. */
+export const RELEASE = COMMIT === undefined ? VERSION : `${VERSION} (${COMMIT})`;
