@@ -6,7 +6,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { NAME } from '../../src/platform/config/product.js';
 import type { CategoriesClient } from '../support/http-client.js';
-import { LoadGenerator } from '../support/load-generator.js';
 import { RawConnection, rawRequest } from '../support/raw-connection.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
 import {
@@ -115,10 +114,6 @@ describe('fatal errors', () => {
 describe('a suspended service', () => {
   it('serves pending requests after it resumes, even beyond its timeouts', async () => {
     const { service, url, categories } = await services.serve();
-    // A request that is in progress when the service is suspended exceeds its deadline.
-    const load = new LoadGenerator(BOOTSTRAP_KEY, { allow503: true });
-    load.start(url, { writers: 8, readers: 4, pause: 20 });
-    await load.waitForSuccesses(3);
     service.kill('SIGSTOP');
     const waiting = await RawConnection.open(url);
     waiting.send(rawRequest({ headers: [AUTHORIZATION] }));
@@ -127,10 +122,7 @@ describe('a suspended service', () => {
     service.kill('SIGCONT');
     expect((await waiting.nextResponse()).status).toBe(200);
     waiting.close();
-    await load.waitForSuccesses(3);
-    await load.stop();
-    load.verifyFinalState(await categories.getAll());
-    expect(load.violations).toEqual([]);
+    expect((await categories.create('after')).status).toBe(201);
   });
 });
 
