@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import type { Client } from 'pg';
 import type { EntityManager } from 'typeorm';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
@@ -188,5 +189,17 @@ describeOnSqlite('DataSource.transaction on SQLite', () => {
     await transactions;
     expect((await app.categories.create('after')).status).toBe(201);
     expect(await app.categories.getNames()).toEqual(['after']);
+  });
+
+  it('waits for the write lock of another process', async () => {
+    const other = new Database(dataSource.options.database as string);
+    other.exec('BEGIN IMMEDIATE');
+    const transaction = dataSource.transaction((manager) => insertPair(manager, 'patient'));
+    // Reads do not wait.
+    expect(await app.categories.getNames()).toEqual([]);
+    other.exec('COMMIT');
+    other.close();
+    await transaction;
+    expect(await app.categories.getNames()).toEqual(['patient a', 'patient b']);
   });
 });
