@@ -44,6 +44,15 @@ describe.each(ISOLATION_LEVELS)('with the isolation level %s', (isolation) => {
       expect(repeated.every(({ replays }) => replays === 1)).toBe(true);
       expect(fresh.some(({ replays }) => replays > 0)).toBe(false);
       expect(new Set(created.slice(50, 55).map(({ name }) => name)).size).toBe(5);
+      const inserts = recordStatements(app.dataSource, /^INSERT/);
+      expect(
+        await create(
+          app,
+          keys.map(({ value }) => createKey(value)),
+        ),
+      ).toEqual(first);
+      // They are expected by now.
+      expect(inserts).toEqual([]);
     });
 
     it('of one key cost a few statements together if the first is in progress', async () => {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { IdempotencyRecord } from '../src/platform/idempotency/idempotency-record.entity.js';
 import { toRecord } from '../src/platform/idempotency/idempotency-records.js';
@@ -11,6 +12,7 @@ import {
 } from './support/databases.js';
 import { createKey } from './support/fixtures.js';
 import { queryPostgres } from './support/postgres-client.js';
+import { INSERT_QUERY, recordQueries, recordStatements } from './support/queries.js';
 
 const { jest } = import.meta;
 let app: TestApp;
@@ -21,6 +23,7 @@ beforeEach(async () => {
   await app.dataSource.query(`DELETE FROM ${TABLE}`);
 });
 afterEach(async () => {
+  jest.restoreAllMocks();
   for (const statement of cleanUp) await app.dataSource.query(statement);
 });
 
@@ -59,6 +62,8 @@ const ONLY_BAD_REFUSED = {
   stored: ['0', '1', '10', '11', '3', '4', '5', '6', '8', '9'],
 };
 
+const RAISE = DATABASE === 'sqlite' ? `SELECT RAISE(ABORT, 'bad')` : `RAISE EXCEPTION 'bad'`;
+
 const KEYS = [
   ['without keys', false],
   ['with keys', true],
@@ -71,7 +76,7 @@ describe.each(ISOLATION_LEVELS)('with the isolation level %s', (isolation) => {
   });
 
   it('repeats the response of another instance that commits the key while a batch is divided', async () => {
-    await refuse(DATABASE === 'sqlite' ? `SELECT RAISE(ABORT, 'bad')` : `RAISE EXCEPTION 'bad'`);
+    await refuse(RAISE);
     const [key, response] = [createKey(), { id: 7, name: 'of another instance' }];
     const query = app.dataSource.query.bind(app.dataSource);
     const spy = jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
@@ -87,6 +92,19 @@ describe.each(ISOLATION_LEVELS)('with the isolation level %s', (isolation) => {
     await expect(service.create({ name: 'good' }, key)).resolves.toEqual(response);
     await expect(bad).rejects.toThrow('bad');
     expect(await app.categories.getNames()).toEqual([]);
+  });
+
+  it('delays new rows by few statements, however many are refused', async () => {
+    await refuse(RAISE);
+    const service = app.app.get(CategoriesService);
+    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
+    const refused = Promise.allSettled(
+      Array.from({ length: 100 }, () => service.create({ name: 'bad' })),
+    );
+    while (inserts.length < 2) await nextTurn();
+    await service.create({ name: 'good' });
+    expect(inserts.length).toBeLessThan(60);
+    await refused;
   });
 
   describeOnPostgres('a row that PostgreSQL refuses', () => {
@@ -115,7 +133,9 @@ describe.each(ISOLATION_LEVELS)('with the isolation level %s', (isolation) => {
        FOR EACH ROW EXECUTE FUNCTION refuse()`,
       );
       cleanUp.push(`DROP TRIGGER "refuse" ON ${TABLE}`, 'DROP FUNCTION refuse()');
+      const commits = recordStatements(app.dataSource, /^COMMIT$/);
       expect(await createBatch(isKeyed)).toEqual(ONLY_BAD_REFUSED);
+      expect(commits.length).toBeLessThanOrEqual(2);
     });
 
     it.each(KEYS)('by a policy fails no other row of its batch, %s', async (_label, isKeyed) => {
@@ -158,6 +178,16 @@ describe.each(ISOLATION_LEVELS)('with the isolation level %s', (isolation) => {
         expect(await createBatch(isKeyed)).toEqual(ONLY_BAD_REFUSED);
       },
     );
+
+    it('alone, with RAISE(FAIL) after the INSERT, stores nothing', async () => {
+      const fresh = await startApp();
+      await fresh.dataSource.query(
+        `CREATE TRIGGER "refuse" AFTER INSERT ON ${TABLE} BEGIN SELECT RAISE(FAIL, 'bad'); END`,
+      );
+      expect(await fresh.categories.create('bad')).toBeError('INTERNAL_ERROR');
+      expect(await fresh.categories.getNames()).toEqual([]);
+      await fresh.stop();
+    });
 
     it.each(KEYS)('at COMMIT fails no other row of its batch, %s', async (_label, isKeyed) => {
       await app.dataSource.query(
