@@ -93,4 +93,14 @@ describe('toConstraintError', () => {
       message: 'category.id must reference an existing resource.',
     });
   });
+
+  it('names all references if those that were missing exist by now', async () => {
+    const cages = app.dataSource.getRepository(CageEntity);
+    const row = newCage({ categoryId: MISSING_ID });
+    const error: unknown = await cages.insert(row).catch((reason: unknown) => reason);
+    const { id } = (await app.categories.create('dog')).json<{ id: number }>();
+    expect(await toConstraintError(error, cages, { ...row, categoryId: id })).toMatchObject({
+      message: 'categoryId must reference an existing resource.',
+    });
+  });
 });

@@ -6,6 +6,7 @@ import {
   updateReturning,
 } from '../src/platform/database/statements/returning.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
+import { requestContext } from '../src/platform/logging/logger.js';
 import { useApp } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';
 import { advanceTime } from './support/clock.js';
@@ -59,6 +60,15 @@ describe('updateReturning', () => {
     expect(await update(['cellar'], 3)).toBeUndefined();
     expect(await update([], 4)).toBeUndefined();
     expect(await cages.findOneBy({ id })).toMatchObject({ weight: 2 });
+  });
+
+  it('sends nothing if the time of the request is over', async () => {
+    const { id } = await cages.save(newCage());
+    const outcome = requestContext.run({ id: 'a', databaseTimeLeft: 0 }, () =>
+      updateReturning(cages, { id }, { weight: 0 }),
+    );
+    await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
+    expect(await cages.findOneBy({ id })).toMatchObject({ weight: 1.5 });
   });
 
   it('rejects criteria without a value', async () => {
