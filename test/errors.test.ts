@@ -328,6 +328,20 @@ describe('POST /v1/categories', () => {
     expect(await connection.endWrites().closed()).toHaveLength(1);
   });
 
+  it('discards the rest of a compressed body, and responds to the next request', async () => {
+    const headers = [`Authorization: Bearer ${app.key}`];
+    const json = ['Content-Type: application/json', 'Content-Encoding: gzip'];
+    const body = gzipSync(randomBytes(BODY_LIMIT * 5));
+    const compressed = rawRequest({
+      method: 'POST',
+      headers: [...headers, ...json, 'Transfer-Encoding: chunked'],
+      body: Buffer.concat([bytes(`${body.length.toString(16)}\r\n`), body, bytes('\r\n0\r\n\r\n')]),
+    });
+    const next = rawRequest({ headers: [...headers, 'Connection: close'] });
+    const responses = await sendRaw(app.url, Buffer.concat([compressed, next]));
+    expect(responses.map(({ status }) => status)).toEqual([413, 200]);
+  });
+
   it.each<[string, Body, Record<string, string>]>([
     ['a byte order mark', Buffer.from(`\ufeff${CATEGORY}`), {}],
     ['surrounding white space', ` \r\n\t${CATEGORY} \n`, {}],
