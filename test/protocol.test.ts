@@ -1,9 +1,14 @@
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect as connectTo, type Socket } from 'node:net';
+import { Controller, Get, Req, Res } from '@nestjs/common';
+import { ApiOperation, ApiTags } from '@nestjs/swagger';
+import type { Express, Request, Response } from 'express';
+import { FEATURES } from '../src/features.js';
 import { ApiKeyVerifier } from '../src/platform/auth/api-key-verifier.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import type { ErrorCode } from '../src/platform/errors/error-codes.js';
+import { Feature } from '../src/platform/feature.decorator.js';
 import type { Connection } from '../src/platform/http/server/connections.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { startApp, useApp } from './support/app.js';
@@ -14,8 +19,29 @@ const { jest } = import.meta;
 /** No request times out, however busy the machine is; the tests of the timeouts shorten them. */
 const TIMEOUTS = { headers: 60_000, request: 60_000, checkInterval: 100, socket: 60_000 };
 
+/** Uses the parts of Express's requests and responses that the service itself does not. */
+@ApiTags('express')
+@Controller('express')
+class ExpressController {
+  @Get()
+  @ApiOperation({ operationId: 'useExpress', summary: 'Use Express' })
+  use(@Req() request: Request, @Res() response: Response): void {
+    const { ip, hostname, path, protocol } = request;
+    const app = request.app as Express;
+    // What Express does with every request and response changes nothing.
+    const isUnchanged =
+      Object.getPrototypeOf(request) === app.request &&
+      Object.getPrototypeOf(response) === app.response;
+    const body = { ip, hostname, path, protocol, isUnchanged };
+    response.cookie('a', 'b').vary('Origin').location('/there').status(202).send(body);
+  }
+}
+
+@Feature({ tag: { name: 'express', description: '' }, controllers: [ExpressController] })
+class ExpressModule {}
+
 const adapter = new HttpAdapter(loadConfig({}), TIMEOUTS);
-const app = useApp({ adapter });
+const app = useApp({ adapter, features: [ExpressModule, ...FEATURES] });
 
 // The service must keep serving other clients after every test.
 afterEach(async () => {
@@ -515,5 +541,15 @@ describe('a client that reads no responses', () => {
     // They are 75 MB.
     expect(connection.bytesWritten).toBeLessThan(50_000_000);
     client.destroy();
+  });
+});
+
+describe('the API of Express', () => {
+  it('works on requests and responses that are created with its prototypes', async () => {
+    const response = await app.send('GET', '/v1/express');
+    expect(response.status).toBe(202);
+    expect(response.headers).toMatchObject({ 'set-cookie': ['a=b; Path=/'], vary: 'Origin' });
+    const request = { ip: '127.0.0.1', hostname: '127.0.0.1', path: '/v1/express' };
+    expect(response.json()).toEqual({ ...request, protocol: 'http', isUnchanged: true });
   });
 });
