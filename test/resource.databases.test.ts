@@ -147,6 +147,37 @@ describe('a resource below another', () => {
   });
 });
 
+describe('Resource.replace', () => {
+  it('accepts read-only properties that are as they are stored, and no others', async () => {
+    const { ...toy } = await createToy();
+    const target = `${path}/${toy.toyId}`;
+    const changed = { ...toy, name: 'changed' };
+    const response = await send('PUT', target, changed);
+    expect([response.status, response.json()]).toEqual([200, changed]);
+    for (const seenBy of ['someone', null, '', ['the service']])
+      expect(await send('PUT', target, { ...toy, seenBy })).toBeError(
+        'VALIDATION_FAILED',
+        'unknown property seenBy.',
+      );
+    const other = { ...toy, toyId: MISSING_ID, seenBy: '' };
+    expect(await send('PUT', target, other)).toBeError(
+      'VALIDATION_FAILED',
+      'unknown property toyId; unknown property seenBy.',
+    );
+    expect((await send('GET', target)).json()).toEqual(changed);
+    expect(await send('PUT', `${path}/${MISSING_ID}`, toy)).toBeError('NOT_FOUND');
+  });
+});
+
+describe('a header that an operation does not support', () => {
+  it.each(['prefer', 'x-tenant-id'])('%s is 501, and named', async (name) => {
+    const before = (await send('GET', path)).json<{ total: number }>();
+    const response = await send('POST', path, { name: 'x' }, { [name]: '' });
+    expect(response).toBeError('NOT_IMPLEMENTED', new RegExp(`header ${name} `, 'i'));
+    expect((await send('GET', path)).json()).toEqual(before);
+  });
+});
+
 describe('Resource.patch', () => {
   it('merges objects, and removes properties that are null', async () => {
     const { toyId, name } = await createToy({ size: { width: 1 }, madeAt: '2026-11-01T12:00:00Z' });

@@ -272,6 +272,7 @@ class ToysController {
   @Post()
   @Operation({
     operationId: 'createToy',
+    unsupportedHeaders: ['Prefer', 'X-Tenant-Id'],
     ...created,
     returns: ToyEnvelope,
     location: 'toys/{toy.toyId}',
@@ -300,9 +301,10 @@ class ToysController {
   replaceToy(
     @IdParam('cageId') cageId: number,
     @IdParam('toyId', { type: 'uuid' }) id: string,
-    @Body() toy: NewToy,
+    @JsonBody({ type: () => Toy }, { repeatsReadOnly: true }) toy: Toy,
   ): Promise<Toy> {
-    return this.toys.replace({ id, cageId }, Object.assign(toy, { cageId }), ['seenBy']);
+    const { ...row } = toy;
+    return this.toys.replace({ id, cageId }, { ...row, cageId }, ['seenBy']);
   }
 
   @Patch(':toyId')

@@ -121,8 +121,8 @@ export interface Operation {
   readonly errors: Readonly<Record<number, string>>;
   /** Whether it stores its body, if the contract says so (`x-resource`). */
   readonly isResource: boolean | undefined;
-  /** The optional headers and cookies that have no effect. */
-  readonly ignored: readonly string[];
+  /** The optional headers that it does not evaluate: a request with one gets 501. */
+  readonly unsupportedHeaders: readonly string[];
   /** Why it can only be a stub, whatever the others are. */
   readonly unsupported: string | undefined;
 }

@@ -71,8 +71,10 @@ function sumUp(
   );
   const made = others.filter(({ implementation: each }) => each.kind !== 'stub');
   const undecided = made.filter((each) => countUndecided(each) > 0);
-  const without = made.filter((each) => each.ignored.length > 0 && !undecided.includes(each));
-  const names = [...new Set(without.flatMap(({ ignored }) => ignored))].join(', ');
+  const without = made.filter(
+    (each) => each.unsupportedHeaders.length > 0 && !undecided.includes(each),
+  );
+  const names = [...new Set(without.flatMap(({ unsupportedHeaders: each }) => each))].join(', ');
   const counts = [
     `${made.length - undecided.length - without.length} right`,
     without.length > 0 && `${without.length} without ${names}`,

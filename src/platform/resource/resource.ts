@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { Type } from '@nestjs/common';
 import { PickType } from '@nestjs/swagger';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
@@ -15,6 +16,7 @@ import { toVersionEtag } from '../http/responses/etag.js';
 import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js';
 import { isRecorded, transactionOnce } from '../idempotency/idempotency-records.js';
 import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
+import { requestContext } from '../logging/logger.js';
 import { getReferenceKey, storeReferences } from '../database/statements/joins.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
 import { isObject } from '../validation/schema.js';
@@ -145,6 +147,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
 
   /**
    * Replaces a resource. A property that the row lacks becomes null if it may be null, unless it is one of the criteria.
+   * Read-only properties that the body of the request repeats (see `JsonBody`) have to be as they are stored.
    *
    * @param kept the properties that keep their values if the row lacks them
    * @throws {ApiError} NOT_FOUND; PRECONDITION_FAILED; VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS
@@ -164,7 +167,18 @@ export class Resource<Entity extends ObjectLiteral, Body> {
         values[name] ?? (isNullable && !keeps.has(name) ? null : undefined),
       ]);
     const replacement = Object.fromEntries(changes) as Changes<Entity>;
-    return this.update(criteria, replacement);
+    const request = requestContext.getStore() as IncomingMessage | undefined;
+    const repeated = Object.entries(request?.readOnlyProperties ?? {});
+    if (repeated.length === 0) return this.update(criteria, replacement);
+    return this.update(criteria, replacement, (stored) => {
+      const body: ObjectLiteral = this.options.toBody(stored);
+      const changed = repeated.filter(
+        ([name, value]) => JSON.stringify(body[name]) !== JSON.stringify(value),
+      );
+      if (changed.length === 0) return replacement;
+      const problems = changed.map(([name]) => `unknown property ${name}`);
+      throw new ApiError('VALIDATION_FAILED', `${problems.join('; ')}.`);
+    });
   }
 
   /**
@@ -177,7 +191,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     const { id: _id, version: _version, ...values } = patch as ObjectLiteral;
     const changes = values as Changes<Entity>;
     const merges = this.getJsonProperties().some((name) => isObject(values[name]));
-    return this.update(criteria, changes, merges);
+    return this.update(criteria, changes, merges ? (row) => this.merge(row, changes) : undefined);
   }
 
   /**
@@ -249,14 +263,14 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   private async update(
     criteria: Criteria<Entity>,
     changes: Changes<Entity>,
-    merges = false,
+    getChanges?: (row: Entity) => Changes<Entity> | Promise<Changes<Entity>>,
   ): Promise<Result<Entity, Body>> {
     const joins = this.joins.some(([name]) => name in changes);
     const statement =
-      merges || joins
+      getChanges !== undefined || joins
         ? modifyReturning(this.repository, criteria, async (row, own) => {
             await this.join(own, row, changes);
-            return merges ? this.merge(row, changes) : changes;
+            return getChanges?.(row) ?? changes;
           })
         : updateReturning(this.repository, criteria, changes);
     const changed = await this.convertErrors(changes, statement);

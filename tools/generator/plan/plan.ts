@@ -19,6 +19,7 @@ import {
   UNKNOWN,
   withoutReference,
 } from './columns.js';
+import { UNSUPPORTED_HEADER } from '../read/contract.js';
 import { implement, type ResourceOperation, toCreate } from './operations.js';
 import { removeDefaults } from './patches.js';
 import { createResources } from './resources.js';
@@ -144,6 +145,11 @@ function toPlanned(
   if (found instanceof Stub)
     return { ...operation, implementation: { kind: 'stub', reason: found.message } };
   const { body, operationId } = operation;
+  const evaluatesIfMatch = 'key' in found;
+  if (operation.ifMatch === 'required' && !evaluatesIfMatch)
+    return toPlanned(operation, new Stub('the header If-Match is required'), notes);
+  const ignoresIfMatch = operation.ifMatch !== undefined && !evaluatesIfMatch;
+  if (ignoresIfMatch) notes.add(UNSUPPORTED_HEADER, 'If-Match');
   if (body?.required === false) notes.add('the body is required.', operationId);
   if (found.kind === 'create' && operation.isPublic)
     notes.add('it has no Idempotency-Key, because its clients have no key.', operationId);
@@ -155,6 +161,8 @@ function toPlanned(
   return {
     ...operation,
     body: body && { ...body, required: true },
+    ifMatch: ignoresIfMatch ? undefined : operation.ifMatch,
+    unsupportedHeaders: [...operation.unsupportedHeaders, ...(ignoresIfMatch ? ['If-Match'] : [])],
     parameters: found.kind === 'list' ? limitPages(operation, found, notes) : operation.parameters,
     implementation: found,
   };

@@ -15,10 +15,15 @@ const KNOWN_HEADERS: ReadonlySet<string> = new Set(
     ' ',
   ),
 );
+/** Those that describe a client or its trace: ignoring them changes nothing. */
+const HARMLESS_HEADERS =
+  /^(traceparent|tracestate|baggage|accept-language|user-agent|x-(correlation|trace|b3)[\w-]*)$/i;
 /** The headers of responses that the platform sends, if the contract has them. */
 const SENT_HEADERS: ReadonlySet<string> = new Set(
   'location etag link retry-after ratelimit x-request-id'.split(' '),
 );
+
+export const UNSUPPORTED_HEADER = 'a request with the header gets 501.';
 
 const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'boolean']);
 
@@ -210,7 +215,9 @@ class ContractReader {
       success,
       errors: this.readErrors(operation, isPublic),
       isResource: toFlag(operation['x-resource']),
-      ignored: [...byKey.values()].filter(isIgnored).map((each) => String(each['name'])),
+      unsupportedHeaders: [...byKey.values()]
+        .filter((each) => each['required'] !== true && this.isUnsupported(each))
+        .map((each) => String(each['name'])),
       unsupported: problems[0],
     };
   }
@@ -259,12 +266,21 @@ class ContractReader {
         else if (schema.type === 'array' && parameter['explode'] === false)
           problems.push(`the query parameter ${name} is one text with several items`);
         else parameters.push({ ...schema, name, in: 'query', required });
-      } else if (isIgnored({ ...parameter, required: false })) {
-        if (required) problems.push(`the ${kind} ${name} is required`);
-        else this.notes.add(`the ${kind} is ignored.`, name);
-      }
+      } else if (required && (isUnknown(parameter) || kind === 'cookie'))
+        problems.push(`the ${kind} ${name} is required`);
+      else if (this.isUnsupported(parameter)) this.notes.add(UNSUPPORTED_HEADER, name);
+      else if (isUnknown(parameter) || kind === 'cookie')
+        this.notes.add(`the ${kind} is ignored.`, name);
     }
     return parameters;
+  }
+
+  /** Whether a header may have a meaning, such as selecting a tenant. Those with keys have none: a bearer key replaces them. */
+  private isUnsupported(parameter: Json): boolean {
+    const name = String(parameter['name']).toLowerCase();
+    const schemes = entries(get(get(this.root, 'components'), 'securitySchemes'));
+    const isKey = schemes.some(([, each]) => String(get(each, 'name')).toLowerCase() === name);
+    return isUnknown(parameter) && !HARMLESS_HEADERS.test(name) && !isKey;
   }
 
   private readParameterSchema(parameter: Json, place: string): Schema {
@@ -365,10 +381,9 @@ class ContractReader {
   }
 }
 
-/** Whether a parameter has no effect, and a request may have it. */
-const isIgnored = ({ in: kind, name, required }: Json): boolean =>
-  required !== true &&
-  (kind === 'cookie' || (kind === 'header' && !KNOWN_HEADERS.has(String(name).toLowerCase())));
+/** Whether a parameter is a header that neither HTTP nor the platform evaluates. */
+const isUnknown = ({ in: kind, name }: Json): boolean =>
+  kind === 'header' && !KNOWN_HEADERS.has(String(name).toLowerCase());
 
 const getParameters = (path: string): string[] =>
   [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name!);

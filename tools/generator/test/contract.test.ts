@@ -1008,3 +1008,57 @@ describe('a reference', () => {
     expect(getNotes(module).join()).toContain('refers back to it');
   });
 });
+
+describe('an optional header of a contract', () => {
+  it.each([
+    ['X-Tenant-Id', 'X-Tenant-Id: a request with the header gets 501.'],
+    ['Prefer', 'Prefer: a request with the header gets 501.'],
+    ['If-Match', 'If-Match: a request with the header gets 501.'],
+    ['traceparent', 'traceparent: the header is ignored.'],
+    ['X-Correlation-ID', 'X-Correlation-ID: the header is ignored.'],
+    ['Accept-Language', 'Accept-Language: the header is ignored.'],
+    ['api_key', 'api_key: the header is ignored.'],
+    ['If-None-Match', undefined],
+  ])('%s of a list: %s', (name, note) => {
+    const document = edit(pets(), {
+      'paths /pets get parameters 0': { name, in: 'header', schema: { type: 'string' } },
+      'components securitySchemes': { key: { type: 'apiKey', in: 'header', name: 'API_KEY' } },
+    });
+    const module = toModule(document);
+    const notes = getNotes(module).filter((each) => each.includes(' header '));
+    expect(notes).toEqual(note === undefined ? [] : [note]);
+    const refused = note?.endsWith('501.') === true ? `unsupportedHeaders: ["${name}"]` : '';
+    expect(
+      writeApi(module)
+        .code.match(/unsupportedHeaders: [^\]]*\]/)
+        ?.join() ?? '',
+    ).toBe(refused);
+    expect(writeApi(module).code).not.toContain('@IfMatch');
+  });
+
+  it('is If-Match, which an operation on a resource evaluates, and which a list cannot require', () => {
+    const header = { name: 'If-Match', in: 'header', required: true };
+    const module = toModule(
+      edit(pets(), {
+        'paths /pets/{petId} get parameters': [header],
+        'paths /pets get parameters 0': header,
+      }),
+    );
+    expect(getResults(module)['GET /pets']).toBe('the header If-Match is required');
+    expect(writeService(module).code).toContain('this.pets.read({ id: petId, ...ifMatch })');
+  });
+});
+
+describe('a PUT request', () => {
+  it('may repeat read-only properties, which are compared', () => {
+    const put = `put: { ${toBody(toReference('Pet'))}, ${toResponses(toReference('Pet'))} }`;
+    const at = '{ type: string, format: date-time, readOnly: true }';
+    const properties = `{ id: { type: integer, readOnly: true }, name: {}, createdAt: ${at} }`;
+    const module = toModule(pets({ operations: put, properties }));
+    expect(writeApi(module).code).toContain(
+      '@JsonBody({ type: () => Pet }, { repeatsReadOnly: true }) pet: Pet',
+    );
+    expect(writeService(module).code).toContain(`const { id: _id, ...row } = pet;
+    return this.pets.replace({ id: petId }, row, ["createdAt"]);`);
+  });
+});

@@ -9,11 +9,11 @@ const GET = `{ get: { ${toResponses(`{ $ref: '#/components/schemas/Pet' }`)} } }
 describe('the report', () => {
   it('ends with the number of operations of each kind, and the most frequent remedy', () => {
     const paths = `/pets/{petId}/a: ${GET}, /b/{id}: ${GET}, /c/{id}: ${GET}`;
-    const parameters = '[{ name: X-Trace-Id, in: header }]';
+    const parameters = '[{ name: X-Tenant-Id, in: header }]';
     const module = toModule(pets({ parameters, paths: paths.replaceAll(/, \//g, '\n  /') }));
     const lines = formatReport(module).split('\n');
     expect(lines.at(-1)).toBe(
-      '6 operations: 2 right, 1 without X-Trace-Id, 3 stubs. ' +
+      '6 operations: 2 right, 1 without X-Tenant-Id, 3 stubs. ' +
         'The most frequent remedy, of 2: add a POST to the collection that returns the resource.',
     );
     expect(lines.join()).toContain(

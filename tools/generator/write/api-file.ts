@@ -143,7 +143,7 @@ export function getArguments(operation: PlannedOperation): Argument[] {
       role: 'body',
       name: body.schema.class === undefined ? 'body' : toMemberName(body.schema.class.name),
       type: toType(body.schema),
-      decorator: writeBodyDecorator(body),
+      decorator: writeBodyDecorator(body, implementation.kind === 'replace'),
       isOptional: !body.required,
     },
     implementation.kind === 'create' && !operation.isPublic
@@ -163,13 +163,21 @@ export function getArguments(operation: PlannedOperation): Argument[] {
     .toSorted((a, b) => Number(a.isOptional ?? false) - Number(b.isOptional ?? false));
 }
 
-function writeBodyDecorator({ schema, description, isMergePatch, required }: Body): string {
+/** @param isReplacement whether the body may repeat read-only properties */
+function writeBodyDecorator(
+  { schema, description, isMergePatch, required }: Body,
+  isReplacement: boolean,
+): string {
   if (schema.binary !== undefined)
     return call('@BinaryBody', { limit: code('1_000_000'), contentTypes: schema.binary });
   const options = ifAny({
     description,
     required: required ? undefined : false,
     mergePatch: isMergePatch ? true : undefined,
+    repeatsReadOnly:
+      isReplacement && schema.class?.properties.some(({ readOnly }) => readOnly === true)
+        ? true
+        : undefined,
   });
   const { example: _example, ...own } = schema;
   const isPlain = own.class !== undefined && own.nullable === undefined && options === undefined;
@@ -293,6 +301,7 @@ function toDocs(operation: PlannedOperation): object {
         : undefined,
     location: 'location' in implementation ? implementation.location : undefined,
     notImplemented: isStub ? true : undefined,
+    unsupportedHeaders: isStub ? undefined : ifAny(operation.unsupportedHeaders),
     errors: ifAny(errors),
   };
 }

@@ -5,9 +5,16 @@ import {
   type Type,
   UseInterceptors,
 } from '@nestjs/common';
-import { ApiOperation, ApiProduces, ApiResponse, type ApiResponseOptions } from '@nestjs/swagger';
-import type { Response } from 'express';
+import {
+  ApiHeader,
+  ApiOperation,
+  ApiProduces,
+  ApiResponse,
+  type ApiResponseOptions,
+} from '@nestjs/swagger';
+import type { Request, Response } from 'express';
 import { tap } from 'rxjs';
+import { ApiError } from '../../errors/api-error.js';
 import { ApiResponseHeaders, getResponseHeaders } from '../../http/responses/response-headers.js';
 import { toDocument } from '../../validation/property.js';
 import type { Schema } from '../../validation/schema.js';
@@ -56,6 +63,8 @@ export interface OperationOptions {
   readonly headers?: Readonly<Record<string, HeaderOptions>>;
   /** The statuses of its own errors, or their descriptions if the usual ones do not fit. */
   readonly errors?: readonly ErrorStatus[] | Readonly<Partial<Record<ErrorStatus, string>>>;
+  /** The optional headers of requests that a contract has and the operation would ignore: one that is sent is 501. */
+  readonly unsupportedHeaders?: readonly string[];
   /** Whether it returns 501. */
   readonly notImplemented?: boolean;
 }
@@ -80,7 +89,7 @@ const LINK = {
 export function Operation(options: OperationOptions): MethodDecorator {
   const { operationId, summary, description, tags, deprecated, status = 200 } = options;
   const { returns, contentTypes = [], response, list, errors = [], notImplemented } = options;
-  const { location, headers = {} } = options;
+  const { location, headers = {}, unsupportedHeaders = [] } = options;
   const own = { ...headers, ...(location !== undefined && { Location: toLocation(location) }) };
   const described: [status: unknown, description?: string][] = Array.isArray(errors)
     ? errors.map((error: ErrorStatus) => [error])
@@ -92,6 +101,17 @@ export function Operation(options: OperationOptions): MethodDecorator {
     ...described.map(([error, text]) =>
       ApiResponse({ status: error as ErrorStatus, description: text }),
     ),
+    ...unsupportedHeaders.map((name) =>
+      ApiHeader({
+        name,
+        required: false,
+        description: 'Not supported: a request with it gets 501.',
+        schema: TEXT,
+      }),
+    ),
+    ...(unsupportedHeaders.length > 0
+      ? [UseInterceptors(createHeaderRefusal(unsupportedHeaders))]
+      : []),
     ...(response === undefined
       ? []
       : [ApiSuccess({ status, description: response, ...toBody(returns, contentTypes) })]),
@@ -108,6 +128,18 @@ export function Operation(options: OperationOptions): MethodDecorator {
       : []),
   );
 }
+
+const TEXT = { type: 'string' } as const;
+
+const createHeaderRefusal = (names: readonly string[]): NestInterceptor<unknown> => ({
+  intercept(context, next) {
+    const { headers } = context.switchToHttp().getRequest<Request>();
+    const sent = names.find((name) => headers[name.toLowerCase()] !== undefined);
+    if (sent !== undefined)
+      throw new ApiError('NOT_IMPLEMENTED', `The header ${sent} is not supported.`);
+    return next.handle();
+  },
+});
 
 /** Documents the successful response with the headers that any decorator declares. */
 const ApiSuccess =
