@@ -10,8 +10,7 @@ import { CategoriesClient, type Category } from './support/http-client.js';
 import { LoadGenerator } from './support/load-generator.js';
 import { waitFor } from './support/wait.js';
 
-/** Enough rows that the load generator writes many more during the backup. */
-const SEED_COUNT = 100_000;
+const SEED_COUNT = 10_000;
 
 let directory: string;
 let databaseFile: string;

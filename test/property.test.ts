@@ -265,6 +265,11 @@ describe('@Property with a schema', () => {
       ],
     ],
     [
+      { type: 'array', items: { type: 'boolean' }, uniqueItems: true },
+      'value[0] must be true or false; value[1] must be true or false',
+      [[1, 1]],
+    ],
+    [
       { type: 'array', items: OWNED, uniqueItems: true },
       'value must not contain equal items',
       // One UUID is stored in lower case.

@@ -139,6 +139,7 @@ describe('a rejected body', () => {
           [toJson('list', `[${repeat(20, () => toJson('\u0001'.repeat(200), '1'))}]`)],
           [toJson('some', `[${repeat(33_000, () => '{}')}]`)],
           [toJson('list', `[${repeat(10_000, () => '{"one":2}')}]`)],
+          [toJson('list', `[${repeat(10_000, () => '1')}]`)],
         ],
       },
     );
