@@ -544,6 +544,30 @@ describe('a client that reads no responses', () => {
   });
 });
 
+describe('a client that reads a response slowly', () => {
+  it('is disconnected only once it has read nothing for as long as the timeout', () => {
+    const destroy = jest.fn();
+    const handle = { writeQueueSize: 0 };
+    const connection = {
+      _handle: handle,
+      bytesWritten: 10,
+      acceptedBytes: 0,
+      acceptedAt: 0,
+      destroy,
+    };
+    adapter.http.connections.add(connection as unknown as Connection);
+    const calls = [9, 8, 7, 7].map((queued, index) => {
+      handle.writeQueueSize = queued;
+      jest.spyOn(performance, 'now').mockReturnValue((index + 1) * (TIMEOUTS.socket + 1));
+      adapter.http['closeUnread']();
+      return destroy.mock.calls.length;
+    });
+    jest.restoreAllMocks();
+    adapter.http.connections.delete(connection as unknown as Connection);
+    expect(calls).toEqual([0, 0, 0, 1]);
+  });
+});
+
 describe('the API of Express', () => {
   it('works on requests and responses that are created with its prototypes', async () => {
     const response = await app.send('GET', '/v1/express');
