@@ -329,6 +329,8 @@ describe.each(
       fc.asyncProperty(fc.gen(), async (g) => {
         const value = toEdge(g, schema);
         fc.pre(kind !== 'header' || /^([!-~]([ -~]*[!-~])?)?$/.test(String(value)));
+        // A PUT request may repeat the read-only properties of a row, and there is none here.
+        fc.pre(method !== 'put' || !/"(toyId|seenBy)"/.test(JSON.stringify(value)));
         const samples = required.map((each) => [each, toSample(each['schema'])] as const);
         const { status, text } = await send(method, path, new Map(samples).set(part, value));
         const valid = isValid(toReceived(part, value));

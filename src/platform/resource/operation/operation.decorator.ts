@@ -5,13 +5,7 @@ import {
   type Type,
   UseInterceptors,
 } from '@nestjs/common';
-import {
-  ApiHeader,
-  ApiOperation,
-  ApiProduces,
-  ApiResponse,
-  type ApiResponseOptions,
-} from '@nestjs/swagger';
+import { ApiOperation, ApiProduces, ApiResponse, type ApiResponseOptions } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { tap } from 'rxjs';
 import { ApiError } from '../../errors/api-error.js';
@@ -101,14 +95,6 @@ export function Operation(options: OperationOptions): MethodDecorator {
     ...described.map(([error, text]) =>
       ApiResponse({ status: error as ErrorStatus, description: text }),
     ),
-    ...unsupportedHeaders.map((name) =>
-      ApiHeader({
-        name,
-        required: false,
-        description: 'Not supported: a request with it gets 501.',
-        schema: TEXT,
-      }),
-    ),
     ...(unsupportedHeaders.length > 0
       ? [UseInterceptors(createHeaderRefusal(unsupportedHeaders))]
       : []),
@@ -128,8 +114,6 @@ export function Operation(options: OperationOptions): MethodDecorator {
       : []),
   );
 }
-
-const TEXT = { type: 'string' } as const;
 
 const createHeaderRefusal = (names: readonly string[]): NestInterceptor<unknown> => ({
   intercept(context, next) {
