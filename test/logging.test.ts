@@ -171,7 +171,7 @@ describe('service log', () => {
     expect(await sendKeyEverywhere(url, bootstrap)).toContain(503);
     await waitFor(
       () => output,
-      (text) => text.includes('retrying in'),
+      (text) => /retrying in 500 ms[^]*retrying in 1000 ms/.test(text),
     );
     await app.close();
     expectNoLeaks([bootstrap, password]);

@@ -270,6 +270,21 @@ describe('GET /metrics', () => {
     await list();
   });
 
+  it('counts rejected rows, but not as errors of the database', async () => {
+    const code = DATABASE === 'sqlite' ? 'SQLITE_CONSTRAINT_UNIQUE' : '23505';
+    const label = `db_response_status_code="${code}"`;
+    const delta = await metricDelta(async () => {
+      await app.dataSource.query(
+        `CREATE UNIQUE INDEX "once" ON "categories" ("name") WHERE "name" = 'once'`,
+      );
+      for (const status of [201, 409])
+        expect((await categories.create('once')).status).toBe(status);
+      await app.dataSource.query('DROP INDEX "once"');
+    });
+    expect(delta(`${NAME}_rejected_rows_total{db_collection_name="categories",${label}}`)).toBe(1);
+    expect(delta(`${NAME}_database_errors_total{${label}}`)).toBe(0);
+  });
+
   it('contains no series or label for client-controlled input', async () => {
     const send = async (chosen: string): Promise<string> => {
       for (const method of METHODS.filter((name) => name !== 'CONNECT')) {

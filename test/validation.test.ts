@@ -10,6 +10,7 @@ import { Property } from '../src/platform/validation/property.js';
 import { StrictValidationPipe, validateBody } from '../src/platform/validation/validation.pipe.js';
 import { useApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
+import { insertRow } from './support/fixtures.js';
 
 /** How many values were checked, and how many objects were converted to DTOs. */
 const work = { checks: 0, conversions: 0 };
@@ -220,6 +221,9 @@ describe('a query', () => {
 });
 
 describe('a path', () => {
+  // Its id is 1.
+  beforeAll(() => insertRow(app.dataSource, 'cages'));
+
   it.each(['0', '-1', '01', '1e0', '1.0', 'one', '9007199254740992'])(
     'is not found if its id cannot be one: %s',
     async (id) => {
