@@ -132,6 +132,9 @@ function toJsonSchema(schema: unknown): unknown {
   const converted: Record<string, unknown> = Object.fromEntries(entries);
   // Requests do not have what only responses have.
   if (converted['readOnly'] === true) return false;
+  const { required, properties } = converted as { required?: unknown; properties?: Schema };
+  if (Array.isArray(required))
+    converted['required'] = required.filter((name: string) => properties?.[name] !== false);
   if (converted['nullable'] === true) converted['type'] = [converted['type'], 'null'];
   for (const [flag, limit] of Object.entries({
     exclusiveMinimum: 'minimum',
@@ -309,6 +312,8 @@ function send(
   return sendRequest(`${app.url}${target}?${query}`, { method, headers, ...body });
 }
 
+const READ_ONLY = ['toyId', 'seenBy'];
+
 const operations = getOperations(document).filter(
   ({ operation }) => !JSON.stringify(operation.requestBody ?? '').includes('"binary"'),
 );
@@ -330,7 +335,8 @@ describe.each(
         const value = toEdge(g, schema);
         fc.pre(kind !== 'header' || /^([!-~]([ -~]*[!-~])?)?$/.test(String(value)));
         // A PUT request may repeat the read-only properties of a row, and there is none here.
-        fc.pre(method !== 'put' || !/"(toyId|seenBy)"/.test(JSON.stringify(value)));
+        if (method === 'PUT')
+          for (const each of READ_ONLY) Reflect.deleteProperty(Object(value), each);
         const samples = required.map((each) => [each, toSample(each['schema'])] as const);
         const { status, text } = await send(method, path, new Map(samples).set(part, value));
         const valid = isValid(toReceived(part, value));
