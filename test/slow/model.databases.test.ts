@@ -145,8 +145,10 @@ function checkAvailability(log: readonly LogEntry[], faults: readonly Fault[]): 
     faults
       .filter((fault) => fault.instances.includes(instance))
       .some((fault) => to > fault.from && from < fault.to + RECOVERY_MS);
-  const others = log.filter((entry) => !isAffected(entry) && !isRejected(entry));
-  const failed = others.filter((entry) => isUnavailable(entry) && entry.to - entry.from < SLOW_MS);
+  const isSlow = (entry: LogEntry): boolean =>
+    isUnavailable(entry) && entry.to - entry.from >= SLOW_MS;
+  const others = log.filter((entry) => !isAffected(entry) && !isRejected(entry) && !isSlow(entry));
+  const failed = others.filter(isUnavailable);
   const isEnough = others.filter(isSuccess).length >= others.length * 0.9;
   return [...failed.map(({ path }) => `${path} failed`), ...(isEnough ? [] : ['Many failed'])];
 }
