@@ -11,7 +11,9 @@ const RESERVED = new Set([
     'String Symbol URL WeakMap api items kit paging result row DECORATORS OperationId ' +
     'arguments await break case catch class const constructor continue debugger default delete do else enum eval export extends ' +
     'false finally for function if implements import in instanceof interface let new null package private protected public return ' +
-    'static super switch this throw true try typeof undefined var void while with yield'
+    'static super switch this throw true try typeof undefined var void while with yield ' +
+    // Nest awaits a provider, and calls its hooks.
+    'then onModuleInit onModuleDestroy onApplicationBootstrap onApplicationShutdown beforeApplicationShutdown'
   ).split(' '),
 ]);
 

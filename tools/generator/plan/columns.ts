@@ -113,10 +113,14 @@ const MAX_INT32 = 2 ** 31 - 1;
 const UUIDS = ['01890a5d-ac96-774b-bcce-b302099a8057', 'fedcba98-7654-7321-8abc-def012345678'];
 
 /** Whether UUIDs of version 7 are valid. */
-function acceptsUuids({ format, pattern = '', minLength = 0, maxLength = 36 }: Schema): boolean {
-  const isOther = ['date', 'date-time', 'uri', 'email', 'byte', 'decimal'].includes(format!);
+function acceptsUuids({
+  format = 'uuid',
+  pattern = '',
+  minLength = 0,
+  maxLength = 36,
+}: Schema): boolean {
   const matches = UUIDS.every((each) => new RegExp(pattern, 'u').test(each));
-  return !isOther && minLength <= 36 && maxLength >= 36 && matches;
+  return /^(uuid7?|guid)$/.test(format) && minLength <= 36 && maxLength >= 36 && matches;
 }
 
 const isIdType = ({ type, enum: values }: Schema): boolean =>
@@ -186,11 +190,15 @@ export function toColumns(
 
 /** Rejects an object within a value that requests have without its id, or without what a response requires. */
 function rejectUnknown(shown: Schema, sent: Schema, place: string): void {
-  const parts = [shown, sent].flatMap((schema) => getNested(schema));
-  const inner = parts.flatMap((part) => getProperties(part) ?? []);
-  const unknown = inner.find(
-    ({ readOnly, required, name }) =>
-      readOnly === true && (required || /^_?id$|(Id|_id)$/.test(name)),
+  const [parts, sentParts] = [shown, sent].map((schema) =>
+    getNested(schema).flatMap((part) => getProperties(part) ?? []),
+  ) as [Property[], Property[]];
+  const isSent = ({ name }: Property): boolean =>
+    sentParts.some((each) => each.name === name && each.readOnly !== true);
+  const unknown = [...parts, ...sentParts].find(
+    (each) =>
+      (each.readOnly === true && each.required) ||
+      (/^_?(uu)?id$|(Id|ID|_id)$/.test(each.name) && !isSent(each)),
   );
   if (unknown !== undefined)
     throw new Stub(`${place} has ${unknown.name}, which only the service knows`);
@@ -378,7 +386,7 @@ export const isUnlimitedText = ({
 function shows(property: Property, { schema, nullable, hashed }: Column): boolean {
   if (hashed === true) return !property.required;
   const acceptsNull = !nullable || !property.required || property.nullable === true;
-  return acceptsNull && accepts(property, schema);
+  return acceptsNull && accepts(property, schema, false, true);
 }
 
 /** Whether a class shows rows of a resource: it has every required property, and half of the others. */

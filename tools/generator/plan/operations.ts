@@ -215,9 +215,12 @@ function checkBody(
   );
   const unknown = sent.find(({ name }) => getColumn(resource, name) === undefined);
   if (unknown !== undefined) throw new Stub(`the resource does not store ${unknown.name}`);
-  const other = sent.find(
-    (each) => !accepts(getColumn(resource, each.name)!.schema, each, kind === 'patch'),
-  );
+  const isPatch = kind === 'patch';
+  const other = sent.find((each) => {
+    const { schema, hidden } = getColumn(resource, each.name)!;
+    const shown = hidden === true ? undefined : getProperty(resource.dto, each.name);
+    return !accepts(schema, each, isPatch) || (shown && !accepts(shown, each, isPatch, true));
+  });
   if (other !== undefined)
     throw new Stub(`the resource stores another ${other.name} than the body contains`);
   for (const property of sent.filter(({ name }) => !getColumn(resource, name)!.nullable)) {

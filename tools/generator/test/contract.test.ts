@@ -869,6 +869,17 @@ describe('a POST that may be a command', () => {
   });
 });
 
+/** The result of a POST whose body and response have different schemas of one property. */
+const toLabelResult = (sent: string, shown: string): string | undefined => {
+  const name = 'name: { type: string }';
+  const request = toObject(`${name}, label: ${sent}`, 'name, label');
+  const pet = toObject(`id: { type: integer }, ${name}, label: ${shown}`, 'id, name, label');
+  const post = `{ x-resource: true, ${toBody(request)}, ${toResponses(pet, 201)} }`;
+  const get = `{ ${toResponses(`{ type: array, items: ${pet} }`)} }`;
+  const document = toDocument(`paths: { /pets: { get: ${get}, post: ${post} } }`);
+  return getResults(toModule(document))['POST /pets'];
+};
+
 describe('a response that would violate the contract', () => {
   const V4 = '^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$';
 
@@ -876,6 +887,8 @@ describe('a response that would violate the contract', () => {
     [`{ type: string, readOnly: true, pattern: "${V4}" }`, 'Pet.id is not a UUID of version 7'],
     ['{ type: string, readOnly: true, maxLength: 20 }', 'Pet.id is not a UUID of version 7'],
     ['{ type: string, readOnly: true, format: email }', 'Pet.id is not a UUID of version 7'],
+    ['{ type: string, readOnly: true, format: ipv4 }', 'Pet.id is not a UUID of version 7'],
+    ['{ type: string, readOnly: true, format: guid }', 'implemented'],
     ['{ type: integer, minimum: 1000, readOnly: true }', 'Pet.id is not any integer from 1'],
     ['{ type: integer, maximum: 99, readOnly: true }', 'Pet.id is not any integer from 1'],
     ['{ type: string, readOnly: true, pattern: "^[0-9a-f-]{36}$" }', 'implemented'],
@@ -895,6 +908,11 @@ describe('a response that would violate the contract', () => {
       'since',
       'Pet.owner has since, which only the service knows',
     ],
+    [
+      'ownerID: { readOnly: true }, a: {}',
+      '',
+      'Pet.owner has ownerID, which only the service knows',
+    ],
     ['since: { readOnly: true }, a: {}', '', 'implemented'],
   ])('by an object with { %s }, { %s } required: %s', (properties, required, result) => {
     for (const owner of [
@@ -902,6 +920,32 @@ describe('a response that would violate the contract', () => {
       `{ type: array, items: ${toObject(properties, required)} }`,
     ])
       expect(getResults(toPets(`owner: ${owner}`))['POST /pets']).toBe(result);
+  });
+
+  it.each([
+    ['{ type: string }', '{ type: string, maxLength: 5 }'],
+    ['{ type: string, maxLength: 6 }', '{ type: string, maxLength: 5 }'],
+    ['{ type: integer }', '{ type: integer, minimum: 1 }'],
+    ['{ type: string }', '{ type: string, format: email }'],
+    [
+      '{ type: array, items: { type: integer } }',
+      '{ type: array, items: { type: integer }, maxItems: 2 }',
+    ],
+    [
+      '{ type: array, items: { type: string } }',
+      '{ type: array, items: { type: string, pattern: "^a" } }',
+    ],
+  ])('by a value of a request of %s: %s', (sent, shown) => {
+    expect(toLabelResult(shown, shown)).toBe('implemented');
+    expect(toLabelResult(sent, shown)).toMatch(/\.label may differ from /);
+  });
+
+  it.each([
+    ['{ type: string, enum: [DE, FR] }', '{ type: string, maxLength: 2, pattern: "^[A-Z]" }', true],
+    ['{ type: string, enum: [DE, FRA] }', '{ type: string, maxLength: 2 }', false],
+    ['{ type: string, enum: [DE, fr] }', '{ type: string, pattern: "^[A-Z]" }', false],
+  ])('not by values of %s within %s: %s', (sent, shown, isRight) => {
+    expect(toLabelResult(sent, shown) === 'implemented').toBe(isRight);
   });
 
   it.each<[properties: string, parameters: string, text: string | undefined]>([

@@ -19,6 +19,8 @@ describe('a name of code', () => {
     ['to-string', 'ToString', 'toStringValue', 'to_string'],
     ['api', 'ApiSchema', 'apiValue', 'api'],
     ['items', 'Items', 'itemsValue', 'items'],
+    ['then', 'Then', 'thenValue', 'then'],
+    ['onModuleInit', 'OnModuleInit', 'onModuleInitValue', 'on_module_init'],
     ['HTTPServer2', 'HTTPServer2', 'httpServer2', 'http_server2'],
     ['2fa', 'X2fa', 'x2fa', '2fa'],
     ['日本', 'Schema', 'unnamed', 'unnamed'],
