@@ -47,6 +47,7 @@ export class Contract {
         allErrors: true,
         validateSchema: false,
         logger: false,
+        code: { regExp: Object.assign(toPattern, { code: '' }) },
       } as const;
       const ajv = String(root['openapi']).startsWith('3.0')
         ? new Ajv(options)
@@ -147,6 +148,15 @@ export class Contract {
     return Object.fromEntries(
       names.map((name) => [name, this.toSample([...own, 'properties', name], n, depth + 1)]),
     );
+  }
+}
+
+/** Public documents have patterns with escapes that are not necessary, such as `\:`, which the flag `u` forbids. */
+function toPattern(pattern: string): RegExp {
+  try {
+    return new RegExp(pattern, 'u');
+  } catch {
+    return new RegExp(pattern);
   }
 }
 

@@ -37,6 +37,10 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
     /may differ|stores another|does not store/,
     'use the same schema for the property in all bodies',
   ],
+  [
+    /^nothing says who assigns|^no response tells the ids/,
+    'return the resource, or require its id in the body',
+  ],
   [/creates such objects already/, 'return a schema of its own'],
   [/more than one parameter|no text separates/, 'shorten the path to one parent'],
 ];

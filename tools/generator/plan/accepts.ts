@@ -1,4 +1,5 @@
 /** Compares schemas by their structure. */
+import { toRegExp } from '../../../src/platform/validation/scalar-violations.js';
 import { getProperties, type Schema } from '../model.js';
 
 /**
@@ -59,7 +60,7 @@ function isWithin(to: Schema, from: Schema): boolean {
       (text) =>
         text.length >= (to.minLength ?? 0) &&
         text.length <= (to.maxLength ?? Infinity) &&
-        new RegExp(to.pattern ?? '', 'u').test(text),
+        toRegExp(to.pattern ?? '').test(text),
     );
   const isFormat = to.format === undefined || to.format === from.format;
   return (

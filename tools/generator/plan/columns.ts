@@ -1,4 +1,5 @@
 /** What the table of a resource stores: its id, and columns for the properties of requests and responses. */
+import { toRegExp } from '../../../src/platform/validation/scalar-violations.js';
 import type {
   Column,
   DtoClass,
@@ -119,7 +120,7 @@ function acceptsUuids({
   minLength = 0,
   maxLength = 36,
 }: Schema): boolean {
-  const matches = UUIDS.every((each) => new RegExp(pattern, 'u').test(each));
+  const matches = UUIDS.every((each) => toRegExp(pattern).test(each));
   return /^(uuid7?|guid)$/.test(format) && minLength <= 36 && maxLength >= 36 && matches;
 }
 

@@ -10,6 +10,7 @@ import type {
   Resource,
   Schema,
 } from '../model.js';
+import { getProperty } from '../model.js';
 import {
   checkReferences,
   isUnlimitedText,
@@ -49,6 +50,7 @@ export function planModule(contract: Contract, existing?: Tables): Plan {
       stubs.get(operation) ?? orStub(() => implement(scope, operation)),
     ]),
   );
+  for (const resource of resources) if (!isTold(resource, found)) rejectUnknownId(resource, found);
   const visible = getVisible(resources, found);
   for (const { create } of resources.filter((each) => !visible.includes(each)))
     found.set(create, new Stub('no operation shows what it would store'));
@@ -116,6 +118,35 @@ function noteHidden(
       if (hidden === true && hashed !== true && schema.writeOnly !== true && name !== parent?.name)
         if (!shown.some((each) => each.name === name))
           notes.add('it is stored, and no response shows it.', `${request.publishedName}.${name}`);
+  }
+}
+
+/** Whether clients learn the id of a row: they choose it, or a response to a POST or a list has it. */
+function isTold(
+  { id, create }: Resource,
+  found: ReadonlyMap<Operation, ResourceOperation | Stub>,
+): boolean {
+  const isShown = [...found.values()].some(
+    (each) =>
+      !(each instanceof Stub) &&
+      (each.kind === 'list' || each.kind === 'create') &&
+      each.resource.create === create &&
+      id.property !== undefined &&
+      getProperty(each.dto, id.property) !== undefined,
+  );
+  return id.by === 'client' || isShown;
+}
+
+/** Makes stubs of the operations on a row, and on what is below it, whose id no client knows. */
+function rejectUnknownId(
+  { create, collection }: Resource,
+  found: Map<Operation, ResourceOperation | Stub>,
+): void {
+  for (const [operation, each] of found) {
+    if (each instanceof Stub) continue;
+    const isById = 'key' in each && each.key.property === 'id' && each.resource.create === create;
+    if (isById || each.parent?.resource.create === create)
+      found.set(operation, new Stub(`no response tells the ids of ${collection}`));
   }
 }
 

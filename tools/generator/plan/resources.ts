@@ -91,6 +91,9 @@ function toResource(scope: Scope, create: Operation): Resource {
   const parent = findParent(resources, path, properties);
   const pathKey = findPathKey(scope, collection);
   const id = toId(request, dto, pathKey, notes);
+  const isSent = getSent(request).some(({ name }) => name === id.property);
+  if (shown.dto === undefined && id.by === 'service' && isSent)
+    throw new Stub(`nothing says who assigns ${request.publishedName}.${id.property}`);
   rejectCommand(scope, create, id.property);
   const columns = toColumns({ request, dto, id, parent }, pathKey, notes);
   const noun = toSingular(path.split('/').findLast((segment) => /^[^{]/.test(segment)) ?? dto.name);

@@ -284,7 +284,8 @@ class ContractReader {
   }
 
   private readParameterSchema(parameter: Json, place: string): Schema {
-    const schema = this.schemas.read(parameter['schema'] ?? { type: 'string' }, place);
+    const own = this.schemas.read(parameter['schema'] ?? { type: 'string' }, place);
+    const schema = this.schemas.toId(String(parameter['name']), own);
     return clean({
       ...schema,
       // A text of a URL is never null.
@@ -341,6 +342,8 @@ class ContractReader {
     const responses = entries(operation['responses']);
     // Keys that are numbers come first, in their order.
     const [status = '', value] = responses.find(([each]) => /^2(\d\d|XX)$/i.test(each)) ?? [];
+    if (value === undefined && !responses.some(([each]) => each === 'default'))
+      this.notes.add('the contract has no successful response; it has no body.', place);
     const response = resolve(this.root, value);
     const headers = Object.keys(get(response, 'headers') ?? {});
     for (const header of headers)

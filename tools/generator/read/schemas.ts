@@ -1,6 +1,8 @@
 /** Converts the schemas of a document to the form that `@Property` takes, and collects those that become classes. */
 import { isDeepStrictEqual } from 'node:util';
 import { FORMATS } from '../../../src/platform/validation/scalar-violations.js';
+import type { Schema as PlatformSchema } from '../../../src/platform/validation/schema.js';
+import { findProblems } from '../../../src/platform/validation/schema-rules.js';
 import type { Discriminator, DtoClass, Notes, Property, Schema } from '../model.js';
 import { makeUnique, toClassName, toPascalCase } from '../names.js';
 import { findBacktracking } from './backtracking.js';
@@ -36,6 +38,9 @@ const MAX_STEPS = 200_000;
 
 /** Deeper schemas are any JSON value: only one that contains itself is so deep. */
 const MAX_DEPTH = 20;
+
+/** The names of ids and of references to them. */
+const ID_NAME = /^_?id$|(Id|ID|_id)$/;
 
 const COMPONENT = /^#\/components\/schemas\/([^/]+)$/;
 
@@ -94,7 +99,7 @@ export class SchemaReader {
       });
     }
     this.noteIgnored(merged, place);
-    return clean({
+    const schema = clean({
       ...annotations,
       type,
       ...(annotations.enum !== undefined && toEnum(annotations.enum, type)),
@@ -103,6 +108,11 @@ export class SchemaReader {
       ...(type === 'array' && this.readArray(merged, place, inner)),
       ...(type === 'object' && this.readObject(merged, place, inner)),
     });
+    const { default: own, ...rest } = schema;
+    if (own === undefined || type === 'array' || type === 'object') return schema;
+    if (findProblems(schema as PlatformSchema, own).length === 0) return schema;
+    this.notes.add('the default is not valid itself; there is none.', place);
+    return rest;
   }
 
   private countStep(): void {
@@ -110,6 +120,18 @@ export class SchemaReader {
       throw new ContractError([
         'components/schemas: too large, because schemas contain one another in too many ways.',
       ]);
+  }
+
+  /**
+   * Makes an integer of a number that is an id: TypeScript has no other type for it, and frameworks publish that.
+   *
+   * @param name of the property or the parameter
+   */
+  toId(name: string, schema: Schema): Schema {
+    const { type, format: _format, ...rest } = schema;
+    if (type !== 'number' || !ID_NAME.test(name)) return schema;
+    this.notes.add('ids that are numbers are integers.');
+    return { ...rest, type: 'integer' };
   }
 
   private readArray(merged: Json, place: string, outer: readonly unknown[]): Partial<Schema> {
@@ -146,7 +168,7 @@ export class SchemaReader {
         'Objects have only the properties that the contract names; others are rejected with 400.',
       );
     return properties.map(([name, value]) => {
-      const schema = this.read(value, `${place}.${name}`, outer);
+      const schema = this.toId(name, this.read(value, `${place}.${name}`, outer));
       return Object.assign({ name, required: required.has(name) }, schema);
     });
   }

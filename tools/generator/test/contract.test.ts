@@ -388,6 +388,8 @@ describe('a resource in an envelope', () => {
 describe('the id of a contract', () => {
   it.each([
     ['id: { type: integer, readOnly: true }', '{petId}', 'id integer service'],
+    ['id: { type: number }', '{petId}', 'id integer client'],
+    ['id: { type: number, format: double, readOnly: true }', '{petId}', 'id integer service'],
     ['id: { type: integer }', '{petId}', 'id integer client'],
     ['id: { type: string, format: uuid, readOnly: true }', '{petId}', 'id uuid service'],
     ['id: { type: string, format: uuid }', '{id}', 'id uuid client'],
@@ -419,6 +421,20 @@ describe('the id of a contract', () => {
     const module = toModule(toDocument(paths));
     expect(getKinds(module)).toEqual(['stub', 'list', 'create', 'delete']);
     expect(getResource(module).id).toMatchObject({ property: 'id', by: 'service' });
+  });
+
+  it.each([
+    ['{ type: string }', 'nothing says who assigns PostPetsRequest.id'],
+    ['{ type: string, readOnly: true }', 'no operation shows what it would store'],
+  ])('must be known to clients: %s in a request without a response', (id, reason) => {
+    const pet = toObject(`id: ${id}, name: { type: string }`, 'name');
+    const post = `{ ${toBody(pet)}, responses: { 204: { description: OK } } }`;
+    const item = `{ get: { ${toResponses(pet)} }, delete: { responses: { 204: { description: OK } } } }`;
+    const results = getResults(
+      toModule(toDocument(`paths: { /pets: { post: ${post} }, "/pets/{id}": ${item} }`)),
+    );
+    expect(results['POST /pets']).toBe(reason);
+    expect(Object.values(results)).not.toContain('implemented');
   });
 
   it('may be another unique text in a path', () => {
@@ -892,6 +908,7 @@ describe('a response that would violate the contract', () => {
     ['{ type: integer, minimum: 1000, readOnly: true }', 'Pet.id is not any integer from 1'],
     ['{ type: integer, maximum: 99, readOnly: true }', 'Pet.id is not any integer from 1'],
     ['{ type: string, readOnly: true, pattern: "^[0-9a-f-]{36}$" }', 'implemented'],
+    ["{ type: string, readOnly: true, pattern: '^[0-9a-f\\-]{36}$' }", 'implemented'],
     ['{ type: integer, minimum: 0, readOnly: true }', 'implemented'],
   ])('by an id of %s: %s', (id, result) =>
     expect(getResults(toPets('', id))['POST /pets']).toBe(result),
@@ -940,10 +957,18 @@ describe('a response that would violate the contract', () => {
     expect(toLabelResult(sent, shown)).toMatch(/\.label may differ from /);
   });
 
+  it('by a default that is not valid itself', () => {
+    const link = 'link: { type: string, format: uri, readOnly: true, default: "http://a/{id}" }';
+    const module = toPets(link);
+    expect(getResource(module).columns.map(({ name }) => name)).not.toContain('link');
+    expect(getNotes(module)).toContain('Pet.link: the default is not valid itself; there is none.');
+  });
+
   it.each([
     ['{ type: string, enum: [DE, FR] }', '{ type: string, maxLength: 2, pattern: "^[A-Z]" }', true],
     ['{ type: string, enum: [DE, FRA] }', '{ type: string, maxLength: 2 }', false],
     ['{ type: string, enum: [DE, fr] }', '{ type: string, pattern: "^[A-Z]" }', false],
+    ["{ type: string, enum: ['a:'] }", "{ type: string, pattern: '\\:$' }", true],
   ])('not by values of %s within %s: %s', (sent, shown, isRight) => {
     expect(toLabelResult(sent, shown) === 'implemented').toBe(isRight);
   });

@@ -4,12 +4,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { createDatabase } from '../../../../test/support/app.js';
 import { driveContract } from '../../../../test/support/contract-driver.js';
-import { getCommand } from '../../../../test/support/project-copy.js';
 import { requires } from '../../../../test/support/requirements.js';
 import { onEachConnection, RetryingClient } from '../../../../test/support/retrying-client.js';
-import { BOOTSTRAP_KEY, createServices } from '../../../../test/support/service-process.js';
+import { BOOTSTRAP_KEY } from '../../../../test/support/service-process.js';
 import { Guide } from './guide.js';
 
 import.meta.jest.setTimeout(1_800_000);
@@ -136,26 +134,6 @@ const toFile = (contract: string): string =>
   contract === 'oai-petstore'
     ? join(folder, 'oai-petstore.openapi.yaml')
     : join(CONTRACTS, `${contract}.openapi.yaml`);
-const generate = (path: string): Promise<string> => guide.npm('generate', '--', 'from', path);
-/** Without compiling the generator again. */
-const generateAgain = (path: string): Promise<string> =>
-  guide.run(process.execPath, ['build/tools/generator/generate.js', 'from', path]);
-
-/** Starts the service of the copy on a new database. */
-async function serve(type: 'sqlite' | 'postgres') {
-  const services = await createServices();
-  const database = await createDatabase(type);
-  const main = guide.copy.resolve('dist/main.js');
-  const { url } = await services.serve({ main, env: { DATABASE_URL: database.url } });
-  const client = new RetryingClient(url, BOOTSTRAP_KEY);
-  const close = async (): Promise<void> => {
-    client.close();
-    await services.close();
-    await database.drop();
-  };
-  return { client, url, close };
-}
-
 async function runSteps(client: RetryingClient, steps: readonly Step[]): Promise<void> {
   let created: Record<string, unknown> = {};
   const fill = (text: string): string =>
@@ -186,7 +164,7 @@ published.describe.each([
 
   it('are generated of the documents as they are', async () => {
     for (const contract of contracts) {
-      const output = await generate(toFile(contract));
+      const output = await guide.generate(toFile(contract));
       const implemented = output.split('\n').filter((line) => / implemented(,|$)/.test(line));
       expect(implemented.length).toBeGreaterThanOrEqual(SCENARIOS[contract]!.implemented);
       expect(output).toContain(`CREATE src/modules/${contract}/${contract}.api.gen.ts`);
@@ -195,30 +173,17 @@ published.describe.each([
   });
 
   it('pass every check, and their tests on both databases', async () => {
-    await guide.git('add', '--intent-to-add', '.');
-    const changed = await guide.git('diff', '--name-only', '--diff-filter=d', 'HEAD');
-    const files = changed.trim().split('\n');
-    const sources = files.filter((path) => path.endsWith('.ts'));
-    await guide.npm('typecheck');
-    await guide.run(getCommand('oxlint'), ['--type-aware', '--deny-warnings', ...sources]);
-    await guide.run(getCommand('depcruise'), ['src']);
-    await guide.run(getCommand('prettier'), ['--check', ...files]);
-    await guide.npm('lint:openapi');
-    for (const contract of contracts)
-      expect(await guide.npm('openapi:check', '--', '--contract', toFile(contract))).toContain(
-        ': 0\n',
-      );
+    const files = contracts.map((contract) => [contract, toFile(contract)]);
     // In the first copy, the whole fast tier.
-    const output = await guide.npm('test', '--', ...tests);
-    for (const contract of contracts)
-      for (const database of ['sqlite', 'postgres'])
-        expect(output).toContain(`PASS ${database} test/${contract}.databases.test.ts`);
+    expect(await guide.check(Object.fromEntries(files) as Record<string, string>, tests)).toEqual(
+      [],
+    );
   });
 
   it('stay as they are if the generator and npm run openapi run again', async () => {
     const before = await guide.git('diff');
     for (const contract of contracts)
-      expect(await generateAgain(toFile(contract))).toContain('Nothing to write.');
+      expect(await guide.generateAgain(toFile(contract))).toContain('Nothing to write.');
     await guide.npm('openapi');
     expect(await guide.git('diff')).toBe(before);
   });
@@ -226,7 +191,7 @@ published.describe.each([
   it.each(['sqlite', 'postgres'] as const)(
     'do on %s what each implemented operation says',
     async (type) => {
-      const { client, url, close } = await serve(type);
+      const { client, url, close } = await guide.serve(type);
       try {
         for (const contract of contracts)
           await expect(runSteps(client, SCENARIOS[contract]!.steps)).resolves.toBeUndefined();
@@ -323,7 +288,7 @@ published.describe('a contract that changed', () => {
     await reset();
     contract = JSON.stringify(parse(await readFile(toFile('museum'), 'utf8')));
     await guide.write(PATH, contract);
-    await generate(PATH);
+    await guide.generate(PATH);
     await guide.commit('Add museum');
   });
   afterEach(reset);
@@ -364,7 +329,7 @@ published.describe('a contract that changed', () => {
   ])('ends as described: %s', async (_change, before, after, task = '', name?) => {
     expect(contract).toContain(before);
     await guide.write(PATH, contract.replaceAll(before, after));
-    expect(await generateAgain(PATH)).toContain(task);
+    expect(await guide.generateAgain(PATH)).toContain(task);
     const status = await guide.git('status', '--short', '--untracked-files=all', 'src');
     // Only a migration for new columns is added, as a draft.
     const files = [...status.matchAll(/src\/modules\/museum\/(\S+)/g)].map(([, file]) => file!);
@@ -373,7 +338,7 @@ published.describe('a contract that changed', () => {
     expect(failed ? output : '').toMatch(
       name === undefined ? /^$/ : new RegExp(`museum\\.service\\.ts.*${name}`, 's'),
     );
-    expect(await generateAgain(PATH)).toContain('Nothing to write.');
+    expect(await guide.generateAgain(PATH)).toContain('Nothing to write.');
   });
 
   it('keeps what is added to its operations, for the guard and in the document', async () => {
@@ -386,14 +351,14 @@ published.describe('a contract that changed', () => {
     await edit('{ listSpecialEvents: [Public()], getMuseumHours: [RequireScope("write")] }');
     const code = await readFile(guide.copy.resolve(file), 'utf8');
     await guide.writeCode(file, code.replace(/^import .*\n/, ''));
-    expect(await generateAgain(PATH)).not.toContain('museum.decorators.ts');
+    expect(await guide.generateAgain(PATH)).not.toContain('museum.decorators.ts');
     await guide.npm('openapi');
     const { paths } = JSON.parse(await readFile(guide.copy.resolve('openapi.json'), 'utf8')) as {
       paths: Record<string, { get: object }>;
     };
     expect(paths['/special-events']!.get).toMatchObject({ security: [] });
     expect(paths['/museum-hours']!.get).toMatchObject({ 'x-required-scope': 'write' });
-    const { client, close } = await serve('sqlite');
+    const { client, close } = await guide.serve('sqlite');
     const responses = ['/special-events', '/museum-hours'].map((path) =>
       client.send('GET', path, undefined, {}),
     );

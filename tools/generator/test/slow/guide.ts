@@ -1,7 +1,10 @@
 /** Runs commands and the guide in a copy of the project that is a git repository. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { type CopyResult, ProjectCopy } from '../../../../test/support/project-copy.js';
+import { createDatabase } from '../../../../test/support/app.js';
+import { type CopyResult, getCommand, ProjectCopy } from '../../../../test/support/project-copy.js';
+import { RetryingClient } from '../../../../test/support/retrying-client.js';
+import { BOOTSTRAP_KEY, createServices } from '../../../../test/support/service-process.js';
 import { declare } from '../../declarations.js';
 import { addImports } from '../../write/imports.js';
 
@@ -87,6 +90,59 @@ export class Guide {
   async write(path: string, code: string): Promise<void> {
     await mkdir(dirname(this.copy.resolve(path)), { recursive: true });
     await writeFile(this.copy.resolve(path), code);
+  }
+
+  /**
+   * Runs every check on generated modules, and their tests on both databases.
+   *
+   * @param contracts the paths of their contracts, by the names of the modules
+   * @param tests those to run: by default, the whole fast tier
+   * @returns the contracts that the document differs from, and the tests that did not run
+   * @throws {Error} with the output of a check that fails
+   */
+  async check(
+    contracts: Readonly<Record<string, string>>,
+    tests: readonly string[],
+  ): Promise<string[]> {
+    await this.git('add', '--intent-to-add', '.');
+    const changed = await this.git('diff', '--name-only', '--diff-filter=d', 'HEAD');
+    const files = changed.trim().split('\n');
+    const sources = files.filter((path) => path.endsWith('.ts'));
+    await this.npm('typecheck');
+    await this.run(getCommand('oxlint'), ['--type-aware', '--deny-warnings', ...sources]);
+    await this.run(getCommand('depcruise'), ['src']);
+    await this.run(getCommand('prettier'), ['--check', ...files]);
+    await this.npm('lint:openapi');
+    const different: string[] = [];
+    for (const file of Object.values(contracts)) {
+      const output = await this.npm('openapi:check', '--', '--contract', file);
+      if (!output.includes(': 0\n')) different.push(output);
+    }
+    const output = await this.npm('test', '--', ...tests);
+    const passes = Object.keys(contracts).flatMap((module) =>
+      ['sqlite', 'postgres'].map((type) => `PASS ${type} test/${module}.databases.test.ts`),
+    );
+    return [...different, ...passes.filter((line) => !output.includes(line))];
+  }
+
+  /** Generates a module, and returns the report; `again` without compiling the generator. */
+  readonly generate = (path: string): Promise<string> => this.npm('generate', '--', 'from', path);
+  readonly generateAgain = (path: string): Promise<string> =>
+    this.run(process.execPath, ['build/tools/generator/generate.js', 'from', path]);
+
+  /** Starts the service on a new database. */
+  async serve(type: 'sqlite' | 'postgres') {
+    const services = await createServices();
+    const database = await createDatabase(type);
+    const main = this.copy.resolve('dist/main.js');
+    const { url } = await services.serve({ main, env: { DATABASE_URL: database.url } });
+    const client = new RetryingClient(url, BOOTSTRAP_KEY);
+    const close = async (): Promise<void> => {
+      client.close();
+      await services.close();
+      await database.drop();
+    };
+    return { client, url, close };
   }
 
   /** Replaces texts of a file, all of which must exist. */
