@@ -1,4 +1,5 @@
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { refuseQuery } from '../src/platform/resource/operation/unsupported.js';
 import { startApp } from './support/app.js';
 import { type Cage, CagesModule, type Toy } from './support/cages.module.js';
 import { describeResource } from './support/describe-resource.js';
@@ -176,6 +177,28 @@ describe('a header that an operation does not support', () => {
     expect(response).toBeError('NOT_IMPLEMENTED', new RegExp(`header ${name} `, 'i'));
     expect((await send('GET', path)).json()).toEqual(before);
   });
+});
+
+describe('a query parameter that an operation does not support', () => {
+  it.each(['filter=a', 'filter[name]=a', 'filter=', 'x=1&filter=a&filter=b'])(
+    '?%s is 501, and named',
+    async (query) => {
+      const response = await send('POST', `${path}?${query}`, { name: 'x' });
+      expect(response).toBeError('NOT_IMPLEMENTED', 'The query parameter filter is not supported.');
+    },
+  );
+
+  it.each([[{ sort: '' }, 'sort'] as const, [{ all: false }, 'all'] as const])(
+    '%j is refused for %s',
+    (query: { sort?: string; all?: boolean }, name) => {
+      const text = `The query parameter ${name} is not supported.`;
+      expect(() => refuseQuery(query, 'sort', 'all')).toThrow(text);
+    },
+  );
+
+  it.each([{}, { sort: undefined }])('%j is not refused', (query: { sort?: string }) =>
+    expect(() => refuseQuery(query, 'sort')).not.toThrow(),
+  );
 });
 
 describe('Resource.patch', () => {

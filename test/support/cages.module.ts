@@ -273,6 +273,7 @@ class ToysController {
   @Operation({
     operationId: 'createToy',
     unsupportedHeaders: ['Prefer', 'X-Tenant-Id'],
+    unsupportedQuery: { filter: { type: 'object', additionalProperties: true } },
     ...created,
     returns: ToyEnvelope,
     location: 'toys/{toy.toyId}',

@@ -104,10 +104,34 @@ class Driver {
     if (response.status === 501) this.stubs.add(name);
     else this.requested.add(name);
     if (response.status === 501 || !this.check(operation, response)) return;
+    if (method === 'get' && !isItem) await this.checkFilters(operation, target, response.text);
     const shown = response.text === '' || method === 'delete' ? {} : response.json();
     if (method === 'post')
       await this.remember(operation, body ?? {}, isObject(shown) ? shown : {}, response);
     else if (before !== undefined) await this.compare(operation, before, body ?? {});
+  }
+
+  /** Checks that a list does not ignore its optional query parameters: it has other rows, or the request is refused. */
+  private async checkFilters(operation: Operation, target: string, text: string): Promise<void> {
+    for (const { value, pointer } of this.getParameters(operation)) {
+      const name = String(get(value, 'name'));
+      const isFilter =
+        get(value, 'in') === 'query' && get(value, 'required') !== true && !NO_FILTERS.test(name);
+      const { value: schema } = this.contract.find(...pointer, 'schema');
+      const choices = get(schema, 'type') === 'boolean' ? [true, false] : get(schema, 'enum');
+      const values = Array.isArray(choices)
+        ? choices
+        : [this.contract.toSample([...pointer, 'schema'], this.count + 1000)].flat();
+      if (!isFilter || !text.includes('{') || values.length === 0) continue;
+      const responses = await Promise.all(
+        values.slice(-2).map((each) => {
+          const query = new URLSearchParams({ [name]: String(each) });
+          return this.send('get', `${target}?${query.toString()}`);
+        }),
+      );
+      if (responses.every((each) => each.status === 200 && each.text === text))
+        this.report(operation, `ignores ?${name}`);
+    }
   }
 
   /** Compares a response with the document. @returns whether the operation succeeded */
@@ -311,6 +335,16 @@ class Driver {
     return findKey(this.created.get(collection)?.at(-1), parameter, collection);
   }
 
+  /** The parameters of an operation and of its path, with the places of them. */
+  private getParameters({ pointer }: Operation) {
+    return [pointer, pointer.slice(0, -1)].flatMap((place) => {
+      const { value } = this.contract.find(...place, 'parameters');
+      return Array.isArray(value)
+        ? value.map((_each, index) => this.contract.find(...place, 'parameters', String(index)))
+        : [];
+    });
+  }
+
   private send(
     method: string,
     target: string,
@@ -325,18 +359,9 @@ class Driver {
     const content =
       operation && this.contract.find(...operation.pointer, 'requestBody', 'content').value;
     const type = Object.keys(isObject(content) ? content : {}).find((each) => /json/.test(each));
-    const parameters = [operation?.pointer ?? [], operation?.pointer.slice(0, -1) ?? []].flatMap(
-      (pointer) => {
-        const { value } = this.contract.find(...pointer, 'parameters');
-        return Array.isArray(value) && pointer.length > 0
-          ? value.map((_each, index) => pointer.concat('parameters', String(index)))
-          : [];
-      },
-    );
     const headers: Record<string, string> = {};
     const query = new URLSearchParams();
-    for (const pointer of parameters) {
-      const { value, pointer: at } = this.contract.find(...pointer);
+    for (const { value, pointer: at } of operation ? this.getParameters(operation) : []) {
       const name = String(get(value, 'name'));
       if (get(value, 'required') !== true || get(value, 'in') === 'path') continue;
       const text = String(this.contract.toSample([...at, 'schema'], this.count));
@@ -354,6 +379,10 @@ class Driver {
     });
   }
 }
+
+/** The query parameters that select a page, or only shape a response. */
+const NO_FILTERS =
+  /limit|size|page|offset|skip|take|after|count|^(opt_?)?(fields|pretty)$|^(prettyprint|lang)$/i;
 
 const toName = ({ method, path }: Operation): string => `${method.toUpperCase()} ${path}`;
 /** The path of a collection, whatever the operations name its parameters. */

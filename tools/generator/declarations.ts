@@ -32,6 +32,7 @@ export const DECLARATIONS: Declarations = {
   ...declare('src/platform/resource/operation/if-match.decorator.js', 'IfMatch *VersionCriteria'),
   ...declare('src/platform/resource/operation/json-body.decorator.js', 'JsonBody'),
   ...declare('src/platform/resource/operation/operation.decorator.js', 'Operation'),
+  ...declare('src/platform/resource/operation/unsupported.js', 'refuseQuery'),
   ...declare('src/platform/resource/password.js', 'hashPassword'),
   ...declare('src/platform/validation/property.js', 'Property'),
   ...declare('src/platform/resource/resource.js', '*Complete *Resource'),

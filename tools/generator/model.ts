@@ -123,6 +123,8 @@ export interface Operation {
   readonly isResource: boolean | undefined;
   /** The optional headers that it does not evaluate: a request with one gets 501. */
   readonly unsupportedHeaders: readonly string[];
+  /** The optional query parameters that no class can have, such as `filter[name]`: a request with one gets 501. */
+  readonly unsupportedQuery: readonly Parameter[];
   /** Why it can only be a stub, whatever the others are. */
   readonly unsupported: string | undefined;
 }
@@ -348,6 +350,8 @@ export interface Envelope {
 }
 
 export interface PlannedOperation extends Operation {
+  /** The names of optional query parameters without a known effect, for which the service returns 501. */
+  readonly refused: readonly string[];
   readonly implementation: Implementation;
 }
 

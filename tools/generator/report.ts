@@ -54,13 +54,25 @@ function countUndecided({ implementation: each }: PlannedOperation): number {
   return each.resource.columns.filter(({ assigned }) => assigned === 'to decide').length;
 }
 
+/** The parameters that an operation does not support: a request with one gets 501. */
+export const getUnsupported = ({
+  refused,
+  unsupportedQuery,
+  unsupportedHeaders,
+}: PlannedOperation): string[] => [
+  ...[...refused, ...unsupportedQuery.map(({ name }) => name)].map((name) => `?${name}`),
+  ...unsupportedHeaders,
+];
+
 function describe(operation: PlannedOperation): string {
   const { implementation } = operation;
   if (implementation.kind === 'stub')
     return `stub: ${implementation.reason} (${getRemedy(implementation.reason)})`;
   const count = countUndecided(operation);
   const values = `${count} value${count === 1 ? '' : 's'} to decide`;
-  return count === 0 ? 'implemented' : `implemented, ${values}`;
+  const names = getUnsupported(operation);
+  const without = names.length === 0 ? '' : ` without ${names.join(', ')}`;
+  return `implemented${without}${count === 0 ? '' : `, ${values}`}`;
 }
 
 /** The line that sums up the operations. */
@@ -76,9 +88,9 @@ function sumUp(
   const made = others.filter(({ implementation: each }) => each.kind !== 'stub');
   const undecided = made.filter((each) => countUndecided(each) > 0);
   const without = made.filter(
-    (each) => each.unsupportedHeaders.length > 0 && !undecided.includes(each),
+    (each) => getUnsupported(each).length > 0 && !undecided.includes(each),
   );
-  const names = [...new Set(without.flatMap(({ unsupportedHeaders: each }) => each))].join(', ');
+  const names = [...new Set(without.flatMap(getUnsupported))].join(', ');
   const counts = [
     `${made.length - undecided.length - without.length} right`,
     without.length > 0 && `${without.length} without ${names}`,

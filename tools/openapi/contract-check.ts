@@ -81,7 +81,8 @@ const shorten = (value = 'missing'): string => value.slice(0, 200);
 
 /** @param expected the operation of the contract, whose names of path parameters and errors are those that count */
 function toParts(operation: Operation, expected: Operation): Parts {
-  const { operationId, deprecated, isPublic, parameters, body, success, errors } = operation;
+  const { operationId, deprecated, isPublic, unsupportedQuery, body, success, errors } = operation;
+  const parameters = [...operation.parameters, ...unsupportedQuery];
   // If another module has the id, the generator notes that it starts with the name of the module.
   const isOwn = !operationId.endsWith(toPascalCase(expected.operationId));
   const statuses = Object.keys(expected.errors).filter((status) => status in errors);

@@ -22,6 +22,7 @@ import { getRole, hasOnly, toSent, toShown } from './envelopes.js';
 import {
   endsWithParameter,
   findParent,
+  rejectParameter,
   rejectQuery,
   rejectUnsupported,
   type Scope,
@@ -93,14 +94,15 @@ function toList(scope: Scope, operation: Operation): ListOperation | undefined {
   for (const parameter of query) {
     if ([paging.limit, paging.by?.name].includes(parameter.name)) continue;
     const column = findColumn(resource, parameter.name);
-    if (column === undefined || column.hashed === true || !canFilter(parameter, column.schema))
-      throw new Stub(`the query parameter ${parameter.name} has no known effect`);
-    filters.push({ parameter: parameter.name, column });
+    if (column !== undefined && column.hashed !== true && canFilter(parameter, column.schema))
+      filters.push({ parameter: parameter.name, column });
+    else rejectParameter(parameter);
   }
   if (
     toCollection(path) !== resource.collection &&
     filters.length === 0 &&
-    hasList(scope, resource, path)
+    (query.some((each) => each.name !== paging.limit && each.name !== paging.by?.name) ||
+      hasList(scope, resource, path))
   )
     throw new Stub('nothing says which of the objects it lists');
   return { kind: 'list', resource, dto, filters, paging, envelope: list.envelope, parent };

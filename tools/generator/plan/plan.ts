@@ -1,4 +1,5 @@
 /** Plans the module of a contract: what its operations store, and how each works. Those that do not store rows are stubs. */
+import { UNSUPPORTED } from '../../../src/platform/resource/operation/unsupported.js';
 import type {
   Contract,
   ListOperation,
@@ -23,7 +24,7 @@ import {
 import { UNSUPPORTED_HEADER } from '../read/contract.js';
 import { implement, type ResourceOperation, toCreate } from './operations.js';
 import { removeDefaults } from './patches.js';
-import { createResources } from './resources.js';
+import { createResources, isShaping } from './resources.js';
 import { orStub, Stub } from './stub.js';
 
 /** What is made of a contract: its classes as the service publishes them, and all differences in the notes. */
@@ -174,7 +175,7 @@ function toPlanned(
   notes: Notes,
 ): PlannedOperation {
   if (found instanceof Stub)
-    return { ...operation, implementation: { kind: 'stub', reason: found.message } };
+    return { ...operation, refused: [], implementation: { kind: 'stub', reason: found.message } };
   const { body, operationId } = operation;
   const evaluatesIfMatch = 'key' in found;
   if (operation.ifMatch === 'required' && !evaluatesIfMatch)
@@ -189,15 +190,41 @@ function toPlanned(
     notes.add('it has no Location, because no operation is there.', operationId);
   for (const name of found.envelope?.unknown ?? [])
     notes.add(UNKNOWN, `${name} of the response of ${operationId}`);
+  const used = found.kind === 'list' ? getUsed(found) : [];
+  const others = operation.parameters.filter(
+    (each) => each.in === 'query' && !used.includes(each.name),
+  );
+  for (const { name } of others.filter(isShaping)) notes.add('it is ignored.', `?${name}`);
+  const refused = others.filter((each) => !isShaping(each)).map(({ name }) => name);
+  for (const name of [...operation.unsupportedQuery.map((each) => each.name), ...refused])
+    notes.add('a request with the query parameter gets 501.', `?${name}`);
+  // One that is refused has no default, which every request would have.
+  const parameters = operation.parameters.map((each) => {
+    const { default: _default, ...parameter } = each;
+    const text = [each.description, UNSUPPORTED];
+    const description = text.filter((part) => part !== undefined).join('\n\n');
+    return each.in === 'query' && refused.includes(each.name)
+      ? { ...parameter, description }
+      : each;
+  });
   return {
     ...operation,
+    refused,
     body: body && { ...body, required: true },
     ifMatch: ignoresIfMatch ? undefined : operation.ifMatch,
     unsupportedHeaders: [...operation.unsupportedHeaders, ...(ignoresIfMatch ? ['If-Match'] : [])],
-    parameters: found.kind === 'list' ? limitPages(operation, found, notes) : operation.parameters,
+    parameters:
+      found.kind === 'list' ? limitPages({ ...operation, parameters }, found, notes) : parameters,
     implementation: found,
   };
 }
+
+/** The names of the query parameters that a list evaluates. */
+const getUsed = ({ filters, paging }: ListOperation): (string | undefined)[] => [
+  paging.limit,
+  paging.by?.name,
+  ...filters.map(({ parameter }) => parameter),
+];
 
 /** Adds what the parameters of pages lack. */
 function limitPages(

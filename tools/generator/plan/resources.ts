@@ -5,6 +5,7 @@ import type {
   Notes,
   Operation,
   Parent,
+  Property,
   Resource,
   Schema,
 } from '../model.js';
@@ -13,6 +14,7 @@ import {
   isIdentifier,
   isSameName,
   makeUnique,
+  toBareName,
   toMemberName,
   toPascalCase,
   toPlural,
@@ -209,11 +211,21 @@ export function rejectUnsupported({ unsupported, path }: Operation): void {
     throw new Stub('it is about the caller, and rows belong to no client');
 }
 
-/** Rejects the query parameters of an operation that uses none. */
-export function rejectQuery({ parameters }: Operation): void {
-  const query = parameters.find((each) => each.in === 'query');
-  if (query !== undefined) throw new Stub(`the query parameter ${query.name} has no known effect`);
+/** The names of the query parameters that only shape a response, which may have more than is asked for. */
+const SHAPING = /^(fields|optfields|pretty|optpretty|prettyprint|lang)$/;
+
+export const isShaping = ({ name }: Property): boolean => SHAPING.test(toBareName(name));
+
+/** Rejects a query parameter whose effect is not known, unless a request without it is complete. */
+export function rejectParameter(parameter: Property): void {
+  const { required, default: value = false, name } = parameter;
+  if (required ? !isShaping(parameter) : value !== false && value !== '')
+    throw new Stub(`the query parameter ${name} has no known effect`);
 }
+
+/** Rejects the query parameters of an operation that uses none. */
+export const rejectQuery = ({ parameters }: Operation): void =>
+  parameters.filter((each) => each.in === 'query').forEach(rejectParameter);
 
 export const endsWithParameter = (path: string): boolean => /\}\/?$/.test(path);
 

@@ -183,7 +183,14 @@ class ContractReader {
     const byKey = new Map(
       declared.map((each) => [`${String(each['in'])} ${String(each['name']).toLowerCase()}`, each]),
     );
-    const parameters = this.readParameters(path, [...byKey.values()], place, problems);
+    const unsupportedQuery: Parameter[] = [];
+    const parameters = this.readParameters(
+      path,
+      [...byKey.values()],
+      place,
+      problems,
+      unsupportedQuery,
+    );
     const ifMatch = byKey.get('header if-match');
     const body = this.readBody(
       resolve(this.root, operation['requestBody']),
@@ -218,6 +225,7 @@ class ContractReader {
       unsupportedHeaders: [...byKey.values()]
         .filter((each) => each['required'] !== true && this.isUnsupported(each))
         .map((each) => String(each['name'])),
+      unsupportedQuery,
       unsupported: problems[0],
     };
   }
@@ -243,6 +251,7 @@ class ContractReader {
     declared: readonly Json[],
     place: string,
     problems: string[],
+    unsupported: Parameter[],
   ): Parameter[] {
     const parameters: Parameter[] = [];
     for (const name of getParameters(path)) {
@@ -259,13 +268,18 @@ class ContractReader {
       if (kind === 'query') {
         const schema = this.readParameterSchema(parameter, `${place} ?${name}`);
         const item = schema.type === 'array' ? schema.items : schema;
-        if (!SCALARS.has(item?.type) || parameter['content'] !== undefined)
+        const isScalar = SCALARS.has(item?.type) && parameter['content'] === undefined;
+        const isOneText = schema.type === 'array' && parameter['explode'] === false;
+        const { description } = schema;
+        if (isScalar && !isOneText) parameters.push({ ...schema, name, in: 'query', required });
+        else if (!required)
+          unsupported.push(clean({ description, name, in: 'query' as const, required }));
+        else if (isOneText)
+          problems.push(`the query parameter ${name} is one text with several items`);
+        else
           problems.push(
             `the query parameter ${name} is neither text nor a number nor a list of them`,
           );
-        else if (schema.type === 'array' && parameter['explode'] === false)
-          problems.push(`the query parameter ${name} is one text with several items`);
-        else parameters.push({ ...schema, name, in: 'query', required });
       } else if (required && (isUnknown(parameter) || kind === 'cookie'))
         problems.push(`the ${kind} ${name} is required`);
       else if (this.isUnsupported(parameter)) this.notes.add(UNSUPPORTED_HEADER, name);

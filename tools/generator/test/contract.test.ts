@@ -239,19 +239,61 @@ describe('the list of a contract', () => {
     expect(module.operations[0]!.parameters).not.toContainEqual(isNull);
   });
 
+  const TREE = '{ style: deepObject, schema: { type: object }';
+  const ONE_TEXT = '{ explode: false, schema: { type: array, items: { type: string } }';
   it.each([
-    ['sort: string', 'the query parameter sort has no known effect'],
-    ['page: integer', 'the query parameter page has no known effect'],
-    ['sold: string', 'the query parameter sold has no known effect'],
-    [`tags: ${TEXTS}`, 'the query parameter tags has no known effect'],
-    [
-      'name: { style: deepObject, schema: { type: object } }',
-      'the query parameter name is neither text nor a number nor a list of them',
-    ],
-    [
-      'name: { explode: false, schema: { type: array, items: { type: string } } }',
-      'the query parameter name is one text with several items',
-    ],
+    ['sort: string'],
+    ['page: integer'],
+    ['sold: string'],
+    ['dryRun: { schema: { type: boolean, default: false } }'],
+    [`tags: ${TEXTS}`],
+    [`name: ${TREE} }`],
+    [`name: ${ONE_TEXT} }`],
+  ])('with the optional parameter { %s } works without it', (list) => {
+    const module = toList(list);
+    const [name] = list.split(':');
+    expect(getList(module)).toMatchObject({ kind: 'list', filters: [] });
+    expect(module.operations[0]!.parameters).not.toContainEqual(
+      expect.objectContaining({ default: false }),
+    );
+    expect(getNotes(module)).toContain(`?${name}: a request with the query parameter gets 501.`);
+    expect(formatReport(module)).toMatch(
+      new RegExp(`^GET /pets +implemented without \\?${name}$`, 'm'),
+    );
+    // A class cannot have some of them.
+    const files = [writeApi(module), writeService(module)].map(({ code }) => code).join('\n');
+    expect(files).toContain(
+      /Object|explode/.test(list)
+        ? `unsupportedQuery: { ${name}: {} }`
+        : `refuseQuery(query, "${name}");`,
+    );
+  });
+
+  it('may have parameters that only shape it', () => {
+    const module = toList('fields: string, opt_pretty: boolean');
+    expect(getResults(module)['GET /pets']).toBe('implemented');
+    expect(module.operations[0]!).toMatchObject({
+      unsupportedQuery: [],
+      parameters: [{ name: 'fields' }, { name: 'opt_pretty' }],
+    });
+    expect(getNotes(module)).toContain('?fields: it is ignored.');
+    expect(writeService(module).code).toContain('listPets(_query: ListPetsQuery)');
+  });
+
+  it.each([
+    ['sort: { required: true, schema: { type: string } }', 'sort has no known effect'],
+    ['sort: { schema: { type: string, default: name } }', 'sort has no known effect'],
+    ['all: { schema: { type: boolean, default: true } }', 'all has no known effect'],
+    [`name: ${TREE}, required: true }`, 'name is neither text nor a number nor a list of them'],
+    [`name: ${ONE_TEXT}, required: true }`, 'name is one text with several items'],
+  ])('with the parameter { %s } is a stub: %s', (list, reason) =>
+    expect(getList(toList(list))).toEqual({
+      kind: 'stub',
+      reason: `the query parameter ${reason}`,
+    }),
+  );
+
+  it.each([
     ['X-Region: { in: header, required: true }', 'the header X-Region is required'],
     ['session: { in: cookie, required: true }', 'the cookie session is required'],
   ])('with the parameter { %s } is a stub: %s', (list, reason) =>
@@ -263,6 +305,14 @@ describe('the list of a contract', () => {
     const paths = `/pets/sold: { get: { ${toResponses(ROWS)} } }`;
     const reason = 'nothing says which of the objects it lists';
     expect(getResults(toModule(pets({ paths })))).toMatchObject({ 'GET /pets/sold': reason });
+    const query = 'parameters: [{ name: q, in: query, schema: { type: string } }]';
+    const search = toModule(
+      pets({
+        list: '{ type: string }',
+        paths: `/pets/find: { get: { ${query}, ${toResponses(ROWS)} } }`,
+      }),
+    );
+    expect(getResults(search)).toMatchObject({ 'GET /pets/find': reason });
   });
 
   it.each([

@@ -5,6 +5,7 @@ import { readContract, type Service } from '../read/contract.js';
 import type { Json } from '../read/document.js';
 import type { Tables } from '../plan/columns.js';
 import { planModule } from '../plan/plan.js';
+import { getUnsupported } from '../report.js';
 
 /** Makes a document of its paths, components and so on in YAML. */
 export const toDocument = (yaml: string): Json => ({
@@ -39,13 +40,16 @@ export const getNotes = ({ notes }: Pick<Contract, 'notes'>): string[] =>
       places.length === 0 ? text : places.map((place) => `${place}: ${text}`),
     );
 
-/** `implemented`, or the reason for a stub, by method and path. */
+/** `implemented`, also without some parameters, or the reason for a stub, by method and path. */
 export const getResults = ({ operations, leftOut }: Module): Record<string, string> =>
   Object.fromEntries([
-    ...operations.map(({ method, path, implementation }) => [
-      `${method.toUpperCase()} ${path}`,
-      implementation.kind === 'stub' ? implementation.reason : 'implemented',
-    ]),
+    ...operations.map((operation) => {
+      const { method, path, implementation } = operation;
+      const names = getUnsupported(operation).join(', ');
+      const without = names === '' ? 'implemented' : `implemented without ${names}`;
+      const result = implementation.kind === 'stub' ? implementation.reason : without;
+      return [`${method.toUpperCase()} ${path}`, result];
+    }),
     ...leftOut.map(({ operation, reason }) => [operation, `left out: ${reason}`]),
   ]) as Record<string, string>;
 

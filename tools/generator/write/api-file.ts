@@ -302,6 +302,14 @@ function toDocs(operation: PlannedOperation): object {
     location: 'location' in implementation ? implementation.location : undefined,
     notImplemented: isStub ? true : undefined,
     unsupportedHeaders: isStub ? undefined : ifAny(operation.unsupportedHeaders),
+    unsupportedQuery: ifAny(
+      Object.fromEntries(
+        operation.unsupportedQuery.map(({ name, in: _in, required: _required, ...schema }) => [
+          name,
+          toOptions(schema),
+        ]),
+      ),
+    ),
     errors: ifAny(errors),
   };
 }

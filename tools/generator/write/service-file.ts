@@ -197,7 +197,13 @@ function writeMethod(module: Module, operation: PlannedOperation): string {
   }
   const lines = writeStatements(module, operation, implementation, args);
   const isAsync = lines.some((line) => line.includes('await ') || line.includes('throw '));
-  return `${isAsync ? 'async ' : ''}${name}(${writeSignature(args)}): ${returnType} {
+  // All parameters of a query may only shape responses.
+  const isUsed = (each: Argument): boolean =>
+    each.role !== 'query' || lines.some((line) => line.includes('query'));
+  const named = args.map((each) =>
+    isUsed(each) ? each : Object.assign({}, each, { name: `_${each.name}` }),
+  );
+  return `${isAsync ? 'async ' : ''}${name}(${writeSignature(named)}): ${returnType} {
     ${lines.join('\n    ')}
   }`;
 }
@@ -212,7 +218,8 @@ function writeStatements(
   const method = `this.${toView(module, operation)!.name}.${kind}`;
   const find = (role: Argument['role'], published?: string): Code =>
     code(args.find((each) => each.role === role && each.published === published)!.name);
-  const lines: string[] = [];
+  const refusal = call('refuseQuery', code('query'), ...operation.refused);
+  const lines = operation.refused.length > 0 ? [`${refusal};`] : [];
   const criteria: Record<string, Code> = {};
   if (parent !== undefined) {
     const id = find('path', parent.parameter);

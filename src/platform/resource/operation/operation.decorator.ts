@@ -5,13 +5,19 @@ import {
   type Type,
   UseInterceptors,
 } from '@nestjs/common';
-import { ApiOperation, ApiProduces, ApiResponse, type ApiResponseOptions } from '@nestjs/swagger';
-import type { Request, Response } from 'express';
+import {
+  ApiOperation,
+  ApiProduces,
+  ApiQuery,
+  ApiResponse,
+  type ApiResponseOptions,
+} from '@nestjs/swagger';
+import type { Response } from 'express';
 import { tap } from 'rxjs';
-import { ApiError } from '../../errors/api-error.js';
 import { ApiResponseHeaders, getResponseHeaders } from '../../http/responses/response-headers.js';
 import { toDocument } from '../../validation/property.js';
 import type { Schema } from '../../validation/schema.js';
+import { createRefusal, UNSUPPORTED } from './unsupported.js';
 import { isVersioned } from './versioned.js';
 
 type ErrorStatus = number | 'default';
@@ -59,6 +65,8 @@ export interface OperationOptions {
   readonly errors?: readonly ErrorStatus[] | Readonly<Partial<Record<ErrorStatus, string>>>;
   /** The optional headers of requests that a contract has and the operation would ignore: one that is sent is 501. */
   readonly unsupportedHeaders?: readonly string[];
+  /** Optional query parameters of the same kind, which are documented, with their schemas; see also `refuseQuery`. */
+  readonly unsupportedQuery?: Readonly<Record<string, Schema>>;
   /** Whether it returns 501. */
   readonly notImplemented?: boolean;
 }
@@ -83,7 +91,8 @@ const LINK = {
 export function Operation(options: OperationOptions): MethodDecorator {
   const { operationId, summary, description, tags, deprecated, status = 200 } = options;
   const { returns, contentTypes = [], response, list, errors = [], notImplemented } = options;
-  const { location, headers = {}, unsupportedHeaders = [] } = options;
+  const { location, headers = {}, unsupportedHeaders = [], unsupportedQuery = {} } = options;
+  const queryNames = Object.keys(unsupportedQuery);
   const own = { ...headers, ...(location !== undefined && { Location: toLocation(location) }) };
   const described: [status: unknown, description?: string][] = Array.isArray(errors)
     ? errors.map((error: ErrorStatus) => [error])
@@ -95,8 +104,13 @@ export function Operation(options: OperationOptions): MethodDecorator {
     ...described.map(([error, text]) =>
       ApiResponse({ status: error as ErrorStatus, description: text }),
     ),
-    ...(unsupportedHeaders.length > 0
-      ? [UseInterceptors(createHeaderRefusal(unsupportedHeaders))]
+    ...Object.entries(unsupportedQuery).map(([name, { description: text, ...schema }]) => {
+      const texts = [text, UNSUPPORTED].filter((each) => each !== undefined);
+      const documented = { name, required: false, schema: toDocument(schema) };
+      return ApiQuery({ ...documented, description: texts.join('\n\n') });
+    }),
+    ...(unsupportedHeaders.length + queryNames.length > 0
+      ? [UseInterceptors(createRefusal(unsupportedHeaders, queryNames))]
       : []),
     ...(response === undefined
       ? []
@@ -114,16 +128,6 @@ export function Operation(options: OperationOptions): MethodDecorator {
       : []),
   );
 }
-
-const createHeaderRefusal = (names: readonly string[]): NestInterceptor<unknown> => ({
-  intercept(context, next) {
-    const { headers } = context.switchToHttp().getRequest<Request>();
-    const sent = names.find((name) => headers[name.toLowerCase()] !== undefined);
-    if (sent !== undefined)
-      throw new ApiError('NOT_IMPLEMENTED', `The header ${sent} is not supported.`);
-    return next.handle();
-  },
-});
 
 /** Documents the successful response with the headers that any decorator declares. */
 const ApiSuccess =
