@@ -1,4 +1,4 @@
-/** Reads an OpenAPI document 3.0 or 3.1, in JSON or YAML, with the files that it references. */
+/** Reads an OpenAPI document 3.0, 3.1 or 3.2, in JSON or YAML, with the files that it references. */
 import { realpath } from 'node:fs/promises';
 import { dirname, relative, resolve as toAbsolute } from 'node:path';
 import {
@@ -37,7 +37,7 @@ export interface OpenApiDocument {
  * Reads a document.
  *
  * @param path relative to the working directory
- * @throws {ContractError} if it is not OpenAPI 3.0 or 3.1: a broken file, a reference to nothing, an object that is text
+ * @throws {ContractError} if it is not OpenAPI 3.0, 3.1 or 3.2: a broken file, a reference to nothing, an object that is text
  */
 export async function readDocument(path: string): Promise<OpenApiDocument> {
   // Redocly's rules of style are off: they are not a reason to refuse a document.
@@ -49,9 +49,9 @@ export async function readDocument(path: string): Promise<OpenApiDocument> {
     if (fatal.length > 0) throw new ContractError(fatal.map(formatProblem));
     const { bundle: document } = await bundle({ ref: path, config, externalRefResolver });
     const root = document.parsed as Json;
-    if (!/^3\.[01](\.|$)/.test(String(root['openapi'])))
+    if (!/^3\.[012](\.|$)/.test(String(root['openapi'])))
       throw new ContractError([
-        `${path}#/openapi: must be 3.0 or 3.1, not ${String(root['openapi'])}`,
+        `${path}#/openapi: must be 3.0, 3.1 or 3.2, not ${String(root['openapi'])}`,
       ]);
     return { root, problems: problems.map(formatProblem) };
   } catch (error) {

@@ -35,6 +35,7 @@ describe('a document', () => {
   it.each([
     ['of OpenAPI 3.0 in YAML', 'a.yaml', toYaml('{}', '3.0.0')],
     ['of OpenAPI 3.1 in YAML', 'b.yml', toYaml('{}')],
+    ['of OpenAPI 3.2 in YAML', 'c.yml', toYaml('{}', '3.2.0')],
     ['in JSON', 'c.json', JSON_TEXT],
     ['with a byte order mark', 'd.json', `\uFEFF${JSON_TEXT}`],
   ])('%s is read', async (_name, name, text) => {
@@ -83,7 +84,7 @@ describe('a document', () => {
     ['text', 'hello', '#/', ''],
     ['an empty file', '', '#/', ''],
     ['another document', '{ name: petstore, version: 1 }', '#/', ''],
-    ['Swagger 2.0', `{ swagger: '2.0', info: {}, paths: {} }`, '#/openapi', '3.0 or 3.1'],
+    ['Swagger 2.0', `{ swagger: '2.0', info: {}, paths: {} }`, '#/openapi', '3.0, 3.1 or 3.2'],
     ['OpenAPI 4', toYaml('{}', '4.0.0'), '#/', ''],
     ['a path that is a list', toYaml('{ /a: [] }'), '#/paths/~1a', 'Expected type'],
     ['an operation that is text', toYaml('{ /a: { get: b } }'), '#/paths/~1a/get', 'Expected type'],
