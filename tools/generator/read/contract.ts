@@ -18,6 +18,9 @@ const KNOWN_HEADERS: ReadonlySet<string> = new Set(
 /** Those that describe a client or its trace: ignoring them changes nothing. */
 const HARMLESS_HEADERS =
   /^(traceparent|tracestate|baggage|accept-language|user-agent|x-(correlation|trace|b3)[\w-]*)$/i;
+/** Those with the credential of a client, which the bearer key replaces. */
+const CREDENTIAL_HEADERS =
+  /^((x-)?([a-z]+-)?(api[-_]?(key|token)|auth[-_]?(key|token)|access[-_]?token)|token)$/i;
 /** The headers of responses that the platform sends, if the contract has them. */
 const SENT_HEADERS: ReadonlySet<string> = new Set(
   'location etag link retry-after ratelimit x-request-id'.split(' '),
@@ -280,7 +283,11 @@ class ContractReader {
           problems.push(
             `the query parameter ${name} is neither text nor a number nor a list of them`,
           );
-      } else if (required && (isUnknown(parameter) || kind === 'cookie'))
+      } else if (
+        required &&
+        !this.isCredential(parameter) &&
+        (isUnknown(parameter) || kind === 'cookie')
+      )
         problems.push(`the ${kind} ${name} is required`);
       else if (this.isUnsupported(parameter)) this.notes.add(UNSUPPORTED_HEADER, name);
       else if (isUnknown(parameter) || kind === 'cookie')
@@ -289,12 +296,19 @@ class ContractReader {
     return parameters;
   }
 
-  /** Whether a header may have a meaning, such as selecting a tenant. Those with keys have none: a bearer key replaces them. */
+  /** Whether a header may have a meaning, such as selecting a tenant. */
   private isUnsupported(parameter: Json): boolean {
-    const name = String(parameter['name']).toLowerCase();
+    const isHarmless = HARMLESS_HEADERS.test(String(parameter['name']));
+    return isUnknown(parameter) && !isHarmless && !this.isCredential(parameter);
+  }
+
+  /** Whether a header has a key: a bearer key replaces it. */
+  private isCredential({ name, in: kind }: Json): boolean {
     const schemes = entries(get(get(this.root, 'components'), 'securitySchemes'));
-    const isKey = schemes.some(([, each]) => String(get(each, 'name')).toLowerCase() === name);
-    return isUnknown(parameter) && !HARMLESS_HEADERS.test(name) && !isKey;
+    const isDeclared = schemes.some(
+      ([, each]) => String(get(each, 'name')).toLowerCase() === String(name).toLowerCase(),
+    );
+    return kind === 'header' && (isDeclared || CREDENTIAL_HEADERS.test(String(name)));
   }
 
   private readParameterSchema(parameter: Json, place: string): Schema {

@@ -269,6 +269,15 @@ describe('the list of a contract', () => {
     );
   });
 
+  it.each(['X-API-Key', 'apikey', 'ev-api-key', 'x-access-token', 'token'])(
+    'may require the header %s, which the bearer key replaces',
+    (name) => {
+      const module = toList(`${name}: { in: header, required: true }`);
+      expect(getResults(module)['GET /pets']).toBe('implemented');
+      expect(getNotes(module)).toContain(`${name}: the header is ignored.`);
+    },
+  );
+
   it('may have parameters that only shape it', () => {
     const module = toList('fields: string, opt_pretty: boolean');
     expect(getResults(module)['GET /pets']).toBe('implemented');
@@ -295,6 +304,7 @@ describe('the list of a contract', () => {
 
   it.each([
     ['X-Region: { in: header, required: true }', 'the header X-Region is required'],
+    ['page-token: { in: header, required: true }', 'the header page-token is required'],
     ['session: { in: cookie, required: true }', 'the cookie session is required'],
   ])('with the parameter { %s } is a stub: %s', (list, reason) =>
     expect(getList(toList(list))).toEqual({ kind: 'stub', reason }),
@@ -1137,6 +1147,8 @@ describe('an optional header of a contract', () => {
     ['X-Correlation-ID', 'X-Correlation-ID: the header is ignored.'],
     ['Accept-Language', 'Accept-Language: the header is ignored.'],
     ['api_key', 'api_key: the header is ignored.'],
+    ['X-Auth-Token', 'X-Auth-Token: the header is ignored.'],
+    ['continuation-token', 'continuation-token: a request with the header gets 501.'],
     ['If-None-Match', undefined],
   ])('%s of a list: %s', (name, note) => {
     const document = edit(pets(), {
