@@ -49,7 +49,7 @@ const getRemedy = (reason: string): string =>
   REMEDIES.find(([pattern]) => pattern.test(reason))?.[1] ?? 'write it by hand';
 
 /** How many values of a new row the team has to decide. */
-function countUndecided({ implementation: each }: PlannedOperation): number {
+export function countUndecided({ implementation: each }: PlannedOperation): number {
   if (each.kind !== 'create') return 0;
   return each.resource.columns.filter(({ assigned }) => assigned === 'to decide').length;
 }

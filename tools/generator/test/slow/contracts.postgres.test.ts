@@ -169,7 +169,9 @@ published.describe.each([
   it('are generated of the documents as they are', async () => {
     for (const contract of contracts) {
       const output = await guide.generate(toFile(contract));
-      const implemented = output.split('\n').filter((line) => / implemented(,| without|$)/.test(line));
+      const implemented = output
+        .split('\n')
+        .filter((line) => / implemented(,| without|$)/.test(line));
       expect(implemented.length).toBeGreaterThanOrEqual(SCENARIOS[contract]!.implemented);
       expect(output).toContain(`CREATE src/modules/${contract}/${contract}.api.gen.ts`);
       expect(output).not.toContain('openapi.json was not updated');

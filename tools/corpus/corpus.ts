@@ -1,0 +1,126 @@
+/** `npm run corpus`: measures the generator on public contracts, and writes tools/generator/CORPUS.md. */
+import { writeFileSync } from 'node:fs';
+import { format } from 'prettier';
+import {
+  download,
+  listDocuments,
+  MAX_SIZE,
+  measure,
+  type Measurement,
+  PACKAGE,
+  type PublicDocument,
+} from './documents.js';
+
+const OUTPUT = 'tools/generator/CORPUS.md';
+
+/** Documents that are too large for the others' limit, and well known. */
+const LARGE = /^(stripe\.com|digitalocean\.com|linode\.com|github\.com)$/;
+
+const MAX_REASONS = 25;
+
+const SHARES = ['Right', 'Without parameters', 'Values to decide'];
+
+interface Measured extends PublicDocument {
+  readonly result: Measurement | string;
+}
+
+const documents = listDocuments(download('build/corpus'));
+const measured: Measured[] = [];
+const crashes: string[] = [];
+for (const document of documents) {
+  if (document.size > MAX_SIZE && !LARGE.test(document.provider)) continue;
+  try {
+    measured.push({ ...document, result: await measure(document.path) });
+  } catch (error) {
+    crashes.push(`${document.provider}: ${String(error).slice(0, 200)}`);
+  }
+  process.stdout.write('.');
+}
+console.log();
+const small = measured.filter(({ size }) => size <= MAX_SIZE);
+const text = [
+  '# What the generator makes of public contracts',
+  `\`npm run corpus\` measures it on ${PACKAGE}: one document of at most ${MAX_SIZE / 1000} KB of each provider, the first by its path.`,
+  'An operation is *shaped like one of a resource* if its collection has a POST and a path of one item. *Right* ones do what the contract says; others work without optional parameters (a request that sends one gets 501), or with values that a team has to decide. All others are stubs that return 501.',
+  'Rules are tuned on providers whose name has a SHA-256 that starts with 0 to 7; the others are for acceptance alone.',
+  table(
+    ['', 'Documents', 'Refused', 'Operations', 'Shaped', ...SHARES, 'Mean by provider', 'Median'],
+    [
+      ['Tuned', ...toRow(small.filter((each) => each.isTuned))],
+      ['Acceptance', ...toRow(small.filter((each) => !each.isTuned))],
+      ['All', ...toRow(small)],
+    ],
+  ),
+  `Crashes: ${crashes.length}.`,
+  ...crashes,
+  '## Large documents',
+  table(
+    ['', 'Operations', 'Shaped', ...SHARES],
+    measured.filter(({ size }) => size > MAX_SIZE).map(toLargeRow),
+  ),
+  '## Why operations are stubs',
+  table(['Reason', 'Shaped operations', 'Share'], toReasons(small)),
+].join('\n\n');
+writeFileSync(OUTPUT, await format(text, { parser: 'markdown' }));
+console.log(`Wrote ${OUTPUT}.`);
+
+function toMeasurements(list: readonly Measured[]): Measurement[] {
+  return list.flatMap(({ result }) => (typeof result === 'string' ? [] : result));
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((a, b) => a + b, 0);
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
+}
+
+function toShares(results: readonly Measurement[]): string[] {
+  const shaped = sum(results.map((each) => each.shaped));
+  return (['right', 'without', 'undecided'] as const).map((name) =>
+    percent(sum(results.map((each) => each[name])) / Math.max(shaped, 1)),
+  );
+}
+
+function toRow(list: readonly Measured[]): string[] {
+  const results = toMeasurements(list);
+  const shares = results
+    .filter(({ shaped }) => shaped > 0)
+    .map(({ right, without, shaped }) => (right + without) / shaped)
+    .toSorted((a, b) => a - b);
+  return [
+    String(list.length),
+    String(list.length - results.length),
+    String(sum(results.map(({ operations }) => operations))),
+    String(sum(results.map(({ shaped }) => shaped))),
+    ...toShares(results),
+    percent(sum(shares) / Math.max(shares.length, 1)),
+    percent(shares[Math.floor(shares.length / 2)] ?? 0),
+  ];
+}
+
+function toLargeRow({ provider, result }: Measured): string[] {
+  if (typeof result === 'string') return [provider, result];
+  const { operations, shaped } = result;
+  return [provider, String(operations), String(shaped)].concat(toShares([result]));
+}
+
+function toReasons(list: readonly Measured[]): string[][] {
+  const results = toMeasurements(list);
+  const shaped = sum(results.map((each) => each.shaped));
+  const kinds = Map.groupBy(
+    results.flatMap(({ reasons }) => reasons),
+    (reason) => reason,
+  );
+  return [...kinds]
+    .map(([reason, all]) => [reason, all.length] as const)
+    .toSorted(([, a], [, b]) => b - a)
+    .slice(0, MAX_REASONS)
+    .map(([reason, count]) => [reason, String(count), percent(count / shaped)]);
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const lines = [head, head.map(() => '---'), ...rows];
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
