@@ -219,6 +219,7 @@ function toText(
     uri: `https://example.com/${n}`,
     email: `someone${n}@example.com`,
     byte: 'AAEC',
+    decimal: `${n}.5`,
     time: '12:00:00Z',
   };
   if (typeof known[String(format)] === 'string') return known[String(format)] as string;

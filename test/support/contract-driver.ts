@@ -122,7 +122,7 @@ class Driver {
       const values = Array.isArray(choices)
         ? choices
         : [this.contract.toSample([...pointer, 'schema'], this.count + 1000)].flat();
-      if (!isFilter || !text.includes('{') || values.length === 0) continue;
+      if (!isFilter || values.length === 0 || getRows(JSON.parse(text)).length === 0) continue;
       const responses = await Promise.all(
         values.slice(-2).map((each) => {
           const query = new URLSearchParams({ [name]: String(each) });
@@ -209,12 +209,11 @@ class Driver {
     const target = list && this.toTarget(list);
     if (target === undefined) return {};
     const body = (await this.send('get', target, list)).json<Json>();
-    const rows = [body, ...Object.values(body)].find((each) => Array.isArray(each)) ?? [];
     const isOwn = (row: Json): boolean =>
       Object.entries(sent).some(
         ([name, value]) => typeof value === 'string' && row[name] === value,
       );
-    return (rows as Json[]).find(isOwn) ?? {};
+    return getRows(body).find(isOwn) ?? {};
   }
 
   /** Compares what a change left of the resource, and of another one, with what they were. */
@@ -383,6 +382,10 @@ class Driver {
 /** The query parameters that select a page, or only shape a response. */
 const NO_FILTERS =
   /limit|size|page|offset|skip|take|after|count|^(opt_?)?(fields|pretty)$|^(prettyprint|lang)$/i;
+
+/** The rows of a list: an array, or an object with one. */
+const getRows = (body: unknown): Json[] =>
+  ([body, ...Object.values(body ?? {})].find((each) => Array.isArray(each)) as Json[]) ?? [];
 
 const toName = ({ method, path }: Operation): string => `${method.toUpperCase()} ${path}`;
 /** The path of a collection, whatever the operations name its parameters. */

@@ -25,6 +25,9 @@ export function accepts(
     const isEmpty = properties.length === 0 || others.length === 0;
     return (
       (hasCommon || isEmpty) &&
+      // What is shown has nothing that its schema lacks.
+      (!checksLimits ||
+        others.every(({ name }) => properties.some((each) => each.name === name))) &&
       properties.every((property) => {
         const other = others.find(({ name }) => name === property.name);
         const isOptional = isPatch || !property.required;

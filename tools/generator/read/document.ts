@@ -136,7 +136,13 @@ export const entries = (value: unknown): [string, unknown][] =>
 export const items = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
 
 export const text = (value: unknown): string | undefined =>
-  typeof value === 'string' && value.trim() !== '' ? value : undefined;
+  typeof value === 'string' && value.trim() !== '' ? toSafeMarkdown(value) : undefined;
+
+/** Shows what a browser would run in a description as text: scripts, event handlers and `javascript:` URLs. */
+export const toSafeMarkdown = (value: string): string =>
+  value
+    .replaceAll(/<(?=\/?script\b|[a-z][^>]*\bon[a-z]+\s*=)/gi, '&lt;')
+    .replaceAll(/javascript(?=:)/gi, 'javascript&#8203;');
 
 /** Follows references within a document. In OpenAPI 3.1, a keyword beside a reference overrides the referenced one. */
 export function resolve(root: Json, value: unknown): unknown {

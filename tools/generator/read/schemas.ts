@@ -4,7 +4,7 @@ import { FORMATS } from '../../../src/platform/validation/scalar-violations.js';
 import type { Schema as PlatformSchema } from '../../../src/platform/validation/schema.js';
 import { findProblems } from '../../../src/platform/validation/schema-rules.js';
 import type { Discriminator, DtoClass, Notes, Property, Schema } from '../model.js';
-import { makeUnique, toClassName, toPascalCase } from '../names.js';
+import { makeUnique, toBareName, toClassName, toPascalCase } from '../names.js';
 import { findBacktracking } from './backtracking.js';
 import { ContractError, get, isObject, items, type Json, resolve, text } from './document.js';
 
@@ -39,9 +39,6 @@ const MAX_STEPS = 200_000;
 /** Deeper schemas are any JSON value: only one that contains itself is so deep. */
 const MAX_DEPTH = 20;
 
-/** The names of ids and of references to them. */
-const ID_NAME = /^_?id$|(Id|ID|_id)$/;
-
 const COMPONENT = /^#\/components\/schemas\/([^/]+)$/;
 
 /** Reads schemas, and gives names to the classes of objects. */
@@ -53,6 +50,8 @@ export class SchemaReader {
   /** The names of schemas, in lower case: an object without a name gets another one. */
   private readonly schemaNames: Set<string>;
   /** The classes of components, by the names of those. */
+  /** The bare names of ids: `id`, and parameters of paths that end so. */
+  private readonly idNames: ReadonlySet<string>;
   private readonly componentClasses = new Map<string, DtoClass>();
 
   /**
@@ -65,6 +64,9 @@ export class SchemaReader {
     private readonly prefix: string,
     private readonly publishedNames: ReadonlySet<string>,
   ) {
+    const paths = allEntries(root['paths']).map(([path]) => path);
+    const names = paths.flatMap((path) => path.match(/\{[^}]+\}/g) ?? []).map(toBareName);
+    this.idNames = new Set(['id', ...names.filter((name) => name.endsWith('id'))]);
     const components = allEntries(get(root['components'], 'schemas'));
     this.schemaNames = new Set(components.map(([name]) => name.toLowerCase()));
   }
@@ -123,13 +125,14 @@ export class SchemaReader {
   }
 
   /**
-   * Makes an integer of a number that is an id: TypeScript has no other type for it, and frameworks publish that.
+   * Makes an integer of a number that is an id by its place in a path, or named `id`: TypeScript has no other type for
+   * it, and frameworks publish that.
    *
    * @param name of the property or the parameter
    */
   toId(name: string, schema: Schema): Schema {
     const { type, format: _format, ...rest } = schema;
-    if (type !== 'number' || !ID_NAME.test(name)) return schema;
+    if (type !== 'number' || !this.idNames.has(toBareName(name))) return schema;
     this.notes.add('ids that are numbers are integers.');
     return { ...rest, type: 'integer' };
   }
@@ -404,6 +407,7 @@ function readAnnotations(merged: Json): Schema {
     pattern: findPatternProblem(merged) === undefined ? (merged['pattern'] as string) : undefined,
     enum: scalars.length > 0 ? (scalars as Schema['enum']) : undefined,
     nullable: isNullable || undefined,
+    description: text(merged['description']),
     example: merged['example'] ?? items(merged['examples'])[0],
     default: merged['default'] ?? undefined,
     unique: merged['x-unique'] === true || undefined,

@@ -464,6 +464,14 @@ describe('the id of a contract', () => {
     expect(`${property} ${kind} ${by}`).toBe(expected);
   });
 
+  it('is an integer if it is a number, as no other number is', () => {
+    const module = toPets('petId: { type: number }, reviewId: { type: number }');
+    const { id, columns } = getResource(module);
+    expect(id).toMatchObject({ property: 'petId', kind: 'integer' });
+    expect(columns.map(({ schema }) => schema.type)).toEqual(['string', 'number']);
+    expect(getNotes(module)).toContain('ids that are numbers are integers.');
+  });
+
   it.each([
     ['{ type: integer }', 'Pet.id: the service assigns it; one in a request is ignored.'],
     ['{ type: string, readOnly: true }', 'Pet.id: the service assigns a UUID.'],
@@ -1015,6 +1023,24 @@ describe('a response that would violate the contract', () => {
   ])('by a value of a request of %s: %s', (sent, shown) => {
     expect(toLabelResult(shown, shown)).toBe('implemented');
     expect(toLabelResult(sent, shown)).toMatch(/\.label may differ from /);
+  });
+
+  it('by properties of a nested object that only requests have', () => {
+    const sent = toObject('phone: { type: string }, kind: { type: string }');
+    const shown = toObject('phone: { type: string }');
+    expect(toLabelResult(sent, shown)).toMatch(/\.label may differ from /);
+    expect(toLabelResult(shown, sent)).toBe('implemented');
+  });
+
+  it('by null in place of a default', () => {
+    const name = 'name: { type: string }';
+    const level = 'level: { type: string, enum: [low, high] }';
+    const withDefault = 'level: { type: string, enum: [low, high], default: low }';
+    const pet = toObject(`id: { type: integer }, ${name}, ${withDefault}`, 'id, name');
+    const post = `{ x-resource: true, ${toBody(toObject(`${name}, ${level}`, 'name'))}, ${toResponses(pet, 201)} }`;
+    const get = `{ ${toResponses(`{ type: array, items: ${pet} }`)} }`;
+    const module = toModule(toDocument(`paths: { /pets: { get: ${get}, post: ${post} } }`));
+    expect(writeService(module).code).toContain('level: row.level ?? "low"');
   });
 
   it('by a default that is not valid itself', () => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { getFileInfo } from 'prettier';
-import { readDocument } from '../read/document.js';
+import { readDocument, toSafeMarkdown } from '../read/document.js';
 
 let directory: string;
 beforeAll(async () => (directory = await mkdtemp(join(tmpdir(), 'petstore-contract-'))));
@@ -75,6 +75,15 @@ describe('a document', () => {
   });
 
   // Each has the one before twice.
+  it.each([
+    ['a <b>word</b>, 1 < 2', 'a <b>word</b>, 1 < 2'],
+    ['<script src="a">x</SCRIPT>', '&lt;script src="a">x&lt;/SCRIPT>'],
+    ['<img src=x onerror=alert(1)>', '&lt;img src=x onerror=alert(1)>'],
+    ['[a](javascript:alert(1))', '[a](javascript&#8203;:alert(1))'],
+  ])('shows what a browser would run as text: %s', (markdown, expected) =>
+    expect(toSafeMarkdown(markdown)).toBe(expected),
+  );
+
   const ALIASES = `x-0: &a0 1\n${Array.from({ length: 40 }, (_, i) => `x-${i}a: &a${i + 1} [*a${i}, *a${i}]\n`).join('')}openapi: 3.1.0`;
   const UNRESOLVED = `Can't resolve $ref`;
   it.each([

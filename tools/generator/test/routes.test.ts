@@ -1,5 +1,6 @@
 import { Controller, Get } from '@nestjs/common';
 import { Feature } from '../../../src/platform/feature.decorator.js';
+import { IdParam } from '../../../src/platform/resource/operation/id-param.decorator.js';
 import { Operation } from '../../../src/platform/resource/operation/operation.decorator.js';
 import { useApp } from '../../../test/support/app.js';
 import { toRoute } from '../write/api-file.js';
@@ -10,6 +11,12 @@ class SlashesController {
   @Operation({ operationId: 'readRoot' })
   readRoot(): void {
     // It only has a path.
+  }
+
+  @Get(toRoute('/files/{date}_PI.xml'))
+  @Operation({ operationId: 'readFile', response: 'The date.', returns: { type: 'string' } })
+  readFile(@IdParam('date', { type: 'text' }) date: string): string {
+    return date;
   }
 
   @Get(toRoute('/slashes/'))
@@ -24,6 +31,13 @@ class SlashesModule {}
 
 describe('the path of a generated operation', () => {
   const app = useApp({ features: [SlashesModule] });
+
+  it('may have a parameter before a letter', async () => {
+    expect((await app.send('GET', '/v1/files/20261124_PI.xml')).text).toContain('20261124');
+    expect((await app.send('GET', '/v1/files/20261124.xml')).status).toBe(404);
+    const { paths } = (await app.http().get('/openapi.json')).body as { paths: object };
+    expect(Object.keys(paths)).toContain('/files/{date}_PI.xml');
+  });
 
   // Nest removes one slash at the end of what a decorator says; this fails if that changes.
   it.each(['/', '/slashes/'])(

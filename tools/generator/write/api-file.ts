@@ -263,8 +263,8 @@ export const toRoute = (path: string): string =>
     .replace(/\/$/, '//')
     .replace(/^\/(?!\/)/, '')
     .replaceAll(/[()[\]?+!*:]/g, '\\$&')
-    .replaceAll(/\{([^}]+)\}/g, (_match, name: string) =>
-      /^\w+$/.test(name) ? `:${name}` : `:${JSON.stringify(name)}`,
+    .replaceAll(/\{([^}]+)\}(?=(\w?))/g, (_match, name: string, next: string) =>
+      /^\w+$/.test(name) && next === '' ? `:${name}` : `:${JSON.stringify(name)}`,
     );
 
 /** Routes in the order in which they are tried: a fixed segment before a parameter. */

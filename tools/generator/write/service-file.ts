@@ -381,23 +381,26 @@ function toAssigned({ assigned, schema }: Column): Code {
 }
 
 function writeConverter({ resource, dto }: View): string {
-  const body = dto.properties.map(({ name, required, nullable, writeOnly }) => {
+  const body = dto.properties.map(({ name, required, nullable, writeOnly, default: fallback }) => {
     if (name === resource.id.property) return [name, code('row.id')] as const;
     const column = resource.columns.find((each) => each.name === name);
     // Requests have it.
     if (writeOnly === true && required) return [name, code('undefined as never')] as const;
     const isHidden = column?.hidden === true && dto === resource.dto;
     if (column === undefined || column.hashed === true || writeOnly === true || isHidden)
-      return [name, code('undefined')] as const;
+      return [name, required ? code('undefined') : toCode(fallback)] as const;
     const value = access(code('row'), column.property);
     const mayLack = column.nullable && !required && nullable !== true;
-    return [name, mayLack ? code(`${value.text} ?? undefined`) : value] as const;
+    return [name, mayLack ? code(`${value.text} ?? ${toCode(fallback).text}`) : value] as const;
   });
   return `/** Converts a row to what clients see. */
 function ${getConverterName(resource, dto)}(row: ${resource.name}Entity): Complete<${dto.name}> {
   return ${literal(Object.fromEntries(body))};
 }`;
 }
+
+/** The code of a default; what has none is missing. */
+const toCode = (value: unknown): Code => code(value === undefined ? 'undefined' : literal(value));
 
 const NOT_IMPLEMENTED = `
 function notImplemented(operation: string): ApiError {
