@@ -41,7 +41,7 @@ export const DECLARATIONS: Declarations = {
   ...declare('test/support/app.js', 'startApp'),
   ...declare('test/support/contract-driver.js', 'describeContract'),
   ...declare('test/support/describe-resource.js', 'describeResource'),
-  ...declare('test/support/fixtures.js', 'insertRow'),
+  ...declare('test/support/fixtures.js', 'insertPath insertRow'),
 };
 
 /** @param names separated by spaces; those of types have a `*` */

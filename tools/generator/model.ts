@@ -193,7 +193,8 @@ export interface Resource {
   readonly dto: DtoClass;
   /** The path of the operation that creates it, without names of parameters and a slash at the end: `/pets/{}/toys`. */
   readonly collection: string;
-  readonly parent: Parent | undefined;
+  /** What is in the path of the collection, from left to right. */
+  readonly owners: readonly Owner[];
   readonly id: ResourceId;
   readonly columns: readonly Column[];
   /** Whether it has an ETag, which If-Match is compared with: known after its operations. */
@@ -279,7 +280,7 @@ export interface Sent {
 
 interface OperationOnResource extends Shown {
   readonly resource: Resource;
-  readonly parent: Parent | undefined;
+  readonly owners: readonly Owner[];
 }
 
 export interface ListOperation extends OperationOnResource {
@@ -326,13 +327,27 @@ export interface Filter {
   readonly column: Column;
 }
 
-/** The resource that a path is below: its rows have the id of the parent in a column. */
-export interface Parent {
-  readonly resource: Resource;
+/** A parameter in the path of a collection: each row has its value in a column. */
+export interface Owner {
   readonly parameter: string;
   /** The names of that column in the DTOs and in the entity. */
   readonly name: string;
   readonly property: string;
+  readonly kind: ResourceId['kind'];
+  /** The parent, whose id the value is; undefined if it is the id of something above the parent, or of nothing. */
+  readonly resource: Resource | undefined;
+}
+
+/** The owner that is the parent of a resource, undefined if it has none. */
+export const getParent = (
+  owners: readonly Owner[],
+): (Owner & { readonly resource: Resource }) | undefined =>
+  owners.find((each): each is Owner & { resource: Resource } => each.resource !== undefined);
+
+/** The owners that nothing creates, such as a tenant: any value is accepted. */
+export function getUnchecked(owners: readonly Owner[]): readonly Owner[] {
+  const above = getParent(owners)?.resource.owners.length ?? 0;
+  return owners.filter(({ resource }, index) => resource === undefined && index >= above);
 }
 
 /** A response that is an object with the resource, or with the rows of a list, in one property. */

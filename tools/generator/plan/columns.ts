@@ -5,7 +5,7 @@ import type {
   DtoClass,
   Join,
   Notes,
-  Parent,
+  Owner,
   PlannedOperation,
   Property,
   Resource,
@@ -42,7 +42,7 @@ const PASSWORD = /^(password|passwd|passphrase)$/i;
 /** The note of a property that no operation gives a value. */
 export const UNKNOWN = 'nothing says what it contains; it is not returned.';
 
-/** The note of a property that has the id of the parent. */
+/** The note of a property that has the value of a parameter in the path. */
 export const PATH_COUNTS = 'that of the path counts; one in a request is ignored.';
 
 /** The longest name of a column that PostgreSQL keeps, in bytes. */
@@ -52,7 +52,7 @@ const MAX_NAME_LENGTH = 63;
 const MAX_INDEXED_LENGTH = 500;
 
 /** A resource before its columns are known. */
-type Draft = Pick<Resource, 'request' | 'dto' | 'id' | 'parent'>;
+type Draft = Pick<Resource, 'request' | 'dto' | 'id' | 'owners'>;
 
 /** Returns the column that a parameter names, in whatever style. */
 export const findColumn = (resource: Resource, name: string): Column | undefined =>
@@ -133,17 +133,16 @@ const isIdType = ({ type, enum: values }: Schema): boolean =>
  * @throws {Stub} if it cannot be stored
  */
 export function toColumns(
-  { request, dto, id, parent }: Draft,
+  { request, dto, id, owners }: Draft,
   pathKey: string | undefined,
   notes: Notes,
 ): Column[] {
-  const owner = parent && toParentColumn(parent, dto);
-  const columns = owner === undefined ? [] : [owner];
+  const columns = owners.map((owner) => toOwnerColumn(owner, dto));
   const sent = getSent(request).filter(({ name }) => name !== id.property);
   for (const property of sent) {
     const { name, type } = property;
     const place = `${request.publishedName}.${name}`;
-    if (isSameName(name, parent?.name)) {
+    if (isOwner(owners, name)) {
       notes.add(PATH_COUNTS, place);
       continue;
     }
@@ -176,7 +175,7 @@ export function toColumns(
     // A constant.
     const property =
       values.length === 1 && required ? { ...shown, default: value ?? values[0] } : shown;
-    if (name === id.property || isSameName(name, parent?.name)) continue;
+    if (name === id.property || isOwner(owners, name)) continue;
     if (isWriteOnly(shown) || sent.some((each) => each.name === name)) continue;
     const assigned = getAssigned(property);
     const place = `${dto.publishedName}.${name}`;
@@ -205,11 +204,14 @@ function rejectUnknown(shown: Schema, sent: Schema, place: string): void {
     throw new Stub(`${place} has ${unknown.name}, which only the service knows`);
 }
 
-/** Returns the column of the id of the parent. */
-function toParentColumn({ name, resource }: Parent, dto: DtoClass): Column {
-  const { id, table } = resource;
-  const reference = { ...ID_SCHEMAS[id.kind], name, required: true, references: table };
-  const column = toColumn(reference);
+/** Whether a property has the value of a parameter in the path. */
+export const isOwner = (owners: readonly Owner[], name: string): boolean =>
+  owners.some((owner) => isSameName(name, owner.name));
+
+/** Returns the column of a parameter in the path. */
+function toOwnerColumn({ name, kind, resource }: Owner, dto: DtoClass): Column {
+  const reference = { ...ID_SCHEMAS[kind], name, required: true };
+  const column = { ...toColumn({ ...reference, references: resource?.table }), indexed: true };
   const shown = getProperty(dto, name);
   const hidden = shown === undefined || !shows(shown, column);
   if (hidden && shown?.required === true)
@@ -315,7 +317,7 @@ export function checkReferences(resource: Resource, tables: Tables, notes: Notes
     return false;
   };
   for (const column of resource.columns) {
-    if (column.name === resource.parent?.name) continue;
+    if (isOwner(resource.owners, column.name)) continue;
     const { schema } = column;
     const place = `${resource.dto.publishedName}.${column.name}`;
     const { items } = schema;

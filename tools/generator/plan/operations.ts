@@ -9,19 +9,21 @@ import type {
   ListOperation,
   Notes,
   Operation,
+  Owner,
   Property,
   Resource,
   ResourceId,
   Schema,
 } from '../model.js';
-import { getColumn, getProperties, getProperty, getSent, isGiven } from '../model.js';
+import { getColumn, getProperties, getProperty, getSent, getUnchecked, isGiven } from '../model.js';
 import { isSameName } from '../names.js';
+import { getParameters } from '../read/contract.js';
 import { accepts } from './accepts.js';
-import { findColumn, isPartOf, noteMissing, PATH_COUNTS } from './columns.js';
+import { findColumn, isOwner, isPartOf, noteMissing, PATH_COUNTS } from './columns.js';
 import { getRole, hasOnly, toSent, toShown } from './envelopes.js';
 import {
   endsWithParameter,
-  findParent,
+  findOwners,
   rejectParameter,
   rejectQuery,
   rejectUnsupported,
@@ -43,7 +45,7 @@ export function implement(scope: Scope, operation: Operation): ResourceOperation
 }
 
 export function toCreate(resource: Resource, operations: readonly Operation[]): CreateOperation {
-  const { create, collection, id, parent } = resource;
+  const { create, collection, id, owners } = resource;
   const { success } = create;
   const { dto, envelope } = toShown(success, (each) => each === resource.dto)!;
   const sent = toSent(create.body!, (name) => hasOnly(success, name))!;
@@ -62,7 +64,7 @@ export function toCreate(resource: Resource, operations: readonly Operation[]): 
   // Relative to the path of the POST request; the paths of resources may end with a slash, too.
   const base = create.path.endsWith('/') ? '' : `${collection.split('/').at(-1)}/`;
   const location = isLocated ? `${base}{${path}}${item.path.endsWith('/') ? '/' : ''}` : undefined;
-  return { kind: 'create', resource, dto, envelope, sent, parent, location };
+  return { kind: 'create', resource, dto, envelope, sent, owners, location };
 }
 
 /** Returns a list, or undefined if the operation does not return one. */
@@ -84,9 +86,15 @@ function toList(scope: Scope, operation: Operation): ListOperation | undefined {
   noteMissing(dto, resource, notes);
   if (endsWithParameter(path)) throw new Stub('a list of what a parameter selects is not standard');
   const names = resource.columns.map(({ name }) => name);
-  const parent = findParent(resources, path, names);
-  if (parent !== undefined && !names.includes(parent.name))
-    throw new Stub(`${resource.dto.publishedName} has no ${parent.name}`);
+  const owners =
+    toCollection(path) === resource.collection
+      ? renameOwners(resource, path)
+      : findOwners(scope, operation, names);
+  const foreign = owners.find(({ name }) => !names.includes(name));
+  const [unchecked] = toCollection(path) === resource.collection ? [] : getUnchecked(owners);
+  if (unchecked !== undefined)
+    throw new Stub(`no operation creates what {${unchecked.parameter}} identifies`);
+  if (foreign !== undefined) throw new Stub(`${resource.dto.publishedName} has no ${foreign.name}`);
   const query = parameters.filter((each) => each.in === 'query');
   const paging = getPaging(query, resource.id);
   checkPaging(operation, list.envelope, paging);
@@ -105,7 +113,7 @@ function toList(scope: Scope, operation: Operation): ListOperation | undefined {
       hasList(scope, resource, path))
   )
     throw new Stub('nothing says which of the objects it lists');
-  return { kind: 'list', resource, dto, filters, paging, envelope: list.envelope, parent };
+  return { kind: 'list', resource, dto, filters, paging, envelope: list.envelope, owners };
 }
 
 /** Checks that the list knows what its response requires of a page. */
@@ -177,9 +185,13 @@ function toItemOperation(scope: Scope, operation: Operation): ItemOperation {
   const sent = body && toSent(body, (name) => getColumn(resource, name) === undefined);
   const key = findKey(resource, parameter, sent?.dto);
   if (kind === 'replace' || kind === 'patch') checkBody(resource, sent?.dto, kind, notes);
-  const [, above = ''] = /\{([^}]+)\}/.exec(path) ?? [];
-  const parent = resource.parent && { ...resource.parent, parameter: above };
-  return { kind, resource, ...shown, sent, key, parent };
+  return { kind, resource, ...shown, sent, key, owners: renameOwners(resource, path) };
+}
+
+/** The owners of a resource, with the names of the parameters of another path of it. */
+function renameOwners({ owners }: Resource, path: string): Owner[] {
+  const names = getParameters(path);
+  return owners.map((owner, index) => ({ ...owner, parameter: names[index]! }));
 }
 
 /** What selects the row: the parameter that ends the path, or the id in the body of a PUT of the collection. */
@@ -209,11 +221,11 @@ function checkBody(
   notes: Notes,
 ): void {
   if (request === undefined) throw new Stub('the body is not an object with a name');
-  const { id, parent } = resource;
-  for (const { name } of request.properties.filter((each) => isSameName(each.name, parent?.name)))
+  const { id, owners } = resource;
+  for (const { name } of request.properties.filter((each) => isOwner(owners, each.name)))
     notes.add(PATH_COUNTS, `${request.publishedName}.${name}`);
   const sent = getSent(request).filter(
-    ({ name }) => name !== id.property && !isSameName(name, parent?.name),
+    ({ name }) => name !== id.property && !isOwner(owners, name),
   );
   const unknown = sent.find(({ name }) => getColumn(resource, name) === undefined);
   if (unknown !== undefined) throw new Stub(`the resource does not store ${unknown.name}`);

@@ -11,9 +11,10 @@ import type {
   Resource,
   Schema,
 } from '../model.js';
-import { getProperty } from '../model.js';
+import { getParent, getProperty } from '../model.js';
 import {
   checkReferences,
+  isOwner,
   isUnlimitedText,
   publish,
   type Tables,
@@ -111,12 +112,12 @@ function noteHidden(
   notes: Notes,
 ): void {
   for (const resource of resources) {
-    const { columns, request, parent } = resource;
+    const { columns, request, owners } = resource;
     const shown = operations.flatMap(({ implementation: each }) =>
       each.kind !== 'stub' && each.resource === resource ? (each.dto?.properties ?? []) : [],
     );
     for (const { name, hidden, hashed, schema } of columns)
-      if (hidden === true && hashed !== true && schema.writeOnly !== true && name !== parent?.name)
+      if (hidden === true && hashed !== true && schema.writeOnly !== true && !isOwner(owners, name))
         if (!shown.some((each) => each.name === name))
           notes.add('it is stored, and no response shows it.', `${request.publishedName}.${name}`);
   }
@@ -146,7 +147,7 @@ function rejectUnknownId(
   for (const [operation, each] of found) {
     if (each instanceof Stub) continue;
     const isById = 'key' in each && each.key.property === 'id' && each.resource.create === create;
-    if (isById || each.parent?.resource.create === create)
+    if (isById || each.owners.some(({ resource }) => resource?.create === create))
       found.set(operation, new Stub(`no response tells the ids of ${collection}`));
   }
 }
@@ -159,7 +160,7 @@ function getVisible(
   const used = new Set(
     [...found.values()].flatMap((each) => {
       if (each instanceof Stub) return [];
-      return [each.parent?.resource, each.kind === 'create' ? undefined : each.resource];
+      return [getParent(each.owners)?.resource, each.kind === 'create' ? undefined : each.resource];
     }),
   );
   return resources.filter(

@@ -4,12 +4,12 @@ import type {
   ListOperation,
   Notes,
   Operation,
-  Parent,
+  Owner,
   Property,
   Resource,
   Schema,
 } from '../model.js';
-import { getProperty, getSent } from '../model.js';
+import { getProperty, getSent, getUnchecked } from '../model.js';
 import {
   isIdentifier,
   isSameName,
@@ -21,6 +21,7 @@ import {
   toSingular,
   toSnakeCase,
 } from '../names.js';
+import { getParameters } from '../read/contract.js';
 import { isCommand } from './commands.js';
 import { toColumns, toEntityProperty, toId } from './columns.js';
 import { hasOnly, toEnvelope, toSent, toShown } from './envelopes.js';
@@ -90,14 +91,15 @@ function toResource(scope: Scope, create: Operation): Resource {
   const other = resources.find((each) => each.dto === dto);
   if (other !== undefined) throw new Stub(`POST ${other.create.path} creates such objects already`);
   const properties = [dto, request].flatMap((each) => each.properties.map(({ name }) => name));
-  const parent = findParent(resources, path, properties);
+  const owners = findOwners(scope, create, properties);
   const pathKey = findPathKey(scope, collection);
   const id = toId(request, dto, pathKey, notes);
   const isSent = getSent(request).some(({ name }) => name === id.property);
   if (shown.dto === undefined && id.by === 'service' && isSent)
     throw new Stub(`nothing says who assigns ${request.publishedName}.${id.property}`);
   rejectCommand(scope, create, id.property);
-  const columns = toColumns({ request, dto, id, parent }, pathKey, notes);
+  for (const { parameter } of getUnchecked(owners)) notes.add(UNCHECKED, `{${parameter}}`);
+  const columns = toColumns({ request, dto, id, owners }, pathKey, notes);
   const noun = toSingular(path.split('/').findLast((segment) => /^[^{]/.test(segment)) ?? dto.name);
   const name = makeUnique(toPascalCase(noun), names);
   const table = makeUnique(toSnakeCase(toPlural(noun)), tables);
@@ -108,12 +110,15 @@ function toResource(scope: Scope, create: Operation): Resource {
     request,
     dto,
     collection,
-    parent,
+    owners,
     id,
     columns,
     versioned: false,
   };
 }
+
+const UNCHECKED =
+  'any value is accepted; a list or a read of one without rows is 404. It is no border: each key reads and changes the rows of all.';
 
 /** Rejects a POST that may do something else than store what other operations work on. */
 function rejectCommand({ operations }: Scope, create: Operation, id: string | undefined): void {
@@ -162,32 +167,48 @@ function findPathKey({ operations }: Scope, collection: string): string | undefi
 }
 
 /**
- * The resource that a path is below, undefined if it is below none.
+ * What the parameters in the path of a collection are: the id of the parent, which is the nearest resource above it; what
+ * that is below itself; or a value that no operation creates or shows, such as a tenant.
  *
- * @param properties of the resource at the path, one of which may have the id of its parent
+ * @param properties of the resource at the path, which may have the values
  */
-export function findParent(
-  resources: readonly Resource[],
-  path: string,
+export function findOwners(
+  { operations, resources }: Pick<Scope, 'operations' | 'resources'>,
+  { path, parameters }: Pick<Operation, 'path' | 'parameters'>,
   properties: readonly string[],
-): Parent | undefined {
-  const [parameter, ...more] = [...withoutItem(path).matchAll(/\{([^}]+)\}/g)].map(
-    ([, name]) => name!,
-  );
-  if (parameter === undefined) return undefined;
-  if (more.length > 0) throw new Stub('it is below more than one parameter');
-  const resource = resources.find(({ collection }) =>
-    toCollection(path).startsWith(`${collection}/{}/`),
-  );
-  if (resource === undefined) throw new Stub(`no operation creates what {${parameter}} identifies`);
-  if (resource.id.property === undefined) throw new Stub(`{${parameter}} is not an id`);
-  const own = /^(id|version)$/i.test(parameter) ? `${resource.name} id` : parameter;
-  const name =
-    properties.find((each) => isSameName(each, own)) ??
-    (isIdentifier(own) ? own : toMemberName(own));
-  return { resource, parameter, name, property: toEntityProperty(name) };
+): Owner[] {
+  const segments = withoutItem(path).split('/');
+  const above = segments.flatMap((segment, index) => {
+    const parameter = /^\{([^}]+)\}$/.exec(segment)?.[1];
+    const item = segments.slice(0, index + 1).join('/');
+    return parameter === undefined ? [] : [{ parameter, item, noun: segments[index - 1]! }];
+  });
+  if (above.length < getParameters(withoutItem(path)).length)
+    throw new Stub('a segment of its path has more than a parameter');
+  const parent = above
+    .flatMap(
+      ({ item }) => resources.find(({ collection }) => collection === toCollection(item)) ?? [],
+    )
+    .at(-1);
+  return above.map(({ parameter, item, noun }, index) => {
+    const resource = toCollection(item) === parent?.collection ? parent : undefined;
+    const isAboveParent = parent !== undefined && index < parent.owners.length;
+    if (resource !== undefined && resource.id.property === undefined)
+      throw new Stub(`{${parameter}} is not an id`);
+    const isKnown = operations.some((each) => toCollection(each.path).split('/').at(-1) === noun);
+    if (resource === undefined && !isAboveParent && isKnown)
+      throw new Stub(`no operation creates what {${parameter}} identifies`);
+    const isVague = /^(id|version)$/i.test(parameter);
+    const own = isVague ? `${resource?.name ?? toSingular(noun)} id` : parameter;
+    const name =
+      properties.find((each) => isSameName(each, own)) ??
+      (isIdentifier(own) ? own : toMemberName(own));
+    const { type, format } = parameters.find((each) => each.name === parameter)!;
+    const ownKind = type === 'integer' ? type : format === 'uuid' ? format : 'text';
+    const { kind } = resource?.id ?? parent?.owners[index] ?? { kind: ownKind };
+    return { parameter, name, property: toEntityProperty(name), kind, resource };
+  });
 }
-
 /** Reads the rows of a list, which is an array, or an object with one; undefined if it is neither. */
 export function toRows(
   resources: readonly Resource[],

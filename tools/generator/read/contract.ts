@@ -416,7 +416,8 @@ class ContractReader {
 const isUnknown = ({ in: kind, name }: Json): boolean =>
   kind === 'header' && !KNOWN_HEADERS.has(String(name).toLowerCase());
 
-const getParameters = (path: string): string[] =>
+/** The names of the parameters in a path. */
+export const getParameters = (path: string): string[] =>
   [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name!);
 
 /** Whether two parameters at the same place may identify the same: both are ids, or their names differ in style. */

@@ -17,6 +17,7 @@ import { COMMANDS, VERBS } from '../plan/commands.js';
 import { formatReport } from '../report.js';
 import { writeApi } from '../write/api-file.js';
 import { writeService } from '../write/service-file.js';
+import { writeTest } from '../write/test-file.js';
 import { edit } from '../../openapi/test/documents.js';
 
 const getResource = ({ resources }: Module): Resource => resources[0]!;
@@ -38,13 +39,13 @@ const toBody = (schema: string, type?: string): string =>
   `requestBody: { ${toContent(schema, type)} }`;
 
 /** Toys, below a path. */
-const toToys = (path: string, properties = ''): Module => {
+const toToys = (path: string, properties = '', item = ''): Module => {
   const label = `id: { type: integer, readOnly: true }, label: { type: string }, ${properties}`;
   const toy = toObject(label, 'label');
   const reference = toReference('Toy');
   const get = `{ ${toResponses(`{ type: array, items: ${reference} }`)} }`;
   const post = `{ x-resource: true, ${toBody(reference)}, ${toResponses(reference, 201)} }`;
-  const paths = `${path}: { get: ${get}, post: ${post} }`;
+  const paths = `${path}: { ${item && `${item}, `}get: ${get}, post: ${post} }`;
   return toModule(pets({ paths, schemas: `Toy: ${toy}` }));
 };
 
@@ -596,10 +597,10 @@ describe('a resource below a parameter', () => {
     ['id', 'petId'],
   ])('{%s} filters by it, and has a foreign key to its parent in %s', (parameter, property) => {
     const { operations, resources } = toToys(`/pets/{${parameter}}/toys`);
-    const parent = { resource: { name: 'Pet' }, parameter, property };
+    const owners = [{ resource: { name: 'Pet' }, parameter, property }];
     expect(operations.filter(({ path }) => path.endsWith('/toys'))).toMatchObject([
-      { implementation: { kind: 'list', parent } },
-      { implementation: { kind: 'create', parent } },
+      { implementation: { kind: 'list', owners } },
+      { implementation: { kind: 'create', owners } },
     ]);
     const { code } = writeService(toToys(`/pets/{${parameter}}/toys`));
     expect(code).toContain(`{ toBody: toToy, parent: "${property}" }`);
@@ -632,7 +633,9 @@ describe('a resource below a parameter', () => {
     const module = toModule(pets({ paths }));
     const [read, remove] = module.operations.slice(-2);
     for (const { implementation } of [read!, remove!])
-      expect(implementation).toMatchObject({ parent: { parameter: 'pet_id', property: 'petId' } });
+      expect(implementation).toMatchObject({
+        owners: [{ parameter: 'pet_id', property: 'petId' }],
+      });
     expect(writeService(module).code).toContain('this.toys.delete({ petId, id: toyId })');
   });
 
@@ -644,11 +647,67 @@ describe('a resource below a parameter', () => {
   });
 
   it.each([
-    ['/shops/{shopId}/toys', 'no operation creates what {shopId} identifies'],
-    ['/shops/{shopId}/pets/{petId}/toys', 'it is below more than one parameter'],
+    // A pet at another path.
+    ['/shops/{shopId}/pets/{petId}/toys', 'no operation creates what {petId} identifies'],
+    ['/shops/{shopId}-{city}/toys', 'a segment of its path has more than a parameter'],
+    ['/pets/{petId}.{format}/toys', 'a segment of its path has more than a parameter'],
   ])('is a stub at %s', (path, reason) =>
     expect(getResults(toToys(path))).toMatchObject({ [`POST ${path}`]: reason }),
   );
+
+  it('is a stub below what an operation shows, and no operation creates', () => {
+    const get = `{ get: { ${toResponses(toObject('name: { type: string }'))} } }`;
+    const posts = `{ post: { ${toBody(toReference('Toy'))}, ${toResponses(toReference('Toy'), 201)} } }`;
+    const paths = `/shops/{id}: ${get}\n  /shops/{id}/toys: ${posts}`;
+    const schemas = `Toy: ${toObject('id: { type: integer, readOnly: true }, label: { type: string }', 'label')}`;
+    expect(getResults(toModule(pets({ paths, schemas })))).toMatchObject({
+      'POST /shops/{id}/toys': 'no operation creates what {id} identifies',
+    });
+  });
+
+  it.each([
+    ['/{realm}/toys', { realm: 'string' }],
+    ['/shops/{shop-id}/rooms/{room}/toys', { 'shop-id': 'string', room: 'integer' }],
+  ])('has the values of %s, which nothing creates, in its columns', (path, types) => {
+    const parameters = Object.entries(types).map(
+      ([name, type]) => `{ name: ${name}, in: path, required: true, schema: { type: ${type} } }`,
+    );
+    const module = toToys(path, '', `parameters: [${parameters.join(', ')}]`);
+    const columns = Object.values(types).map((type) => ({ schema: { type }, indexed: true }));
+    expect(module.resources[1]!.columns.slice(0, -1)).toMatchObject(columns);
+    const names = Object.keys(types).map((name) => (name === 'shop-id' ? 'shopId' : name));
+    const service = writeService(module).code;
+    expect(service).toContain(`getRow({ ${names.join(', ')} });`);
+    expect(service).toContain(`list({ ${names.join(', ')} })`);
+    expect(getNotes(module).filter((note) => note.includes('It is no border'))).toEqual(
+      Object.keys(types).map((name) => expect.stringContaining(`{${name}}`) as string),
+    );
+  });
+
+  it('is below two resources, whose parents it requires', () => {
+    const named = (id: string) =>
+      toObject(`${id}: { type: integer, readOnly: true }, name: { type: string }`);
+    const toPaths = (path: string, schema: string, id: string) =>
+      `${path}: { get: { ${toResponses(`{ type: array, items: ${schema} }`)} }, post: { x-resource: true, ${toBody(schema)}, ${toResponses(schema, 201)} } }\n  ${path}/{${id}}: { delete: { responses: { 204: { description: OK } } } }`;
+    const module = toModule(
+      pets({
+        paths: `${toPaths('/pets/{petId}/toys', toReference('Toy'), 'toyId')}\n  ${toPaths('/pets/{pet}/toys/{toy}/parts', toReference('Part'), 'partId')}`,
+        schemas: `Toy: ${named('toyId')}, Part: ${named('partId')}`,
+      }),
+    );
+    const service = writeService(module).code;
+    expect(service).toContain('this.toys.getRow({ id: toy, petId: pet })');
+    expect(service).toContain('this.parts.delete({ pet, toy, id: partId })');
+    const { columns } = module.resources.find(({ name }) => name === 'Part')!;
+    expect(columns).toMatchObject([
+      { name: 'pet', references: undefined },
+      { name: 'toy', references: 'toys' },
+      { name: 'name' },
+    ]);
+    expect(writeTest(module)!.code).toContain(
+      "...(await insertPath(app.dataSource, 'toys', { pet: 'petId', toy: 'id' }))",
+    );
+  });
 });
 
 describe('an operation that the generator cannot implement', () => {

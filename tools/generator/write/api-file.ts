@@ -205,8 +205,9 @@ function getIdKind(
   { implementation }: PlannedOperation,
   { name, type }: Parameter,
 ): ResourceId['kind'] {
-  if (implementation.kind !== 'stub' && implementation.parent?.parameter === name)
-    return implementation.parent.resource.id.kind;
+  const owners = implementation.kind === 'stub' ? [] : implementation.owners;
+  const owner = owners.find(({ parameter }) => parameter === name);
+  if (owner !== undefined) return owner.kind;
   if (
     'key' in implementation &&
     implementation.key.name === name &&

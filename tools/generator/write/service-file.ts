@@ -14,9 +14,9 @@ import type {
   Resource,
   StubOperation,
 } from '../model.js';
-import { getSent, isGiven } from '../model.js';
+import { getParent, getSent, getUnchecked, isGiven } from '../model.js';
+import { isOwner } from '../plan/columns.js';
 import {
-  isSameName,
   makeUnique,
   toCamelCase,
   toKebabCase,
@@ -62,8 +62,8 @@ export function writeResourceService(module: Module, resource: Resource): Source
   const operations = module.operations.filter(
     ({ implementation }) => implementation.kind !== 'stub' && implementation.resource === resource,
   );
-  const parents = resource.parent === undefined ? [] : [resource.parent.resource];
-  return writeService({ ...module, operations, resources: [...parents, resource] }, resource);
+  const parents = getParent(resource.owners)?.resource ?? [];
+  return writeService({ ...module, operations, resources: [parents, resource].flat() }, resource);
 }
 
 /** @param only the resource that the service is for, by default all of them */
@@ -128,7 +128,7 @@ const toBaseView = (module: Module, resource: Resource): View => ({
 /** The views that operations use, each once. */
 function getViews(module: Module): View[] {
   const parents = module.operations.flatMap(({ implementation }) =>
-    implementation.kind === 'stub' ? [] : (implementation.parent?.resource ?? []),
+    implementation.kind === 'stub' ? [] : (getParent(implementation.owners)?.resource ?? []),
   );
   const views = [
     ...parents.map((resource) => toBaseView(module, resource)),
@@ -149,7 +149,7 @@ function writeView({ name, resource, dto, envelope }: View): string {
     paths: ifAny(Object.fromEntries(renamed.map((column) => [column.property, column.name]))),
     envelope: envelope && toEnvelope(envelope),
     joins: ifAny(Object.fromEntries(joins)),
-    parent: resource.parent?.property,
+    parent: getParent(resource.owners)?.property,
   };
   return `this.${name} = ${call('kit.resource', code(toRepositoryName(resource)), options)};`;
 }
@@ -214,19 +214,30 @@ function writeStatements(
   implementation: Exclude<Implementation, StubOperation>,
   args: readonly Argument[],
 ): string[] {
-  const { resource, parent, kind } = implementation;
+  const { resource, owners, kind } = implementation;
   const method = `this.${toView(module, operation)!.name}.${kind}`;
   const find = (role: Argument['role'], published?: string): Code =>
     code(args.find((each) => each.role === role && each.published === published)!.name);
   const refusal = call('refuseQuery', code('query'), ...operation.refused);
   const lines = operation.refused.length > 0 ? [`${refusal};`] : [];
-  const criteria: Record<string, Code> = {};
-  if (parent !== undefined) {
-    const id = find('path', parent.parameter);
-    criteria[parent.property] = id;
-    if (kind === 'list')
-      lines.push(`await ${call(`this.${getBaseName(module, parent.resource)}.getRow`, { id })};`);
+  const values = owners.map((each) => [each.property, find('path', each.parameter)] as const);
+  const criteria: Record<string, Code> = Object.fromEntries(values);
+  const require = (required: Resource, where: object): void => {
+    lines.push(`await ${call(`this.${getBaseName(module, required)}.getRow`, where)};`);
+  };
+  const parent = getParent(owners)?.resource;
+  // The foreign key alone does not tell what the parent is below itself.
+  if (
+    parent !== undefined &&
+    (kind === 'list' || (kind === 'create' && parent.owners.length > 0))
+  ) {
+    const above = parent.owners.map(
+      ({ property }, index) => [property, values[index]![1]] as const,
+    );
+    const [, id] = values[parent.owners.length]!;
+    require(parent, { id, ...Object.fromEntries(above) });
   }
+  if (kind === 'list' && getUnchecked(owners).length > 0) require(resource, criteria);
   if (kind === 'list')
     return [...lines, ...writeList(operation, implementation, method, find, criteria)];
   const { sent } = implementation;
@@ -280,12 +291,12 @@ function writeList(
   { filters, paging }: ListOperation,
   method: string,
   find: (role: 'query') => Code,
-  parent: Readonly<Record<string, Code>>,
+  above: Readonly<Record<string, Code>>,
 ): string[] {
   const selected = filters.map(
     ({ parameter, column }) => [column.property, access(find('query'), parameter)] as const,
   );
-  const criteria = ifAny({ ...parent, ...Object.fromEntries(selected) });
+  const criteria = ifAny({ ...above, ...Object.fromEntries(selected) });
   const whole = `return ${call(method, criteria)};`;
   if (paging.limit === undefined) return [whole];
   const query = find('query');
@@ -319,24 +330,22 @@ interface Row {
 
 /** Makes a row of a body: without what the resource does not store, with what the service assigns. */
 function toRow(
-  { id, columns, parent: owner }: Resource,
+  { id, columns, owners }: Resource,
   request: DtoClass,
   body: Code,
   kind: 'create' | 'replace' | 'patch',
-  parent: Readonly<Record<string, Code>> = {},
+  above: Readonly<Record<string, Code>> = {},
 ): Row {
   const find = (name: string) => request.properties.find((each) => each.name === name);
   const removed: string[] = [];
-  const added: Record<string, Code> = { ...parent };
+  const added: Record<string, Code> = { ...above };
   const isId = kind === 'create' && id.by === 'client';
   if (id.property !== undefined && find(id.property) && !(isId && id.property === 'id')) {
     removed.push(id.property);
     if (isId) added['id'] = access(body, id.property);
   }
-  removed.push(
-    ...getSent(request).flatMap(({ name }) => (isSameName(name, owner?.name) ? name : [])),
-  );
-  for (const column of columns.filter(({ name }) => name !== owner?.name)) {
+  removed.push(...getSent(request).flatMap(({ name }) => (isOwner(owners, name) ? name : [])));
+  for (const column of columns.filter(({ name }) => !isOwner(owners, name))) {
     const { name, property, assigned } = column;
     const sent = find(name);
     if (sent && property !== name) removed.push(name);
@@ -359,10 +368,10 @@ function toRow(
 }
 
 /** The properties that a replacement keeps: those that its body cannot have, or may lack although every row has them. */
-const getKept = ({ columns, parent }: Resource, request: DtoClass): string[] =>
+const getKept = ({ columns, owners }: Resource, request: DtoClass): string[] =>
   columns
     .filter(({ name, nullable, assigned }) => {
-      const sent = getSent(request).find((each) => each.name === name && name !== parent?.name);
+      const sent = getSent(request).find((each) => each.name === name && !isOwner(owners, name));
       const mayLack = sent === undefined || (!nullable && !isGiven(sent));
       return mayLack && assigned !== 'now on changes';
     })

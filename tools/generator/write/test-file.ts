@@ -1,8 +1,9 @@
 /** Writes the test of a module: once, then it belongs to the team. */
-import type { Column, CreateOperation, Module, Resource } from '../model.js';
+import type { Column, CreateOperation, Module, Owner, Resource } from '../model.js';
+import { getParent, getUnchecked } from '../model.js';
 import { toKebabCase } from '../names.js';
 import { getNames, type SourceFile, toFile } from './imports.js';
-import { call, code, type Code, ifAny, literal } from './source.js';
+import { call, code, type Code, ifAny, literal, spread } from './source.js';
 import { toInvalid, toSample } from './samples.js';
 
 /**
@@ -39,7 +40,7 @@ function writeResource(
     create: { path },
     id,
     columns,
-    parent,
+    owners,
   } = resource;
   const create = getCreate(module, resource);
   const key = getKey(module, resource, create);
@@ -61,11 +62,29 @@ function writeResource(
     shown: ifAny(getShown(resource, key)),
     id: key === 'id' ? undefined : key,
     envelope: create.sent.property,
-    parent:
-      parent &&
-      code(`async () => (${literal({ [parent.parameter]: insert(parent.resource.table) })})`),
+    parent: owners.length > 0 ? toParent(owners) : undefined,
   };
   return `await ${call('describeResource', code('app'), path, options)};`;
+}
+
+/** A function that returns the parameters of a path, after it has inserted what the path is below. */
+function toParent(owners: readonly Owner[]): Code {
+  const parent = getParent(owners);
+  const above = parent?.resource.owners ?? [];
+  const unchecked = getUnchecked(owners).map(({ parameter, kind }) => [
+    parameter,
+    { integer: 1, uuid: 'b1f1cbe4-2d9a-4c39-8f3b-7a53f2e60c11', text: 'a' }[kind],
+  ]);
+  const values = Object.fromEntries(unchecked) as Record<string, unknown>;
+  if (parent === undefined) return code(`() => Promise.resolve(${literal(values)})`);
+  if (above.length === 0) values[parent.parameter] = insert(parent.resource.table);
+  else {
+    const names = above.map(({ property }, index) => [owners[index]!.parameter, property]);
+    const properties = { ...Object.fromEntries(names), [parent.parameter]: 'id' };
+    const row = call('insertPath', code('app.dataSource'), parent.resource.table, properties);
+    Object.assign(values, spread(code(`(await ${row})`)));
+  }
+  return code(`async () => (${literal(values)})`);
 }
 
 /** The property that the path of a resource ends with; undefined if clients do not know it. */
@@ -94,11 +113,12 @@ const getCreate = ({ operations }: Module, resource: Resource): CreateOperation 
     .find((each): each is CreateOperation => each.kind === 'create' && each.resource === resource)!;
 
 /** What responses have besides the body, and what they lack of it. */
-function getShown({ columns, id, parent, request }: Resource, key: string): Record<string, Code> {
+function getShown({ columns, id, owners, request }: Resource, key: string): Record<string, Code> {
   const names = columns
     .filter(
       ({ assigned, hidden, property }) =>
-        hidden !== true && (assigned !== undefined || property === parent?.property),
+        hidden !== true &&
+        (assigned !== undefined || owners.some((each) => each.property === property)),
     )
     .map(({ name }) => name);
   if (id.property !== undefined && id.property !== key) names.push(id.property);
@@ -106,7 +126,7 @@ function getShown({ columns, id, parent, request }: Resource, key: string): Reco
     ({ assigned, hidden, property, name }) =>
       assigned === undefined &&
       hidden !== true &&
-      property !== parent?.property &&
+      !owners.some((each) => each.property === property) &&
       !request.properties.some((each) => each.name === name),
   );
   const hidden = columns.filter((column) => column.hidden === true && column.hashed !== true);
@@ -122,11 +142,11 @@ const insert = (table: string): Code =>
   code(`await ${call('insertRow', code('app.dataSource'), table)}`);
 
 /** The columns whose values a request has, and that refer to rows of other tables. */
-const getReferences = ({ request, columns, parent }: Resource): Column[] =>
+const getReferences = ({ request, columns, owners }: Resource): Column[] =>
   columns.filter(
     ({ name, property, join, references }) =>
       (join ?? references) !== undefined &&
-      property !== parent?.property &&
+      !owners.some((each) => each.property === property) &&
       request.properties.some((each) => each.name === name),
   );
 
@@ -148,7 +168,7 @@ function findPath(
 ): string | undefined {
   const own = operations.find(
     ({ implementation: each }) =>
-      each.kind === 'delete' && each.resource.table === table && each.parent === undefined,
+      each.kind === 'delete' && each.resource.table === table && each.owners.length === 0,
   );
   const end = `/${toKebabCase(table)}/{}`;
   const route = [...routes].find((each) => each.startsWith('delete ') && each.endsWith(end));

@@ -40,7 +40,7 @@ export async function selectOne<Entity extends ObjectLiteral>(
   const where = toCondition(repository, criteria, parameters);
   // On SQLite, the transaction excludes others.
   const suffix = lock && isPostgres(manager.dataSource) ? ' FOR UPDATE' : '';
-  const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where}${suffix}`;
+  const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where} LIMIT 1${suffix}`;
   const rows = readRows<Record<string, unknown>>(manager, sql, parameters.values);
   return toEntities(repository, await withDeadline(rows))[0];
 }
