@@ -104,7 +104,8 @@ class ResourceDriver {
     this.nulls = Object.fromEntries(
       [created, read, items]
         .flatMap((properties) => Object.entries(properties))
-        .filter(([name, schema]) => isNullable(schema) && this.bodySchema.properties[name])
+        .filter(([name]) => name !== this.id && this.bodySchema.properties[name])
+        .filter(([, schema]) => isNullable(schema))
         .map(([name]) => [name, null]),
     );
   }

@@ -25,6 +25,7 @@ import {
   isIdentifier,
   isSameName,
   makeUnique,
+  splitWords,
   toCamelCase,
   toPascalCase,
   toPlural,
@@ -62,21 +63,46 @@ const isStored = (resource: Resource, name: string): boolean =>
   name === resource.id.property || getColumn(resource, name) !== undefined;
 
 /**
- * The id of a resource: the property named as the parameter of the path, or as ids usually are.
+ * The property of a class that may be the id of a resource: named as the parameter of the path, or as ids usually are.
+ *
+ * @param pathKey the parameter of the path that follows the collection: `tag_gid` may stand for `gid`
+ * @param noun the singular of the collection
+ */
+function findId(dto: DtoClass, pathKey: string | undefined, noun: string): Property | undefined {
+  const last = splitWords(pathKey ?? '').at(-1) ?? '';
+  const ids = ['id', '_id', `${dto.name}Id`, `${noun}Id`, 'uuid', 'uid', 'gid', 'pk'];
+  const names = [pathKey, ...ids.filter((name) => isSameName(name, last)), ...ids];
+  return names
+    .flatMap((name) => dto.properties.filter((each) => isSameName(each.name, name)))
+    .find(isIdType);
+}
+
+/** Whether a class has the id of a resource, and nothing else. */
+export const isOnlyId = (dto: DtoClass, pathKey: string | undefined, noun: string): boolean =>
+  dto.properties.length === 1 && findId(dto, pathKey, noun) !== undefined;
+
+/** Whether a property is another one than the id, or has its type. */
+export const isSameId = ({ name, type }: Property, { property, kind }: ResourceId): boolean =>
+  name !== property || type === (kind === 'integer' ? kind : 'string');
+
+/**
+ * The id of a resource, by its place in the path and the response.
  *
  * @param pathKey the parameter of the path that follows the collection
+ * @param noun the singular of the collection
  */
 export function toId(
   request: DtoClass,
   dto: DtoClass,
   pathKey: string | undefined,
+  noun: string,
   notes: Notes,
 ): ResourceId {
-  const names = ['id', '_id', `${toCamelCase(dto.name)}Id`, `${toSnakeCase(dto.name)}_id`, 'uuid'];
-  const own = dto.properties.filter(({ name }) => isSameName(name, pathKey));
-  const property = [pathKey ?? '', ...own.map(({ name }) => name), ...names]
-    .flatMap((name) => getProperty(dto, name) ?? [])
-    .find((each) => isIdType(each) && (each.type === 'integer' || /id$/i.test(each.name)));
+  const found = findId(dto, pathKey, noun);
+  // A text that clients send is a property with unique values, unless its name says that it is an id.
+  const isChosen = getSent(request).some(({ name }) => name === found?.name);
+  const isId = found?.type === 'integer' || /id$/i.test(found?.name ?? '') || !isChosen;
+  const property = isId ? found : undefined;
   if (property === undefined) return { property: undefined, kind: 'integer', by: 'service' };
   const { name, type, format } = property;
   const sent = getSent(request).find((each) => each.name === name);
@@ -401,6 +427,7 @@ export function isPartOf(shown: DtoClass, resource: Resource): boolean {
     stored.length * 2 >= shown.properties.length &&
     shown.properties.every((property) => {
       const column = getColumn(resource, property.name);
+      if (!isSameId(property, resource.id)) return false;
       if (column === undefined) return !property.required || isStored(resource, property.name);
       return shows(property, column);
     })

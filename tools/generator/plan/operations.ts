@@ -16,7 +16,7 @@ import type {
   Schema,
 } from '../model.js';
 import { getColumn, getProperties, getProperty, getSent, getUnchecked, isGiven } from '../model.js';
-import { isSameName } from '../names.js';
+import { isSameName, toSingular } from '../names.js';
 import { getParameters } from '../read/contract.js';
 import { accepts } from './accepts.js';
 import { findColumn, isOwner, isPartOf, noteMissing, PATH_COUNTS } from './columns.js';
@@ -47,7 +47,8 @@ export function implement(scope: Scope, operation: Operation): ResourceOperation
 export function toCreate(resource: Resource, operations: readonly Operation[]): CreateOperation {
   const { create, collection, id, owners } = resource;
   const { success } = create;
-  const { dto, envelope } = toShown(success, (each) => each === resource.dto)!;
+  const { dto, envelope } = (toShown(success, (each) => each === resource.dto) ??
+    toShown(success, (each) => isPartOf(each, resource)))!;
   const sent = toSent(create.body!, (name) => hasOnly(success, name))!;
   const item = operations.find(
     (each) => toCollection(each.path) === collection && endsWithParameter(each.path),
@@ -183,7 +184,7 @@ function toItemOperation(scope: Scope, operation: Operation): ItemOperation {
   if (dto !== undefined) noteMissing(dto, resource, notes);
   if (kind === 'read' && dto === undefined) throw new Stub('the response has no resource');
   const sent = body && toSent(body, (name) => getColumn(resource, name) === undefined);
-  const key = findKey(resource, parameter, sent?.dto);
+  const key = findKey(resource, operation, sent?.dto);
   if (kind === 'replace' || kind === 'patch') checkBody(resource, sent?.dto, kind, notes);
   return { kind, resource, ...shown, sent, key, owners: renameOwners(resource, path) };
 }
@@ -197,10 +198,11 @@ function renameOwners({ owners }: Resource, path: string): Owner[] {
 /** What selects the row: the parameter that ends the path, or the id in the body of a PUT of the collection. */
 function findKey(
   resource: Resource,
-  parameter: string | undefined,
+  { path, parameters }: Operation,
   request: DtoClass | undefined,
 ): Key {
-  const { id, dto } = resource;
+  const { id, dto, collection } = resource;
+  const parameter = endsWithParameter(path) ? getParameters(path).at(-1) : undefined;
   if (parameter === undefined) {
     const sent = id.property === undefined ? undefined : getProperty(request, id.property);
     if (sent === undefined) throw new Stub('nothing says which resource it replaces');
@@ -210,6 +212,13 @@ function findKey(
   if (column?.unique === true) return { property: column.property, name: parameter, in: 'path' };
   if (id.property === undefined)
     throw new Stub(`${dto.publishedName} has no property for {${parameter}}`);
+  const type = parameters.find(({ name }) => name === parameter)?.type;
+  const isId =
+    /(id|pk)$/i.test(parameter) ||
+    isSameName(parameter, id.property) ||
+    isSameName(toSingular(parameter), toSingular(collection.split('/').at(-1)!)) ||
+    (type === 'integer' && id.kind === 'integer');
+  if (!isId) throw new Stub(`{${parameter}} is not an id`);
   return { property: 'id', name: parameter, in: 'path' };
 }
 

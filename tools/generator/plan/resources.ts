@@ -23,7 +23,7 @@ import {
 } from '../names.js';
 import { getParameters } from '../read/contract.js';
 import { isCommand } from './commands.js';
-import { toColumns, toEntityProperty, toId } from './columns.js';
+import { isOnlyId, isSameId, toColumns, toEntityProperty, toId } from './columns.js';
 import { hasOnly, toEnvelope, toSent, toShown } from './envelopes.js';
 import { orStub, Stub } from './stub.js';
 
@@ -80,27 +80,31 @@ function toResource(scope: Scope, create: Operation): Resource {
   if (![200, 201, 204].includes(success.status))
     throw new Stub(`the status ${success.status} says more than that a row was stored`);
   const collection = toCollection(path);
-  const shown = toShown(success, (dto) => isLike(dto, request));
+  const pathKey = findPathKey(scope, collection);
+  const noun = toSingular(path.split('/').findLast((segment) => /^[^{]/.test(segment))!);
+  const identifies = (dto: DtoClass): boolean => isOnlyId(dto, pathKey, noun);
+  const shown = toShown(success, (dto) => isLike(dto, request) || identifies(dto));
   if (shown === undefined)
     throw new Stub(
       success.schema!.class === undefined
         ? 'the response is not an object with a name'
         : 'the response has nothing of what the request contains',
     );
-  const dto = shown.dto ?? findShown(scope, collection, request);
+  const told = shown.dto && identifies(shown.dto) ? shown.dto : undefined;
+  const dto = told === shown.dto ? findShown(scope, collection, request) : shown.dto!;
   const other = resources.find((each) => each.dto === dto);
   if (other !== undefined) throw new Stub(`POST ${other.create.path} creates such objects already`);
   const properties = [dto, request].flatMap((each) => each.properties.map(({ name }) => name));
   const owners = findOwners(scope, create, properties);
-  const pathKey = findPathKey(scope, collection);
-  const id = toId(request, dto, pathKey, notes);
+  const id = toId(request, told ?? dto, pathKey, noun, notes);
+  if (dto.properties.some((each) => !isSameId(each, id)))
+    throw new Stub(`${dto.publishedName}.${id.property} is another id than the response has`);
   const isSent = getSent(request).some(({ name }) => name === id.property);
   if (shown.dto === undefined && id.by === 'service' && isSent)
     throw new Stub(`nothing says who assigns ${request.publishedName}.${id.property}`);
   rejectCommand(scope, create, id.property);
   for (const { parameter } of getUnchecked(owners)) notes.add(UNCHECKED, `{${parameter}}`);
   const columns = toColumns({ request, dto, id, owners }, pathKey, notes);
-  const noun = toSingular(path.split('/').findLast((segment) => /^[^{]/.test(segment)) ?? dto.name);
   const name = makeUnique(toPascalCase(noun), names);
   const table = makeUnique(toSnakeCase(toPlural(noun)), tables);
   return {

@@ -521,6 +521,48 @@ const toResponse = (name: string, schema: string): Module => {
   return toModule(pets({ properties, required: `name, ${name}`, item: '{name}' }));
 };
 
+describe('a POST that returns only an id', () => {
+  const toTags = (
+    told: string,
+    key = 'tagId',
+    shown = 'id: { type: string }, name: { type: string }',
+  ): Module => {
+    const read = toResponses(toObject(shown));
+    const item = `/tags/{${key}}: { get: { ${read} }, delete: { responses: { 204: { description: OK } } } }`;
+    const post = `{ post: { ${toBody(toObject('name: { type: string }'))}, ${toResponses(`{ type: object, properties: { ${told} } }`, 201)} } }`;
+    return toModule(toDocument(`paths:\n  /tags: ${post}\n  ${item}`));
+  };
+  const GID = 'gid: { type: string }, name: { type: string }';
+  const NUMBER = 'order_number: { type: string }, name: { type: string }';
+
+  it.each([
+    ['id: { type: string }', 'tagId', undefined, 'id'],
+    ['data: { type: object, properties: { id: { type: string } } }', 'tag', undefined, 'id'],
+    ['gid: { type: string }', 'tag_gid', GID, 'gid'],
+    ['order_number: { type: string }', 'order_number', NUMBER, 'order_number'],
+    ['TagID: { type: integer }', 'id', 'TagID: { type: integer }, name: {}', 'TagID'],
+  ])('is implemented with { %s } and {%s}', (told, key, shown, property) => {
+    const module = toTags(told, key, shown);
+    expect(getResults(module)).toEqual({
+      'POST /tags': 'implemented',
+      [`GET /tags/{${key}}`]: 'implemented',
+      [`DELETE /tags/{${key}}`]: 'implemented',
+    });
+    expect(getResource(module)).toMatchObject({ id: { property, by: 'service' } });
+    expect(getResource(module).columns).toMatchObject([{ name: 'name', hidden: false }]);
+  });
+
+  it.each([
+    ['{slug} is not an id', 'id: { type: string }', 'slug', undefined],
+    ['has no id', 'count: { type: integer }', 'tagId', undefined],
+    ['other types', 'id: { type: integer }', 'tagId', undefined],
+    ['it has more', 'id: { type: string }, url: { type: string }', 'tagId', undefined],
+  ])('is a stub, or its item is one: %s', (_name, told, key, shown) => {
+    const results = Object.values(getResults(toTags(told, key, shown)));
+    expect(results.filter((each) => each === 'implemented').length).toBeLessThan(2);
+  });
+});
+
 describe('a property that only responses have', () => {
   it.each([
     ['kind', '{ const: pet, readOnly: true }', 'default', "'pet'"],
@@ -705,7 +747,7 @@ describe('a resource below a parameter', () => {
       { name: 'name' },
     ]);
     expect(writeTest(module)!.code).toContain(
-      "...(await insertPath(app.dataSource, 'toys', { pet: 'petId', toy: 'id' }))",
+      '...(await insertPath(app.dataSource, "toys", { pet: "petId", toy: "id" }))',
     );
   });
 });
