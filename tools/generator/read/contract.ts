@@ -18,9 +18,12 @@ const KNOWN_HEADERS: ReadonlySet<string> = new Set(
 /** Those that describe a client or its trace: ignoring them changes nothing. */
 const HARMLESS_HEADERS =
   /^(traceparent|tracestate|baggage|accept-language|user-agent|x-(correlation|trace|b3)[\w-]*)$/i;
-/** Those with the credential of a client, which the bearer key replaces. */
-const CREDENTIAL_HEADERS =
-  /^((x-)?([a-z]+-)?(api[-_]?(key|token)|auth[-_]?(key|token)|access[-_]?token)|token)$/i;
+/** Headers and query parameters with the credential of a client, which the bearer key replaces. */
+const CREDENTIALS: Readonly<Record<string, RegExp>> = {
+  header:
+    /^((x-)?([a-z]+-)*(api|app|auth|access|account|security|server)[-_]?(key|token|secret)|token)$/i,
+  query: /^(api|app|auth|access)[-_]?(key|token|secret)$/i,
+};
 /** The headers of responses that the platform sends, if the contract has them. */
 const SENT_HEADERS: ReadonlySet<string> = new Set(
   'location etag link retry-after ratelimit x-request-id'.split(' '),
@@ -226,7 +229,10 @@ class ContractReader {
       errors: this.readErrors(operation, isPublic),
       isResource: toFlag(operation['x-resource']),
       unsupportedHeaders: [...byKey.values()]
-        .filter((each) => each['required'] !== true && this.isUnsupported(each))
+        .filter(
+          (each, _index, all) =>
+            each['required'] !== true && isUnsupported(each) && !this.isCredential(each, all),
+        )
         .map((each) => String(each['name'])),
       unsupportedQuery,
       unsupported: problems[0],
@@ -268,7 +274,9 @@ class ContractReader {
       const name = String(parameter['name']);
       const required = parameter['required'] === true;
       const kind = String(parameter['in']);
-      if (kind === 'query') {
+      if (this.isCredential(parameter, declared))
+        this.notes.add('it is ignored, because a bearer key replaces it.', name);
+      else if (kind === 'query') {
         const schema = this.readParameterSchema(parameter, `${place} ?${name}`);
         const item = schema.type === 'array' ? schema.items : schema;
         const isScalar = SCALARS.has(item?.type) && parameter['content'] === undefined;
@@ -283,32 +291,33 @@ class ContractReader {
           problems.push(
             `the query parameter ${name} is neither text nor a number nor a list of them`,
           );
-      } else if (
-        required &&
-        !this.isCredential(parameter) &&
-        (isUnknown(parameter) || kind === 'cookie')
-      )
+      } else if (required && (isUnknown(parameter) || kind === 'cookie'))
         problems.push(`the ${kind} ${name} is required`);
-      else if (this.isUnsupported(parameter)) this.notes.add(UNSUPPORTED_HEADER, name);
+      else if (isUnsupported(parameter)) this.notes.add(UNSUPPORTED_HEADER, name);
       else if (isUnknown(parameter) || kind === 'cookie')
         this.notes.add(`the ${kind} is ignored.`, name);
     }
     return parameters;
   }
 
-  /** Whether a header may have a meaning, such as selecting a tenant. */
-  private isUnsupported(parameter: Json): boolean {
-    const isHarmless = HARMLESS_HEADERS.test(String(parameter['name']));
-    return isUnknown(parameter) && !isHarmless && !this.isCredential(parameter);
-  }
-
-  /** Whether a header has a key: a bearer key replaces it. */
-  private isCredential({ name, in: kind }: Json): boolean {
+  /**
+   * Whether a parameter has the key of a client, or the id of one beside its secret: a bearer key replaces it.
+   *
+   * @param all the parameters of the operation
+   */
+  private isCredential({ name, in: kind }: Json, all: readonly Json[]): boolean {
+    const [own, pattern] = [String(name).toLowerCase(), CREDENTIALS[String(kind)]];
+    if (pattern === undefined || KNOWN_HEADERS.has(own)) return false;
     const schemes = entries(get(get(this.root, 'components'), 'securitySchemes'));
     const isDeclared = schemes.some(
-      ([, each]) => String(get(each, 'name')).toLowerCase() === String(name).toLowerCase(),
+      ([, each]) => get(each, 'in') === kind && String(get(each, 'name')).toLowerCase() === own,
     );
-    return kind === 'header' && (isDeclared || CREDENTIAL_HEADERS.test(String(name)));
+    const prefix = /^(.*(api|app)[-_]?)id$/.exec(own)?.[1];
+    const isOfSecret = all.some((each) => {
+      const other = String(each['name']).toLowerCase();
+      return each['in'] === kind && other.startsWith(prefix ?? ' ') && pattern.test(other);
+    });
+    return isDeclared || isOfSecret || pattern.test(own);
   }
 
   private readParameterSchema(parameter: Json, place: string): Schema {
@@ -415,6 +424,10 @@ class ContractReader {
 /** Whether a parameter is a header that neither HTTP nor the platform evaluates. */
 const isUnknown = ({ in: kind, name }: Json): boolean =>
   kind === 'header' && !KNOWN_HEADERS.has(String(name).toLowerCase());
+
+/** Whether a header may have a meaning, such as selecting a tenant. */
+const isUnsupported = (parameter: Json): boolean =>
+  isUnknown(parameter) && !HARMLESS_HEADERS.test(String(parameter['name']));
 
 /** The names of the parameters in a path. */
 export const getParameters = (path: string): string[] =>
