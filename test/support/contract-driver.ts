@@ -363,6 +363,7 @@ class Driver {
     for (const { value, pointer: at } of operation ? this.getParameters(operation) : []) {
       const name = String(get(value, 'name'));
       if (get(value, 'required') !== true || get(value, 'in') === 'path') continue;
+      if (name.toLowerCase() === 'content-length') continue;
       const text = String(this.contract.toSample([...at, 'schema'], this.count));
       if (get(value, 'in') === 'query') query.append(name, text);
       else headers[name.toLowerCase()] = name.toLowerCase() === 'if-match' ? '*' : text;
