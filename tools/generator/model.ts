@@ -191,6 +191,8 @@ export interface Resource {
   readonly request: DtoClass;
   /** The class that clients see: that of the response, or, if there is none, of the request. */
   readonly dto: DtoClass;
+  /** Whether clients see another resource as the same class. */
+  sharesDto: boolean;
   /** The path of the operation that creates it, without names of parameters and a slash at the end: `/pets/{}/toys`. */
   readonly collection: string;
   /** What is in the path of the collection, from left to right. */

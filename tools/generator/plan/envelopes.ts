@@ -43,10 +43,12 @@ function toConstant(property: Property, { status, description }: Success): unkno
  * Returns the envelope of a response, unless it has a required property that nothing is known of.
  *
  * @param isContent whether a property has the resource or the rows; only one may
+ * @param mayLack whether it may have neither, and optional properties that nothing is known of
  */
 export function toEnvelope(
   success: Success,
   isContent: (property: Property) => boolean,
+  mayLack = false,
 ): Envelope | undefined {
   const properties = (success.schema && getProperties(success.schema)) ?? [];
   const [content, ...more] = properties.filter(isContent);
@@ -62,7 +64,8 @@ export function toEnvelope(
     else if (required) return undefined;
     else unknown.push(name);
   }
-  if (more.length > 0 || (content === undefined && unknown.length > 0)) return undefined;
+  if (more.length > 0) return undefined;
+  if (content === undefined && unknown.length > 0 && !mayLack) return undefined;
   return { content, paging, constants, unknown };
 }
 
@@ -70,6 +73,24 @@ export function toEnvelope(
 export const hasOnly = (success: Success, name: string): boolean =>
   toEnvelope(success, (each) => each.name === name && each.class !== undefined)?.unknown.length ===
   0;
+
+/**
+ * Returns how a response says that a resource was deleted: with what is known of any response, or an object without known
+ * properties. Undefined if it has to say more.
+ */
+export function toAcknowledgement({ schema = {}, ...success }: Success): Shown | undefined {
+  const properties = getProperties(schema) ?? [];
+  const deleted = properties.filter(
+    ({ name, type }) => type === 'boolean' && toBareName(name) === 'deleted',
+  );
+  const rest = properties.filter((each) => !deleted.includes(each));
+  const envelope = toEnvelope({ ...success, schema: { properties: rest } }, () => false, true);
+  const isObject = properties.length > 0 || schema.type === 'object';
+  if (!isObject || envelope === undefined) return undefined;
+  const isDeleted = deleted.map(({ name }) => [name, true] as const);
+  const constants = { ...envelope.constants, ...Object.fromEntries(isDeleted) };
+  return { dto: undefined, envelope: { ...envelope, constants } };
+}
 
 /**
  * Returns how a response shows a resource: as a whole, in a property, or not at all; undefined if it shows something else.
@@ -89,15 +110,15 @@ export function toShown(success: Success, shows: (dto: DtoClass) => boolean): Sh
 /**
  * Returns the class that a body has the properties of a resource in: its own, or that of its only property.
  *
- * @param isEnvelope whether a property has the resource, if the body has no other one
+ * @param isEnvelope whether a property of a class has the resource, if the body has no other one
  */
 export function toSent(
   { schema: { class: dto } }: Body,
-  isEnvelope: (name: string) => boolean,
+  isEnvelope: (name: string, dto: DtoClass) => boolean,
 ): Sent | undefined {
   if (dto === undefined) return undefined;
   const [only, ...others] = dto.properties;
-  return only?.class !== undefined && only.required && others.length === 0 && isEnvelope(only.name)
+  return only?.class !== undefined && others.length === 0 && isEnvelope(only.name, only.class)
     ? { dto: only.class, property: only.name }
     : { dto, property: undefined };
 }

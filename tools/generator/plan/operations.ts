@@ -20,13 +20,14 @@ import { isSameName, toSingular } from '../names.js';
 import { getParameters } from '../read/contract.js';
 import { accepts } from './accepts.js';
 import { findColumn, isOwner, isPartOf, noteMissing, PATH_COUNTS } from './columns.js';
-import { getRole, hasOnly, toSent, toShown } from './envelopes.js';
+import { getRole, toAcknowledgement, toSent, toShown } from './envelopes.js';
 import {
   endsWithParameter,
   findOwners,
   rejectParameter,
   rejectQuery,
   rejectUnsupported,
+  toBodyOf,
   type Scope,
   toCollection,
   toRows,
@@ -37,7 +38,7 @@ export type ResourceOperation = ListOperation | CreateOperation | ItemOperation;
 
 /** Returns how an operation works on a resource. */
 export function implement(scope: Scope, operation: Operation): ResourceOperation {
-  rejectUnsupported(operation);
+  rejectUnsupported(scope, operation);
   const own = scope.resources.find(({ create }) => create === operation);
   if (own !== undefined) return toCreate(own, scope.operations);
   const list = operation.method === 'get' ? toList(scope, operation) : undefined;
@@ -49,7 +50,7 @@ export function toCreate(resource: Resource, operations: readonly Operation[]): 
   const { success } = create;
   const { dto, envelope } = (toShown(success, (each) => each === resource.dto) ??
     toShown(success, (each) => isPartOf(each, resource)))!;
-  const sent = toSent(create.body!, (name) => hasOnly(success, name))!;
+  const sent = toBodyOf(create)!;
   const item = operations.find(
     (each) => toCollection(each.path) === collection && endsWithParameter(each.path),
   );
@@ -75,17 +76,20 @@ function toList(scope: Scope, operation: Operation): ListOperation | undefined {
   const list = toRows(resources, operation);
   if (list === undefined) return undefined;
   const dto = list.rows.class;
-  const resource =
-    dto &&
-    resources.find(
-      (each) =>
-        each.dto === dto ||
-        ((toCollection(path) === each.collection || each.request === dto) && isPartOf(dto, each)),
-    );
+  const listed = resources.filter(
+    (each) =>
+      each.dto === dto ||
+      (dto !== undefined &&
+        (toCollection(path) === each.collection || each.request === dto) &&
+        isPartOf(dto, each)),
+  );
+  const resource = listed.find((each) => toCollection(path) === each.collection) ?? listed[0];
   if (dto === undefined || resource === undefined)
     throw new Stub(findCause(scope, path) ?? 'no operation creates the objects of the list');
   noteMissing(dto, resource, notes);
   if (endsWithParameter(path)) throw new Stub('a list of what a parameter selects is not standard');
+  if (toCollection(path) !== resource.collection && listed.length > 1)
+    throw new Stub('nothing says which of the objects it lists');
   const names = resource.columns.map(({ name }) => name);
   const owners =
     toCollection(path) === resource.collection
@@ -178,7 +182,9 @@ function toItemOperation(scope: Scope, operation: Operation): ItemOperation {
     );
   const kind = ({ get: 'read', put: 'replace', patch: 'patch', delete: 'delete' } as const)[method];
   rejectQuery(operation);
-  const shown = toShown(success, (dto) => isPartOf(dto, resource));
+  const shown =
+    toShown(success, (dto) => isPartOf(dto, resource)) ??
+    (kind === 'delete' ? toAcknowledgement(success) : undefined);
   if (shown === undefined) throw new Stub('the response is another object than the resource');
   const { dto } = shown;
   if (dto !== undefined) noteMissing(dto, resource, notes);

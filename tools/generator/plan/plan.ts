@@ -65,8 +65,15 @@ export function planModule(contract: Contract, existing?: Tables): Plan {
   ]);
   for (const resource of plan.resources)
     if (existing !== undefined) checkReferences(resource, kinds, notes);
+  for (const resource of plan.resources)
+    resource.sharesDto = plan.resources.some(
+      (each) => each !== resource && each.dto === resource.dto,
+    );
   plan.resources = sortResources(plan.resources, notes);
-  for (const operation of plan.operations) completeResource(operation, notes);
+  for (const operation of plan.operations) {
+    completeResource(operation, notes);
+    requireEnvelope(operation, notes);
+  }
   for (const resource of plan.resources) {
     for (const column of resource.columns) column.join = toJoin(resource, column, names, tables);
     publish(resource, plan.operations);
@@ -253,6 +260,15 @@ const PAGE_LIMITS: Readonly<Record<'limit' | 'page' | 'offset' | 'after', Schema
   offset: { minimum: 0, default: 0 },
   after: {},
 };
+
+/** Requires the property of a body that has the resource: without it, there is nothing to store. */
+function requireEnvelope({ body, implementation }: PlannedOperation, notes: Notes): void {
+  const property = 'sent' in implementation ? implementation.sent?.property : undefined;
+  const dto = body?.schema.class;
+  if (property === undefined || dto?.properties[0]?.required !== false) return;
+  dto.properties = dto.properties.map((each) => ({ ...each, required: true }));
+  notes.add('it is required.', `${dto.publishedName}.${property}`);
+}
 
 /** Adds to a resource what an operation needs: a version for an ETag, and an index for each filter. */
 function completeResource(

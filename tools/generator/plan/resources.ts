@@ -8,8 +8,9 @@ import type {
   Property,
   Resource,
   Schema,
+  Sent,
 } from '../model.js';
-import { getProperty, getSent, getUnchecked } from '../model.js';
+import { getProperties, getProperty, getSent, getUnchecked } from '../model.js';
 import {
   isIdentifier,
   isSameName,
@@ -69,12 +70,12 @@ export function createResources(scope: Omit<Scope, 'resources'>): {
 function toResource(scope: Scope, create: Operation): Resource {
   const { resources, names, tables, notes } = scope;
   const { body, success, path } = create;
-  rejectUnsupported(create);
+  rejectUnsupported(scope, create);
   if (endsWithParameter(path))
     throw new Stub('a POST to a single resource is not a standard operation');
   if (path === '/') throw new Stub('its path has no name');
   if (body === undefined) throw new Stub('it has no body that could be stored');
-  const request = toSent(body, (name) => hasOnly(success, name))?.dto;
+  const request = toBodyOf(create)?.dto;
   if (request === undefined) throw new Stub('the body is not an object with a name');
   rejectQuery(create);
   if (![200, 201, 204].includes(success.status))
@@ -93,7 +94,8 @@ function toResource(scope: Scope, create: Operation): Resource {
   const told = shown.dto && identifies(shown.dto) ? shown.dto : undefined;
   const dto = told === shown.dto ? findShown(scope, collection, request) : shown.dto!;
   const other = resources.find((each) => each.dto === dto);
-  if (other !== undefined) throw new Stub(`POST ${other.create.path} creates such objects already`);
+  if (other !== undefined && !hasItem(scope, collection))
+    throw new Stub(`POST ${other.create.path} creates such objects already`);
   const properties = [dto, request].flatMap((each) => each.properties.map(({ name }) => name));
   const owners = findOwners(scope, create, properties);
   const id = toId(request, told ?? dto, pathKey, noun, notes);
@@ -105,14 +107,20 @@ function toResource(scope: Scope, create: Operation): Resource {
   rejectCommand(scope, create, id.property);
   for (const { parameter } of getUnchecked(owners)) notes.add(UNCHECKED, `{${parameter}}`);
   const columns = toColumns({ request, dto, id, owners }, pathKey, notes);
-  const name = makeUnique(toPascalCase(noun), names);
-  const table = makeUnique(toSnakeCase(toPlural(noun)), tables);
+  const [above = ''] = path
+    .split('/')
+    .filter((segment) => /^[^{]/.test(segment))
+    .slice(-2);
+  const named = names.has(toPascalCase(noun).toLowerCase()) ? `${toSingular(above)} ${noun}` : noun;
+  const name = makeUnique(toPascalCase(named), names);
+  const table = makeUnique(toSnakeCase(toPlural(named)), tables);
   return {
     name,
     table,
     create,
     request,
     dto,
+    sharesDto: false,
     collection,
     owners,
     id,
@@ -144,14 +152,33 @@ function rejectCommand({ operations }: Scope, create: Operation, id: string | un
     );
 }
 
+/**
+ * Returns the class that the body of a POST has the properties of a resource in: that of its only property, if the response
+ * has the same one, or has what is in it.
+ */
+export const toBodyOf = ({ body, success }: Operation): Sent | undefined =>
+  body &&
+  toSent(
+    body,
+    (name, dto) =>
+      hasOnly(success, name) ||
+      (getProperty(success.schema?.class, name) === undefined &&
+        toShown(success, (each) => isLike(each, dto))?.dto !== undefined),
+  );
+
+/** Whether a path has operations on one resource of a collection. */
+const hasItem = ({ operations }: Scope, collection: string): boolean =>
+  operations.some(
+    ({ method, path }) =>
+      method !== 'post' && endsWithParameter(path) && toCollection(path) === collection,
+  );
+
 /** The class that GET requests show of what a POST does not return, by default that of its body. */
-function findShown(
-  { operations, resources }: Scope,
-  collection: string,
-  request: DtoClass,
-): DtoClass {
+function findShown(scope: Scope, collection: string, request: DtoClass): DtoClass {
+  const { operations, resources } = scope;
   const isShown = (dto: DtoClass): boolean =>
-    isLike(dto, request) && !resources.some((each) => each.dto === dto);
+    isLike(dto, request) &&
+    (!resources.some((each) => each.dto === dto) || hasItem(scope, collection));
   const get = operations.find(
     ({ method, path, success: { schema } }) =>
       method === 'get' && schema !== undefined && toCollection(path) === collection,
@@ -221,7 +248,12 @@ export function toRows(
   const { schema } = success;
   if (schema?.type === 'array') return { rows: schema.items ?? {}, envelope: undefined };
   if (resources.some(({ dto }) => dto === schema?.class)) return undefined;
-  const envelope = toEnvelope(success, ({ type }) => type === 'array');
+  const arrays = (getProperties(schema ?? {}) ?? []).filter(({ type }) => type === 'array');
+  const ofResources = arrays.filter(({ items }) =>
+    resources.some((each) => items?.class !== undefined && each.dto === items.class),
+  );
+  const rows = ofResources.length > 0 ? ofResources : arrays;
+  const envelope = toEnvelope(success, ({ name }) => rows.some((each) => each.name === name));
   return envelope?.content && { rows: envelope.content.items ?? {}, envelope };
 }
 
@@ -229,10 +261,16 @@ export function toRows(
 const CALLER =
   /^(me|my|self|myself|current|account|my[-_A-Z].*|current[-_]?([Uu]ser|[Aa]ccount|[Mm]ember))$/;
 
-/** Rejects what no resource can do, whatever the others are. */
-export function rejectUnsupported({ unsupported, path }: Operation): void {
+/** Rejects what no resource can do. */
+export function rejectUnsupported(
+  { operations }: Pick<Scope, 'operations'>,
+  { unsupported, path }: Operation,
+): void {
   if (unsupported !== undefined) throw new Stub(unsupported);
-  if (path.split('/').some((segment) => CALLER.test(segment)))
+  const hasUsers = operations.some((each) => each.path.split('/').includes('users'));
+  const segments = path.split('/');
+  // Beside `users`, `user` is the client itself.
+  if (segments.some((each) => CALLER.test(each) || (hasUsers && each === 'user')))
     throw new Stub('it is about the caller, and rows belong to no client');
 }
 

@@ -275,7 +275,7 @@ class ContractReader {
       const required = parameter['required'] === true;
       const kind = String(parameter['in']);
       if (this.isCredential(parameter, declared))
-        this.notes.add('it is ignored, because a bearer key replaces it.', name);
+        this.notes.add(`the ${kind === 'query' ? 'query parameter' : kind} is ignored.`, name);
       else if (kind === 'query') {
         const schema = this.readParameterSchema(parameter, `${place} ?${name}`);
         const item = schema.type === 'array' ? schema.items : schema;

@@ -270,14 +270,19 @@ describe('the list of a contract', () => {
     );
   });
 
-  it.each(['X-API-Key', 'apikey', 'ev-api-key', 'x-access-token', 'token'])(
-    'may require the header %s, which the bearer key replaces',
-    (name) => {
-      const module = toList(`${name}: { in: header, required: true }`);
-      expect(getResults(module)['GET /pets']).toBe('implemented');
-      expect(getNotes(module)).toContain(`${name}: the header is ignored.`);
-    },
-  );
+  it.each([
+    'X-API-Key',
+    'apikey',
+    'ev-api-key',
+    'x-access-token',
+    'token',
+    'X-Account-Token',
+    'X-Vendor-App-Secret',
+  ])('may require the header %s, which the bearer key replaces', (name) => {
+    const module = toList(`${name}: { in: header, required: true }`);
+    expect(getResults(module)['GET /pets']).toBe('implemented');
+    expect(getNotes(module)).toContain(`${name}: the header is ignored.`);
+  });
 
   it('may have parameters that only shape it', () => {
     const module = toList('fields: string, opt_pretty: boolean');
@@ -521,17 +526,19 @@ const toResponse = (name: string, schema: string): Module => {
   return toModule(pets({ properties, required: `name, ${name}`, item: '{name}' }));
 };
 
+/** Tags, whose POST returns only what is told. */
+const toTold = (
+  told: string,
+  key = 'tagId',
+  shown = 'id: { type: string }, name: { type: string }',
+): Module => {
+  const read = toResponses(toObject(shown));
+  const item = `/tags/{${key}}: { get: { ${read} }, delete: { responses: { 204: { description: OK } } } }`;
+  const post = `{ post: { ${toBody(toObject('name: { type: string }'))}, ${toResponses(`{ type: object, properties: { ${told} } }`, 201)} } }`;
+  return toModule(toDocument(`paths:\n  /tags: ${post}\n  ${item}`));
+};
+
 describe('a POST that returns only an id', () => {
-  const toTags = (
-    told: string,
-    key = 'tagId',
-    shown = 'id: { type: string }, name: { type: string }',
-  ): Module => {
-    const read = toResponses(toObject(shown));
-    const item = `/tags/{${key}}: { get: { ${read} }, delete: { responses: { 204: { description: OK } } } }`;
-    const post = `{ post: { ${toBody(toObject('name: { type: string }'))}, ${toResponses(`{ type: object, properties: { ${told} } }`, 201)} } }`;
-    return toModule(toDocument(`paths:\n  /tags: ${post}\n  ${item}`));
-  };
   const GID = 'gid: { type: string }, name: { type: string }';
   const NUMBER = 'order_number: { type: string }, name: { type: string }';
 
@@ -542,7 +549,7 @@ describe('a POST that returns only an id', () => {
     ['order_number: { type: string }', 'order_number', NUMBER, 'order_number'],
     ['TagID: { type: integer }', 'id', 'TagID: { type: integer }, name: {}', 'TagID'],
   ])('is implemented with { %s } and {%s}', (told, key, shown, property) => {
-    const module = toTags(told, key, shown);
+    const module = toTold(told, key, shown);
     expect(getResults(module)).toEqual({
       'POST /tags': 'implemented',
       [`GET /tags/{${key}}`]: 'implemented',
@@ -558,7 +565,7 @@ describe('a POST that returns only an id', () => {
     ['other types', 'id: { type: integer }', 'tagId', undefined],
     ['it has more', 'id: { type: string }, url: { type: string }', 'tagId', undefined],
   ])('is a stub, or its item is one: %s', (_name, told, key, shown) => {
-    const results = Object.values(getResults(toTags(told, key, shown)));
+    const results = Object.values(getResults(toTold(told, key, shown)));
     expect(results.filter((each) => each === 'implemented').length).toBeLessThan(2);
   });
 });
@@ -631,6 +638,13 @@ describe('an array of references', () => {
     expect(getNotes(module)).toEqual(['Pet.tag: that its ids exist is not checked.']);
   });
 });
+
+/** A list, a POST and a DELETE of what a schema describes. */
+const toPaths = (path: string, schema: string, id: string): string =>
+  [
+    `${path}: { get: { ${toResponses(`{ type: array, items: ${schema} }`)} }, post: { x-resource: true, ${toBody(schema)}, ${toResponses(schema, 201)} } }`,
+    `${path}/{${id}}: { delete: { responses: { 204: { description: OK } } } }`,
+  ].join('\n  ');
 
 describe('a resource below a parameter', () => {
   it.each([
@@ -727,14 +741,15 @@ describe('a resource below a parameter', () => {
   });
 
   it('is below two resources, whose parents it requires', () => {
-    const named = (id: string) =>
-      toObject(`${id}: { type: integer, readOnly: true }, name: { type: string }`);
-    const toPaths = (path: string, schema: string, id: string) =>
-      `${path}: { get: { ${toResponses(`{ type: array, items: ${schema} }`)} }, post: { x-resource: true, ${toBody(schema)}, ${toResponses(schema, 201)} } }\n  ${path}/{${id}}: { delete: { responses: { 204: { description: OK } } } }`;
     const module = toModule(
       pets({
         paths: `${toPaths('/pets/{petId}/toys', toReference('Toy'), 'toyId')}\n  ${toPaths('/pets/{pet}/toys/{toy}/parts', toReference('Part'), 'partId')}`,
-        schemas: `Toy: ${named('toyId')}, Part: ${named('partId')}`,
+        schemas: ['Toy', 'Part']
+          .map(
+            (name) =>
+              `${name}: ${toObject(`${name}Id: { type: integer, readOnly: true }, name: {}`, 'name')}`,
+          )
+          .join(', '),
       }),
     );
     const service = writeService(module).code;
@@ -750,6 +765,96 @@ describe('a resource below a parameter', () => {
       '...(await insertPath(app.dataSource, "toys", { pet: "petId", toy: "id" }))',
     );
   });
+});
+
+/** Tags at each of the paths, and a list of them at another one. */
+const toTags = (...paths: readonly string[]): Module => {
+  const tag = toObject('id: { type: integer, readOnly: true }, name: {}', 'name');
+  const list = `/labels: { get: { ${toResponses(`{ type: array, items: ${toReference('Tag')} }`)} } }`;
+  const all = paths.map((path) => toPaths(path, toReference('Tag'), 'id')).concat(list);
+  return toModule(pets({ paths: all.join('\n  '), schemas: `Tag: ${tag}` }));
+};
+
+describe('one class of two collections', () => {
+  it('is two resources, each by its path', () => {
+    const module = toTags('/pets/{petId}/tags', '/tags');
+    expect(module.resources.map(({ table }) => table)).toEqual(['pets', 'tags2', 'pet_tags']);
+    const service = writeService(module).code;
+    expect(service.match(/function \w+ToTag\(/g)).toHaveLength(2);
+    expect(service).toContain('this.petTags.list({ petId })');
+    expect(service).toContain('this.tags.list()');
+  });
+
+  it('is not listed at a third path', () => {
+    expect(getResults(toTags('/pets/{petId}/tags', '/tags'))).toMatchObject({
+      'GET /labels': 'nothing says which of the objects it lists',
+    });
+  });
+});
+
+const toDelete = (schema: string) => {
+  const module = toModule(pets({ operations: `delete: { ${toResponses(schema)} }` }));
+  return [getResults(module)['DELETE /pets/{petId}'], writeService(module).code] as const;
+};
+
+describe('the response of a DELETE', () => {
+  it.each([
+    ['{ type: object }', 'return {};'],
+    ['{ type: object, properties: { data: { type: object } } }', 'return {};'],
+    [
+      '{ type: object, required: [deleted], properties: { deleted: { type: boolean } } }',
+      'return { deleted: true };',
+    ],
+    [
+      '{ type: object, properties: { success: { type: boolean }, count: { type: integer } } }',
+      'return { success: true };',
+    ],
+  ])('may be %s', (schema, code) => {
+    const [result, service] = toDelete(schema);
+    expect(result).toBe('implemented');
+    expect(service).toContain(code);
+  });
+
+  it.each([
+    '{ type: string }',
+    '{ type: object, required: [count], properties: { count: { type: integer } } }',
+  ])('is a stub if it is %s', (schema) =>
+    expect(toDelete(schema)[0]).toBe('the response is another object than the resource'),
+  );
+});
+
+/** Tags, in an optional property of the body. */
+const toEnveloped = (response: string): Module => {
+  const tag = 'name: { type: string }';
+  const body = toBody(`{ type: object, properties: { tag: ${toObject(tag)} } }`);
+  const item = `/tags/{id}: { delete: { responses: { 204: { description: OK } } } }`;
+  return toModule(
+    toDocument(`paths:\n  /tags: { post: { ${body}, ${toResponses(response, 201)} } }\n  ${item}`),
+  );
+};
+
+describe('an optional envelope of a body', () => {
+  const TAG = 'id: { type: integer }, name: { type: string }';
+
+  it.each([
+    ['as in the response', `{ type: object, properties: { tag: ${toObject(TAG)} } }`],
+    ['around what the response has', toObject(TAG)],
+  ])('is required: %s', (_name, response) => {
+    const module = toEnveloped(response);
+    expect(getResults(module)['POST /tags']).toBe('implemented');
+    expect(getResource(module).columns).toMatchObject([{ name: 'name' }]);
+    expect(getNotes(module)).toContain('PostTagsRequest.tag: it is required.');
+    expect(writeApi(module).code).toContain('tag!: ');
+  });
+
+  it('is what is stored if the response has it and more', () =>
+    expect(
+      getResource(
+        toEnveloped(
+          `{ type: object, properties: { tag: ${toObject('name: { type: string }')}, id: { type: integer } } }`,
+        ),
+      ).columns,
+    ).toMatchObject([{ name: 'tag' }]));
 });
 
 describe('an operation that the generator cannot implement', () => {

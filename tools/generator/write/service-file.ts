@@ -154,9 +154,11 @@ function writeView({ name, resource, dto, envelope }: View): string {
   return `this.${name} = ${call('kit.resource', code(toRepositoryName(resource)), options)};`;
 }
 
-/** Rows of several resources may become a class that is not named after any of them. */
-const getConverterName = ({ name, dto: own }: Resource, dto: DtoClass): string =>
-  dto === own || dto.name.startsWith(name) ? `to${dto.name}` : `${toCamelCase(name)}To${dto.name}`;
+/** Rows of several resources may become one class. */
+const getConverterName = ({ name, dto: own, sharesDto }: Resource, dto: DtoClass): string =>
+  !sharesDto && (dto === own || dto.name.startsWith(name))
+    ? `to${dto.name}`
+    : `${toCamelCase(name)}To${dto.name}`;
 
 /** What the properties beside the rows of a list tell, from what the kit knows of a page. */
 const PAGING_VALUES: Readonly<Record<Envelope['paging'][string], Code>> = {
