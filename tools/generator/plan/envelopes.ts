@@ -1,5 +1,5 @@
 /** Reads responses that are objects with a resource, or with the rows of a list, in one property. */
-import type { Body, DtoClass, Envelope, Property, Sent, Shown, Success } from '../model.js';
+import type { Body, DtoClass, Envelope, Property, Schema, Sent, Shown, Success } from '../model.js';
 import { getProperties } from '../model.js';
 import { toBareName } from '../names.js';
 
@@ -74,6 +74,10 @@ export const hasOnly = (success: Success, name: string): boolean =>
   toEnvelope(success, (each) => each.name === name && each.class !== undefined)?.unknown.length ===
   0;
 
+/** Whether a schema says no more than that a value is an object. */
+export const isAnyObject = ({ type, additionalProperties }: Schema): boolean =>
+  type === 'object' && additionalProperties === true;
+
 /**
  * Returns how a response says that a resource was deleted: with what is known of any response, or an object without known
  * properties. Undefined if it has to say more.
@@ -96,10 +100,16 @@ export function toAcknowledgement({ schema = {}, ...success }: Success): Shown |
  * Returns how a response shows a resource: as a whole, in a property, or not at all; undefined if it shows something else.
  *
  * @param shows whether a class shows the resource
+ * @param own the class of the resource, which any object may be
  */
-export function toShown(success: Success, shows: (dto: DtoClass) => boolean): Shown | undefined {
+export function toShown(
+  success: Success,
+  shows: (dto: DtoClass) => boolean,
+  own?: DtoClass,
+): Shown | undefined {
   const { schema } = success;
   if (schema === undefined) return { dto: undefined, envelope: undefined };
+  if (own !== undefined && isAnyObject(schema)) return { dto: own, envelope: undefined };
   if (schema.class === undefined) return undefined;
   const envelope = toEnvelope(success, ({ class: dto }) => dto !== undefined && shows(dto));
   const isWhole = envelope?.content === undefined || envelope.unknown.length > 0;

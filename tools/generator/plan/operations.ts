@@ -48,7 +48,7 @@ export function implement(scope: Scope, operation: Operation): ResourceOperation
 export function toCreate(resource: Resource, operations: readonly Operation[]): CreateOperation {
   const { create, collection, id, owners } = resource;
   const { success } = create;
-  const { dto, envelope } = (toShown(success, (each) => each === resource.dto) ??
+  const { dto, envelope } = (toShown(success, (each) => each === resource.dto, resource.dto) ??
     toShown(success, (each) => isPartOf(each, resource)))!;
   const sent = toBodyOf(create)!;
   const item = operations.find(
@@ -183,8 +183,11 @@ function toItemOperation(scope: Scope, operation: Operation): ItemOperation {
   const kind = ({ get: 'read', put: 'replace', patch: 'patch', delete: 'delete' } as const)[method];
   rejectQuery(operation);
   const shown =
-    toShown(success, (dto) => isPartOf(dto, resource)) ??
-    (kind === 'delete' ? toAcknowledgement(success) : undefined);
+    toShown(
+      success,
+      (dto) => isPartOf(dto, resource),
+      kind === 'delete' ? undefined : resource.dto,
+    ) ?? (kind === 'delete' ? toAcknowledgement(success) : undefined);
   if (shown === undefined) throw new Stub('the response is another object than the resource');
   const { dto } = shown;
   if (dto !== undefined) noteMissing(dto, resource, notes);
@@ -220,7 +223,7 @@ function findKey(
     throw new Stub(`${dto.publishedName} has no property for {${parameter}}`);
   const type = parameters.find(({ name }) => name === parameter)?.type;
   const isId =
-    /(id|pk)$/i.test(parameter) ||
+    /(id|pk)$|^id[A-Z_]/i.test(parameter) ||
     isSameName(parameter, id.property) ||
     isSameName(toSingular(parameter), toSingular(collection.split('/').at(-1)!)) ||
     (type === 'integer' && id.kind === 'integer');

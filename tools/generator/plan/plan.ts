@@ -23,6 +23,7 @@ import {
   withoutReference,
 } from './columns.js';
 import { UNSUPPORTED_HEADER } from '../read/contract.js';
+import { isAnyObject } from './envelopes.js';
 import { implement, type ResourceOperation, toCreate } from './operations.js';
 import { removeDefaults } from './patches.js';
 import { createResources, isShaping } from './resources.js';
@@ -184,7 +185,11 @@ function toPlanned(
 ): PlannedOperation {
   if (found instanceof Stub)
     return { ...operation, refused: [], implementation: { kind: 'stub', reason: found.message } };
-  const { body, operationId } = operation;
+  const { body, operationId, success } = operation;
+  const { schema } = success;
+  const isVague = found.kind !== 'list' && found.dto && schema && isAnyObject(schema);
+  if (isVague)
+    notes.add('the contract does not say what it returns; it returns the resource.', operationId);
   const evaluatesIfMatch = 'key' in found;
   if (operation.ifMatch === 'required' && !evaluatesIfMatch)
     return toPlanned(operation, new Stub('the header If-Match is required'), notes);
@@ -194,7 +199,7 @@ function toPlanned(
   if (found.kind === 'create' && operation.isPublic)
     notes.add('it has no Idempotency-Key, because its clients have no key.', operationId);
   const isLocated = 'location' in found && found.location !== undefined;
-  if (found.kind === 'create' && operation.success.headers.includes('location') && !isLocated)
+  if (found.kind === 'create' && success.headers.includes('location') && !isLocated)
     notes.add('it has no Location, because no operation is there.', operationId);
   for (const name of found.envelope?.unknown ?? [])
     notes.add(UNKNOWN, `${name} of the response of ${operationId}`);
@@ -219,6 +224,7 @@ function toPlanned(
     ...operation,
     refused,
     body: body && { ...body, required: true },
+    success: isVague ? { ...success, schema: { class: found.dto! } } : success,
     ifMatch: ignoresIfMatch ? undefined : operation.ifMatch,
     unsupportedHeaders: [...operation.unsupportedHeaders, ...(ignoresIfMatch ? ['If-Match'] : [])],
     parameters:

@@ -25,7 +25,7 @@ import {
 import { getParameters } from '../read/contract.js';
 import { isCommand } from './commands.js';
 import { isOnlyId, isSameId, toColumns, toEntityProperty, toId } from './columns.js';
-import { hasOnly, toEnvelope, toSent, toShown } from './envelopes.js';
+import { hasOnly, isAnyObject, toEnvelope, toSent, toShown } from './envelopes.js';
 import { orStub, Stub } from './stub.js';
 
 /** What is known while a module is planned. */
@@ -84,7 +84,7 @@ function toResource(scope: Scope, create: Operation): Resource {
   const pathKey = findPathKey(scope, collection);
   const noun = toSingular(path.split('/').findLast((segment) => /^[^{]/.test(segment))!);
   const identifies = (dto: DtoClass): boolean => isOnlyId(dto, pathKey, noun);
-  const shown = toShown(success, (dto) => isLike(dto, request) || identifies(dto));
+  const shown = toShown(success, (dto) => isLike(dto, request) || identifies(dto), request);
   if (shown === undefined)
     throw new Stub(
       success.schema!.class === undefined
@@ -92,7 +92,8 @@ function toResource(scope: Scope, create: Operation): Resource {
         : 'the response has nothing of what the request contains',
     );
   const told = shown.dto && identifies(shown.dto) ? shown.dto : undefined;
-  const dto = told === shown.dto ? findShown(scope, collection, request) : shown.dto!;
+  const isTold = told === shown.dto || isAnyObject(success.schema!);
+  const dto = isTold ? findShown(scope, collection, request) : shown.dto!;
   const other = resources.find((each) => each.dto === dto);
   if (other !== undefined && !hasItem(scope, collection))
     throw new Stub(`POST ${other.create.path} creates such objects already`);
