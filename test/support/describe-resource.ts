@@ -53,6 +53,10 @@ type Methods = Readonly<Partial<Record<'get' | 'post' | 'put' | 'patch' | 'delet
 const withoutStubs = (item: Methods = {}): Methods =>
   Object.fromEntries(keep(item).filter(([, operation]) => !('501' in (operation.responses ?? {}))));
 
+/** Whether a list has a query parameter that is required. */
+const isSelected = ({ parameters = [] }: Operation): boolean =>
+  parameters.some((each) => 'in' in each && each.in === 'query' && each.required === true);
+
 /** Expects a status. A failure shows the response, too, such as the message of a 400. */
 const expectStatus = ({ status, text }: HttpResponse, expected: number): void =>
   expect([status, text]).toEqual([expected, text]);
@@ -90,19 +94,21 @@ class ResourceDriver {
     this.itemPath = Object.keys(paths).find((each) =>
       each.replace(collection, '').match(/^\/\{\w+\}\/?$/),
     );
-    const { get: list, post } = withoutStubs(paths[path]);
-    const { get, put, patch, delete: remove } = withoutStubs(paths[this.itemPath ?? '']);
+    const { get, post } = withoutStubs(paths[path]);
+    // A filter that is required has to have the value of each resource.
+    const list = get && isSelected(get) ? undefined : get;
+    const { get: read, put, patch, delete: remove } = withoutStubs(paths[this.itemPath ?? '']);
     if (post === undefined) throw new Error(`The OpenAPI document has no POST ${path}.`);
-    Object.assign(this, { list, get, put, patch, remove });
+    Object.assign(this, { list, get: read, put, patch, remove });
     this.post = post;
     this.id = examples.id ?? 'id';
     this.bodySchema = this.getRequest(post);
     const created = this.getResponse(post).properties;
     const items = list === undefined ? {} : getItemProperties(document, list);
-    const read = get === undefined ? {} : this.getResponse(get).properties;
+    const shown = read === undefined ? {} : this.getResponse(read).properties;
     [this.createdProperties, this.itemProperties] = [created, items];
     this.nulls = Object.fromEntries(
-      [created, read, items]
+      [created, shown, items]
         .flatMap((properties) => Object.entries(properties))
         .filter(([name]) => name !== this.id && this.bodySchema.properties[name])
         .filter(([, schema]) => isNullable(schema))
@@ -110,8 +116,9 @@ class ResourceDriver {
     );
   }
 
-  /** Creates what the path is below. */
+  /** Creates what the path is below, once. */
   async prepare(): Promise<void> {
+    if (this.url !== '') return;
     const { path, app, examples } = this;
     const values = await examples.parent?.();
     this.url = `${app.url}/v1${path.replaceAll(/\{(\w+)\}/g, (_match, name) => String(values![name as string]))}`;
@@ -156,8 +163,8 @@ class ResourceDriver {
     const created = this.toCreated(response, sent);
     const expected = { [this.id]: expect.anything() as unknown, ...this.toShown(sent) };
     expectEqual(created, this.toPart(expected, this.createdProperties));
-    // The response may have only the id.
-    return { ...expected, ...created };
+    // Other responses may show more.
+    return { ...this.toStored(sent), ...created };
   }
 
   /** Sends other values, of which some are given. */
@@ -227,13 +234,18 @@ class ResourceDriver {
     );
   }
 
-  /** Returns what a response to a body has: with defaults, and without what is only in requests. */
+  /** Returns what a response to a body has. */
   toShown(body: Json): Json {
+    return { ...this.toStored(body), ...this.examples.shown };
+  }
+
+  /** Returns a body with defaults, and without what is only in requests. */
+  private toStored(body: Json): Json {
     const properties = Object.entries(this.bodySchema.properties).flatMap(([name, schema]) => {
       const value = body[name] ?? schema['default'];
       return value === undefined || schema['writeOnly'] === true ? [] : [[name, value]];
     });
-    return { ...this.withNulls(Object.fromEntries(properties)), ...this.examples.shown };
+    return this.withNulls(Object.fromEntries(properties));
   }
 
   withNulls(resource: Json): Json {
@@ -275,8 +287,10 @@ class ResourceDriver {
 
   /** Returns the resource in a response, if it has one. */
   private getResource(response: HttpResponse): Json | undefined {
-    const body = response.json<object>();
-    return [body, ...Object.values(body)].find((each) => isObject(each) && this.id in each);
+    const body = response.json<Json>();
+    const objects = [...Object.values(body), body].filter((each): each is Json => isObject(each));
+    const isOwn = (each: Json) => Object.keys(each).some((name) => name in this.createdProperties);
+    return objects.findLast((each) => this.id in each) ?? objects.find(isOwn);
   }
 }
 
@@ -309,10 +323,10 @@ export async function describeResource(
     throw error;
   }
   const { list, post, get, put, patch, remove, id, bodySchema } = driver;
-  beforeAll(() => driver.prepare());
-
   for (const [method, operation] of keep({ POST: post, PUT: put, PATCH: patch }))
     describe(`${method} ${path}`, () => {
+      beforeAll(() => driver.prepare());
+
       for (const [name, values] of Object.entries({ ...invalid, unknownProperty: [1] }))
         it(`rejects an invalid ${name} with 400`, async () => {
           const resource = await driver.createOne();
@@ -339,6 +353,8 @@ export async function describeResource(
     });
 
   describe(path, () => {
+    beforeAll(() => driver.prepare());
+
     it('creates a resource with all properties, or with the required ones', async () => {
       await driver.expectStored(await driver.createOne());
       await driver.expectStored(await driver.createOne(driver.toMinimal(await driver.create())));

@@ -78,6 +78,7 @@ export function planModule(contract: Contract, existing?: Tables): Plan {
   for (const resource of plan.resources) {
     for (const column of resource.columns) column.join = toJoin(resource, column, names, tables);
     publish(resource, plan.operations);
+    noteParent(resource, plan, notes);
   }
   noteHidden(plan, notes);
   removeDefaults(plan.operations, plan.classes, notes);
@@ -112,6 +113,20 @@ function sortResources(resources: readonly Resource[], notes: Notes): Resource[]
   };
   resources.forEach(visit);
   return sorted;
+}
+
+/** Notes the operations that delete a resource with others below it. */
+function noteParent(
+  { create }: Resource,
+  { resources, operations }: Pick<Plan, 'resources' | 'operations'>,
+  notes: Notes,
+): void {
+  const isParent = resources.some(
+    ({ owners }) => getParent(owners)?.resource.create.path === create.path,
+  );
+  for (const { implementation: each, operationId } of operations)
+    if (isParent && each.kind === 'delete' && each.resource.create.path === create.path)
+      notes.add('409 RESOURCE_IN_USE while another resource is below it.', operationId);
 }
 
 /** Notes what requests store and no response has. */
@@ -224,7 +239,7 @@ function toPlanned(
     ...operation,
     refused,
     body: body && { ...body, required: true },
-    success: isVague ? { ...success, schema: { class: found.dto! } } : success,
+    success: isVague ? { ...success, schema: { class: found.dto } } : success,
     ifMatch: ignoresIfMatch ? undefined : operation.ifMatch,
     unsupportedHeaders: [...operation.unsupportedHeaders, ...(ignoresIfMatch ? ['If-Match'] : [])],
     parameters:
