@@ -105,10 +105,22 @@ class Driver {
     else this.requested.add(name);
     if (response.status === 501 || !this.check(operation, response)) return;
     if (method === 'get' && !isItem) await this.checkFilters(operation, target, response.text);
+    if (method === 'get') await this.checkParents(operation, target);
     const shown = response.text === '' || method === 'delete' ? {} : response.json();
     if (method === 'post')
       await this.remember(operation, body ?? {}, isObject(shown) ? shown : {}, response);
     else if (before !== undefined) await this.compare(operation, before, body ?? {});
+  }
+
+  /** Checks that nothing is found below other values of the parameters above it. */
+  private async checkParents(operation: Operation, target: string): Promise<void> {
+    const segments = withoutSlash(operation.path).split('/');
+    const parents = segments.slice(0, -1).flatMap((each, index) => (each.startsWith('{') ? index : []));
+    for (const index of parents) {
+      const other = target.split('/').with(index, '987654321').join('/');
+      const { status } = await this.send('get', other, operation);
+      if (status !== 404) this.report(operation, `ignores ${segments[index]}: ${status}`);
+    }
   }
 
   /** Checks that a list does not ignore its optional query parameters: it has other rows, or the request is refused. */
