@@ -144,7 +144,9 @@ export const readIfExists = async (path: string): Promise<string | undefined> =>
 
 /** Formats a file as `npm run format` does. */
 export async function formatFile({ path, code }: SourceFile): Promise<string> {
-  return format(code, { ...(await resolveConfig(path)), filepath: path });
+  const options = { ...(await resolveConfig(path)), filepath: path };
+  // Prettier formats its own result in another way, if a type that a method returns is long.
+  return format(await format(code, options), options);
 }
 
 /** What a run writes and deletes. */
