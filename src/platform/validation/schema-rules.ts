@@ -50,7 +50,7 @@ export const joinName = (path: string, name: string): string =>
   path === '' ? name : `${path}.${name}`;
 
 /** Returns the class of an object: that of its schema, or that which the discriminator selects. */
-function getDto({ type, discriminator }: Schema, value: object): Class<object> | undefined {
+export function getDto({ type, discriminator }: Schema, value: object): Class<object> | undefined {
   if (discriminator === undefined) return typeof type === 'function' ? type() : undefined;
   const name = (value as Record<string, unknown>)[discriminator.propertyName];
   const isKnown = typeof name === 'string' && Object.hasOwn(discriminator.mapping, name);

@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
@@ -7,9 +6,16 @@ import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import type { ErrorCode } from '../../errors/error-codes.js';
-import { AcceptBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
+import {
+  AcceptBinaryBody,
+  AcceptForm,
+  FORM_CONTENT_TYPE,
+  MERGE_PATCH_CONTENT_TYPE,
+} from './accepted-body.js';
+import { parseForm, parseJson } from './parsed-body.js';
 
 const CONTENT_TYPES = ['application/json'];
+const FORM_CONTENT_TYPES = [FORM_CONTENT_TYPE];
 const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
 
 /** Creates what decodes a body, by its content coding. */
@@ -21,16 +27,13 @@ const DECODERS = new Map<string, () => Transform>([
   ['br', createBrotliDecompress],
 ]);
 
-/** The maximum nesting of arrays and objects. Code that walks through a body may then be recursive. */
-const MAX_DEPTH = 32;
-
 /**
- * Parses the body of a request into `request.body`: JSON, or the bytes of an operation with a
- * `@BinaryBody`. It is a guard because it must run after `ApiKeyGuard`: no byte of a body is read before
+ * Parses the body of a request into `request.body`: JSON, the fields of a form for an operation with a
+ * `@FormBody`, or the bytes for one with a `@BinaryBody`. It is a guard because it must run after `ApiKeyGuard`: no byte of a body is read before
  * the key is checked, and Express middleware runs before all guards.
  *
- * @throws {ApiError} MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed, PAYLOAD_TOO_LARGE,
- *   UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED if the body is nested too deeply
+ * @throws {ApiError} MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed or a form cannot be
+ *   decoded, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED if the body is nested too deeply
  */
 @Injectable()
 export class BodyParserGuard implements CanActivate {
@@ -44,8 +47,10 @@ export class BodyParserGuard implements CanActivate {
     const { method, headers } = request;
     if (method === 'GET' || method === 'HEAD' || !hasBody(request)) return true;
     const binary = this.reflector.get(AcceptBinaryBody, context.getHandler());
+    const isForm = this.reflector.get(AcceptForm, context.getHandler());
+    const jsonTypes = method === 'PATCH' ? PATCH_CONTENT_TYPES : CONTENT_TYPES;
     const { contentTypes, limit } = binary ?? {
-      contentTypes: method === 'PATCH' ? PATCH_CONTENT_TYPES : CONTENT_TYPES,
+      contentTypes: isForm ? FORM_CONTENT_TYPES : jsonTypes,
       limit: this.config.bodyLimit,
     };
     requireSupported(request, contentTypes);
@@ -55,10 +60,11 @@ export class BodyParserGuard implements CanActivate {
     const response = context.switchToHttp().getResponse<Response>();
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
     if (headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
-    const invalid = binary === undefined ? 'MALFORMED_JSON' : 'BAD_REQUEST';
+    const parse = isForm ? parseForm : parseJson;
+    const invalid = binary === undefined && !isForm ? 'MALFORMED_JSON' : 'BAD_REQUEST';
     return readBody(request, limit, invalid).then((bytes) => {
       // Otherwise there is no body, as with a Content-Length of 0.
-      if (bytes.length > 0) request.body = binary === undefined ? parseJson(bytes) : bytes;
+      if (bytes.length > 0) request.body = binary === undefined ? parse(bytes) : bytes;
       return true;
     });
   }
@@ -116,34 +122,12 @@ function requireSupported(request: Request, contentTypes: readonly string[]): vo
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', message);
 }
 
-/** JSON is exchanged in UTF-8 (RFC 8259, section 8.1). */
+/** JSON is exchanged in UTF-8 (RFC 8259, section 8.1), and so are forms. */
 function requireUtf8(contentType: string): void {
   const charset = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(contentType)?.[1] ?? 'utf-8';
   if (charset.toLowerCase() !== 'utf-8')
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', 'The charset of the body must be UTF-8.');
 }
 
-function parseJson(bytes: Buffer): unknown {
-  if (!isUtf8(bytes)) throw new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.');
-  let value: unknown;
-  try {
-    // Without a byte order mark.
-    value = JSON.parse(bytes.toString().replace(/^\ufeff/, ''));
-  } catch {
-    throw new ApiError('MALFORMED_JSON', 'The body is not valid JSON.');
-  }
-  if (exceedsDepth(value, MAX_DEPTH))
-    throw new ApiError('VALIDATION_FAILED', `JSON nesting depth exceeds ${MAX_DEPTH}.`);
-  return value;
-}
-
 const tooLarge = (limit: number): ApiError =>
   new ApiError('PAYLOAD_TOO_LARGE', `The body is larger than ${limit} bytes.`);
-
-function exceedsDepth(value: unknown, depth: number): boolean {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    (depth === 0 || Object.values(value).some((inner) => exceedsDepth(inner, depth - 1)))
-  );
-}

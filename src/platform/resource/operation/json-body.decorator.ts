@@ -42,7 +42,9 @@ export function JsonBody(
 ): ParameterDecorator {
   return RequestParam(
     (request) => {
-      const body: unknown = repeatsReadOnly ? takeReadOnly(schema, request) : request.body;
+      const body: unknown = repeatsReadOnly
+        ? takeReadOnly(schema, request, request.body)
+        : request.body;
       return body === undefined && !required ? undefined : validateJson(schema, body);
     },
     ApiBody({ description, required, schema: toDocument(schema) }),
@@ -51,8 +53,7 @@ export function JsonBody(
 }
 
 /** Moves the read-only properties of a body to its request, and returns the others. */
-function takeReadOnly(schema: Schema, request: Request): unknown {
-  const body: unknown = request.body;
+export function takeReadOnly(schema: Schema, request: Request, body: unknown): unknown {
   if (typeof schema.type !== 'function' || !isObject(body)) return body;
   const { declared } = getFields(schema.type());
   const isReadOnly = ([name]: [string, unknown]): boolean => declared.get(name)?.readOnly === true;
