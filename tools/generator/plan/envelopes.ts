@@ -114,6 +114,8 @@ export function toShown(
   const envelope = toEnvelope(success, ({ class: dto }) => dto !== undefined && shows(dto));
   const isWhole = envelope?.content === undefined || envelope.unknown.length > 0;
   if (isWhole && shows(schema.class)) return { dto: schema.class, envelope: undefined };
+  // What has an id is another object, which refers to one.
+  if (envelope?.unknown.some((name) => toBareName(name) === 'id') === true) return undefined;
   return envelope && { dto: envelope.content?.class, envelope };
 }
 

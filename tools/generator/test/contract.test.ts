@@ -413,6 +413,7 @@ describe('a resource in an envelope', () => {
     [`data: ${PET}, total: { type: integer }`, 'total'],
     [`old: ${PET}, new: ${PET}`, ''],
     ['id: { type: integer }, pet: { type: string }', ''],
+    [`id: { type: integer }, pet: ${PET}`, ''],
   ])('with { %s } is a stub', (properties, required) => {
     const module = toPetsWith(toObject(properties, required));
     expect(new Set(getKinds(module))).toEqual(new Set(['stub']));
