@@ -13,6 +13,7 @@ import {
   toBareName,
   withoutSlash,
 } from './contract-document.js';
+import { FORM, toForm } from './form.js';
 import { type HttpResponse, sendRequest } from './http-client.js';
 import { requires } from './requirements.js';
 
@@ -321,7 +322,7 @@ class Driver {
   private toBody({ method, path, pointer }: Operation): Json | null | undefined {
     const { value: content } = this.contract.find(...pointer, 'requestBody', 'content');
     if (!isObject(content)) return undefined;
-    const type = Object.keys(content).find((each) => /json/.test(each));
+    const type = findType(content);
     if (type === undefined) return null;
     const { pointer: schema } = this.contract.find(
       ...pointer,
@@ -378,7 +379,10 @@ class Driver {
     const isPublic = Array.isArray(security) && security.length === 0;
     const content =
       operation && this.contract.find(...operation.pointer, 'requestBody', 'content').value;
-    const type = Object.keys(isObject(content) ? content : {}).find((each) => /json/.test(each));
+    const type = findType(content) ?? '';
+    // Objects of a form are JSON by default.
+    const encoding = get(get(content, type), 'encoding');
+    const isJson = (name: string): boolean => get(get(encoding, name), 'style') !== 'deepObject';
     const headers: Record<string, string> = {};
     const query = new URLSearchParams();
     for (const { value, pointer: at } of operation ? this.getParameters(operation) : []) {
@@ -394,12 +398,18 @@ class Driver {
       headers: {
         ...headers,
         ...(!isPublic && { authorization: `Bearer ${this.key}` }),
-        ...(body && { 'content-type': /merge-patch/.test(type!) ? type! : 'application/json' }),
+        ...(body && { 'content-type': /merge-patch|form/.test(type) ? type : 'application/json' }),
       },
-      ...(body && { body: JSON.stringify(body) }),
+      ...(body && { body: type === FORM ? toForm(body, isJson) : JSON.stringify(body) }),
     });
   }
 }
+
+/** The media type of what the driver sends: JSON, or a form. */
+const findType = (content: unknown): string | undefined => {
+  const types = Object.keys(isObject(content) ? content : {});
+  return types.find((each) => /json/.test(each)) ?? types.find((each) => each === FORM);
+};
 
 /** The query parameters that select a page, or only shape a response. */
 const NO_FILTERS =

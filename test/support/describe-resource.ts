@@ -3,6 +3,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { applyMergePatch } from '../../src/platform/resource/merge-patch.js';
 import { isObject } from '../../src/platform/validation/schema.js';
 import type { TestApp } from './app.js';
+import { FORM, toForm } from './form.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './http-client.js';
 import {
   findParameter,
@@ -149,11 +150,28 @@ class ResourceDriver {
     body?: Json,
     headers: Record<string, string> = { 'if-match': '*' },
   ): Promise<HttpResponse> {
+    const sent = body && this.toSent(method, body);
+    const isForm = this.isForm(method);
     return sendRequest(target, {
       method,
-      headers: { ...jsonHeaders(this.app.key), ...headers },
-      ...(body && { body: JSON.stringify(this.toSent(method, body)) }),
+      headers: {
+        ...jsonHeaders(this.app.key),
+        ...(isForm && { 'content-type': FORM }),
+        ...headers,
+      },
+      ...(sent && { body: isForm ? toForm(sent) : JSON.stringify(sent) }),
     });
+  }
+
+  /** Whether the body of the operations with a method is a form, in which no value is null. */
+  isForm(method: string): boolean {
+    const body = this.getOperation(method)?.requestBody;
+    return body !== undefined && 'content' in body && FORM in body.content;
+  }
+
+  private getOperation(method: string): Operation | undefined {
+    const { post: POST, put: PUT, patch: PATCH } = this;
+    return { POST, PUT, PATCH }[method];
   }
 
   async createOne(body?: Json): Promise<Json> {
@@ -273,8 +291,8 @@ class ResourceDriver {
 
   /** Returns what is sent: a body, or an envelope with it. */
   private toSent(method: string, body: Json): Json {
-    const { post: POST, put: PUT, patch: PATCH, envelope } = this;
-    const operation = { POST, PUT, PATCH }[method];
+    const { envelope } = this;
+    const operation = this.getOperation(method);
     const isInEnvelope =
       operation && envelope in getBodySchema(this.document, operation).properties;
     return isInEnvelope === true ? { [envelope]: body } : body;
@@ -439,7 +457,9 @@ export async function describeResource(
         const required = driver.toRequired(patch, { ...body, [id]: resource[id] });
         const { [id]: _id, ...properties } = driver.getRequest(patch).properties;
         for (const [name, schema] of Object.entries(properties))
-          for (const value of isNullable(schema) ? [body[name], null] : [body[name]]) {
+          for (const value of isNullable(schema) && !driver.isForm('PATCH')
+            ? [body[name], null]
+            : [body[name]]) {
             const changes = { ...required, [name]: value };
             const response = await driver.send('PATCH', driver.toUrl(resource), changes);
             expectStatus(response, getStatus(patch));

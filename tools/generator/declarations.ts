@@ -28,6 +28,7 @@ export const DECLARATIONS: Declarations = {
   ...declare('src/platform/http/responses/cached-json-response.js', '*CachedJsonResponse'),
   ...declare('src/platform/idempotency/idempotency-key.decorator.js', 'IdempotencyKey'),
   ...declare('src/platform/resource/operation/binary-body.decorator.js', 'BinaryBody'),
+  ...declare('src/platform/resource/operation/form-body.decorator.js', 'FormBody'),
   ...declare('src/platform/resource/operation/id-param.decorator.js', 'IdParam'),
   ...declare('src/platform/resource/operation/if-match.decorator.js', 'IfMatch *VersionCriteria'),
   ...declare('src/platform/resource/operation/json-body.decorator.js', 'JsonBody'),

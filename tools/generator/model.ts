@@ -134,6 +134,8 @@ export interface Body {
   readonly required: boolean;
   readonly description: string | undefined;
   readonly isMergePatch: boolean;
+  /** Whether it is a form instead of JSON. */
+  readonly isForm: boolean;
 }
 
 export interface Success {

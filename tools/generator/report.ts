@@ -18,7 +18,7 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
     /^nothing says what .* contains/,
     'make the property optional or nullable, or give it a default',
   ],
-  [/^the body is \w+\//, 'add a body of application/json'],
+  [/^the body is \w+\/|\bthe form\b/, 'add a body of application/json'],
   [/^the response is [\w*]+\//, 'add a response of application/json'],
   [
     /no body that could be stored|object with a name/,

@@ -3,6 +3,7 @@ import type { Body, Contract, LeftOut, Operation, Parameter, Schema, Success } f
 import { METHODS, Notes } from '../model.js';
 import { makeUnique, toCamelCase, toMemberName, toPascalCase, toSentence } from '../names.js';
 import { entries, get, isObject, items, type Json, resolve, text } from './document.js';
+import { findFormProblem, FORM_TYPE } from './forms.js';
 import { clean, SchemaReader } from './schemas.js';
 
 const JSON_TYPE = /^application\/([\w.-]+\+)?json(;|$)/i;
@@ -338,34 +339,43 @@ class ContractReader {
     if (!isObject(body) || contents.length === 0) return undefined;
     const isMergePatch = contents.some(([type]) => type === MERGE_PATCH);
     const description = text(body['description']);
+    const used = findJson(contents) ?? contents.find(([type]) => FORM_TYPE.test(type));
     const schema = this.readContent(
       contents,
+      used,
       `${toPascalCase(id)}Request`,
       `the body of ${place}`,
     )!;
+    const isForm = used !== undefined && FORM_TYPE.test(used[0]);
+    const problem = isForm ? findFormProblem(schema, get(used[1], 'encoding')) : undefined;
+    if (problem !== undefined) problems.push(problem);
     if (schema.binary !== undefined) problems.push(`the body is ${schema.binary.join(' or ')}`);
-    // An empty body of bytes is a missing one.
-    const required = body['required'] === true || schema.binary !== undefined;
-    return { schema, required, description, isMergePatch };
+    // An empty body of bytes is a missing one, and that of a form is one without fields.
+    const required = body['required'] === true || isForm || schema.binary !== undefined;
+    return { schema, required, description, isMergePatch, isForm };
   }
 
-  /** Reads the JSON of a body or a response, or the types of its bytes; undefined if it has no content. */
+  /**
+   * Reads the used content of a body or a response, or the types of its bytes; undefined if it has no content.
+   *
+   * @param used JSON or a form
+   */
   private readContent(
     contents: readonly [string, unknown][],
+    used: readonly [string, unknown] | undefined,
     name: string,
     place: string,
   ): Schema | undefined {
     if (contents.length === 0) return undefined;
     const types = contents.map(([type]) => type);
-    const json =
-      contents.find(([type]) => JSON_TYPE.test(type) && !type.includes('json-patch')) ??
-      contents.find(([type]) => ANY_JSON.test(type));
-    if (json === undefined) return { binary: types };
-    const [used, media] = json;
-    const others = types.filter((type) => type !== used && type !== MERGE_PATCH);
-    if (others.length > 0) this.notes.add(`Bodies are JSON alone, not ${others.join(' or ')}.`);
-    if (!/^application\/(merge-patch\+)?json/.test(used))
-      this.notes.add(`The media type of bodies is application/json, not ${used}.`);
+    if (used === undefined) return { binary: types };
+    const [type, media] = used;
+    const isForm = FORM_TYPE.test(type);
+    const others = types.filter((each) => each !== type && each !== MERGE_PATCH).join(' or ');
+    if (others !== '')
+      this.notes.add(`Bodies are ${isForm ? 'forms' : 'JSON'} alone, not ${others}.`);
+    if (!isForm && !/^application\/(merge-patch\+)?json/.test(type))
+      this.notes.add(`The media type of bodies is application/json, not ${type}.`);
     const schema = this.schemas.readBody(get(media, 'schema'), name, place);
     return clean({ ...schema, example: getExample(this.root, media) ?? schema.example });
   }
@@ -382,6 +392,7 @@ class ContractReader {
     if (value === undefined && !responses.some(([each]) => each === 'default'))
       this.notes.add('the contract has no successful response; it has no body.', place);
     const response = resolve(this.root, value);
+    const contents = entries(get(response, 'content'));
     const headers = Object.keys(get(response, 'headers') ?? {});
     for (const header of headers)
       if (
@@ -394,7 +405,8 @@ class ContractReader {
       status: /^\d+$/.test(status) ? Number(status) : fallback,
       description: text(get(response, 'description')) ?? 'Successful.',
       schema: this.readContent(
-        entries(get(response, 'content')),
+        contents,
+        findJson(contents),
         `${toPascalCase(id)}Response`,
         `the response of ${place}`,
       ),
@@ -420,6 +432,11 @@ class ContractReader {
     return errors;
   }
 }
+
+/** The JSON of a body or a response. */
+const findJson = (contents: readonly [string, unknown][]): [string, unknown] | undefined =>
+  contents.find(([type]) => JSON_TYPE.test(type) && !type.includes('json-patch')) ??
+  contents.find(([type]) => ANY_JSON.test(type));
 
 /** Whether a parameter is a header that neither HTTP nor the platform evaluates. */
 const isUnknown = ({ in: kind, name }: Json): boolean =>

@@ -165,7 +165,7 @@ export function getArguments(operation: PlannedOperation): Argument[] {
 
 /** @param isReplacement whether the body may repeat read-only properties */
 function writeBodyDecorator(
-  { schema, description, isMergePatch, required }: Body,
+  { schema, description, isMergePatch, isForm, required }: Body,
   isReplacement: boolean,
 ): string {
   if (schema.binary !== undefined)
@@ -173,13 +173,14 @@ function writeBodyDecorator(
   const options = ifAny({
     description,
     required: required ? undefined : false,
-    mergePatch: isMergePatch ? true : undefined,
+    mergePatch: isMergePatch && !isForm ? true : undefined,
     repeatsReadOnly:
       isReplacement && schema.class?.properties.some(({ readOnly }) => readOnly === true)
         ? true
         : undefined,
   });
   const { example: _example, ...own } = schema;
+  if (isForm) return call('@FormBody', toOptions(own), options);
   const isPlain = own.class !== undefined && own.nullable === undefined && options === undefined;
   return isPlain ? '@Body()' : call('@JsonBody', toOptions(own), options);
 }

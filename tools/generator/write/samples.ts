@@ -108,12 +108,20 @@ function toNumber(schema: Schema, seed: number): number {
   return value <= highest ? value : first;
 }
 
-/** Returns values that the schema of a property rejects, by its name, if there are such. */
-export function toInvalid(properties: readonly Property[]): Record<string, unknown[]> {
+/**
+ * Returns values that the schema of a property rejects, by its name, if there are such.
+ *
+ * @param isForm whether the property is in a form, in which every scalar is text
+ */
+export function toInvalid(
+  properties: readonly Property[],
+  isForm: boolean,
+): Record<string, unknown[]> {
   const property = properties.find(
     ({ readOnly, type, class: dto }) => readOnly !== true && (type ?? dto) !== undefined,
   );
-  return property === undefined
-    ? {}
-    : { [property.name]: [property.type === 'string' ? 1 : 'text'] };
+  if (property === undefined) return {};
+  const { name, type } = property;
+  if (isForm && type === 'array') return { [name]: [{ key: 'text' }] };
+  return { [name]: [type !== 'string' ? 'text' : isForm ? ['a', 'b'] : 1] };
 }

@@ -37,7 +37,7 @@ function writeResource(
 ): string | undefined {
   const {
     request,
-    create: { path },
+    create: { path, body },
     id,
     columns,
     owners,
@@ -46,7 +46,8 @@ function writeResource(
   const key = getKey(module, resource, create);
   // Nothing tells the id that the service has assigned.
   if (key === undefined) return undefined;
-  const invalid = toInvalid(request.properties.filter(({ name }) => name !== id.property));
+  const sent = request.properties.filter(({ name }) => name !== id.property);
+  const invalid = toInvalid(sent, body?.isForm === true);
   const references = getReferences(resource);
   const missing = references.map((column) => [column.name, [toMissing(column)]]);
   const paths = references.map((column) => [
