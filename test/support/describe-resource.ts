@@ -404,7 +404,10 @@ export async function describeResource(
           await driver.createOne(),
         ];
         const key = 'id' in created[0]! ? 'id' : id;
-        const ascending = created.toSorted((a, b) => (a[key]! < b[key]! ? -1 : 1));
+        // Integers may be text.
+        const isNumber = created.every((each) => /^\d+$/.test(String(each[key])));
+        const toOrder = (each: Json) => (isNumber ? Number(each[key]) : String(each[key]));
+        const ascending = created.toSorted((a, b) => (toOrder(a) < toOrder(b) ? -1 : 1));
         const ids = new Set(ascending.map((resource) => resource[id]));
         const hasLimit = findParameter(list, 'limit') !== undefined;
         const hasPages = hasLimit && hasHeader(list, 'Link');

@@ -6,6 +6,7 @@ import type {
   Join,
   Notes,
   Owner,
+  Parameter,
   PlannedOperation,
   Property,
   Resource,
@@ -81,23 +82,25 @@ function findId(dto: DtoClass, pathKey: string | undefined, noun: string): Prope
 export const isOnlyId = (dto: DtoClass, pathKey: string | undefined, noun: string): boolean =>
   dto.properties.length === 1 && findId(dto, pathKey, noun) !== undefined;
 
-/** Whether a property is another one than the id, or has its type. */
-export const isSameId = ({ name, type }: Property, { property, kind }: ResourceId): boolean =>
-  name !== property || type === (kind === 'integer' ? kind : 'string');
+/** Whether a property is another one than the id, or accepts it. */
+export const isSameId = (property: Property, { property: name, kind }: ResourceId): boolean =>
+  property.name !== name ||
+  (kind === 'integer' ? acceptsIds(property) : property.type === 'string');
 
 /**
  * The id of a resource, by its place in the path and the response.
  *
- * @param pathKey the parameter of the path that follows the collection
+ * @param parameter the one of the path that follows the collection
  * @param noun the singular of the collection
  */
 export function toId(
   request: DtoClass,
   dto: DtoClass,
-  pathKey: string | undefined,
+  parameter: Parameter | undefined,
   noun: string,
   notes: Notes,
 ): ResourceId {
+  const pathKey = parameter?.name;
   const found = findId(dto, pathKey, noun);
   // A text that clients send is a property with unique values, unless its name says that it is an id.
   const isChosen = getSent(request).some(({ name }) => name === found?.name);
@@ -113,42 +116,60 @@ export function toId(
       `${request.publishedName}.${name}`,
     );
   const place = `${dto.publishedName}.${name}`;
-  if (by === 'service' && type === 'integer' && !acceptsIds(property))
-    throw new Stub(`${place} is not any integer from 1`);
-  if (by === 'service' && type === 'string' && !acceptsUuids(property))
-    throw new Stub(`${place} is not a UUID of version 7`);
+  // The path may have another property.
+  const isOther = dto.properties.some((each) => isSameName(each.name, pathKey));
+  const isKey = isSameName(name, pathKey) || !isOther;
+  const shown = parameter === undefined || !isKey ? [property] : [property, parameter];
+  const isUuid = shown.every(acceptsUuids);
+  if (by === 'service' && !isUuid && !shown.every(acceptsIds)) {
+    const isEach = shown.every((each) => acceptsUuids(each) || acceptsIds(each));
+    const expected = type === 'integer' ? 'any integer from 1' : 'a UUID of version 7';
+    throw new Stub(`${place} is not ${isEach ? `what {${pathKey}} is` : expected}`);
+  }
+  if (by === 'client' && type === 'string' && shown.some((each) => each.type === 'integer'))
+    throw new Stub(`${place} is not an integer, as {${pathKey}} is`);
   if (type === 'integer') return { property: name, kind: 'integer', by };
-  if (by === 'service' && format !== 'uuid') notes.add('the service assigns a UUID.', place);
-  return { property: name, kind: by === 'service' || format === 'uuid' ? 'uuid' : 'text', by };
+  if (by === 'client') return { property: name, kind: format === 'uuid' ? 'uuid' : 'text', by };
+  if (!isUuid) notes.add('the service assigns an integer, which is text in responses.', place);
+  else if (format !== 'uuid') notes.add('the service assigns a UUID.', place);
+  return { property: name, kind: isUuid ? 'uuid' : 'integer', by };
 }
 
-/** Whether ids that the database assigns are valid: 1, 2, 3 and so on. */
-const acceptsIds = ({
+/** Whether ids that the database assigns are valid: 1, 2, 3 and so on, as numbers or as text. */
+function acceptsIds({
   minimum = 1,
   maximum = MAX_INT32,
   multipleOf = 1,
   ...schema
-}: Schema): boolean =>
-  minimum <= 1 &&
-  maximum >= MAX_INT32 &&
-  multipleOf === 1 &&
-  (schema.exclusiveMinimum ?? 0) < 1 &&
-  (schema.exclusiveMaximum ?? Infinity) > MAX_INT32;
+}: Schema): boolean {
+  if (schema.type === 'string')
+    return /^(u?int\d*)?$/.test(schema.format ?? '') && acceptsTexts(schema, IDS);
+  return (
+    minimum <= 1 &&
+    maximum >= MAX_INT32 &&
+    multipleOf === 1 &&
+    (schema.exclusiveMinimum ?? 0) < 1 &&
+    (schema.exclusiveMaximum ?? Infinity) > MAX_INT32
+  );
+}
 
 const MAX_INT32 = 2 ** 31 - 1;
-
+const IDS = ['1', '20', String(MAX_INT32)];
 const UUIDS = ['01890a5d-ac96-774b-bcce-b302099a8057', 'fedcba98-7654-7321-8abc-def012345678'];
 
 /** Whether UUIDs of version 7 are valid. */
-function acceptsUuids({
-  format = 'uuid',
-  pattern = '',
-  minLength = 0,
-  maxLength = 36,
-}: Schema): boolean {
-  const matches = UUIDS.every((each) => toRegExp(pattern).test(each));
-  return /^(uuid7?|guid)$/.test(format) && minLength <= 36 && maxLength >= 36 && matches;
-}
+const acceptsUuids = (schema: Schema): boolean =>
+  schema.type === 'string' &&
+  /^(uuid7?|guid)?$/.test(schema.format ?? '') &&
+  acceptsTexts(schema, UUIDS);
+
+const acceptsTexts = (
+  { pattern = '', minLength = 0, maxLength = Infinity }: Schema,
+  texts: readonly string[],
+): boolean =>
+  texts.every(
+    (each) => each.length >= minLength && each.length <= maxLength && toRegExp(pattern).test(each),
+  );
 
 const isIdType = ({ type, enum: values }: Schema): boolean =>
   (type === 'integer' || type === 'string') && values === undefined;

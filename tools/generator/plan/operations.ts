@@ -214,7 +214,8 @@ function findKey(
   const parameter = endsWithParameter(path) ? getParameters(path).at(-1) : undefined;
   if (parameter === undefined) {
     const sent = id.property === undefined ? undefined : getProperty(request, id.property);
-    if (sent === undefined) throw new Stub('nothing says which resource it replaces');
+    if (sent === undefined || (sent.type === 'integer') !== (id.kind === 'integer'))
+      throw new Stub('nothing says which resource it replaces');
     return { property: 'id', name: sent.name, in: 'body' };
   }
   const column = isSameName(parameter, id.property) ? undefined : findColumn(resource, parameter);

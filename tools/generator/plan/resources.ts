@@ -5,6 +5,7 @@ import type {
   Notes,
   Operation,
   Owner,
+  Parameter,
   Property,
   Resource,
   Schema,
@@ -81,7 +82,8 @@ function toResource(scope: Scope, create: Operation): Resource {
   if (![200, 201, 204].includes(success.status))
     throw new Stub(`the status ${success.status} says more than that a row was stored`);
   const collection = toCollection(path);
-  const pathKey = findPathKey(scope, collection);
+  const parameter = findPathKey(scope, collection);
+  const pathKey = parameter?.name;
   const noun = toSingular(path.split('/').findLast((segment) => /^[^{]/.test(segment))!);
   const identifies = (dto: DtoClass): boolean => isOnlyId(dto, pathKey, noun);
   const shown = toShown(success, (dto) => isLike(dto, request) || identifies(dto), request);
@@ -99,7 +101,7 @@ function toResource(scope: Scope, create: Operation): Resource {
     throw new Stub(`POST ${other.create.path} creates such objects already`);
   const properties = [dto, request].flatMap((each) => each.properties.map(({ name }) => name));
   const owners = findOwners(scope, create, properties);
-  const id = toId(request, told ?? dto, pathKey, noun, notes);
+  const id = toId(request, told ?? dto, parameter, noun, notes);
   if (dto.properties.some((each) => !isSameId(each, id)))
     throw new Stub(`${dto.publishedName}.${id.property} is another id than the response has`);
   const isSent = getSent(request).some(({ name }) => name === id.property);
@@ -189,13 +191,21 @@ function findShown(scope: Scope, collection: string, request: DtoClass): DtoClas
 }
 
 /** The parameter that follows a collection in the paths of the contract: `petId` of `/pets/{petId}`. */
-function findPathKey({ operations }: Scope, collection: string): string | undefined {
+function findPathKey({ operations }: Scope, collection: string): Parameter | undefined {
   const length = collection.split('/').length;
-  const paths = operations.map(({ path }) => path.split('/'));
-  return paths
-    .filter((each) => toCollection(each.slice(0, length + 1).join('/')) === collection)
-    .map((each) => /^\{([^}]+)\}$/.exec(each[length] ?? '')?.[1])
-    .find((name) => name !== undefined);
+  return operations
+    .filter(({ path }) => {
+      const segments = path.split('/');
+      return (
+        segments[length]?.startsWith('{') === true &&
+        toCollection(segments.slice(0, length + 1).join('/')) === collection
+      );
+    })
+    .flatMap(({ path, parameters }) => {
+      const [, name] = /^\{([^}]+)\}$/.exec(path.split('/')[length]!) ?? [];
+      return parameters.find((each) => each.in === 'path' && each.name === name) ?? [];
+    })
+    .at(0);
 }
 
 /**

@@ -464,12 +464,44 @@ describe('the id of a contract', () => {
     ['petNumber: { type: integer, readOnly: true }', '{petNumber}', 'petNumber integer service'],
     ['pet_id: { type: integer, readOnly: true }', '{petId}', 'pet_id integer service'],
     ['', '{name}', 'undefined integer service'],
+    // As Google and Twitter publish them.
+    ['id: { type: string, format: int64, readOnly: true }', '{petId}', 'id integer service'],
+    ['id: { type: string, pattern: "^[0-9]{1,19}$" }', '{petId}', 'id integer service'],
+    ['id: { type: string, maxLength: 20, readOnly: true }', '{petId}', 'id integer service'],
   ])('%s in the path %s is %s', (id, item, expected) => {
     const properties = `{ name: { type: string }, ${id} }`;
     const required = expected.endsWith('client') ? 'name, id' : 'name';
     const { property, kind, by } = getResource(toModule(pets({ properties, required, item }))).id;
     expect(`${property} ${kind} ${by}`).toBe(expected);
   });
+
+  /** Pets with an id whose path has a parameter of another schema, as GitLab publishes them. */
+  const toPetsAt = (id: string, parameter: string, required = 'name'): Module => {
+    const properties = `{ id: ${id}, name: { type: string } }`;
+    const operations = `parameters: [{ name: petId, in: path, required: true, schema: ${parameter} }]`;
+    return toModule(pets({ properties, operations, required }));
+  };
+
+  it('is an integer, which responses have as text, if the path says so', () => {
+    const module = toPetsAt('{ type: string }', '{ type: integer }');
+    expect(getResource(module).id).toMatchObject({ kind: 'integer', by: 'service' });
+    expect(getNotes(module)).toContain(
+      'Pet.id: the service assigns an integer, which is text in responses.',
+    );
+    expect(writeService(module).code).toContain('id: String(row.id)');
+    expect(writeApi(module).code).toContain('@IdParam("petId", { schema');
+  });
+
+  it.each([
+    ['{ type: string, format: uuid }', '{ type: integer }', 'Pet.id is not what {petId} is'],
+    ['{ type: integer, readOnly: true }', '{ type: string, format: uuid }', 'Pet.id is not what'],
+    ['{ type: string }', '{ type: string, format: email }', 'Pet.id is not a UUID of version 7'],
+    ['{ type: string }', '{ type: string, format: uuid }', 'implemented'],
+    ['{ type: integer, readOnly: true }', '{ type: string, pattern: "^[0-9]+$" }', 'implemented'],
+    ['{ type: string }', '{ type: integer }', 'Pet.id is not an integer, as {petId}', 'id, name'],
+  ])('of %s in a path with %s: %s', (id, parameter, result, required = 'name') =>
+    expect(getResults(toPetsAt(id, parameter, required))['POST /pets']).toContain(result),
+  );
 
   it('is an integer if it is a number, as no other number is', () => {
     const module = toPets('petId: { type: number }, reviewId: { type: number }');
@@ -563,7 +595,7 @@ describe('a POST that returns only an id', () => {
   it.each([
     ['{slug} is not an id', 'id: { type: string }', 'slug', undefined],
     ['has no id', 'count: { type: integer }', 'tagId', undefined],
-    ['other types', 'id: { type: integer }', 'tagId', undefined],
+    ['other types', 'id: { type: string }', 'tagId', 'id: { type: integer }, name: {}'],
     ['it has more', 'id: { type: string }, url: { type: string }', 'tagId', undefined],
   ])('is a stub, or its item is one: %s', (_name, told, key, shown) => {
     const results = Object.values(getResults(toTold(told, key, shown)));
@@ -1176,7 +1208,8 @@ describe('a response that would violate the contract', () => {
 
   it.each([
     [`{ type: string, readOnly: true, pattern: "${V4}" }`, 'Pet.id is not a UUID of version 7'],
-    ['{ type: string, readOnly: true, maxLength: 20 }', 'Pet.id is not a UUID of version 7'],
+    ['{ type: string, readOnly: true, maxLength: 9 }', 'Pet.id is not a UUID of version 7'],
+    ['{ type: string, readOnly: true, pattern: "^se-" }', 'Pet.id is not a UUID of version 7'],
     ['{ type: string, readOnly: true, format: email }', 'Pet.id is not a UUID of version 7'],
     ['{ type: string, readOnly: true, format: ipv4 }', 'Pet.id is not a UUID of version 7'],
     ['{ type: string, readOnly: true, format: guid }', 'implemented'],

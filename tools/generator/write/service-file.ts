@@ -392,8 +392,11 @@ function toAssigned({ assigned, schema }: Column): Code {
 }
 
 function writeConverter({ resource, dto }: View): string {
-  const body = dto.properties.map(({ name, required, nullable, writeOnly, default: fallback }) => {
-    if (name === resource.id.property) return [name, code('row.id')] as const;
+  const body = dto.properties.map((property) => {
+    const { name, type, required, nullable, writeOnly, default: fallback } = property;
+    const isText = type === 'string' && resource.id.kind === 'integer';
+    if (name === resource.id.property)
+      return [name, code(isText ? 'String(row.id)' : 'row.id')] as const;
     const column = resource.columns.find((each) => each.name === name);
     // Requests have it.
     if (writeOnly === true && required) return [name, code('undefined as never')] as const;
