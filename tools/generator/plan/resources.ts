@@ -313,3 +313,22 @@ export const toCollection = (path: string): string =>
 /** Whether a class has something of what a request contains. */
 const isLike = (dto: DtoClass, request: DtoClass): boolean =>
   getSent(request).some(({ name }) => getProperty(dto, name));
+
+/** The owners of a resource, with the names of the parameters of another path of it. */
+export function renameOwners({ owners }: Resource, path: string): Owner[] {
+  const names = getParameters(path);
+  return owners.map((owner, index) => ({ ...owner, parameter: names[index]! }));
+}
+
+/** Why the POST of a collection stores nothing that another operation of it could show; undefined if there is none. */
+export function findCause({ operations, stubs }: Scope, path: string): string | undefined {
+  const post = operations.find(
+    (each) =>
+      each.method === 'post' &&
+      toCollection(`${each.path.replace(/\/$/, '')}/{id}`) === toCollection(path),
+  );
+  const reason = post && stubs?.get(post)?.message;
+  if (post === undefined || reason !== undefined)
+    return post && `POST ${post.path} stores nothing: ${reason}`;
+  return `POST ${post.path} creates other objects`;
+}
