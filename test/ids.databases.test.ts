@@ -3,6 +3,9 @@ import { Column, Entity } from 'typeorm';
 import { IdColumn, type IdOptions } from '../src/platform/database/statements/columns.js';
 import { createUuid } from '../src/platform/database/statements/uuid.js';
 import { Feature } from '../src/platform/feature.decorator.js';
+import type { PageRequest } from '../src/platform/database/lists/cached-list.js';
+import { toCursor } from '../src/platform/database/lists/cursor.js';
+import { ApiError } from '../src/platform/errors/api-error.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { insertReturning } from '../src/platform/database/statements/returning.js';
 import { useApp } from './support/app.js';
@@ -82,7 +85,7 @@ describe.each(KINDS)(
       const inserter = kit.inserter(repository, (row) => row);
       const list = kit.cachedList(repository, async (chunks, { next }) => ({
         rows: await collectRows(chunks),
-        next: next?.['after'],
+        next,
       }));
       const rows = sent.map((id, index) => ({ id, name: `row ${index}` }) as Row);
       // Clients can send ids in any order.
@@ -94,14 +97,19 @@ describe.each(KINDS)(
       if (byClient) created.reverse();
       expect(created.map(({ id }) => id)).toEqual(ids);
       expect((await list.get()).rows).toEqual(created);
-      const read: Row[] = [];
-      let after: number | string | undefined;
-      do {
-        const page = await list.getPage({ limit: 2, after });
-        read.push(...page.rows);
-        after = page.next;
-      } while (after !== undefined);
-      expect(read).toEqual(created);
+      for (const by of ['after', 'cursor']) {
+        const read: Row[] = [];
+        let next: Readonly<Record<string, number | string>> | undefined = {};
+        do {
+          const request = { limit: 2, [by]: next[by] } as unknown as PageRequest;
+          const page = await list.getPage(request);
+          read.push(...page.rows);
+          ({ next } = page);
+        } while (next !== undefined);
+        expect(read).toEqual(created);
+      }
+      const cursor = toCursor({ metadata: repository.metadata, filters: {} }, 'a\0');
+      await expect(list.getPage({ limit: 2, cursor })).rejects.toBeInstanceOf(ApiError);
     });
   },
 );

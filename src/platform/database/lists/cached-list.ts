@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
+import { type Id, parseCursor, toCursor } from './cursor.js';
 import { singleFlight } from './single-flight.js';
 import { CachedJsonResponse } from '../../http/responses/cached-json-response.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
@@ -31,17 +32,17 @@ const MAX_READS = 3;
 /** The rows of a list, a part at a time. */
 export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
 
-type Id = number | string;
-
-/** Which page of a list to read: the first or the one after an id, the one at an offset, or the one with a number. */
+/** Which page of a list to read: the first or the one after an id or a cursor, the one at an offset, or with a number. */
 export type PageRequest = (
   | { readonly after?: Id | undefined; readonly offset?: undefined; readonly page?: undefined }
+  /** An opaque text, which the page before has as `next`: a cursor of another list is 400. */
+  | { readonly cursor: string | undefined; readonly offset?: undefined; readonly page?: undefined }
   | { readonly offset: number; readonly page?: undefined }
   /** By default, the first page has the number 1. */
   | { readonly page: number; readonly firstPage?: 0 | 1 }
 ) & {
   readonly limit: number;
-  /** The query parameter that selects the next page, if it is not `after`, `offset` or `page`; false if there is none. */
+  /** The query parameter that selects the next page, if it has another name than above; false if there is none. */
   readonly next?: string | false;
 };
 
@@ -91,10 +92,10 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     );
   }
 
-  /** @throws {DatabaseUnavailableError} */
+  /** @throws {ApiError} VALIDATION_FAILED if the cursor is invalid; {@link DatabaseUnavailableError} */
   getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<Value> {
-    const { after, offset, ...kind } = locate(request);
-    if (after !== undefined || offset > 0) return withDeadline(this.loadPage(request, filters));
+    const { start, offset, ...kind } = locate(request);
+    if (start !== undefined || offset > 0) return withDeadline(this.loadPage(request, filters));
     const key = JSON.stringify([request.limit, request.next, kind, filters]);
     return this.getCached(key, (revisions) => this.loadPage(request, filters, revisions));
   }
@@ -120,14 +121,17 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     revisions?: Set<number>,
   ): Promise<Value> {
     const { limit } = request;
-    const { after, offset, by, next } = locate(request);
+    const { start, offset, by, next } = locate(request);
+    const list = { metadata: this.repository.metadata, filters };
+    const after = by === 'cursor' && start !== undefined ? parseCursor(list, `${start}`) : start;
     // One more row than the page has shows whether there is another page.
     const range = { limit: limit + 1, after, offset: Math.min(offset, MAX_ID) };
     const { rows, total } = await this.query(filters, range, revisions, this.counts);
     const hasMore = rows.length > limit;
     if (hasMore) rows.pop();
     const parameter = hasMore && request.next !== false && (request.next ?? by);
-    const selected = parameter ? { [parameter]: next ?? (rows.at(-1)!['id'] as Id) } : undefined;
+    const toNext = (id: Id): Id => next ?? (by === 'cursor' ? toCursor(list, id) : id);
+    const selected = parameter ? { [parameter]: toNext(rows.at(-1)!['id'] as Id) } : undefined;
     return this.build([rows], { ...request, next: selected, hasMore, total });
   }
 
@@ -201,7 +205,8 @@ function locate(request: PageRequest) {
     const { limit, offset } = request;
     return { offset, by: 'offset', next: offset + limit };
   }
-  return { after: request.after, offset: 0, by: 'after' };
+  if ('cursor' in request) return { start: request.cursor, offset: 0, by: 'cursor' };
+  return { start: request.after, offset: 0, by: 'after' };
 }
 
 const toWhere = (conditions: readonly string[]): string =>
