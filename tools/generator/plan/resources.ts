@@ -108,7 +108,7 @@ function toResource(scope: Scope, create: Operation): Resource {
   if (shown.dto === undefined && id.by === 'service' && isSent)
     throw new Stub(`nothing says who assigns ${request.publishedName}.${id.property}`);
   rejectCommand(scope, create, id.property);
-  for (const { parameter } of getUnchecked(owners)) notes.add(UNCHECKED, `{${parameter}}`);
+  for (const owner of getUnchecked(owners)) notes.add(UNCHECKED, `{${owner.parameter}}`);
   const columns = toColumns({ request, dto, id, owners }, pathKey, notes);
   const [above = ''] = path
     .split('/')

@@ -452,6 +452,13 @@ describe('a resource in an envelope', () => {
   });
 });
 
+/** Pets with an id whose path has a parameter of another schema, as GitLab publishes them. */
+const toPetsAt = (id: string, parameter: string, required = 'name'): Module => {
+  const properties = `{ id: ${id}, name: { type: string } }`;
+  const operations = `parameters: [{ name: petId, in: path, required: true, schema: ${parameter} }]`;
+  return toModule(pets({ properties, operations, required }));
+};
+
 describe('the id of a contract', () => {
   it.each([
     ['id: { type: integer, readOnly: true }', '{petId}', 'id integer service'],
@@ -474,13 +481,6 @@ describe('the id of a contract', () => {
     const { property, kind, by } = getResource(toModule(pets({ properties, required, item }))).id;
     expect(`${property} ${kind} ${by}`).toBe(expected);
   });
-
-  /** Pets with an id whose path has a parameter of another schema, as GitLab publishes them. */
-  const toPetsAt = (id: string, parameter: string, required = 'name'): Module => {
-    const properties = `{ id: ${id}, name: { type: string } }`;
-    const operations = `parameters: [{ name: petId, in: path, required: true, schema: ${parameter} }]`;
-    return toModule(pets({ properties, operations, required }));
-  };
 
   it('is an integer, which responses have as text, if the path says so', () => {
     const module = toPetsAt('{ type: string }', '{ type: integer }');
