@@ -37,6 +37,7 @@ describe('loadConfig', () => {
       metricsPort: undefined,
       database: { type: 'sqlite', file: `data/${NAME}.sqlite` },
       databasePoolSize: 10,
+      preparedStatements: 'auto',
       migrations: 'auto',
       bootstrapApiKey: undefined,
       publicBaseUrl: undefined,
@@ -79,6 +80,7 @@ describe('loadConfig', () => {
     ['DATABASE_URL', 'postgres://u@/db?host=/run/pg', postgres('postgres://u@/db?host=/run/pg')],
     ['DATABASE_POOL_SIZE', '2', { databasePoolSize: 2 }],
     ['DATABASE_POOL_SIZE', '1000', { databasePoolSize: 1_000 }],
+    ['PREPARED_STATEMENTS', 'off', { preparedStatements: 'off' }],
     ['MIGRATIONS', 'off', { migrations: 'off' }],
     ['BOOTSTRAP_API_KEY', 'k'.repeat(256), { bootstrapApiKey: 'k'.repeat(256) }],
     ['BOOTSTRAP_API_KEY', key, { bootstrapApiKey: key }],
@@ -133,6 +135,7 @@ describe('loadConfig with an invalid environment', () => {
     // Special characters in a password.
     ['DATABASE_URL', ['#w', '/w', '100%'].map((end) => `postgres://user:pass${end}@host/db`)],
     ['DATABASE_POOL_SIZE', [...numbers, '1', '1001']],
+    ['PREPARED_STATEMENTS', ['on', 'AUTO']],
     ['MIGRATIONS', ['on', 'AUTO']],
     ['BOOTSTRAP_API_KEY', ['k'.repeat(31), 'k'.repeat(257), '='.repeat(40)]],
     ['BOOTSTRAP_API_KEY', [`${long} ${long}`, `${long}=${long}`, `${long}é`, `${long}\n`]],

@@ -9,11 +9,16 @@ import { CategoriesService } from '../../src/modules/categories/categories.servi
 import { transactionOnce } from '../../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from '../support/app.js';
 import { createKey } from '../support/fixtures.js';
-import { sendRequest } from '../support/http-client.js';
+import { jsonHeaders, sendRequest } from '../support/http-client.js';
 import { findFreePort } from '../support/postgres.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from '../support/postgres-client.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
-import { createServices, type RunningService, type Services } from '../support/service-process.js';
+import {
+  BOOTSTRAP_KEY,
+  createServices,
+  type RunningService,
+  type Services,
+} from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
 /** Debian's package `pgbouncer` installs it in a folder that is not in the PATH of all users. */
@@ -104,6 +109,28 @@ requires('pgbouncer', hasPgBouncer).describe('PgBouncer in transaction mode', ()
     expect(applied).toEqual([...new Set(applied)]);
     const locks = `SELECT 1 FROM pg_locks WHERE "locktype" = 'advisory'`;
     expect(await queryPostgres(database.url, locks)).toEqual([]);
+  });
+
+  it('serves requests whose session has not prepared their statement, or has already', async () => {
+    const instances = await serve(2);
+    const names: string[] = [];
+    const create = async ({ url, categories }: RunningService): Promise<void> => {
+      const name = `${names.push(url)}`;
+      const headers = { ...jsonHeaders(BOOTSTRAP_KEY), 'idempotency-key': name };
+      const body = JSON.stringify({ name });
+      const [unkeyed, keyed] = await Promise.all([
+        categories.create(name),
+        sendRequest(`${url}/v1/categories`, { method: 'POST', headers, body }),
+        categories.getAll(),
+      ]);
+      expect([unkeyed.status, keyed.status]).toEqual([201, 201]);
+    };
+    for (let round = 0; round < 50; round++) await Promise.all(instances.map(create));
+    for (const { service, categories } of instances) {
+      expect(service.output.match(/not prepared any more: .+ \((26000|42P05)\)/g)).toHaveLength(1);
+      const expected = names.flatMap((_url, index) => [String(index + 1), String(index + 1)]);
+      expect((await categories.getNames()).toSorted()).toEqual(expected.toSorted());
+    }
   });
 
   it('gets the connection back of a statement that times out', async () => {

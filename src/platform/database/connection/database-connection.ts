@@ -53,6 +53,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   ) {
     this.availability = new DatabaseAvailability(dataSource, this.shutdown.signal);
     dataSource.servesRequests = true;
+    dataSource.preparesStatements = isPostgres(dataSource) && config.preparedStatements === 'auto';
     this.countErrors(dataSource);
     if (isPostgres(dataSource))
       metrics.observePool(() => (dataSource.driver as PostgresDriver).master as Pool);

@@ -204,7 +204,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
     const run = async (): Promise<any> => {
       try {
         if (this.abortion !== undefined) throw createTimeoutError();
-        return await super.query(query, parameters, useStructuredResult);
+        return await this.send(query, parameters, useStructuredResult);
       } catch (error) {
         // It would stay read-only.
         if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION)
@@ -227,6 +227,22 @@ export class PgQueryRunner extends PostgresQueryRunner {
     // Otherwise it would cancel the next query of the connection.
     await this.abortion;
     await super.release();
+  }
+
+  /** Sends a statement, with a name if connections prepare it. */
+  private async send(query: string, parameters?: any[], isStructured?: boolean): Promise<any> {
+    const run = (sent: unknown): Promise<any> =>
+      super.query(sent as string, parameters, isStructured);
+    // In a transaction it could not be repeated.
+    const name = this.isTransactionActive ? undefined : this.context.preparedNames.get(query);
+    if (name === undefined) return run(query);
+    try {
+      // TypeORM passes what pg accepts, too, but does not declare it.
+      return await run({ name, text: query });
+    } catch (error) {
+      if (!this.context.stopPreparing(error)) throw Object.assign(error as Error, { query });
+      return run(query);
+    }
   }
 }
 

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
 import Database from 'better-sqlite3';
 import {
   DataSource,
@@ -13,6 +15,7 @@ import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { isPostgres } from './is-postgres.js';
 import {
   DatabaseUnavailableError,
+  describeDriverError,
   getDriverErrorCode,
   translateDriverError,
 } from './driver-errors.js';
@@ -30,6 +33,12 @@ const MIGRATION_LOCK = 7_738_378_831;
 const MIGRATION_LOCK_TIMEOUT_MS = 5_000;
 /** PostgreSQL: `lock_timeout` has passed. */
 const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * PostgreSQL: the session does not have a prepared statement, or has it already, such as behind PgBouncer; or the types of
+ * its columns were changed. The statement had no effect.
+ */
+const NOT_PREPARED = /^(26000|42P05|0A000|42804)$/;
 
 /** The schema is older than the code, or another process is migrating it. */
 export class SchemaOutdatedError extends Error {
@@ -73,17 +82,50 @@ export function readRows<Row>(
 }
 
 /**
+ * Makes connections to PostgreSQL prepare a statement, which parses it once: a create request of a client that sends one
+ * after the other takes 13 % less time, and PostgreSQL 23 % less CPU time. Call it for few texts: each connection keeps them.
+ *
+ * @returns the statement
+ */
+export function prepare({ dataSource }: EntityManager, query: string): string {
+  const { preparesStatements, preparedNames } = dataSource as ServiceDataSource;
+  // At random: behind PgBouncer, a session may have statements of other instances.
+  if (preparesStatements && !preparedNames.has(query)) preparedNames.set(query, randomUUID());
+  return query;
+}
+
+/**
  * A TypeORM DataSource with the errors and limits of `query-runners.ts`, transactions that are isolated on SQLite, too,
  * and migrations by several processes at once.
  */
 export class ServiceDataSource extends DataSource {
   /** Whether the timeouts of requests apply (see timeouts.ts). */
   servesRequests = false;
+  /** Whether {@link prepare} has an effect. */
+  preparesStatements = false;
+  /** The names of prepared statements, by their SQL. */
+  readonly preparedNames = new Map<string, string>();
   private readonly errorListeners: ((error: unknown) => void)[] = [];
   private readonly sqliteSession = new SqliteSession();
   /** Run the statements outside of transactions on SQLite: one saves each of them the construction of its own. */
   private readonly sqliteRunners: { [Mode in ReplicationMode]?: QueryRunner } = {};
   private dataVersionStatement: Database.Statement<[], number> | undefined;
+
+  /**
+   * Stops the preparation of statements for the rest of this process, if one has failed because it was prepared.
+   *
+   * @returns whether it is to be repeated
+   */
+  stopPreparing(error: unknown): boolean {
+    if (!NOT_PREPARED.test(getDriverErrorCode(error))) return false;
+    if (this.preparesStatements)
+      new Logger(ServiceDataSource.name).warn(
+        `Statements are not prepared any more: ${describeDriverError(error)}`,
+      );
+    this.preparesStatements = false;
+    this.preparedNames.clear();
+    return true;
+  }
 
   /** Registers a listener for every error of the driver, translated. */
   onError(listener: (error: unknown) => void): void {

@@ -6,7 +6,7 @@ import { singleFlight } from './single-flight.js';
 import { DatabaseConnection } from '../connection/database-connection.js';
 import { type Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
-import { readRows, ServiceDataSource } from '../connection/service-data-source.js';
+import { prepare, readRows, ServiceDataSource } from '../connection/service-data-source.js';
 
 /** Detects changes of a table, by this process or any other: while its revision stays the same, so do its rows. */
 @Injectable()
@@ -14,10 +14,9 @@ export class TableRevisionTracker {
   private readonly logger = new Logger(TableRevisionTracker.name);
   private nextDataVersion: Promise<number> | undefined;
   private readonly readRevisions = singleFlight(async () => {
-    const rows = await readRows<{ name: string; value: string }>(
-      this.dataSource.manager,
-      'SELECT "name", "value" FROM "revisions"',
-    );
+    const { manager } = this.dataSource;
+    const sql = prepare(manager, 'SELECT "name", "value" FROM "revisions"');
+    const rows = await readRows<{ name: string; value: string }>(manager, sql);
     return new Map(rows.map(({ name, value }) => [name, Number(value)]));
   });
 

@@ -6,7 +6,7 @@ import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
 import { getDriverErrorCode, rejectsRow } from '../connection/driver-errors.js';
 import { isPostgres } from '../connection/is-postgres.js';
-import { readRows } from '../connection/service-data-source.js';
+import { prepare, readRows } from '../connection/service-data-source.js';
 import { assignId } from '../statements/columns.js';
 import { findViolations } from '../statements/constraint-error.js';
 import {
@@ -27,6 +27,10 @@ const MAX_ATTEMPTS = 40;
 
 /** How many rejected requests get their responses before rows that have arrived since are inserted. */
 const MAX_REJECTIONS = 50;
+
+/** PostgreSQL: reserves ids of a table. */
+const RESERVE_IDS = `SELECT nextval("sequence") AS "id"
+ FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`;
 
 /** A row of a second table that belongs to a new row. */
 export interface Companion<Entity> {
@@ -323,8 +327,9 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
   ): Promise<Entity[]> {
     const parameters = new StatementParameters(manager.dataSource);
     const values = items.map(({ row }) => row);
+    const sql = `${buildInsert(this.repository, values, parameters)} RETURNING "id"`;
     const rows: { id: number | string }[] = await manager.query(
-      `${buildInsert(this.repository, values, parameters)} RETURNING "id"`,
+      items.length === 1 ? prepare(manager, sql) : sql,
       parameters.values,
     );
     // Ids of the database ascend in the order of VALUES; the order of RETURNING is not guaranteed
@@ -348,22 +353,18 @@ export class BatchInserter<Entity extends ObjectLiteral, Own extends Companion<E
     const { primaryColumns, tableName } = this.repository.metadata;
     // An id that is skipped is not an effect.
     const ids = primaryColumns[0]!.isGenerated
-      ? await readRows<{ id: string }>(
-          manager,
-          `SELECT nextval("sequence") AS "id"
-           FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`,
-          [`"${tableName}"`, items.length],
-        )
+      ? await readRows<{ id: string }>(manager, prepare(manager, RESERVE_IDS), [
+          `"${tableName}"`,
+          items.length,
+        ])
       : [];
     const inserted = items.map(({ row }, index) => this.toEntity(row, Number(ids[index]?.id)));
     const parameters = new StatementParameters(manager.dataSource);
     const rows = buildInsert(this.repository, inserted, parameters);
     const companions = this.getCompanions(items, inserted);
     deadline.beforeCommit();
-    await manager.query(
-      `WITH "rows" AS (${rows}) ${buildInsert(this.companions, companions, parameters)}`,
-      parameters.values,
-    );
+    const sql = `WITH "rows" AS (${rows}) ${buildInsert(this.companions, companions, parameters)}`;
+    await manager.query(items.length === 1 ? prepare(manager, sql) : sql, parameters.values);
     return inserted;
   }
 
