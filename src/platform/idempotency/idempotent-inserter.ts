@@ -34,11 +34,15 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
   /** The newest request in progress, by API key and Idempotency-Key. */
   private readonly running = new Map<string, Running<Response>>();
 
-  /** @param toResponse converts a new row to what the client gets */
+  /**
+   * @param toResponse converts a new row to what the client gets
+   * @param copiesId whether its result has the id as it is, or not at all, and depends on it in no other way
+   */
   constructor(
     { manager, target }: Repository<Entity>,
     private readonly toResponse: (row: Entity) => Response,
     metrics: DatabaseMetrics,
+    private readonly copiesId = false,
   ) {
     this.batches = new BatchInserter(
       manager.getRepository<Entity>(target),
@@ -90,8 +94,9 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
       }
     }
     const toRow = (inserted: Entity): IdempotencyRecord => toRecord(key, this.toResponse(inserted));
+    const idText = this.copiesId ? ('response' satisfies keyof IdempotencyRecord) : undefined;
     try {
-      return this.toResponse(await this.batches.add(row, { key, toRow }, deadline));
+      return this.toResponse(await this.batches.add(row, { key, toRow, idText }, deadline));
     } catch (error) {
       if (error instanceof RecordedError) return replay(key, error.record) as Response;
       throw error;
