@@ -8,14 +8,18 @@ import { renderDocument } from '../src/cli/openapi.js';
 import { FEATURES } from '../src/features.js';
 import { SERVICE_FEATURES } from './support/fixture.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { Category } from '../src/modules/categories/category.dto.js';
 import { ApiError } from '../src/platform/errors/api-error.js';
 import type { FeatureErrorCode } from '../src/platform/errors/error-codes.js';
 import { Feature } from '../src/platform/feature.decorator.js';
+import { STANDARD_HEADERS } from '../src/platform/openapi/standard-responses.js';
 import { Operation } from '../src/platform/resource/operation/operation.decorator.js';
 import { findBacktracking } from '../tools/generator/read/backtracking.js';
 import { startApp, useApp } from './support/app.js';
+import { CagesModule } from './support/cages.module.js';
+import { jsonHeaders, sendRequest } from './support/http-client.js';
 import { type DocumentedOperation, getOperations, getProtectedRoutes } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
 
@@ -82,16 +86,31 @@ beforeAll(async () => {
 });
 
 /** Returns a response of an operation of the document, which may be one of the components. */
-function getResponse({ responses }: DocumentedOperation['operation'], status: number | 'default') {
+function getResponse(
+  { responses }: DocumentedOperation['operation'],
+  status: number | 'default',
+  { components } = document,
+) {
   const response = responses[status]!;
   const name = '$ref' in response ? response.$ref.split('/').at(-1)! : undefined;
-  return (name === undefined ? response : document.components!.responses![name]) as ResponseObject;
+  return (name === undefined ? response : components!.responses![name]) as ResponseObject;
 }
+
+/** Returns the headers of the platform among others, in one order. */
+const toPlatform = (headers: object): string[] =>
+  Object.keys(STANDARD_HEADERS).filter((name) =>
+    Object.keys(headers).some((each) => each.toLowerCase() === name.toLowerCase()),
+  );
 
 /** The response with an error that describes itself. */
 const toError = (description: string, code: string, status: number) => ({
   description,
-  headers: { 'X-Request-Id': { $ref: '#/components/headers/X-Request-Id' } },
+  headers: Object.fromEntries(
+    ['X-Request-Id', 'RateLimit', 'RateLimit-Policy'].map((name) => [
+      name,
+      { $ref: `#/components/headers/${name}` },
+    ]),
+  ),
   content: {
     'application/json': {
       schema: { $ref: '#/components/schemas/Error' },
@@ -233,30 +252,53 @@ describe('OpenAPI document', () => {
     expect(responses).not.toHaveProperty('Gone');
   });
 
-  it('declares headers that the responses have', async () => {
-    const limited = await startApp({
-      features: [StubsModule, ...FEATURES],
-      config: { keyRequestsPerMinute: 3 },
-    });
+  it('declares the headers of the platform that the responses have, and no others', async () => {
+    const features = [StubsModule, CagesModule, ...FEATURES];
+    const limited = await startApp({ features, config: { keyRequestsPerMinute: 12 } });
+    const keys = limited.app.get(ApiKeysService);
+    const { key: reader } = await keys.create('reader', { scopes: ['read'] });
+    const own = (await limited.http().get('/openapi.json')).body as OpenAPIObject;
+    const json = jsonHeaders(limited.key);
+    const once = { ...json, 'idempotency-key': 'once' };
     const statuses: number[] = [];
     try {
-      for (const [path, route, key] of [
-        ['/categories'],
-        ['/categories', '/categories', 'unknown'],
-        ['/stubs/deprecated/1', '/stubs/deprecated/{id}'],
-        ['/categories'],
-        ['/categories'],
+      for (const [method, path, headers = json, body, route = path] of [
+        ['POST', '/categories', once, '{"name": "dog"}'],
+        ['POST', '/categories', once, '{"name": "cat"}'],
+        ['POST', '/categories', json, '{}'],
+        ['POST', '/categories', json, `"${'a'.repeat(200_000)}"`],
+        ['POST', '/categories', { ...json, 'content-type': 'text/plain' }, 'dog'],
+        ['POST', '/categories', jsonHeaders(reader), '{"name": "dog"}'],
+        ['GET', '/categories', jsonHeaders('unknown')],
+        ['GET', '/categories'],
+        ['GET', '/categories', { ...json, 'if-none-match': '*' }],
+        ['GET', '/cages/1', json, undefined, '/cages/{cageId}'],
+        [
+          'PUT',
+          '/cages/1',
+          json,
+          '{"label": "a", "room": "b", "shelfPosition": 1}',
+          '/cages/{cageId}',
+        ],
+        ['GET', '/stubs/deprecated/1', json, undefined, '/stubs/deprecated/{id}'],
+        ['GET', '/stubs/experimental'],
+        ['GET', '/categories'],
+        ['GET', '/categories'],
       ] as const) {
-        const { status, headers } = await limited.send('GET', `/v1${path}`, key);
-        const declared = getResponse(document.paths[route ?? path]!.get!, status);
-        for (const name of Object.keys(declared.headers!))
-          expect({ status, ...headers }).toHaveProperty([name.toLowerCase()]);
-        statuses.push(status);
+        const options = { method, headers, ...(body !== undefined && { body }) };
+        const response = await sendRequest(`${limited.url}/v1${path}`, options);
+        const item = own.paths[route] as Record<string, DocumentedOperation['operation']>;
+        const declared = getResponse(item[method.toLowerCase()]!, response.status, own);
+        statuses.push(response.status);
+        expect([statuses, toPlatform(declared.headers!)]).toEqual([
+          statuses,
+          toPlatform(response.headers),
+        ]);
       }
     } finally {
       await limited.stop();
     }
-    expect(statuses).toEqual([200, 401, 501, 200, 429]);
+    expect(statuses.join(' ')).toBe('201 422 400 413 415 403 401 200 304 404 428 501 501 200 429');
   });
 });
 

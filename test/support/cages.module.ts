@@ -175,7 +175,7 @@ export class CagesController {
   }
 
   @Get(':cageId')
-  @Operation({ operationId: 'getCage', response: 'The cage.', returns: Cage })
+  @Operation({ operationId: 'getCage', response: 'The cage.', returns: Cage, errors: [404] })
   @ReturnsEtag()
   getCage(@IdParam('cageId') id: number): Promise<Versioned<Cage>> {
     return this.cages.read({ id });

@@ -17,7 +17,7 @@ export const STANDARD_HEADERS: Headers = {
   },
   RateLimit: {
     description:
-      'The state of the rate limit (draft-ietf-httpapi-ratelimit-headers-10): `r` requests are left for `t` seconds. Missing if there is no limit.',
+      'The state of the rate limit (draft-ietf-httpapi-ratelimit-headers-10): `r` requests are left for `t` seconds. Missing if the key has no limit, or was not checked.',
     schema: { type: 'string', maxLength: 100, example: '"api-key";r=599;t=60' },
   },
   'RateLimit-Policy': {
@@ -43,7 +43,7 @@ export const STANDARD_HEADERS: Headers = {
   },
 };
 
-/** The headers of operations that require an API key. */
+/** The headers of every response after the API key was accepted. */
 const RATE_LIMIT_HEADERS = ['RateLimit', 'RateLimit-Policy'];
 
 const toReferences = (names: readonly string[]): Record<string, { $ref: string }> =>
@@ -73,7 +73,7 @@ const ERRORS: Readonly<Record<string, ErrorDescription>> = {
   415: { name: 'UnsupportedMediaType', code: 'UNSUPPORTED_MEDIA_TYPE', description: 'The media type, charset or content encoding of the body is not supported.', message: 'The Content-Type of the body must be application/json.' },
   422: { name: 'UnprocessableContent', code: 'IDEMPOTENCY_KEY_REUSED', description: 'The Idempotency-Key was used for a different request.', message: 'The Idempotency-Key was used for a different request.' },
   428: { name: 'PreconditionRequired', code: 'PRECONDITION_REQUIRED', description: 'If-Match is missing.', message: 'Send If-Match with the ETag of the resource, so that the changes of others are not lost.' },
-  429: { name: 'TooManyRequests', code: 'TOO_MANY_REQUESTS', description: 'Too many requests with the key, or too many failed authentication attempts.', message: 'Rate limit exceeded (600 requests per minute).', headers: ['Retry-After', ...RATE_LIMIT_HEADERS] },
+  429: { name: 'TooManyRequests', code: 'TOO_MANY_REQUESTS', description: 'Too many requests with the key, or too many failed authentication attempts.', message: 'Rate limit exceeded (600 requests per minute).', headers: ['Retry-After'] },
   500: { name: 'InternalServerError', code: 'INTERNAL_ERROR', description: 'An unexpected error.', message: 'Internal server error. Include the X-Request-Id when reporting it.' },
   501: { name: 'NotImplemented', code: 'NOT_IMPLEMENTED', description: 'Not implemented yet.', message: 'Not implemented.' },
   503: { name: 'ServiceUnavailable', code: 'SERVICE_UNAVAILABLE', description: 'The database is unavailable, or the service is shutting down.', message: 'Service temporarily unavailable. Please retry later.', headers: ['Retry-After'] },
@@ -83,12 +83,13 @@ const ERRORS: Readonly<Record<string, ErrorDescription>> = {
 /** Returns the response with an error. Without a message, or for any status, it has no example. */
 function toErrorResponse(status: string, error: ErrorDescription): Response {
   const { description, message, code = getErrorCode(Number(status)), headers = [] } = error;
+  const limit = status === '401' ? [] : RATE_LIMIT_HEADERS;
   const schema = { $ref: '#/components/schemas/Error' };
   const hasExample = message !== undefined && status !== 'default';
   const example = hasExample && { example: { code, message, status: Number(status) } };
   return {
     description,
-    headers: toReferences(['X-Request-Id', ...headers]),
+    headers: toReferences(['X-Request-Id', ...limit, ...headers]),
     content: { 'application/json': { schema, ...example } },
   };
 }
