@@ -349,7 +349,10 @@ describe('@Property with a schema', () => {
   });
 
   it.each<[Schema, object]>([
-    [{ type: 'string', format: 'date', optional: true }, { example: '2026-11-01' }],
+    [
+      { type: 'string', format: 'date', optional: true },
+      { maxLength: 10, example: '2026-11-01' },
+    ],
     [
       { type: 'string', format: 'date-time' },
       { maxLength: 64, example: '2026-11-01T12:00:00.000Z' },

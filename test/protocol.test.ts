@@ -173,6 +173,11 @@ describe('a request that is not valid HTTP', () => {
     ['a long header', get(`A: ${'a'.repeat(20_000)}`)],
     ['a long target', line(`GET /v1/categories?${'a'.repeat(20_000)} HTTP/1.1`)],
     ['3,000 headers', get(...Array.from({ length: 3_000 }, (_, index) => `A-${index}: 1`))],
+    ['a long If-None-Match', get(`If-None-Match: ${'a'.repeat(8_193)}`)],
+    [
+      'a long If-Match in two lines',
+      get(...Array<string>(2).fill(`If-Match: ${'a'.repeat(4_096)}`)),
+    ],
     ['101 headers', get(...emptyHeaders(99))],
     // Node keeps a thousand headers, and drops the rest.
     ['2,000 headers before the key', write('GET / HTTP/1.1', [HOST, ...emptyHeaders(2_000), KEY])],

@@ -10,7 +10,12 @@ import { apiCompare, type Diff } from 'api-smart-diff';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
 import { PLAIN_TEXT, VISIBLE_TEXT } from '../../src/platform/validation/plain-text.js';
-import { IDEMPOTENCY_KEY } from '../../src/platform/idempotency/idempotency-key.decorator.js';
+import { MAX_ETAGS_LENGTH } from '../../src/platform/http/server/server-options.js';
+import {
+  IDEMPOTENCY_KEY,
+  IDEMPOTENCY_KEY_LENGTH,
+} from '../../src/platform/idempotency/idempotency-key.decorator.js';
+import { FORMATS } from '../../src/platform/validation/scalar-violations.js';
 import { isMain, runCommand } from '../../src/cli/command.js';
 
 /** A difference between two OpenAPI documents. */
@@ -29,7 +34,11 @@ export function compare(before: OpenAPIObject, after: OpenAPIObject): Change[] {
       // whether clients send or receive them.
       .filter(({ path: [section, kind] }) => section !== 'components' || kind === 'securitySchemes')
       .map((diff): Change => {
-        const kind = !isBreaking(diff) ? 'other' : mayChange(before, diff) ? 'allowed' : 'breaking';
+        const kind = !isBreaking(diff, after)
+          ? 'other'
+          : mayChange(before, diff)
+            ? 'allowed'
+            : 'breaking';
         return { kind, text: format(diff) };
       })
       .toSorted((a, b) => ORDER[a.kind] - ORDER[b.kind])
@@ -39,11 +48,13 @@ export function compare(before: OpenAPIObject, after: OpenAPIObject): Change[] {
 const ORDER = { breaking: 0, allowed: 1, other: 2 };
 
 /** Stricter than the library, which accepts removed properties, changed types and added enums. */
-function isBreaking({ type, action, path, before, after }: Diff): boolean {
+function isBreaking(diff: Diff, document: OpenAPIObject): boolean {
+  const { type, action, path, before, after } = diff;
   const [name, parent] = [path.at(-1), path.at(-2)];
   // Clients must expect any status, whether or not it is documented.
   if (action === 'remove' && parent === 'responses' && name === 'default') return false;
   if (name === 'pattern' && excludesOnlyInvalid(before, after)) return false;
+  if (name === 'maxLength' && action === 'add' && isImplied(diff, document)) return false;
   if (type === 'breaking') return true;
   if (action === 'remove' && parent === 'properties') return true;
   const isSecurity =
@@ -60,6 +71,18 @@ const excludesOnlyInvalid = (before: unknown, after: unknown): boolean =>
   after === PLAIN_TEXT ||
   (after === VISIBLE_TEXT && before === FORMER_VISIBLE_TEXT) ||
   (after === IDEMPOTENCY_KEY.source && before === undefined);
+
+/** Whether a maximum length excludes only texts that the service has never accepted, or more than a hundred ETags. */
+function isImplied({ path, after }: Diff, document: OpenAPIObject): boolean {
+  const schema = path.slice(0, -1).reduce<unknown>((value, name) => {
+    const inner = (value as Record<string, unknown>)[String(name)];
+    const [, component] = /^#\/components\/schemas\/(.+)$/.exec(String(Object(inner).$ref)) ?? [];
+    return component === undefined ? inner : document.components!.schemas![component];
+  }, document) as { readonly format?: string; readonly pattern?: string };
+  if (schema.pattern === IDEMPOTENCY_KEY.source) return after === IDEMPOTENCY_KEY_LENGTH;
+  if (path.includes('parameters') && after === MAX_ETAGS_LENGTH) return true;
+  return after === FORMATS[schema.format ?? '']?.length;
+}
 
 /** It did not exclude NUL, nor texts of control characters only. */
 const FORMER_VISIBLE_TEXT = String.raw`[^\s\u0085]`;

@@ -22,7 +22,7 @@ export const ERROR_CODES = {
   IDEMPOTENCY_KEY_REUSED: { status: 422, description: 'the `Idempotency-Key` was used for a different request' },
   PRECONDITION_REQUIRED: { status: 428, description: 'the operation requires `If-Match` with the ETag of the resource' },
   TOO_MANY_REQUESTS: { status: 429, description: 'too many failed authentication attempts, or too many requests with the key; retry after `Retry-After`' },
-  HEADERS_TOO_LARGE: { status: 431, description: 'the request headers exceed 16 KiB, or there are more than 100' },
+  HEADERS_TOO_LARGE: { status: 431, description: 'the request headers exceed 16 KiB, there are more than 100, or `If-Match` or `If-None-Match` exceeds 8,192 characters' },
   INTERNAL_ERROR: { status: 500, description: 'an unexpected error; the log has its cause under the `X-Request-Id`' },
   NOT_IMPLEMENTED: { status: 501, description: 'the operation is not implemented yet, or the Transfer-Encoding is not supported' },
   SERVICE_UNAVAILABLE: { status: 503, description: 'the database is unavailable, the request conflicted with others, or the service is shutting down; retry after `Retry-After`' },

@@ -39,6 +39,9 @@ export interface IdempotencyKey {
 // oxlint-disable-next-line no-useless-escape -- in a class of other engines, [ starts another one
 export const IDEMPOTENCY_KEY = /^("(([ !#-\[\]-~]|\\["\\]){1,255})"|[!#-+.-\[\]-~-]{1,255})$/;
 
+/** Of 255 escaped characters in quotes. */
+export const IDEMPOTENCY_KEY_LENGTH = 512;
+
 /**
  * Parses an Idempotency-Key
  * (https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header-07, section 2.1).
@@ -102,7 +105,11 @@ export function IdempotencyKey(): ParameterDecorator {
       required: false,
       description:
         'Identifies this request, for example a UUID. If a request with the same key was successful in the last 24 hours, its response is repeated, and nothing is created.',
-      schema: { type: 'string', pattern: IDEMPOTENCY_KEY.source },
+      schema: {
+        type: 'string',
+        maxLength: IDEMPOTENCY_KEY_LENGTH,
+        pattern: IDEMPOTENCY_KEY.source,
+      },
     }),
     ApiResponseHeaders({
       'Idempotency-Replayed': {

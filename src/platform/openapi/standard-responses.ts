@@ -2,6 +2,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import type { ErrorCode } from '../errors/error-codes.js';
 import { NAME } from '../config/product.js';
 import { getErrorCode } from '../http/responses/error.filter.js';
+import { MAX_ETAGS_LENGTH } from '../http/server/server-options.js';
 
 /** An operation of the OpenAPI document. */
 export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
@@ -180,7 +181,7 @@ function describeRevalidation(operation: Operation): void {
       required: false,
       description: 'The ETag of the version that the client has.',
       // Without an example, which Swagger UI would send.
-      schema: { type: 'string' },
+      schema: { type: 'string', maxLength: MAX_ETAGS_LENGTH },
     },
   ];
   responses['304'] = {

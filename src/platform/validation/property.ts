@@ -76,7 +76,7 @@ export function toDocument(schema: Schema): Record<string, unknown> {
   const isPlain = pattern === undefined || /^u?$/.test(toRegExp(pattern).flags);
   if (!isPlain || (notBlank === true && pattern !== undefined))
     throw new TypeError('A pattern cannot have flags other than u, or be combined with notBlank.');
-  const { check: _check, ...format } = FORMATS[keywords.format ?? ''] ?? {};
+  const { check: _check, length, ...format } = FORMATS[keywords.format ?? ''] ?? {};
   const values = constant === undefined ? keywords.enum : [constant];
   const limits = toLimits(schema);
   const isText =
@@ -88,6 +88,7 @@ export function toDocument(schema: Schema): Record<string, unknown> {
   const document = {
     example: values?.[0] ?? EXAMPLES[String(type)],
     ...(isText && { pattern: PLAIN_TEXT, example: toTextExample(schema) }),
+    maxLength: length,
     ...format,
     ...keywords,
     // Only a schema with a type is nullable, and an enum has null then.

@@ -8,6 +8,8 @@ type Violation = string | undefined;
 interface Format {
   /** Returns true, or the text that follows "must be". */
   readonly check: (text: string) => true | string;
+  /** That of every string that passes the check, for the OpenAPI document. */
+  readonly length?: number;
   /** By default, in a schema of the format. */
   readonly maxLength?: number;
   readonly pattern?: string;
@@ -49,6 +51,7 @@ const DECIMAL = /^-?(0|[1-9]\d*)(\.\d+)?$/;
 export const FORMATS: Readonly<Record<string, Format>> = {
   date: {
     check: (text) => (DATE.test(text) && isCalendarDate(text)) || 'a date, such as 2026-11-01',
+    length: 10,
     example: '2026-11-01',
   },
   // RFC 3339 does not limit the digits of a fraction of a second.
@@ -56,6 +59,7 @@ export const FORMATS: Readonly<Record<string, Format>> = {
   uuid: {
     // Of any version.
     check: (text) => isUUID(text, 'loose') || 'a UUID',
+    length: 36,
     example: '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70',
   },
   uri: {

@@ -85,6 +85,23 @@ describe('compare', () => {
     expect(new Set(compare(before, published).map(({ kind }) => kind))).toEqual(new Set(['other']));
   });
 
+  it('accepts the lengths that earlier versions did not publish, and no others', () => {
+    const born = `${NEW_CATEGORY} properties born`;
+    const key = `${POST} parameters 0 schema maxLength`;
+    const etag = `${GET} parameters 0 schema maxLength`;
+    const date = { type: 'string', format: 'date' };
+    const before = edit(published, { [born]: date, [key]: undefined, [etag]: undefined });
+    const getKinds = (length: number): string[] =>
+      [{ [`${born} maxLength`]: length }, { [key]: length }, { [etag]: length }].flatMap(
+        (changes) => getDiffKinds(changes, before),
+      );
+    expect([10, 512, 8192].map(getKinds)).toEqual([
+      ['other', 'breaking', 'breaking'],
+      ['breaking', 'other', 'breaking'],
+      ['breaking', 'breaking', 'other'],
+    ]);
+  });
+
   it('allows breaking changes of experimental operations and after the sunset date', () => {
     expect(getRemovalKinds({ 'x-stability': 'experimental' })).toEqual(['allowed']);
     expect(getRemovalKinds({ deprecated: true, 'x-sunset': '2999-11-01' })).toEqual(['breaking']);

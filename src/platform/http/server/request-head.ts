@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { KEY_PREFIXES } from '../../config/product.js';
 import { ApiError } from '../../errors/api-error.js';
-import { MAX_HEADERS } from './server-options.js';
+import { MAX_ETAGS_LENGTH, MAX_HEADERS } from './server-options.js';
 
 /** The characters of a host and a port (RFC 3986, section 3.2.2). The host must not be empty (RFC 9110, section 4.2.1). */
 const HOST = /^(?!:)[\w.~!$&'()*+,;=:%[\]-]+$/;
@@ -24,6 +24,12 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
     return new ApiError('BAD_REQUEST', 'The request target must not have a fragment.');
   if (rawHeaders.length > MAX_HEADERS * 2)
     return new ApiError('HEADERS_TOO_LARGE', `The request has more than ${MAX_HEADERS} headers.`);
+  for (const name of ['if-match', 'if-none-match'] as const)
+    if ((headers[name]?.length ?? 0) > MAX_ETAGS_LENGTH)
+      return new ApiError(
+        'HEADERS_TOO_LARGE',
+        `The header ${name} is longer than ${MAX_ETAGS_LENGTH} characters.`,
+      );
   if (!hasValidHostHeader(request))
     return new ApiError('BAD_REQUEST', 'The request must have exactly one valid Host header.');
   // Another may be the one that a proxy checks.

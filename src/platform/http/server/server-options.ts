@@ -7,6 +7,9 @@ export const MAX_HEADERS = 100;
 /** Bytes of the request line and the headers together, as Node counts them. */
 export const MAX_HEADER_SIZE = 16 * 1024;
 
+/** Characters of If-Match and of If-None-Match: a hundred ETags. */
+export const MAX_ETAGS_LENGTH = 8 * 1024;
+
 /** Bytes of large lists that no cache holds any more, and that connections still read, together. */
 export const MAX_SUPERSEDED_BYTES = 16 * 1024 * 1024;
 

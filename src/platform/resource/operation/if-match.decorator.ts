@@ -3,6 +3,7 @@ import { MAX_VERSION } from '../../database/statements/columns.js';
 import { ApiError } from '../../errors/api-error.js';
 import { RequestParam } from '../../http/request-param.js';
 import { toVersionEtag } from '../../http/responses/etag.js';
+import { MAX_ETAGS_LENGTH } from '../../http/server/server-options.js';
 
 /** The versions of a row that a client accepts, as criteria of a statement; empty if it accepts any. */
 export interface VersionCriteria {
@@ -37,7 +38,11 @@ function parseIfMatch(ifMatch = '*'): VersionCriteria {
 export function IfMatch({ required = false } = {}): ParameterDecorator {
   const description =
     'The ETag of the version to change. If the resource has another one by now, nothing is changed, and the response is 412.';
-  const schema = { type: 'string', example: toVersionEtag(1) } as const;
+  const schema = {
+    type: 'string',
+    maxLength: MAX_ETAGS_LENGTH,
+    example: toVersionEtag(1),
+  } as const;
   return RequestParam(
     ({ headers }) => {
       if (required && headers['if-match'] === undefined)
