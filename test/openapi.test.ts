@@ -183,10 +183,11 @@ describe('OpenAPI document', () => {
 
   it('lists the configured servers, or else the deployment that serves it', () => {
     expect(document.servers).toEqual([
-      { url: PRODUCTION, description: 'Production' },
-      { url: STAGING, description: 'Staging' },
+      { url: PRODUCTION, description: 'Production', 'x-internal': false },
+      { url: STAGING, description: 'Staging', 'x-internal': false },
     ]);
-    expect(localDocument.servers).toEqual([{ url: '/v1', description: 'This deployment' }]);
+    const description = 'This deployment, local or without PUBLIC_BASE_URL';
+    expect(localDocument.servers).toEqual([{ url: '/v1', description, 'x-internal': false }]);
   });
 
   it('lists an operation of another version under its versioned path, with unversioned servers', async () => {
@@ -337,7 +338,7 @@ describe('GET /docs', () => {
       ['/v1', PRODUCTION],
     ])
       expect(page).toContain(
-        `"servers":[{"url":"${address}","description":"Thisdeployment"},{"url":"${production}","description":"Production"}`,
+        `"servers":[{"url":"${address}","description":"Thisdeployment"},{"url":"${production}","description":"Production"`,
       );
   });
 });
@@ -348,6 +349,13 @@ describe('GET /', () => {
     expect(response.status).toBe(302);
     expect(response.headers['location']).toBe('docs');
     expect((await app.http().head('/')).status).toBe(302);
+  });
+});
+
+describe('a feature with an error code that is not in upper snake case', () => {
+  it.each(['categoryEmpty', '_EMPTY', `E${'X'.repeat(64)}`])('is rejected: %s', (code) => {
+    const declare = () => Feature({ tag: [], errorCodes: [{ ...EMPTY, code }] });
+    expect(declare).toThrow(`The error code ${code} is not`);
   });
 });
 

@@ -1,7 +1,7 @@
 import { applyDecorators, Module, type ModuleMetadata, type Type } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import type { MigrationInterface } from 'typeorm';
-import type { FeatureErrorCode } from './errors/error-codes.js';
+import { ERROR_CODE, type FeatureErrorCode } from './errors/error-codes.js';
 import type { FeatureDocs, Tag } from './openapi/openapi-document.js';
 
 /** What a feature declares besides an ordinary module. */
@@ -18,7 +18,11 @@ export interface FeatureMetadata {
 
 const FEATURE = 'platform:feature';
 
-/** Declares a feature: a module with its tag, entities, migrations and error codes. src/features.ts lists the features. */
+/**
+ * Declares a feature: a module with its tag, entities, migrations and error codes. src/features.ts lists the features.
+ *
+ * @throws {TypeError} if an error code is not in upper snake case
+ */
 export function Feature({
   tag,
   entities = [],
@@ -27,6 +31,11 @@ export function Feature({
   imports = [],
   ...module
 }: FeatureMetadata & ModuleMetadata): ClassDecorator {
+  const invalid = errorCodes.find(({ code }) => !ERROR_CODE.test(code));
+  if (invalid !== undefined)
+    throw new TypeError(
+      `The error code ${invalid.code} is not in upper snake case, of up to 64 characters.`,
+    );
   return applyDecorators(
     Module({ ...module, imports: [...imports, TypeOrmModule.forFeature([...entities])] }),
     (target: object) =>

@@ -54,7 +54,11 @@ function isBreaking(diff: Diff, document: OpenAPIObject): boolean {
   // Clients must expect any status, whether or not it is documented.
   if (action === 'remove' && parent === 'responses' && name === 'default') return false;
   if (name === 'pattern' && excludesOnlyInvalid(before, after)) return false;
-  if (name === 'maxLength' && action === 'add' && isImplied(diff, document)) return false;
+  if (action === 'add' && (name === 'pattern' || name === 'maxLength')) {
+    // Clients accept any text that they accepted without it.
+    if (path[3] === 'responses') return false;
+    if (name === 'maxLength' && isImplied(diff, document)) return false;
+  }
   if (type === 'breaking') return true;
   if (action === 'remove' && parent === 'properties') return true;
   const isSecurity =
@@ -74,15 +78,19 @@ const excludesOnlyInvalid = (before: unknown, after: unknown): boolean =>
 
 /** Whether a maximum length excludes only texts that the service has never accepted, or more than a hundred ETags. */
 function isImplied({ path, after }: Diff, document: OpenAPIObject): boolean {
-  const schema = path.slice(0, -1).reduce<unknown>((value, name) => {
-    const inner = (value as Record<string, unknown>)[String(name)];
-    const [, component] = /^#\/components\/schemas\/(.+)$/.exec(String(Object(inner).$ref)) ?? [];
-    return component === undefined ? inner : document.components!.schemas![component];
-  }, document) as { readonly format?: string; readonly pattern?: string };
+  const schema = Object(find(document, path.slice(0, -1))) as { format?: string; pattern?: string };
   if (schema.pattern === IDEMPOTENCY_KEY.source) return after === IDEMPOTENCY_KEY_LENGTH;
   if (path.includes('parameters') && after === MAX_ETAGS_LENGTH) return true;
   return after === FORMATS[schema.format ?? '']?.length;
 }
+
+/** Returns a part of a document, through references; undefined if the library reports it at another place. */
+const find = (document: OpenAPIObject, path: readonly PropertyKey[]): unknown =>
+  path.reduce<unknown>((value, name) => {
+    const inner = (value as Record<PropertyKey, unknown> | undefined)?.[name];
+    const { $ref } = Object(inner) as { $ref?: string };
+    return $ref === undefined ? inner : find(document, $ref.split('/').slice(1));
+  }, document);
 
 /** It did not exclude NUL, nor texts of control characters only. */
 const FORMER_VISIBLE_TEXT = String.raw`[^\s\u0085]`;

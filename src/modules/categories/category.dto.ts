@@ -1,9 +1,10 @@
-import { OmitType } from '@nestjs/swagger';
+import { ApiSchema, OmitType } from '@nestjs/swagger';
 import { Property } from '../../platform/validation/property.js';
 import type { Complete } from '../../platform/resource/resource.js';
 import type { CategoryEntity } from './category.entity.js';
 
 /** A category as clients see it. */
+@ApiSchema({ description: 'A category of pets.' })
 export class Category {
   @Property({
     type: 'integer',
@@ -34,6 +35,7 @@ export class Category {
 }
 
 /** The body of a create request. */
+@ApiSchema({ description: 'The category to create.' })
 export class NewCategory extends OmitType(Category, ['id']) {}
 
 /** Converts a row to the representation that clients see: a description that was not given is omitted. */

@@ -31,6 +31,9 @@ export const ERROR_CODES = {
 /** A code of {@link ERROR_CODES}. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+/** The form of every code. */
+export const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
+
 /** An error code of a feature, which declares it in `@Feature` and throws it with `ApiError`. */
 export interface FeatureErrorCode {
   readonly code: string;

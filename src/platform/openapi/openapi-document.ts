@@ -121,8 +121,8 @@ function addComponents(
   document.components = { ...document.components, [kind]: Object.fromEntries(used) };
 }
 
-function withoutVersion({ url, description }: { url: string; description?: string }) {
-  return { url: url.slice(0, -API_PREFIX.length) || '/', description };
+function withoutVersion({ url, ...others }: { url: string }) {
+  return { url: url.slice(0, -API_PREFIX.length) || '/', ...others };
 }
 
 /** The parts of the document that do not come from the controllers. */
@@ -147,10 +147,16 @@ function createBase(
     )
     .addSecurityRequirements('apiKey');
   for (const { name, description } of tags) builder.addTag(name, description);
+  // The environment, and that it is not hidden from readers of the document: conventions of linters.
+  const addServer = (url: string, description: string) =>
+    builder.addServer(url, description, undefined, { 'x-internal': false });
   if (publicBaseUrl === undefined)
-    builder.addServer(THIS_DEPLOYMENT.url, THIS_DEPLOYMENT.description);
-  else builder.addServer(publicBaseUrl, 'Production');
-  if (stagingBaseUrl !== undefined) builder.addServer(stagingBaseUrl, 'Staging');
+    addServer(
+      THIS_DEPLOYMENT.url,
+      `${THIS_DEPLOYMENT.description}, local or without PUBLIC_BASE_URL`,
+    );
+  else addServer(publicBaseUrl, 'Production');
+  if (stagingBaseUrl !== undefined) addServer(stagingBaseUrl, 'Staging');
   return builder.build();
 }
 

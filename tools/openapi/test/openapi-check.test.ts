@@ -61,6 +61,7 @@ describe('compare', () => {
     [`${POST} responses 409`, { description: 'Already exists.' }],
     [`${CATEGORY} properties colour`, TEXT],
     [`${CATEGORY} properties type`, TEXT],
+    ['components schemas Error properties message pattern', '^[ -~]+$'],
     [`${NEW_CATEGORY} properties colour`, TEXT],
     [`${NEW_CATEGORY} properties name maxLength`, 200],
     [`${KEY} description`, 'A key.'],

@@ -4,7 +4,7 @@ import { ApiError } from '../../errors/api-error.js';
 import { ERROR_CODES, type ErrorCode } from '../../errors/error-codes.js';
 import { shorten } from '../../errors/shorten.js';
 import { logFailedRequest } from '../server/request-logger.js';
-import type { ErrorBody } from './error-body.dto.js';
+import { type ErrorBody, MAX_MESSAGE_SIZE } from './error-body.dto.js';
 import { sendJson } from './write-response.js';
 
 const INTERNAL_ERROR_MESSAGE = 'Internal server error. Include the X-Request-Id when reporting it.';
@@ -51,10 +51,10 @@ function toErrorBody(error: unknown): ErrorBody {
   return { code: getErrorCode(status), message, status };
 }
 
-/** Cuts a message that takes more than 3,900 bytes in JSON, so that no error response exceeds 4 KB. */
+/** Cuts a message that is too long. */
 const limitSize = (message: string): string =>
   // A UTF-16 code unit takes at most six bytes.
-  Buffer.byteLength(JSON.stringify(message)) > 3900 ? shorten(message, 640) : message;
+  Buffer.byteLength(JSON.stringify(message)) > MAX_MESSAGE_SIZE ? shorten(message, 640) : message;
 
 /** The first code of the table with a status; a status that is not in the table gets its reason phrase. */
 export function getErrorCode(status: number): string {
