@@ -1,0 +1,41 @@
+/** OWASP's rules for the OpenAPI document, with the exceptions of .spectral.yaml, which must not hide anything else. */
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { getCommand } from '../../../test/support/project-copy.js';
+import { edit, readPublished } from './documents.js';
+
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+const TEXT = { type: 'string', pattern: '^a+$' };
+
+describe('npm run lint:openapi', () => {
+  it('reports each fault that an exception is close to', async () => {
+    const document = edit(await readPublished(), {
+      'components schemas NewCategory properties name maxLength': undefined,
+      'components schemas NewCategory properties name pattern': undefined,
+      'components schemas NewCategory properties tags': { type: 'array', items: { enum: ['a'] } },
+      'components schemas Error properties message maxLength': undefined,
+      'components responses Forbidden headers RateLimit': undefined,
+      'components responses TooManyRequests headers Retry-After': undefined,
+      'paths /categories post parameters 0 schema maxLength': undefined,
+      'paths /categories post responses 400': undefined,
+      'paths /pets/{petId} get parameters 1': { name: 'q', in: 'query', schema: TEXT },
+      'servers 0 description': 'A server.',
+    });
+    const args = ['lint', '--stdin-filepath', 'openapi.json', '--format', 'json', '--quiet'];
+    const options = { cwd: ROOT, input: JSON.stringify(document), encoding: 'utf8' } as const;
+    const { stdout } = spawnSync(getCommand('spectral'), args, options);
+    const found = JSON.parse(stdout) as { code: string; path: string[] }[];
+    expect(found.map(({ code, path }) => `${code.split(':').at(-1)} ${path.join(' ')}`)).toEqual([
+      '2023-rate-limit components responses Forbidden headers',
+      '2023-rate-limit-retry-after components responses TooManyRequests headers',
+      '2023-string-limit components schemas Error properties message',
+      '2023-string-limit components schemas NewCategory properties name',
+      '2023-string-restricted components schemas NewCategory properties name',
+      '2023-array-limit components schemas NewCategory properties tags',
+      '2023-string-limit paths /categories post parameters 0 schema',
+      '2023-define-error-validation paths /categories post responses',
+      '2023-string-limit paths /pets/{petId} get parameters 1 schema',
+      '2023-inventory-environment servers 0 description',
+    ]);
+  });
+});
