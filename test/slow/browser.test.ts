@@ -1,6 +1,8 @@
 /** Swagger UI, and what docs/clients.md says about pages of other origins, in Chromium. */
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core';
+import { PetsModule } from '../../examples/petstore/pets/pets.module.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import { startApp, type TestApp, useApp } from '../support/app.js';
 import { requires } from '../support/requirements.js';
@@ -138,6 +140,82 @@ inChromium.describe('Swagger UI in Chromium', () => {
     expect(listed.body).toContainEqual(created.body);
     expect(problems).toEqual([]);
   });
+});
+
+inChromium.describe.each(['light', 'dark'] as const)('Swagger UI in %s mode', (colorScheme) => {
+  /** With operations of all methods, one of which is deprecated. */
+  const app = useApp({ features: [CategoriesModule, PetsModule] });
+
+  it.each([1280, 360])(
+    'has no text with a contrast below 4.5, and no columns that touch, %i pixels wide',
+    async (width) => {
+      const viewport = { width, height: 800 };
+      const page = await browser.newPage({ colorScheme, viewport });
+      /** What is hard to read, and in which state of the page it was found first. */
+      const found = new Map<string, string>();
+      /** Reports what is hard to read in a part of the page, now that it shows something else. */
+      async function audit(state: string, part = 'html'): Promise<void> {
+        const audited = await page.evaluate<{ count: number; found: string[] }>(
+          `findUnreadable(${JSON.stringify(part)})`,
+        );
+        for (const text of audited.found.filter((other) => !found.has(other)))
+          found.set(text, state);
+        expect(audited.count).toBeGreaterThan(10);
+      }
+      /** Clicks all elements that match a selector, within the page, because there are hundreds. */
+      const clickAll = (selector: string): Promise<void> =>
+        page.evaluate(
+          `for (const element of document.querySelectorAll('${selector}')) element.click()`,
+        );
+      async function executeCreate(status: string): Promise<void> {
+        await create.getByRole('button', { name: 'Execute' }).click();
+        await create
+          .locator('.live-responses-table .response-col_status', { hasText: status })
+          .waitFor();
+        await audit(`response ${status}`);
+      }
+
+      await page.addInitScript({ path: join(import.meta.dirname, '../support/page-audit.js') });
+      await page.goto(`${app.url}/docs`);
+      await page.addStyleTag({ content: '* { transition: none !important; }' });
+      const create = page.locator('#operations-categories-createCategory');
+      await create.waitFor();
+      await audit('collapsed');
+      await clickAll('.info summary');
+      await audit('error codes');
+      await page.getByRole('button', { name: 'Authorize' }).click();
+      await audit('authorize', '.dialog-ux');
+      await page.getByRole('textbox').fill(app.key);
+      await page.getByRole('button', { name: 'Apply credentials' }).click();
+      await audit('authorized', '.dialog-ux');
+      await page.locator('.btn-done').click();
+      await clickAll('.opblock-summary-control');
+      await create.locator('details').last().waitFor();
+      await clickAll('.error-response summary');
+      await audit('expanded');
+      await clickAll('.try-out__btn');
+      await clickAll('.tablinks[data-name=model]');
+      for (let depth = 0; depth < 3; depth++)
+        await clickAll('.model-box-control[aria-expanded=false], .model-toggle.collapsed');
+      await audit('try it out');
+      await clickAll('.tablinks[data-name=example]');
+      await executeCreate('201');
+      await create.locator('textarea').first().fill('{"name": ""}');
+      await executeCreate('400');
+      await page.locator('#operations-pets-getPet .execute').click();
+      await audit('missing parameter');
+      await page.getByRole('button', { name: 'Authorize' }).click();
+      await page.getByRole('button', { name: 'Remove authorization' }).click();
+      await page.locator('.btn-done').click();
+      await executeCreate('401');
+      await page.getByRole('button', { name: /Switch to (light|dark) mode/ }).click();
+      await audit('other mode');
+      expect(Object.fromEntries(found)).toEqual({});
+      const pageWidth = await page.evaluate('document.documentElement.scrollWidth');
+      expect(pageWidth).toBe(width);
+      await page.close();
+    },
+  );
 });
 
 inChromium.describe('a page of another origin in Chromium', () => {
