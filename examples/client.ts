@@ -13,7 +13,7 @@ export interface RetryOptions {
   readonly attempts: number;
   /** The time limit of each attempt, until the whole response has arrived. */
   readonly attemptTimeout: number;
-  /** The time limit of all attempts and the waits between them. */
+  /** The time limit of all attempts and the waits between them: an error whose `Retry-After` exceeds it is returned. */
   readonly deadline: number;
   /** The longest wait before the second attempt; it doubles with each further one. */
   readonly firstDelay: number;
@@ -22,7 +22,8 @@ export interface RetryOptions {
 const DEFAULT_RETRY: RetryOptions = {
   attempts: 4,
   attemptTimeout: 5_000,
-  deadline: 30_000,
+  // A rate limit is that of a minute.
+  deadline: 90_000,
   firstDelay: 200,
 };
 
@@ -65,7 +66,7 @@ async function fetchWithRetry(request: Request, retry: RetryOptions): Promise<Re
       if (result instanceof Response) return result;
       throw result;
     }
-    await delay(wait);
+    await delay(wait, undefined, { signal: request.signal });
   }
 }
 

@@ -4,25 +4,32 @@ set -euo pipefail
 
 url=${PETSTORE_URL:-http://127.0.0.1:3000/v1}
 key=${PETSTORE_API_KEY:?Set PETSTORE_API_KEY to a valid key.}
-headers=$(mktemp)
-trap 'rm -f "$headers"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
 
-# Prints the body and the status of any response. Retries after 429 and 503, honouring Retry-After.
+# Prints the body and the status of any response. Retries after 429, 503 and a lost connection, when Retry-After says, but
+# not after more than 90 seconds. Only the body of the last response is printed, because the others are overwritten.
 call() {
-  curl --silent --show-error --retry 3 --header "Authorization: Bearer $key" --write-out '\n%{http_code}\n' "$@"
+  : >"$directory/body"
+  status=$(curl --silent --show-error --max-time 10 --retry 3 --retry-all-errors --retry-max-time 90 \
+    --header "Authorization: Bearer $key" --output "$directory/body" --write-out '%{http_code}' "$@")
+  cat "$directory/body" && printf '\n%s\n' "$status"
 }
 
-# Also repeated if the response is lost; with its Idempotency-Key it is stored once.
+# Creates the category of a JSON object once, however often the request is repeated with the same Idempotency-Key.
+create() {
+  call --header "Idempotency-Key: $1" --header 'Content-Type: application/json' --data "$2" "$url/categories"
+}
+
 echo 'Create a category:'
-call --retry-all-errors --header "Idempotency-Key: curl.sh-$(date +%s)-$$" \
-  --header 'Content-Type: application/json' --data '{"name": "dog", "description": "Dogs of every breed and size"}' "$url/categories"
+create "curl.sh-$(date +%s)-$$-1" '{"name": "dog", "description": "Dogs of every breed and size"}'
 
 echo 'List the categories:'
-call --dump-header "$headers" "$url/categories"
+call --dump-header "$directory/headers" "$url/categories"
 
 echo 'List the categories again, unless unchanged:'
-etag=$(sed -n 's/^etag: *\(.*\)\r$/\1/Ip' "$headers")
+etag=$(sed -n 's/^etag: *\(.*\)\r$/\1/Ip' "$directory/headers")
 call --header "If-None-Match: $etag" "$url/categories"
 
 echo 'Send an invalid create request:'
-call --header 'Content-Type: application/json' --data '{"name": " "}' "$url/categories"
+create "curl.sh-$(date +%s)-$$-2" '{"name": " "}'

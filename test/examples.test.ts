@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { request as sendUpstream, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { transform } from '@swc/core';
@@ -54,6 +55,29 @@ const failWith =
 function loseBody(response: ServerResponse): void {
   response.writeHead(200, { 'Content-Length': '100' }).write('[');
   response.destroy();
+}
+
+/**
+ * Starts a server that forwards requests to the service, but fails instead of returning the response to the first one with
+ * each Idempotency-Key.
+ */
+function failFirstResponses(
+  url: string,
+  fail: (response: ServerResponse) => void,
+): Promise<TestServer> {
+  const seen = new Set<unknown>();
+  return listen((incoming, response) => {
+    const { method, headers } = incoming;
+    const key = headers['idempotency-key'];
+    const isFirst = key !== undefined && !seen.has(key);
+    seen.add(key);
+    const forwarded = sendUpstream(url + incoming.url, { method, headers }, (received) => {
+      if (isFirst) return fail(response);
+      response.writeHead(received.statusCode!, received.rawHeaders);
+      return received.pipe(response);
+    });
+    incoming.pipe(forwarded);
+  });
 }
 
 describe('examples', () => {
@@ -146,7 +170,23 @@ describe('examples', () => {
 
       it('returns the error if the deadline would pass while it waits', async () => {
         fail = failWith('TOO_MANY_REQUESTS', '60');
-        expect((await client.GET('/categories')).error?.code).toBe('TOO_MANY_REQUESTS');
+        const impatient = connect(`${server.url}/v1`, 'key', { deadline: 30_000 });
+        expect((await impatient.GET('/categories')).error?.code).toBe('TOO_MANY_REQUESTS');
+        expect(keys).toHaveLength(1);
+      });
+
+      it('waits for a Retry-After of 60 seconds by default, unless it is cancelled', async () => {
+        fail = failWith('TOO_MANY_REQUESTS', '60');
+        const controller = new AbortController();
+        const listing = client.GET('/categories', { signal: controller.signal });
+        await waitFor(
+          () => keys.length,
+          (count) => count > 0,
+        );
+        const winner = await Promise.race([listing, delay(500, 'waiting')]);
+        expect(winner).toBe('waiting');
+        controller.abort();
+        await expect(listing).rejects.toThrow(/aborted/);
         expect(keys).toHaveLength(1);
       });
     });
@@ -190,28 +230,38 @@ describe('examples', () => {
       expect(stdout).toContain('"code":"VALIDATION_FAILED"');
       expect((await run('bash', ['examples/curl.sh'])).stderr).toContain('Set PETSTORE_API_KEY');
     });
+
+    it.each<[string, (response: ServerResponse) => void]>([
+      ['429', failWith('TOO_MANY_REQUESTS', '1')],
+      ['503', failWith('SERVICE_UNAVAILABLE', '1')],
+      ['a lost connection', (response) => response.destroy()],
+      ['a connection that is lost while the body arrives', loseBody],
+    ])('creates one category, and prints each response once, after %s', async (name, fail) => {
+      const before = await app.categories.getNames();
+      const server = await failFirstResponses(app.url, fail);
+      const flaky = { ...env, PETSTORE_URL: `${server.url}/v1` };
+      const { code, stdout } = await run('bash', ['examples/curl.sh'], flaky);
+      server.close();
+      expect({ name, code, statuses: stdout.match(/^\d{3}$/gm) }).toEqual({
+        name,
+        code: 0,
+        statuses: ['201', '200', '304', '400'],
+      });
+      expect(stdout.split('"code"')).toHaveLength(2);
+      expect(await app.categories.getNames()).toEqual([...before, 'dog']);
+    });
+
+    it('returns the error, instead of waiting, if Retry-After exceeds its limit', async () => {
+      const server = await listen((_request, response) =>
+        failWith('TOO_MANY_REQUESTS', '3600')(response),
+      );
+      const limited = { ...env, PETSTORE_URL: `${server.url}/v1` };
+      const { stdout } = await run('bash', ['examples/curl.sh'], limited);
+      server.close();
+      expect(stdout.match(/^\d{3}$/gm)).toEqual(['429', '429', '429', '429']);
+    });
   });
 });
-
-/**
- * Starts a server that forwards requests to the service, but loses the response to the first one with each
- * Idempotency-Key.
- */
-function loseFirstResponses(url: string): Promise<TestServer> {
-  const seen = new Set<unknown>();
-  return listen((incoming, response) => {
-    const { method, headers } = incoming;
-    const key = headers['idempotency-key'];
-    const isLost = key !== undefined && !seen.has(key);
-    seen.add(key);
-    const forwarded = sendUpstream(url + incoming.url, { method, headers }, (received) => {
-      if (isLost) return response.destroy();
-      response.writeHead(received.statusCode!, received.rawHeaders);
-      return received.pipe(response);
-    });
-    incoming.pipe(forwarded);
-  });
-}
 
 describe('docs/clients.md', () => {
   const page = 'docs/clients.md';
@@ -221,7 +271,7 @@ describe('docs/clients.md', () => {
   let directory: string;
   beforeEach(async () => {
     app = await startApp();
-    server = await loseFirstResponses(app.url);
+    server = await failFirstResponses(app.url, (response) => response.destroy());
     env = { PETSTORE_URL: `${server.url}/v1`, PETSTORE_API_KEY: app.key };
     directory = await mkdtemp(join(tmpdir(), 'petstore-snippets-'));
   });
