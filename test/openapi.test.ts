@@ -74,7 +74,12 @@ type ResponseObject = { description: string; headers?: object; content?: object 
 /** The service with all features, at configured addresses, and its document. */
 const app = useApp({
   features: [NextModule, ...FEATURES, StubsModule],
-  config: { publicBaseUrl: PRODUCTION, stagingBaseUrl: STAGING, keyRequestsPerMinute: 100 },
+  config: {
+    publicBaseUrl: PRODUCTION,
+    stagingBaseUrl: STAGING,
+    keyRequestsPerMinute: 100,
+    contact: { email: 'help@pets.example' },
+  },
 });
 let document: OpenAPIObject;
 /** Only the categories, without a configured address. */
@@ -188,6 +193,30 @@ describe('OpenAPI document', () => {
     ]);
     const description = 'This deployment, local or without PUBLIC_BASE_URL';
     expect(localDocument.servers).toEqual([{ url: '/v1', description, 'x-internal': false }]);
+  });
+
+  it('has the configured contact, or none', () => {
+    expect(document.info.contact).toEqual({ email: 'help@pets.example' });
+    expect(localDocument.info).not.toHaveProperty('contact');
+  });
+
+  it('links the client guide, which the service has, as text', async () => {
+    const [, path] = /\[client guide\]\((.*?)\)/.exec(document.info.description!)!;
+    const guide = await app.http().get(path!);
+    expect(guide).toMatchObject({ status: 200, type: 'text/plain' });
+    expect(guide.text).toBe(
+      await readFile(join(import.meta.dirname, '..', 'docs/clients.md'), 'utf8'),
+    );
+  });
+
+  it('describes the headers of every response once', () => {
+    for (const name of ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']) {
+      const { description } = document.components!.headers![name] as { description: string };
+      expect(document.info.description).toContain(`| \`${name}\` | ${description} |`);
+      // Besides that of the components.
+      const json = JSON.stringify({ ...document, info: undefined });
+      expect(json.split(JSON.stringify(description))).toHaveLength(2);
+    }
   });
 
   it('lists an operation of another version under its versioned path, with unversioned servers', async () => {

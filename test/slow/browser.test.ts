@@ -114,6 +114,13 @@ inChromium.describe('Swagger UI in Chromium', () => {
     for (const operation of operations) await operation.click();
     const errors = page.locator('#operations-categories-createCategory details');
     await errors.last().waitFor();
+    const headers = await page.locator('.headers td:first-child').allInnerTexts();
+    expect(headers).toContain('ETag');
+    // Those of every response are in the description of the document.
+    for (const name of ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']) {
+      expect(headers).not.toContain(name);
+      expect(await page.locator('.info code').allTextContents()).toContain(name);
+    }
     expect(await errors.allInnerTexts()).toContainEqual(
       expect.stringMatching(/^401\s+The API key is missing or invalid\.$/),
     );

@@ -24,6 +24,7 @@ export const PUBLIC_PATHS: ReadonlySet<string> = new Set([
   '/docs',
   '/docs/',
   '/docs/LICENSE',
+  '/docs/clients.md',
   '/docs/docs/swagger-ui-init.js',
   '/docs/index.html',
   '/docs/swagger-ui-init.js',

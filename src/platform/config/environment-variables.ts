@@ -42,6 +42,8 @@ export const VARIABLES = {
     description: 'the URL that clients use, for the OpenAPI document; with https, responses carry `Strict-Transport-Security`' },
   stagingBaseUrl: { name: 'STAGING_BASE_URL', format: formats.BASE_URL,
     description: 'the URL of the staging deployment, for the OpenAPI document' },
+  contact: { name: 'CONTACT', format: formats.CONTACT,
+    description: 'where clients get help, for the OpenAPI document' },
   logLevel: { name: 'LOG_LEVEL', format: formats.oneOf(...LOG_LEVELS), default: 'info',
     description: 'the least important lines that are logged; `debug` includes each request' },
   corsOrigins: { name: 'CORS_ORIGINS', format: formats.ORIGINS, default: '',

@@ -53,6 +53,15 @@ export const BASE_URL = checked('an http or https URL whose path ends in /v1', (
   return pathname.endsWith('/v1') && search + hash + username + password === '';
 });
 
+/** How people reach the operator, as the OpenAPI document distinguishes it. */
+export const CONTACT: Format<{ readonly url: string } | { readonly email: string }> = {
+  expected: 'an http or https URL, or an email address',
+  parse(contact) {
+    if (isHttpUrl(contact)) return { url: contact };
+    return /^[^\s@:]+@[^\s@:]+$/.test(contact) ? { email: contact } : undefined;
+  },
+};
+
 /** A SQLite file or a PostgreSQL server. */
 export const DATABASE_URL: Format<
   | { readonly type: 'sqlite'; readonly file: string }

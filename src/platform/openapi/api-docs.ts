@@ -1,14 +1,21 @@
+import { fileURLToPath } from 'node:url';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import type { Express, RequestHandler } from 'express';
 import { dump } from 'js-yaml';
 import type { Config } from '../config/config.js';
 import { swaggerUiHeaders } from '../http/responses/default-headers.js';
-import { createDocument, type FeatureDocs, THIS_DEPLOYMENT } from './openapi-document.js';
+import {
+  createDocument,
+  type FeatureDocs,
+  GUIDE_PATH,
+  THIS_DEPLOYMENT,
+} from './openapi-document.js';
 import { selectFiles, swaggerUiOptions } from './swagger-ui.js';
 
 const JSON_PATH = '/openapi.json';
 const YAML_PATH = '/openapi.yaml';
+const GUIDE_FILE = fileURLToPath(new URL('../../../docs/clients.md', import.meta.url));
 
 /** Lets pages of any origin, such as editors, read the OpenAPI document: it is public. */
 const allowAnyOrigin: RequestHandler = (_request, response, next) => {
@@ -31,6 +38,9 @@ export function setupApiDocs(app: NestExpressApplication, config: Config, docs: 
   app.use([JSON_PATH, YAML_PATH], allowAnyOrigin);
   express.get(JSON_PATH, (_request, response) => response.type('json').send(getJson()));
   express.get(YAML_PATH, (_request, response) => response.type('text/yaml').send(getYaml()));
+  // As plain text, because browsers download Markdown.
+  const guide = { headers: { 'Content-Type': 'text/plain; charset=utf-8' }, cacheControl: false };
+  express.get(GUIDE_PATH, (_request, response) => response.sendFile(GUIDE_FILE, guide));
   app.use('/docs', swaggerUiHeaders(config), selectFiles);
   SwaggerModule.setup('docs', app, () => toPageDocument(getDocument(), config), {
     ...swaggerUiOptions,

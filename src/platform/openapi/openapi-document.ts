@@ -10,6 +10,7 @@ import { PLAIN_TEXT, toTextExample } from '../validation/plain-text.js';
 import { closeRequestBodies } from './closed-request-body.js';
 import { resolveClasses } from './schema-references.js';
 import {
+  COMMON_HEADERS,
   describeStandardResponses,
   type Operation,
   STANDARD_HEADERS,
@@ -32,6 +33,9 @@ export interface FeatureDocs {
 /** The path prefix of the published operations, with which each base address ends. */
 const API_PREFIX = '/v1';
 
+/** The client guide, which is written in Markdown. */
+export const GUIDE_PATH = '/docs/clients.md';
+
 /** The server of a document, at whatever address it was read. */
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
 
@@ -42,7 +46,7 @@ function describe(errorCodes: readonly FeatureErrorCode[]): string {
   ];
   return `${DESCRIPTION} Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
-out. The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
+out. The [client guide](${GUIDE_PATH}) has examples. The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
 
 <details><summary>Error codes</summary>
 
@@ -51,6 +55,16 @@ Every error response has the body \`{ code, message, status }\`, with one of the
 | Code | Status | Meaning |
 |---|---|---|
 ${rows.join('\n')}
+
+</details>
+
+<details><summary>Response headers</summary>
+
+Every response has \`X-Request-Id\`; responses to a key with a rate limit also have the others:
+
+| Header | Meaning |
+|---|---|
+${COMMON_HEADERS.map((name) => `| \`${name}\` | ${STANDARD_HEADERS[name].description} |`).join('\n')}
 
 </details>
 `;
@@ -127,7 +141,7 @@ function withoutVersion({ url, ...others }: { url: string }) {
 
 /** The parts of the document that do not come from the controllers. */
 function createBase(
-  { publicBaseUrl, stagingBaseUrl }: Config,
+  { publicBaseUrl, stagingBaseUrl, contact }: Config,
   { tags, errorCodes }: FeatureDocs,
 ): Omit<OpenAPIObject, 'paths'> {
   const builder = new DocumentBuilder()
@@ -157,7 +171,9 @@ function createBase(
     );
   else addServer(publicBaseUrl, 'Production');
   if (stagingBaseUrl !== undefined) addServer(stagingBaseUrl, 'Staging');
-  return builder.build();
+  const { info, ...base } = builder.build();
+  // The builder's contact is empty.
+  return { ...base, info: { ...info, contact } };
 }
 
 /** What `@Deprecated`, `@Stability` and `@RequireScope` add to the description of an operation, which Swagger UI shows. */

@@ -10,7 +10,7 @@ type Response = Exclude<NonNullable<Operation['responses'][string]>, { $ref: str
 type Headers = NonNullable<NonNullable<OpenAPIObject['components']>['headers']>;
 
 /** The headers that the service sends with responses of several operations, for `components`. */
-export const STANDARD_HEADERS: Headers = {
+export const STANDARD_HEADERS = {
   'X-Request-Id': {
     description:
       'Identifies the request in the logs: the X-Request-Id of the request if it is valid (up to 128 ASCII characters), otherwise a UUID.',
@@ -42,10 +42,13 @@ export const STANDARD_HEADERS: Headers = {
     description: 'From when the operation returns 410 (RFC 8594).',
     schema: { type: 'string', maxLength: 100, example: 'Mon, 01 Nov 2027 00:00:00 GMT' },
   },
-};
+} satisfies Headers;
 
 /** The headers of every response after the API key was accepted. */
-const RATE_LIMIT_HEADERS = ['RateLimit', 'RateLimit-Policy'];
+const RATE_LIMIT_HEADERS = ['RateLimit', 'RateLimit-Policy'] as const;
+
+/** The headers of most responses. Swagger UI shows them once, in the description of the document. */
+export const COMMON_HEADERS = ['X-Request-Id', ...RATE_LIMIT_HEADERS] as const;
 
 const toReferences = (names: readonly string[]): Record<string, { $ref: string }> =>
   Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));

@@ -22,9 +22,15 @@ interface ResponseProps {
   readonly code: string;
   readonly response: { get(name: 'description'): string };
 }
+interface HeadersProps {
+  readonly headers?: { filter(predicate: (header: unknown, name: string) => boolean): unknown };
+}
 
-/** Shows each error response of an operation as one line, which opens: most of them are the same for all operations. */
-const foldErrors = () => ({
+/**
+ * Shows each error response of an operation as one line, which opens, because most are the same for all operations, and
+ * omits the headers of every response, which the description of the document explains.
+ */
+const summarizeResponses = () => ({
   wrapComponents: {
     response:
       (Response: unknown, { React, getComponent }: SwaggerUi) =>
@@ -38,6 +44,14 @@ const foldErrors = () => ({
         const table = create('table', null, create('tbody', null, row));
         const cell = create('td', { colSpan: 3 }, create('details', null, summary, table));
         return create('tr', { className: 'response error-response' }, cell);
+      },
+    headers:
+      (Headers: unknown, { React }: SwaggerUi) =>
+      (props: HeadersProps): unknown => {
+        const own = props.headers?.filter(
+          (_header, name) => !/^(X-Request-Id|RateLimit)/.test(name),
+        );
+        return React.createElement(Headers, { ...props, headers: own });
       },
   },
 });
@@ -65,7 +79,8 @@ const CSS = `
 .swagger-ui .opblock-deprecated .opblock-summary .opblock-summary-method { background: #b7bcbf !important; }
 .swagger-ui .info .title small { background: #434b4f !important; }
 .swagger-ui .renderedMarkdown a { color: light-dark(#0b5cad, #51a8ff); }
-.swagger-ui :is(.header-col, .header-example, .parameter__in, .property, .prop-format, .model td, .model p, :disabled) { color: light-dark(#3b4151, #e4e6e6) !important; }
+.swagger-ui .renderedMarkdown code { color: light-dark(#6a0fc0, #b68ae1) !important; }
+.swagger-ui :is(.header-col, .header-example, .parameter__in, .property, .prop-format, .model td, .model p, :not(button):disabled) { color: light-dark(#3b4151, #e4e6e6) !important; }
 .swagger-ui .prop-type { color: light-dark(#33418c, #b68ae1); }
 .swagger-ui .opblock .opblock-section-header { background: light-dark(#fffc, #0006) !important; }
 .swagger-ui .btn.authorize { border-color: currentcolor !important; color: light-dark(#0e6b40, #3ece90) !important; }
@@ -94,7 +109,7 @@ export const swaggerUiOptions: SwaggerCustomOptions = {
     persistAuthorization: true,
     // Swagger UI would send the document to a validator of its vendor.
     validatorUrl: null,
-    plugins: [foldErrors],
+    plugins: [summarizeResponses],
     // `@nestjs/swagger` writes the source of this function into the page, which has no viewport: a phone
     // would show it as wide as a desktop.
     onComplete: () =>
@@ -105,8 +120,8 @@ export const swaggerUiOptions: SwaggerCustomOptions = {
   },
 };
 
-/** The paths for which `@nestjs/swagger` adds routes. */
-const ROUTES = /^\/(index\.html|LICENSE|(docs\/)?swagger-ui-init\.js)?$/;
+/** The paths below `/docs` that have routes. */
+const ROUTES = /^\/(index\.html|LICENSE|clients\.md|(docs\/)?swagger-ui-init\.js)?$/;
 /** What the page loads, and the licenses that the scripts refer to. The package of Swagger UI has more files. */
 const FILES =
   /^\/(favicon-(16x16|32x32)\.png|swagger-ui-(bundle|standalone-preset)\.js(\.LICENSE\.txt)?|swagger-ui\.css)$/;
