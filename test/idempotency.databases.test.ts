@@ -142,6 +142,19 @@ describe('a create request with an Idempotency-Key', () => {
     expect(await app.categories.getAll()).toHaveLength(2);
   });
 
+  it('is compared without white space, but with the order of the properties', async () => {
+    const key = randomUUID();
+    const send = (body: string): Promise<HttpResponse> =>
+      sendRequest(`${app.url}/v1/categories`, {
+        method: 'POST',
+        headers: { ...jsonHeaders(app.key), 'idempotency-key': key },
+        body,
+      });
+    const first = await send('{"name":"dog","description":"d"}');
+    expect((await send('{ "name": "dog",\n"description": "d" }')).text).toBe(first.text);
+    expect(await send('{"description":"d","name":"dog"}')).toBeError('IDEMPOTENCY_KEY_REUSED');
+  });
+
   it('gets 422 with the key of a different request, also if both arrive at once', async () => {
     const key = randomUUID();
     const first = await create(key);
