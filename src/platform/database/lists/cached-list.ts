@@ -6,9 +6,11 @@ import { singleFlight } from './single-flight.js';
 import { CachedJsonResponse } from '../../http/responses/cached-json-response.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
+import { isPostgres } from '../connection/is-postgres.js';
 import { readRows } from '../connection/service-data-source.js';
 import {
   type Criteria,
+  getColumn,
   selectColumns,
   StatementParameters,
   toConditions,
@@ -37,14 +39,20 @@ export type PageRequest = (
   | { readonly after?: Id | undefined; readonly offset?: undefined; readonly page?: undefined }
   /** An opaque text, which the page before has as `next`: a cursor of another list is 400. */
   | { readonly cursor: string | undefined; readonly offset?: undefined; readonly page?: undefined }
-  | { readonly offset: number; readonly page?: undefined }
+  | { readonly offset: number; readonly page?: undefined; readonly order?: RowOrder }
   /** By default, the first page has the number 1. */
-  | { readonly page: number; readonly firstPage?: 0 | 1 }
+  | { readonly page: number; readonly firstPage?: 0 | 1; readonly order?: RowOrder }
 ) & {
   readonly limit: number;
   /** The query parameter that selects the next page, if it has another name than above; false if there is none. */
   readonly next?: string | false;
 };
+
+/** The order of rows: by a property, then by the id. Texts are sorted by their bytes; null is after all values. */
+export interface RowOrder {
+  readonly by: string;
+  readonly isDescending?: boolean;
+}
 
 /** What belongs to the rows of a page. */
 export interface Paging {
@@ -96,7 +104,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<Value> {
     const { start, offset, ...kind } = locate(request);
     if (start !== undefined || offset > 0) return withDeadline(this.loadPage(request, filters));
-    const key = JSON.stringify([request.limit, request.next, kind, filters]);
+    const key = JSON.stringify([request.limit, request.next, kind, filters, getOrder(request)]);
     return this.getCached(key, (revisions) => this.loadPage(request, filters, revisions));
   }
 
@@ -125,7 +133,12 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const list = { metadata: this.repository.metadata, filters };
     const after = by === 'cursor' && start !== undefined ? parseCursor(list, `${start}`) : start;
     // One more row than the page has shows whether there is another page.
-    const range = { limit: limit + 1, after, offset: Math.min(offset, MAX_ID) };
+    const range = {
+      limit: limit + 1,
+      after,
+      offset: Math.min(offset, MAX_ID),
+      order: getOrder(request),
+    };
     const { rows, total } = await this.query(filters, range, revisions, this.counts);
     const hasMore = rows.length > limit;
     if (hasMore) rows.pop();
@@ -160,7 +173,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
    */
   private async query(
     filters: Criteria<Entity>,
-    { limit, after, offset = 0 }: { limit: number; after?: Id | undefined; offset?: number },
+    { limit, after, offset = 0, order }: RowRange,
     revisions?: Set<number>,
     counts = false,
   ): Promise<{ rows: Entity[]; total?: number }> {
@@ -179,11 +192,15 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const conditions = getConditions();
     if (after !== undefined)
       conditions.push(`"id" > ${parameters.add(after, metadata.primaryColumns[0]!)}`);
-    let sql = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY "id" LIMIT ${limit} OFFSET ${offset}`;
+    let sql = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY ${this.toOrderBy(order, 'databaseName')} LIMIT ${limit} OFFSET ${offset}`;
     if (facts.length > 0) {
       // In a row of their own: in each of a list, they would take half of its time again.
       const nulls = metadata.columns.map(({ propertyName }) => `NULL AS "${propertyName}"`);
-      sql = `SELECT ${[...nulls, ...facts].join(', ')} UNION ALL SELECT "rows".*, ${facts.map(() => 'NULL').join(', ')} FROM (${sql}) AS "rows" ORDER BY "id" NULLS LAST`;
+      sql = `SELECT ${[...nulls, ...facts].join(', ')} UNION ALL SELECT "rows".*, ${facts.map(() => 'NULL').join(', ')} FROM (${sql}) AS "rows"`;
+      sql =
+        order === undefined
+          ? `${sql} ORDER BY "id" NULLS LAST`
+          : `SELECT * FROM (${sql}) AS "page" ORDER BY "id" IS NULL, ${this.toOrderBy(order, 'propertyName')}`;
     }
     const found = await readRows<Record<string, unknown>>(manager, sql, parameters.values);
     const fact = facts.length === 0 ? {} : found.pop()!;
@@ -193,7 +210,26 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const rows = toEntities(this.repository, found);
     return counts ? { rows, total: Number(fact[TOTAL]) } : { rows };
   }
+
+  /** @param name which name of a column the statement uses */
+  private toOrderBy(
+    { by, isDescending = false }: RowOrder = { by: 'id' },
+    name: 'databaseName' | 'propertyName',
+  ): string {
+    const direction = isDescending ? 'DESC' : 'ASC';
+    if (by === 'id') return `"id" ${direction}`;
+    const column = getColumn(this.repository, by);
+    const isText = column.type === 'varchar' || column.type === 'text';
+    // SQLite compares bytes already.
+    const collation =
+      isText && isPostgres(this.repository.manager.dataSource) ? ' COLLATE "C"' : '';
+    const nulls = isDescending ? 'FIRST' : 'LAST';
+    return `"${column[name]}"${collation} ${direction} NULLS ${nulls}, "id" ${direction}`;
+  }
 }
+
+const getOrder = (request: PageRequest): RowOrder | undefined =>
+  'order' in request ? request.order : undefined;
 
 /** Returns the start of a page, and the query parameter that selects the next one, with its value unless it is an id. */
 function locate(request: PageRequest) {
@@ -211,6 +247,14 @@ function locate(request: PageRequest) {
 
 const toWhere = (conditions: readonly string[]): string =>
   conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
+
+/** Which rows one statement reads. */
+interface RowRange {
+  readonly limit: number;
+  readonly after?: Id | undefined;
+  readonly offset?: number;
+  readonly order?: RowOrder | undefined;
+}
 
 /** Computes a value from rows, and collects their revisions. */
 type Load<Value> = (revisions: Set<number>) => Promise<Value>;

@@ -1,4 +1,5 @@
 /** Builds statements that TypeORM's query builder cannot express or runs too slowly. */
+import { isPostgres } from '../connection/is-postgres.js';
 import type { DataSource, EntityMetadata, ObjectLiteral, Repository } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 
@@ -45,9 +46,13 @@ export class StatementParameters {
 
   /** Adds a value for a column, and returns its placeholder. */
   add(value: unknown, column: ColumnMetadata): string {
-    const { driver } = this.dataSource;
-    this.values.push(driver.preparePersistentValue(value, column));
-    return driver.createParameter('', this.values.length - 1);
+    return this.addRaw(this.dataSource.driver.preparePersistentValue(value, column));
+  }
+
+  /** Adds a value as it is, and returns its placeholder. */
+  addRaw(value: unknown): string {
+    this.values.push(value);
+    return this.dataSource.driver.createParameter('', this.values.length - 1);
   }
 }
 
@@ -103,8 +108,27 @@ export function buildInsert(
 /** The values that rows must have, or lists of allowed values. Undefined stands for any value. */
 export type Criteria<Entity> = {
   readonly [Name in keyof Entity]?:
-    Criterion<Entity[Name]> | readonly Criterion<Entity[Name]>[] | undefined;
+    Criterion<Entity[Name]> | readonly Criterion<Entity[Name]>[] | AnyItem | undefined;
 };
+
+/** A criterion of a JSON column, which is an array: see {@link anyItem}. */
+export class AnyItem {
+  constructor(
+    readonly texts: readonly string[],
+    readonly property?: string,
+  ) {}
+}
+
+/**
+ * Returns a criterion for an array in a JSON column: an item is one of the texts. No index helps, each row is parsed.
+ *
+ * @param texts undefined stands for any value
+ * @param property of the items, which has the text
+ */
+export const anyItem = (
+  texts: string | readonly string[] | undefined,
+  property?: string,
+): AnyItem | undefined => (texts === undefined ? undefined : new AnyItem([texts].flat(), property));
 
 /** Rows may be searched for any text or number, although they have only those of a union. */
 type Criterion<Value> =
@@ -127,6 +151,7 @@ export function toConditions<Entity extends ObjectLiteral>(
   return Object.entries(criteria).flatMap(([property, value]: [string, unknown]) => {
     if (value === undefined) return [];
     const column = getColumn(repository, property);
+    if (value instanceof AnyItem) return toItemCondition(repository, column, value, parameters);
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     const placeholders = values.map((item) => parameters.add(item, column));
     // PostgreSQL does not allow an empty list.
@@ -134,6 +159,23 @@ export function toConditions<Entity extends ObjectLiteral>(
       ? 'FALSE'
       : `"${column.databaseName}" IN (${placeholders.join(', ')})`;
   });
+}
+
+function toItemCondition(
+  { metadata, manager }: Repository<ObjectLiteral>,
+  { databaseName }: ColumnMetadata,
+  { texts, property }: AnyItem,
+  parameters: StatementParameters,
+): string {
+  if (texts.length === 0) return 'FALSE';
+  // The columns of `json_each` have names such as `value`, too.
+  const column = `"${metadata.tableName}"."${databaseName}"`;
+  const [items, item, type] = isPostgres(manager.dataSource)
+    ? [`jsonb_array_elements(${column}::jsonb) AS "item"("value")`, `#>> '{}'`, '::text']
+    : [`json_each(${column}) AS "item"`, '', ''];
+  const path = property === undefined ? item : `->> ${parameters.addRaw(property)}${type}`;
+  const placeholders = texts.map((text) => parameters.addRaw(text));
+  return `EXISTS (SELECT 1 FROM ${items} WHERE "item"."value" ${path} IN (${placeholders.join(', ')}))`;
 }
 
 /** @throws {TypeError} if the entity has no such property */
