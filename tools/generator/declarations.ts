@@ -22,6 +22,7 @@ export const DECLARATIONS: Declarations = {
     'src/platform/database/statements/columns.js',
     'bigintTransformer dateTimeTransformer IdColumn idColumn uuidTransformer VersionColumn versionColumn',
   ),
+  ...declare('src/platform/database/statements/row-mapping.js', 'anyItem'),
   ...declare('src/platform/errors/api-error.js', 'ApiError'),
   ...declare('src/platform/auth/public.decorator.js', 'Public'),
   ...declare('src/platform/feature.decorator.js', 'Feature'),

@@ -290,14 +290,34 @@ interface OperationOnResource extends Shown {
 export interface ListOperation extends OperationOnResource {
   readonly kind: 'list';
   readonly filters: readonly Filter[];
-  /** The parameters that select a page: the maximum number of rows, and which page; empty for a whole list. */
-  readonly paging: { readonly limit?: string; readonly by?: PageParameter };
+  readonly paging: ListPaging;
+  /** How the parameters sort it; undefined if it is in the order of the ids. */
+  readonly order: Order | undefined;
 }
+
+/** The query parameters that sort a list: by a column, and in which direction. */
+export interface Order {
+  readonly parameter: string;
+  /** The properties of the entity, by the values of the parameter. */
+  readonly columns: Readonly<Record<string, string>>;
+  /** The parameter of the direction, which may be the same, and its values that mean descending. */
+  readonly direction: string;
+  readonly descending: readonly string[];
+}
+
+/** The parameters that select a page: the maximum number of rows, and which page; empty for a whole list. */
+export interface ListPaging {
+  readonly limit?: string | undefined;
+  readonly by?: PageParameter | undefined;
+}
+
+/** The number of rows of a page, unless the contract or a request says another one. */
+export const PAGE_SIZE = 100;
 
 /** The query parameter that selects a page. */
 export interface PageParameter {
   readonly name: string;
-  readonly role: 'after' | 'page' | 'offset';
+  readonly role: 'after' | 'cursor' | 'page' | 'offset';
   /** The number of the first page is 0. */
   readonly isFromZero: boolean;
 }
@@ -329,6 +349,8 @@ export interface Key {
 export interface Filter {
   readonly parameter: string;
   readonly column: Column;
+  /** The column is an array, of which an item has the text, or has it in a property. */
+  readonly item?: { readonly property: string | undefined } | undefined;
 }
 
 /** A parameter in the path of a collection: each row has its value in a column. */
@@ -359,13 +381,21 @@ export interface Envelope {
   /** That property; undefined if the response only says that the operation succeeded. */
   readonly content: Property | undefined;
   /** The properties that tell something about the rows. */
-  readonly paging: Readonly<
-    Record<string, 'total' | 'limit' | 'offset' | 'page' | 'pages' | 'next' | 'hasMore'>
-  >;
+  readonly paging: PagingProperties;
   /** The properties that always have the same value. */
   readonly constants: Readonly<Record<string, unknown>>;
   /** The optional properties that nothing is known of. */
   readonly unknown: readonly string[];
+}
+
+/** What a property tells about the rows of a list. The last page has no next one, or null or an empty text for it. */
+export type PagingRole =
+  | ('total' | 'limit' | 'offset' | 'page' | 'pages' | 'hasMore')
+  | ('next' | 'next or null' | 'next or empty');
+
+/** The roles of properties, by their names; those in an object, such as `meta`, are one level deeper. */
+export interface PagingProperties {
+  readonly [name: string]: PagingRole | PagingProperties;
 }
 
 export interface PlannedOperation extends Operation {

@@ -1,30 +1,74 @@
 /** Reads responses that are objects with a resource, or with the rows of a list, in one property. */
-import type { Body, DtoClass, Envelope, Property, Schema, Sent, Shown, Success } from '../model.js';
+import type {
+  Body,
+  DtoClass,
+  Envelope,
+  PagingProperties,
+  PagingRole,
+  Property,
+  Schema,
+  Sent,
+  Shown,
+  Success,
+} from '../model.js';
 import { getProperties } from '../model.js';
 import { toBareName } from '../names.js';
 
 /** What the query parameters and the properties of lists tell, by their names in lower case without separators. */
-const PAGING_ROLES: readonly (readonly [RegExp, Envelope['paging'][string]])[] = [
+const PAGING_ROLES: readonly (readonly [RegExp, PagingRole])[] = [
   // Those who publish a count mean all rows, as Django does.
   [/^(count|total(count|items|elements)?)$/, 'total'],
-  [/^(limit|perpage|pagesize|size|take)$/, 'limit'],
-  [/^(offset|skip)$/, 'offset'],
+  [/^(limit|(items|results)?perpage|page(size|limit)|maxresults|size|take)$/, 'limit'],
+  [/^((page)?offset|skip)$/, 'offset'],
   [/^(page|pageno|pagenumber|currentpage)$/, 'page'],
   [/^(pages|totalpages|pagecount)$/, 'pages'],
-  [/^next$/, 'next'],
+  [/^(next(page)?|(next(page)?|continuation)token|(next(page)?)?cursor)$/, 'next'],
   [/^has(more|next)$/, 'hasMore'],
 ];
 
-export const getRole = (name: string): Envelope['paging'][string] | undefined =>
+export const getRole = (name: string): PagingRole | undefined =>
   PAGING_ROLES.find(([pattern]) => pattern.test(toBareName(name)))?.[1];
 
 /** What a property of a list tells, if it has the type of that. */
-function toRole({ name, type, format }: Property): Envelope['paging'][string] | undefined {
+function toRole(property: Property): PagingRole | undefined {
+  const { name, type, format, description = '', example, nullable, required } = property;
   const role = getRole(name);
-  if (type === undefined) return role;
+  if (getProperties(property) !== undefined) return undefined;
   const isNumber = type === 'integer' || type === 'number';
-  if (role === 'next') return format === undefined ? role : undefined;
+  if (role === 'next') {
+    const isUrl =
+      type === 'string' &&
+      /\bur[il]s?\b|\blinks?\b|:\/\//i.test(`${description} ${String(example)}`);
+    const isText = type === 'string' && format === undefined;
+    if (isUrl || (type !== undefined && !isText && !isNumber)) return undefined;
+    if (nullable === true) return 'next or null';
+    return required && isText && (property.minLength ?? 0) === 0 && property.pattern === undefined
+      ? 'next or empty'
+      : role;
+  }
+  if (type === undefined) return role;
   return (role === 'hasMore' ? type === 'boolean' : isNumber) ? role : undefined;
+}
+
+/** Properties that tell something else if another one has their role: the rows of the page, or the cursor of this page. */
+const VAGUE = /^(count|cursor)$/;
+
+/** What the properties of a list tell, by their names. */
+function toRoles(properties: readonly Property[]): Map<string, PagingRole> {
+  const roles = new Map(
+    properties.flatMap((each) => {
+      const role = toRole(each);
+      return role === undefined ? [] : [[each.name, role] as const];
+    }),
+  );
+  const all = [...roles];
+  for (const [name, role] of all)
+    if (
+      VAGUE.test(toBareName(name)) &&
+      all.some(([other, its]) => other !== name && its.slice(0, 4) === role.slice(0, 4))
+    )
+      roles.delete(name);
+  return roles;
 }
 
 /** What an envelope always says of a successful operation; undefined if it says something else. */
@@ -52,15 +96,22 @@ export function toEnvelope(
 ): Envelope | undefined {
   const properties = (success.schema && getProperties(success.schema)) ?? [];
   const [content, ...more] = properties.filter(isContent);
-  const paging: Record<string, Envelope['paging'][string]> = {};
+  const paging: Record<string, PagingProperties[string]> = {};
   const constants: Record<string, unknown> = {};
   const unknown: string[] = [];
+  const isList = content?.type === 'array';
+  const roles = toRoles(isList ? properties : []);
   for (const property of properties.filter((each) => each !== content)) {
-    const { name, required } = property;
-    const role = content?.type === 'array' ? toRole(property) : undefined;
+    const { name, required, class: dto } = property;
+    const inner = toRoles(isList ? (dto?.properties ?? []) : []);
+    const others = dto?.properties.filter((each) => !inner.has(each.name)) ?? [];
+    const role = roles.get(name);
     const constant = toConstant(property, success);
     if (role !== undefined) paging[name] = role;
-    else if (constant !== undefined) constants[name] = constant;
+    else if (inner.size > 0 && !others.some((each) => each.required)) {
+      paging[name] = Object.fromEntries(inner);
+      unknown.push(...others.map((each) => `${name}.${each.name}`));
+    } else if (constant !== undefined) constants[name] = constant;
     else if (required) return undefined;
     else unknown.push(name);
   }

@@ -6,12 +6,13 @@ import type {
   Module,
   Notes,
   Operation,
+  PageParameter,
   Parameter,
   PlannedOperation,
   Resource,
   Schema,
 } from '../model.js';
-import { getParent, getProperty } from '../model.js';
+import { getParent, getProperty, isGiven, PAGE_SIZE } from '../model.js';
 import {
   checkReferences,
   isOwner,
@@ -249,9 +250,11 @@ function toPlanned(
 }
 
 /** The names of the query parameters that a list evaluates. */
-const getUsed = ({ filters, paging }: ListOperation): (string | undefined)[] => [
+const getUsed = ({ filters, paging, order }: ListOperation): (string | undefined)[] => [
   paging.limit,
   paging.by?.name,
+  order?.parameter,
+  order?.direction,
   ...filters.map(({ parameter }) => parameter),
 ];
 
@@ -262,24 +265,33 @@ function limitPages(
   notes: Notes,
 ): Parameter[] {
   const { limit, by } = list.paging;
+  if (by !== undefined && limit === undefined)
+    notes.add(`a page has ${PAGE_SIZE} rows, because nothing says how many.`, operationId);
   return parameters.map((parameter) => {
     const { name } = parameter;
     const role = name === limit ? 'limit' : name === by?.name ? by.role : undefined;
     if (role === undefined || parameter.in === 'path') return parameter;
     const first = role === 'page' && by?.isFromZero === true ? { minimum: 0, default: 0 } : {};
-    const limited = { ...PAGE_LIMITS[role], ...first, ...parameter };
+    const type = parameter.type === 'number' ? 'integer' : parameter.type;
+    const limited = { ...PAGE_LIMITS[role], ...first, ...parameter, type };
     if (limited.maximum !== parameter.maximum)
       notes.add(`${name} is at most ${limited.maximum}.`, operationId);
-    return limited;
+    if (type !== parameter.type) notes.add(`${name} is an integer.`, operationId);
+    if (role !== 'limit' || by === undefined || isGiven(limited)) return limited;
+    const { minimum = 1, maximum = PAGE_SIZE } = limited;
+    const size = Math.max(Math.min(PAGE_SIZE, maximum), minimum);
+    notes.add(`${name} is ${size} by default.`, operationId);
+    return { ...limited, default: size };
   });
 }
 
 /** The limits of parameters of pages: without them, a request could read a whole table at once. And the first page. */
-const PAGE_LIMITS: Readonly<Record<'limit' | 'page' | 'offset' | 'after', Schema>> = {
+const PAGE_LIMITS: Readonly<Record<'limit' | PageParameter['role'], Schema>> = {
   limit: { minimum: 1, maximum: 1_000 },
   page: { minimum: 1, default: 1 },
   offset: { minimum: 0, default: 0 },
   after: {},
+  cursor: {},
 };
 
 /** Requires the property of a body that has the resource: without it, there is nothing to store. */
@@ -301,12 +313,15 @@ function completeResource(
   if (ifMatch !== undefined || (!isList && success.headers.includes('etag')))
     implementation.resource.versioned = true;
   if (!isList) return;
-  for (const { column, parameter } of implementation.filters) {
-    column.indexed ||= !isUnlimitedText(column.schema);
+  if (implementation.order !== undefined)
+    notes.add(
+      'sorting has no index, and texts are sorted by their bytes: Z before a.',
+      operationId,
+    );
+  for (const { column, parameter, item } of implementation.filters) {
+    const reason = item ? 'it is in an array' : 'its text has no limit';
+    column.indexed ||= item === undefined && !isUnlimitedText(column.schema);
     if (!column.indexed)
-      notes.add(
-        `the filter ${parameter} has no index, because its text has no limit.`,
-        operationId,
-      );
+      notes.add(`the filter ${parameter} has no index, because ${reason}.`, operationId);
   }
 }

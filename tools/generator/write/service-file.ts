@@ -8,13 +8,16 @@ import type {
   ItemOperation,
   ListOperation,
   Module,
+  Order,
   PageParameter,
+  PagingProperties,
+  PagingRole,
   PlannedOperation,
   Property,
   Resource,
   StubOperation,
 } from '../model.js';
-import { getParent, getSent, getUnchecked, isGiven } from '../model.js';
+import { getParent, getSent, getUnchecked, isGiven, PAGE_SIZE } from '../model.js';
 import { isOwner } from '../plan/columns.js';
 import {
   makeUnique,
@@ -161,13 +164,15 @@ const getConverterName = ({ name, dto: own, sharesDto }: Resource, dto: DtoClass
     : `${toCamelCase(name)}To${dto.name}`;
 
 /** What the properties beside the rows of a list tell, from what the kit knows of a page. */
-const PAGING_VALUES: Readonly<Record<Envelope['paging'][string], Code>> = {
+const PAGING_VALUES: Readonly<Record<PagingRole, Code>> = {
   total: code('paging.total'),
   limit: code('paging.limit'),
   offset: code('paging.offset'),
   page: code('paging.page'),
   pages: code('paging.limit === undefined ? 1 : Math.ceil(paging.total / paging.limit)'),
   next: code('paging.next && Object.values(paging.next)[0]'),
+  'next or null': code('paging.next ? Object.values(paging.next)[0] : null'),
+  'next or empty': code("paging.next ? Object.values(paging.next)[0] : ''"),
   hasMore: code('paging.hasMore === true'),
 };
 
@@ -179,13 +184,20 @@ function toEnvelope(envelope: Envelope): Code {
 
 /** @param value the code of its content */
 function writeEnvelope({ content, paging, constants }: Envelope, value?: string): string {
-  const roles = Object.entries(paging).map(([name, role]) => [name, PAGING_VALUES[role]]);
   return literal({
     ...constants,
     ...(content && value !== undefined && { [content.name]: code(value) }),
-    ...Object.fromEntries(roles),
+    ...toPagingValues(paging),
   });
 }
+
+const toPagingValues = (paging: PagingProperties): object =>
+  Object.fromEntries(
+    Object.entries(paging).map(([name, role]) => [
+      name,
+      typeof role === 'string' ? PAGING_VALUES[role] : toPagingValues(role),
+    ]),
+  );
 
 function writeMethod(module: Module, operation: PlannedOperation): string {
   const { implementation, name, operationId } = operation;
@@ -290,29 +302,46 @@ function writeReturn(
 
 function writeList(
   { parameters }: PlannedOperation,
-  { filters, paging }: ListOperation,
+  { filters, paging, order }: ListOperation,
   method: string,
   find: (role: 'query') => Code,
   above: Readonly<Record<string, Code>>,
 ): string[] {
-  const selected = filters.map(
-    ({ parameter, column }) => [column.property, access(find('query'), parameter)] as const,
-  );
+  const selected = filters.map(({ parameter, column, item }) => {
+    const value = access(find('query'), parameter);
+    return [column.property, item ? code(call('anyItem', value, item.property)) : value] as const;
+  });
   const criteria = ifAny({ ...above, ...Object.fromEntries(selected) });
   const whole = `return ${call(method, criteria)};`;
-  if (paging.limit === undefined) return [whole];
+  if (paging.limit === undefined && paging.by === undefined) return [whole];
   const query = find('query');
-  const limit = access(query, paging.limit);
+  const limit = paging.limit === undefined ? code(`${PAGE_SIZE}`) : access(query, paging.limit);
   // Without a parameter that selects another page, there is no link to one.
   const by = paging.by === undefined ? { next: false } : toPageRequest(paging.by, query);
-  const isOptional = parameters.some(
-    ({ name, required, default: value }) =>
-      name === paging.limit && !required && value === undefined,
-  );
+  const isOptional = parameters.some((each) => each.name === paging.limit && !isGiven(each));
+  const sorted = order && { order: toSorted(order, parameters, query) };
   return [
     ...(isOptional ? [`if (${limit.text} === undefined) ${whole}`] : []),
-    `return ${call(method.replace(/list$/, 'page'), { limit, ...by }, criteria)};`,
+    `return ${call(method.replace(/list$/, 'page'), { limit, ...by, ...sorted }, criteria)};`,
   ];
+}
+
+/** Writes the column that a request sorts by, the id if it names none, and whether it is descending. */
+function toSorted(
+  { parameter, columns, direction, descending }: Order,
+  parameters: readonly Property[],
+  query: Code,
+): object {
+  const value = access(query, parameter).text;
+  const by = `(${literal(columns)} as const)[${value}]`;
+  const isAlways = parameters.some((each) => each.name === parameter && isGiven(each));
+  const comparisons = descending.map(
+    (each) => `${access(query, direction).text} === ${literal(each)}`,
+  );
+  return {
+    by: code(isAlways ? by : `${value} === undefined ? 'id' : ${by}`),
+    isDescending: comparisons.length === 0 ? undefined : code(comparisons.join(' || ')),
+  };
 }
 
 function toPageRequest({ name, role, isFromZero }: PageParameter, query: Code): object {
