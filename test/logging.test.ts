@@ -184,6 +184,21 @@ describe('service log', () => {
     expect(secrets.filter((key) => output.includes(key.slice(4, 24)))).toEqual([]);
   }
 
+  it.each([
+    ['production', /"timestamp":"(.*?)"/g],
+    ['development', /^\[Petstore\] \d+ +- (\S+) /gm],
+  ])('has the time of each line in UTC, as ISO 8601 writes it (%s)', async (mode, pattern) => {
+    const startedAt = Date.now();
+    await start({ NODE_ENV: mode });
+    await app.close();
+    const times = Array.from(output.matchAll(pattern), ([, time]) => time!);
+    expect(times).toHaveLength(output.trim().split('\n').length);
+    for (const time of times) {
+      expect(new Date(time).toISOString()).toBe(time);
+      expect(Date.parse(time)).toBeGreaterThanOrEqual(startedAt);
+    }
+  });
+
   it('has a line with the request id, the key and the client for each response at debug level', async () => {
     const key = `bootstrap-${randomSecret()}`;
     const env = { NODE_ENV: 'production', BOOTSTRAP_API_KEY: key, TRUST_PROXY: '1' };

@@ -24,8 +24,9 @@ const FRAMEWORK_LOG_CONTEXTS = new Set<unknown>(
 );
 
 /**
- * Logs the startup messages of Nest itself at `debug`, prints the level `info` that Nest calls `log`, and
- * adds the id of the request that is being handled, and that of the trace if OpenTelemetry's SDK is loaded.
+ * Logs the startup messages of Nest itself at `debug`, prints the level `info` that Nest calls `log`, writes times as
+ * in RFC 3339, in UTC, and adds the id of the request that is being handled, and that of the trace if OpenTelemetry's
+ * SDK is loaded.
  */
 class Logger extends ConsoleLogger {
   override log(message: unknown, ...rest: unknown[]): void {
@@ -54,6 +55,15 @@ class Logger extends ConsoleLogger {
     const withIds = request === undefined ? withTraceId : { requestId: request.id, ...withTraceId };
     const printed = (level === 'log' ? 'info' : level) as LogLevel;
     super.printMessages(messages, context, printed, stream, stack, withIds);
+  }
+
+  protected override getTimestamp(): string {
+    return new Date().toISOString();
+  }
+
+  /** Nest would write the milliseconds since 1970. */
+  protected override stringifyJsonLogObject(line: Record<string, unknown>): string {
+    return super.stringifyJsonLogObject({ ...line, timestamp: this.getTimestamp() });
   }
 }
 
