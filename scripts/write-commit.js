@@ -1,7 +1,18 @@
-/** Writes the commit that the service is built from to dist/commit: SOURCE_COMMIT, or the commit that Git has checked out. */
+/**
+ * Writes the commit that the service is built from to dist/commit: SOURCE_COMMIT, or the commit that Git has checked out.
+ * It is the first step of the build, so that one sentence says that the checkout cannot be written.
+ */
 import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 
 // Without Git, or outside of a repository, the commit is unknown, and the file is empty.
 const { stdout } = spawnSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' });
-writeFileSync('dist/commit', process.env.SOURCE_COMMIT || (stdout ?? '').trim());
+try {
+  mkdirSync('dist', { recursive: true });
+  writeFileSync('dist/commit', process.env.SOURCE_COMMIT || (stdout ?? '').trim());
+} catch ({ code, path }) {
+  process.stderr.write(
+    `Failed to write ${path} (${code}): build in a checkout that this user may write to.\n`,
+  );
+  process.exitCode = 1;
+}

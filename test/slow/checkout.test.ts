@@ -2,7 +2,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -88,6 +88,24 @@ describe('README.md', () => {
       env: { ...machineEnvironment, CI: 'true' },
     });
     expect(stderr).toMatch(/^Test Suites: 2 passed, 2 total$/m);
+    // Such as 72 lines for the packages that need a newer Node.js than that of the machine.
+    expect(stderr).not.toContain('npm warn');
+  });
+
+  it('has commands that fail with one sentence in a checkout that the user may not write to', async () => {
+    // Root may write everywhere.
+    const uid = process.getuid!() === 0 ? 65_534 : undefined;
+    await chmod(directory, 0o755);
+    await run('chmod -R a+rX,a-w .');
+    const env = { ...machineEnvironment, npm_config_update_notifier: 'false' };
+    for (const command of ['start', 'run --silent keys -- list'])
+      await expect(
+        execute('npm', command.split(' '), { cwd: checkout, env, uid }),
+      ).rejects.toMatchObject({
+        code: 1,
+        stderr: 'Failed to write dist (EACCES): build in a checkout that this user may write to.\n',
+      });
+    await run('chmod -R u+w .');
   });
 });
 
