@@ -1,4 +1,5 @@
-import { dirname } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import type { Client } from 'pg';
 import { PetsModule } from '../examples/petstore/pets/pets.module.js';
@@ -181,6 +182,25 @@ describe('db:copy', () => {
     const before = await readTarget('SELECT * FROM "categories"');
     expect(await copy()).toEqual(failure(message));
     expect(await readTarget('SELECT * FROM "categories"')).toEqual(before);
+  });
+
+  it('reads the URL of the target, which has a password, from a file', async () => {
+    await createSource();
+    const options = ['--from', source.url, '--to-file', join(dirname(file), 'target')];
+    const copyToFile = (more: string[] = []): Promise<CommandResult> =>
+      runCommand(main, [...options, ...more], {});
+    expect(await copyToFile()).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('must name a readable file (ENOENT)') as string,
+    });
+    await writeFile(options.at(-1)!, `${target.url}\n`);
+    expect(await copyToFile(['--to', target.url])).toEqual(failure('cannot be used with option'));
+    expect(await copyToFile()).toMatchObject({ code: 0, stderr: '' });
+    expect(await readTarget('SELECT max("id")::int AS "id" FROM "categories"')).toEqual([
+      { id: MANY },
+    ]);
+    const missing = await runCommand(main, options.slice(0, 2), {});
+    expect(missing).toEqual(failure('use --to-file or --to'));
   });
 
   it('leaves the target empty if it drops a row', async () => {

@@ -1,8 +1,8 @@
-/** `npm run db:copy -- --from sqlite:<file> --to postgres://…`: copies a database to an empty one. */
+/** `npm run db:copy -- --from sqlite:<file> --to-file <file>`: copies a database to an empty one. */
 import '../check-node-version.js';
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import type { EntityManager, EntityMetadata } from 'typeorm';
 import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
@@ -17,14 +17,22 @@ export async function main(args: readonly string[]): Promise<void> {
   const program = new Command('db:copy')
     .description('Copy all data, including ids and API keys, in one transaction')
     .requiredOption('--from <url>', 'sqlite:<file>; stop the service that uses it first')
-    .requiredOption('--to <url>', 'postgres://<user>:<password>@<host>:<port>/<database>, empty')
+    .addOption(
+      new Option(
+        '--to <url>',
+        'postgres://<user>:<password>@<host>:<port>/<database>, empty; other users can see the password in the list of processes',
+      ).conflicts('toFile'),
+    )
+    .option('--to-file <file>', 'File that contains this URL, as that of DATABASE_URL_FILE')
     .action(copy);
   await runCommand(program, args, 'Copy failed.');
 }
 
-async function copy({ from, to }: { from: string; to: string }): Promise<void> {
+async function copy(options: { from: string; to?: string; toFile?: string }): Promise<void> {
+  const { from, to, toFile } = options;
+  if (!to && !toFile) throw new Error('The target is missing: use --to-file or --to.');
   const { database: source } = loadConfig({ DATABASE_URL: from });
-  const { database: target } = loadConfig({ DATABASE_URL: to });
+  const { database: target } = loadConfig({ DATABASE_URL: to, DATABASE_URL_FILE: toFile });
   if (source.type !== 'sqlite' || target.type !== 'postgres')
     throw new Error('Only a copy from sqlite: to postgres: is supported.');
   // TypeORM would create the file and its folder.
