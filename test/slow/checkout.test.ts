@@ -1,4 +1,4 @@
-/** Runs what README.md and the operations guide quote in a clone, with no more than the Node.js, npm and Git of the machine. */
+/** Runs what README.md quotes in a clone, with no more than the Node.js, npm and Git of the machine. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -6,11 +6,8 @@ import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { expectSbom, machineEnvironment } from '../support/installation.js';
-import { sendRequest } from '../support/http-client.js';
-import { ServiceProcess } from '../support/service-process.js';
+import { cloneProject, machineEnvironment } from '../support/installation.js';
 
-const ROOT = join(import.meta.dirname, '..', '..');
 const execute = promisify(execFile);
 let directory: string;
 let checkout: string;
@@ -33,10 +30,7 @@ async function readCommands(page: string): Promise<string[]> {
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-checkout-'));
   checkout = join(directory, 'petstore');
-  // With the changes that are not committed.
-  const clone =
-    'git clone --quiet . "$0" && git diff --binary HEAD | git -C "$0" apply --allow-empty';
-  await execute('sh', ['-c', clone, checkout], { cwd: ROOT });
+  await cloneProject(checkout);
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
@@ -106,26 +100,5 @@ describe('README.md', () => {
         stderr: 'Failed to write dist (EACCES): build in a checkout that this user may write to.\n',
       });
     await run('chmod -R u+w .');
-  });
-});
-
-describe('docs/operations.md', () => {
-  it('builds and copies what production needs, and changes no file of the checkout', async () => {
-    const [build, copy] = await readCommands('docs/operations.md');
-    const before = await run('git status --porcelain');
-    await run(build!, { NODE_ENV: 'production' });
-    expect(await run('git status --porcelain')).toBe(before);
-    await expectSbom(checkout);
-    const target = join(directory, 'opt');
-    await run(copy!.replaceAll('/opt/petstore', target));
-    const service = ServiceProcess.start(target, {
-      env: { NODE_ENV: 'production' },
-      main: join(target, 'dist/main.js'),
-    });
-    try {
-      expect((await sendRequest(`${await service.waitUntilListening()}/readyz`)).status).toBe(200);
-    } finally {
-      await service.stop();
-    }
   });
 });

@@ -11,7 +11,7 @@ import { queryPostgres } from '../support/postgres-client.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
-const GUIDE = join(import.meta.dirname, '..', '..', 'docs', 'operations.md');
+const GUIDE = join(import.meta.dirname, '..', '..', 'docs', 'install.md');
 const server = process.env['TEST_DATABASE_URL']!;
 /** Stands for the name in the names of the guide. */
 const name = `test_${randomUUID().replaceAll('-', '')}`;

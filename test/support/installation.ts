@@ -1,5 +1,9 @@
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+
+const ROOT = join(import.meta.dirname, '..', '..');
 
 /** The environment of a shell that knows neither this project nor its Node.js, except for the settings of the registry. */
 export const machineEnvironment: NodeJS.ProcessEnv = {
@@ -35,4 +39,11 @@ export async function expectSbom(directory: string): Promise<void> {
   const sbom = await readJson<{ components: { 'bom-ref': string }[] }>(directory, 'sbom.cdx.json');
   const listed = sbom.components.map((component) => component['bom-ref']);
   expect(listed.toSorted()).toEqual([...new Set(installed)].toSorted());
+}
+
+/** Clones the project, with the changes that are not committed. */
+export async function cloneProject(directory: string): Promise<void> {
+  const clone =
+    'git clone --quiet . "$0" && git diff --binary HEAD | git -C "$0" apply --allow-empty';
+  await promisify(execFile)('sh', ['-c', clone, directory], { cwd: ROOT });
 }

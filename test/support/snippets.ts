@@ -1,7 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** A code block of a page of the documentation, and the `text` block after it: what it prints. */
+/** A code block of a page of the documentation. */
+export interface Block {
+  readonly language: string;
+  readonly code: string;
+  /** Why no test runs it: that of a line `<!-- not run: … -->` before it. */
+  readonly notRun?: string;
+}
+
+/** A code block, and the `text` block after it: what it prints. */
 export interface Snippet {
   readonly code: string;
   readonly output: string;
@@ -11,19 +19,34 @@ export interface Snippet {
 const SEPARATOR = '\f';
 
 /**
+ * Reads the code blocks of a page, in their order. A test that calls it runs those that are not marked.
+ *
+ * @param path relative to the project
+ */
+export async function readBlocks(path: string): Promise<Block[]> {
+  const page = await readFile(join(import.meta.dirname, '..', '..', path), 'utf8');
+  const blocks = page.matchAll(/^(?:<!-- not run: (.+) -->\n)?```(\w*)\n(.*?)^```$/gms);
+  return Array.from(blocks, ([, notRun, language, code]) => ({
+    language: language!,
+    code: code!,
+    ...(notRun !== undefined && { notRun }),
+  }));
+}
+
+/**
  * Reads the code blocks of a page in a language.
  *
  * @param path relative to the project
  * @throws {Error} if one of them is not followed by its output
  */
 export async function readSnippets(path: string, language: 'sh' | 'ts'): Promise<Snippet[]> {
-  const page = await readFile(join(import.meta.dirname, '..', '..', path), 'utf8');
-  const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)];
-  return blocks.flatMap(([, name, code], index) => {
+  const blocks = await readBlocks(path);
+  return blocks.flatMap(({ language: name, code }, index) => {
     if (name !== language) return [];
-    const [, next, output] = blocks[index + 1] ?? [];
-    if (next !== 'text') throw new Error(`${path} does not show what this prints:\n${code}`);
-    return [{ code: code!, output: output! }];
+    const next = blocks[index + 1];
+    if (next?.language !== 'text')
+      throw new Error(`${path} does not show what this prints:\n${code}`);
+    return [{ code, output: next.code }];
   });
 }
 

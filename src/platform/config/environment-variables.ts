@@ -35,7 +35,7 @@ export const VARIABLES = {
   preparedStatements: { name: 'PREPARED_STATEMENTS', format: formats.oneOf('auto', 'off'), default: 'auto',
     description: 'PostgreSQL: `auto` prepares the most frequent statements, until one fails because of it' },
   migrations: { name: 'MIGRATIONS', format: formats.oneOf('auto', 'off'), default: 'auto',
-    description: '`off` requires pending migrations to be applied [explicitly](operations.md#migrations)' },
+    description: '`off` requires pending migrations to be applied [explicitly](install.md#migrations)' },
   bootstrapApiKey: { name: 'BOOTSTRAP_API_KEY', format: formats.API_KEY, secret: true,
     description: 'a key that is valid from the first start; stored as a hash, like every other key' },
   publicBaseUrl: { name: 'PUBLIC_BASE_URL', format: formats.BASE_URL,
@@ -59,7 +59,7 @@ export const VARIABLES = {
   keepAliveTimeout: { name: 'KEEP_ALIVE_TIMEOUT_MS', format: formats.integer(1000, 3_600_000), default: '72000',
     description: 'milliseconds that an idle connection is kept open' },
   shutdownDelay: { name: 'SHUTDOWN_DELAY_MS', format: formats.integer(0, 60_000), default: '0',
-    description: 'milliseconds of [shutdown](operations.md#graceful-shutdown) in which `/readyz` responds 503 and requests are accepted' },
+    description: 'milliseconds of [shutdown](install.md#graceful-shutdown) in which `/readyz` responds 503 and requests are accepted' },
   production: { name: 'NODE_ENV', format: formats.NODE_ENV, default: 'development',
     description: '`production`: JSON logs, and API keys are never printed at startup' },
 } satisfies Record<string, Variable>;
