@@ -83,26 +83,49 @@ export function renderRow(result: Result): string {
   return `### ${title}\n\n${renderTable(['', ...metrics.map((m) => METRICS[m])], rows)}`;
 }
 
-/** Returns three sentences: where the service is faster than Fastify and why, where it is slower, and its thresholds. */
+/** A row, and how many times as fast as Fastify the service is; NaN if that was not measured. */
+interface Speed {
+  readonly title: string;
+  readonly speed: number;
+}
+
+/** Returns three sentences: how much faster than Fastify the service is and why, where it is slower, and its thresholds. */
 export function summarize(results: readonly Result[]): string {
-  const speeds = results.map((result) => {
+  const speeds = results.map((result): Speed => {
     const { title, work, targets, rate } = result.row;
     const against = targets.find((name) => name === 'fastify' || name === 'fastify, pg')!;
     const metric = work === 'startup' ? 'startup' : 'throughput';
     const ratio = rate === undefined ? getRatio(result, { metric, against }) : NaN;
-    const speed = work === 'startup' ? 1 / ratio : ratio;
-    return { speed, text: `“${title}” (${format(speed)}x)` };
+    return { title, speed: work === 'startup' ? 1 / ratio : ratio };
   });
-  const select = (isSelected: (speed: number) => boolean): string =>
-    speeds.flatMap(({ speed, text }) => (isSelected(speed) ? text : [])).join(', ') || 'no row';
   const listOf10 = results.find(({ row }) => row.targets.includes('nest, list'))!;
   const nest = getRatio(listOf10, { of: 'nest, list', metric: 'cpu', against: 'raw' });
-  const verdicts = evaluate(results).map((cells) => cells[3]);
+  return renderSummary(
+    speeds,
+    nest,
+    evaluate(results).map((cells) => cells[3]!),
+  );
+}
+
+export function renderSummary(
+  speeds: readonly Speed[],
+  nest: number,
+  verdicts: readonly string[],
+): string {
+  const faster = speeds.filter(({ speed }) => speed > 1);
+  const slower = speeds.filter(({ speed }) => speed <= 1);
   const met = verdicts.filter((verdict) => verdict === 'pass').length;
   return `Lists are serialized once and sent as bytes until their table changes, and concurrent create requests share a commit,
-which makes the service faster than Fastify at ${select((speed) => speed > 1)}.
-It is slower at ${select((speed) => speed <= 1)}; even a minimal NestJS application on Express needs ${format(nest)} times the CPU time of \`node:http\`.
+which makes the service faster than Fastify in ${faster.length} of ${faster.length + slower.length} measurements: ${renderRange(faster)} times as fast.
+In the others, it is ${renderRange(slower)} times as fast (${slower.map(({ title }) => `“${title}”`).join(', ') || 'none'});
+even a minimal NestJS application on Express needs ${format(nest)} times the CPU time of \`node:http\`.
 It meets ${met} of ${verdicts.length} thresholds.`;
+}
+
+/** Renders the lowest and the highest speed. */
+function renderRange(speeds: readonly Speed[]): string {
+  const values = speeds.map(({ speed }) => speed).toSorted((a, b) => a - b);
+  return values.length === 0 ? '-' : `${format(values[0]!)} to ${format(values.at(-1)!)}`;
 }
 
 export function renderReport(results: readonly Result[], environment: string[][]): string {
