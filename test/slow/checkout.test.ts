@@ -2,11 +2,12 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chmod, cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { cloneProject, machineEnvironment } from '../support/installation.js';
+import { readBlocks } from '../support/snippets.js';
 
 const execute = promisify(execFile);
 let directory: string;
@@ -18,14 +19,21 @@ async function run(commands: string, env: NodeJS.ProcessEnv = {}): Promise<strin
   return (await execute('sh', ['-ec', commands], options)).stdout;
 }
 
-/** Returns the lines of the first block of commands of a page, without comments. */
-async function readCommands(page: string): Promise<string[]> {
-  const [, block] = /^```sh\n(.*?)^```$/ms.exec(await readFile(join(checkout, page), 'utf8'))!;
-  return block!
-    .trim()
-    .split('\n')
-    .map((line) => line.replace(/ +#.*/, ''));
-}
+/** The blocks of README.md: the commands to begin with, requests, keys, and the generator. */
+const blocks = await readBlocks('README.md');
+const [begin, ...others] = blocks.map(({ code }) => code);
+/** The lines of the first block, without comments. */
+const [start, test] = begin!.trim().split('\n').map((line) => line.replace(/ +#.*/, '')); // prettier-ignore
+
+/** A document of another team. */
+const LIBRARY = `openapi: 3.0.3
+info: { title: Library, version: 1.0.0 }
+paths:
+  /books:
+    get:
+      operationId: listBooks
+      responses: { '200': { description: All books, content: { application/json: { schema: { type: array, items: {} } } } } }
+`;
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-checkout-'));
@@ -34,8 +42,16 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** Runs a command until it prints a curl command, and returns the response to that. */
-async function requestAsPrinted(command: string, more: NodeJS.ProcessEnv = {}): Promise<string> {
+/**
+ * Runs a command until it prints a curl command, and returns the response to that.
+ *
+ * @param then what else to do before the command is stopped; it gets the URL of the service
+ */
+async function requestAsPrinted(
+  command: string,
+  more: NodeJS.ProcessEnv = {},
+  then?: (url: string) => Promise<void>,
+): Promise<string> {
   const env = { ...machineEnvironment, PORT: '0', ...more };
   const child = spawn('sh', ['-c', command], { cwd: checkout, env, detached: true });
   let output = '';
@@ -49,7 +65,9 @@ async function requestAsPrinted(command: string, more: NodeJS.ProcessEnv = {}): 
   });
   const closed = once(child, 'close');
   try {
-    return await run(`${await printed} --silent --show-error --fail`);
+    const response = await run(`${await printed} --silent --show-error --fail`);
+    await then?.(new URL(/http:\S+/.exec(await printed)![0]).origin);
+    return response;
   } finally {
     if (child.exitCode === null) process.kill(-child.pid!, 'SIGTERM');
     await closed;
@@ -57,10 +75,24 @@ async function requestAsPrinted(command: string, more: NodeJS.ProcessEnv = {}): 
 }
 
 describe('README.md', () => {
-  it('begins with two commands, of which the first serves the request that it prints', async () => {
-    const [start, ...others] = await readCommands('README.md');
-    expect([start, ...others]).toEqual(['npm ci && npm start', 'npm ci && npm test']);
-    expect(await requestAsPrinted(start!)).toBe('[]');
+  it('begins with two commands, of which the first serves the request that it prints, and those of the page', async () => {
+    expect([start, test]).toEqual(['npm ci && npm start', 'npm ci && npm test']);
+    const [requests, keys, generator, ...rest] = others;
+    expect(rest).toEqual([]);
+    const response = await requestAsPrinted(start!, {}, async (url) => {
+      const created = { id: 1, name: 'dog', description: 'Dogs of every breed and size' };
+      const printed = await run(requests!.replaceAll('http://127.0.0.1:3000', url));
+      expect(printed).toBe(JSON.stringify(created) + JSON.stringify([created]));
+      // The first key, that of the requests, and the third and fourth one.
+      expect(await run(keys!)).toMatch(
+        /^1 +first .*\n2 +readme .*\n3 +billing +read .*\n[^]*^API key 3 revoked/m,
+      );
+    });
+    expect(response).toBe('[]');
+    await writeFile(join(checkout, 'library.openapi.yaml'), LIBRARY);
+    const generated = await run(generator!);
+    for (const module of ['suppliers', 'library'])
+      expect(generated).toContain(`CREATE src/modules/${module}/${module}.module.ts`);
   });
 
   // With the packages that npm selects for musl, but those of them that start the service run on any C library.
@@ -76,7 +108,6 @@ describe('README.md', () => {
 
   // One file stands for all tests, which take too long, and include this one.
   it('begins with two commands, of which the second runs the tests on both databases', async () => {
-    const [, test] = await readCommands('README.md');
     const { stderr } = await execute('sh', ['-c', `${test} -- test/categories.databases.test.ts`], {
       cwd: checkout,
       env: { ...machineEnvironment, CI: 'true' },
