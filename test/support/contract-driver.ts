@@ -116,7 +116,9 @@ class Driver {
   /** Checks that nothing is found below other values of the parameters above it. */
   private async checkParents(operation: Operation, target: string): Promise<void> {
     const segments = withoutSlash(operation.path).split('/');
-    const parents = segments.slice(0, -1).flatMap((each, index) => (each.startsWith('{') ? index : []));
+    const parents = segments
+      .slice(0, -1)
+      .flatMap((each, index) => (each.startsWith('{') ? index : []));
     for (const index of parents) {
       const other = target.split('/').with(index, '987654321').join('/');
       const { status } = await this.send('get', other, operation);
