@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { measureSync, stopPostgres } from './databases.js';
 import { measure, type Settings } from './measure.js';
@@ -32,10 +33,17 @@ async function main(): Promise<void> {
     ['Disk', `${measureSync().toFixed(2)} ms for a synced write of 4 KiB`],
   ];
   const results: report.Result[] = [];
+  const otherWork: number[] = [];
   for (const row of selectRows(quick, only)) {
+    otherWork.push(await measureOtherWork());
     results.push(await measureRow(row, settings));
     console.log(`\n${report.renderRow(results.at(-1)!)}`);
   }
+  const shares = otherWork.toSorted((a, b) => a - b).map((share) => `${share.toFixed(0)} %`);
+  environment.push([
+    'Other work',
+    `${shares[shares.length >> 1]} of the time of the cores in the second before a row, at most ${shares.at(-1)}`,
+  ]);
   environment.push(['Duration', `${(performance.now() / 60_000).toFixed(1)} minutes`]);
   console.log(`\n${report.renderThresholds(results)}\n`);
   for (const line of environment) console.log(line.join(': '));
@@ -51,6 +59,16 @@ async function main(): Promise<void> {
 
 function findVersion(program: string, option: string): string | undefined {
   return spawnSync(program, [option], { encoding: 'utf8' }).stdout?.split(/ \[|\n/)[0];
+}
+
+const getIdleTime = (): number => cpus().reduce((sum, { times }) => sum + times.idle, 0);
+
+/** Returns the percentage of a second in which the cores were not idle, which includes what other virtual machines took. */
+async function measureOtherWork(): Promise<number> {
+  const [idle, startedAt] = [getIdleTime(), performance.now()];
+  await sleep(1_000);
+  const possible = (performance.now() - startedAt) * cpus().length;
+  return Math.max(0, 100 * (1 - (getIdleTime() - idle) / possible));
 }
 
 function selectRows(quick: boolean, only: string | undefined): readonly Row[] {
