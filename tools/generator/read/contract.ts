@@ -23,7 +23,7 @@ const HARMLESS_HEADERS =
 const CREDENTIALS: Readonly<Record<string, RegExp>> = {
   header:
     /^((x-)?([a-z]+-)*(api|app|auth|access|account|security|server)[-_]?(key|token|secret)|token)$/i,
-  query: /^(api|app|auth|access)[-_]?(key|token|secret)$/i,
+  query: /^((api|app|auth|access)[-_]?(key|token|secret)|[a-z]+_auth)$/i,
 };
 /** The headers of responses that the platform sends, if the contract has them. */
 const SENT_HEADERS: ReadonlySet<string> = new Set(

@@ -1445,6 +1445,32 @@ describe('an optional header of a contract', () => {
   });
 });
 
+describe('a required parameter with a credential', () => {
+  const IGNORED = 'is ignored.';
+
+  it.each([
+    ['query', ['api_key'], IGNORED],
+    ['query', ['vestorly_auth'], IGNORED],
+    ['query', ['app_id', 'app_key'], IGNORED],
+    ['header', ['X-Shop-Account-Token'], IGNORED],
+    ['query', ['app_id'], 'the query parameter app_id has no known effect'],
+    ['query', ['author'], 'the query parameter author has no known effect'],
+    ['header', ['X-Account'], 'the header X-Account is required'],
+  ])('%s %j of a POST: %s', (kind, names, result) => {
+    const parameters = names.map((name) => ({
+      name,
+      in: kind,
+      required: true,
+      schema: { type: 'string' },
+    }));
+    const module = toModule(edit(pets(), { 'paths /pets post parameters': parameters }));
+    const isIgnored = result === IGNORED;
+    expect(getResults(module)['POST /pets']).toBe(isIgnored ? 'implemented' : result);
+    const notes = getNotes(module).filter((each) => each.includes(IGNORED));
+    expect(notes).toHaveLength(isIgnored ? names.length : 0);
+  });
+});
+
 describe('a PUT request', () => {
   it('may repeat read-only properties, which are compared', () => {
     const put = `put: { ${toBody(toReference('Pet'))}, ${toResponses(toReference('Pet'))} }`;
