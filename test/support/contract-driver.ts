@@ -428,12 +428,18 @@ const getCollection = (path: string): string =>
     .replace(/\/\{[^}]+\}$/, '')
     .replaceAll(/\{[^}]+\}/g, '{}');
 
-/** Returns the property that a parameter of a path stands for, and its value: that of its name, or the id. */
+/**
+ * Returns the property that a parameter of a path stands for, and its value: that of its name, that of its last word, as
+ * `key` for `{projectKey}`, or the id, as for `{comment}` of `/comments`.
+ */
 function findKey(created: Created | undefined, parameter: string, collection: string) {
   const { shown = {}, sent = {} } = created ?? {};
   const objects = [shown, ...Object.values(shown), sent, ...Object.values(sent)].filter(isObject);
   const singular = toBareName(collection.split('/').at(-1)!).replace(/s$/, '');
-  const names = [toBareName(parameter), 'id', `${singular}id`, 'uuid'];
+  const name = toBareName(parameter);
+  const last = toBareName(parameter.split(/[-_]|(?<=[a-z])(?=[A-Z])/).at(-1)!);
+  const ids = ['id', `${singular}id`, 'uuid'];
+  const names = name === singular ? [...ids, name] : [name, last, ...ids];
   return names
     .flatMap((name) =>
       objects.flatMap((each) => Object.entries(each)).filter(([key]) => toBareName(key) === name),

@@ -36,8 +36,8 @@ export interface ResourceExamples {
   readonly id?: string;
   /** The property of request bodies that has the examples, if they are in one. Responses are searched for the resource. */
   readonly envelope?: string;
-  /** Creates what the path is below, and returns the parameters of the path. */
-  readonly parent?: () => Promise<Record<string, number | string>>;
+  /** Creates what the path is below, and returns the parameters of the path; `n` is another digit in each call. */
+  readonly parent?: (n: number) => Promise<Record<string, number | string>>;
 }
 
 const keep = (operations: Record<string, Operation | undefined>): [string, Operation][] =>
@@ -77,6 +77,7 @@ class ResourceDriver {
   /** The URL of the list, once there is a parent. */
   url = '';
   private count = 0;
+  private parents = 0;
   private readonly itemPath: string | undefined;
   private readonly createdProperties: Json;
   private readonly itemProperties: Json;
@@ -119,9 +120,13 @@ class ResourceDriver {
 
   /** Creates what the path is below, once. */
   async prepare(): Promise<void> {
-    if (this.url !== '') return;
+    if (this.url === '') await this.moveToParent();
+  }
+
+  /** Creates what the path is below, and continues there. */
+  async moveToParent(): Promise<void> {
     const { path, app, examples } = this;
-    const values = await examples.parent?.();
+    const values = await examples.parent?.(++this.parents);
     this.url = `${app.url}/v1${path.replaceAll(/\{(\w+)\}/g, (_match, name) => String(values![name as string]))}`;
   }
 
@@ -395,6 +400,17 @@ export async function describeResource(
       expect(new URL(location, driver.url).href).toBe(driver.toUrl(created));
       await driver.expectStored(created);
     });
+
+    if (examples.parent && unique.some((names) => names.length === 1 && names[0] === id))
+      it(`creates resources with the same ${id} below different parents`, async () => {
+        const { [id]: key } = await driver.createOne();
+        const former = driver.url;
+        await driver.moveToParent();
+        expect(driver.url).not.toBe(former);
+        await driver.expectStored(
+          await driver.createOne({ ...(await driver.create()), [id]: key }),
+        );
+      });
 
     if (list !== undefined)
       it('lists the resources in the order of their ids, also page by page, or filtered', async () => {

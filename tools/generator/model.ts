@@ -243,6 +243,8 @@ export interface Column {
   readonly schema: Schema;
   readonly nullable: boolean;
   readonly unique: boolean;
+  /** Whether the path of a resource ends with it: it is unique below the same parent. */
+  readonly isKey?: boolean;
   readonly references: string | undefined;
   /** Whether it has an index: known after the filters of lists. */
   indexed: boolean;

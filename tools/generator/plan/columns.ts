@@ -63,6 +63,12 @@ export const findColumn = (resource: Resource, name: string): Column | undefined
 const isStored = (resource: Resource, name: string): boolean =>
   name === resource.id.property || getColumn(resource, name) !== undefined;
 
+/** Returns the column with unique values that the parameter at the end of a path names. */
+export const findKeyColumn = (resource: Resource, parameter: string): Column | undefined =>
+  [findColumn(resource, parameter), findColumn(resource, splitWords(parameter).at(-1)!)].find(
+    (each) => each?.unique,
+  );
+
 /**
  * The property of a class that may be the id of a resource: named as the parameter of the path, or as ids usually are.
  *
@@ -72,11 +78,37 @@ const isStored = (resource: Resource, name: string): boolean =>
 function findId(dto: DtoClass, pathKey: string | undefined, noun: string): Property | undefined {
   const last = splitWords(pathKey ?? '').at(-1) ?? '';
   const ids = ['id', '_id', `${dto.name}Id`, `${noun}Id`, 'uuid', 'uid', 'gid', 'pk'];
-  const names = [pathKey, ...ids.filter((name) => isSameName(name, last)), ...ids];
+  const named = [pathKey, ...ids.filter((name) => isSameName(name, last))];
+  // `{comment}` of `/comments` is the id, and not the text of the comment.
+  const names = isSameName(noun, pathKey) ? [...ids, pathKey] : [...named, ...ids];
   return names
     .flatMap((name) => dto.properties.filter((each) => isSameName(each.name, name)))
     .find(isIdType);
 }
+
+/**
+ * The property that clients choose and the path ends with, if it is not the id: `slug` for `{slug}`, `key` for
+ * `{projectKey}`. Below a parent, that is an id, too, because another parent may have the same one.
+ *
+ * @param noun the singular of the collection
+ */
+export function toKeyName(
+  { request, dto, owners }: Omit<Draft, 'id'>,
+  pathKey: string | undefined,
+  noun: string,
+): string | undefined {
+  const [last, ...others] = splitWords(pathKey ?? '').toReversed();
+  const isPart = ({ name, type, required }: Property): boolean =>
+    others.length > 0 && required && type === 'string' && isSameName(name, last);
+  const sent = getSent(request);
+  const key = sent.find(({ name }) => isSameName(name, pathKey)) ?? sent.find(isPart);
+  if (key === undefined) return undefined;
+  const isText = isSameName(noun, pathKey) && findId(dto, undefined, noun) !== undefined;
+  const isId = isNamedId(key) && (owners.length === 0 || !key.required);
+  return isText || isId ? undefined : key.name;
+}
+
+const isNamedId = ({ name, type }: Property): boolean => type === 'integer' || /id$/i.test(name);
 
 /** Whether a class has the id of a resource, and nothing else. */
 export const isOnlyId = (dto: DtoClass, pathKey: string | undefined, noun: string): boolean =>
@@ -91,20 +123,21 @@ export const isSameId = (property: Property, { property: name, kind }: ResourceI
  * The id of a resource, by its place in the path and the response.
  *
  * @param parameter the one of the path that follows the collection
+ * @param keyName the property that the path ends with, if it is not the id
  * @param noun the singular of the collection
  */
 export function toId(
-  request: DtoClass,
-  dto: DtoClass,
+  { request, dto, owners }: Omit<Draft, 'id'>,
   parameter: Parameter | undefined,
+  keyName: string | undefined,
   noun: string,
   notes: Notes,
 ): ResourceId {
   const pathKey = parameter?.name;
-  const found = findId(dto, pathKey, noun);
+  const found = findId(dto, keyName === undefined ? pathKey : undefined, noun);
   // A text that clients send is a property with unique values, unless its name says that it is an id.
   const isChosen = getSent(request).some(({ name }) => name === found?.name);
-  const isId = found?.type === 'integer' || /id$/i.test(found?.name ?? '') || !isChosen;
+  const isId = found !== undefined && found.name !== keyName && (isNamedId(found) || !isChosen);
   const property = isId ? found : undefined;
   if (property === undefined) return { property: undefined, kind: 'integer', by: 'service' };
   const { name, type, format } = property;
@@ -117,7 +150,8 @@ export function toId(
     );
   const place = `${dto.publishedName}.${name}`;
   // The path may have another property.
-  const isOther = dto.properties.some((each) => isSameName(each.name, pathKey));
+  const isOther =
+    keyName !== undefined || dto.properties.some((each) => isSameName(each.name, pathKey));
   const isKey = isSameName(name, pathKey) || !isOther;
   const shown = parameter === undefined || !isKey ? [property] : [property, parameter];
   const isUuid = shown.every(acceptsUuids);
@@ -126,6 +160,8 @@ export function toId(
     const expected = type === 'integer' ? 'any integer from 1' : 'a UUID of version 7';
     throw new Stub(`${place} is not ${isEach ? `what {${pathKey}} is` : expected}`);
   }
+  if (by === 'client' && owners.length > 0)
+    throw new Stub(`${place} may be the same below another {${owners.at(-1)!.parameter}}`);
   if (by === 'client' && type === 'string' && shown.some((each) => each.type === 'integer'))
     throw new Stub(`${place} is not an integer, as {${pathKey}} is`);
   if (type === 'integer') return { property: name, kind: 'integer', by };
@@ -181,7 +217,7 @@ const isIdType = ({ type, enum: values }: Schema): boolean =>
  */
 export function toColumns(
   { request, dto, id, owners }: Draft,
-  pathKey: string | undefined,
+  keyName: string | undefined,
   notes: Notes,
 ): Column[] {
   const columns = owners.map((owner) => toOwnerColumn(owner, dto));
@@ -196,7 +232,7 @@ export function toColumns(
     const hashed = type === 'string' && PASSWORD.test(name);
     if (hashed) notes.add('stored as a hash, and never returned.', place);
     const shown = getProperty(dto, name);
-    const column = toColumn(property, pathKey);
+    const column = toColumn(property, keyName);
     if (column.unique && isUnlimitedText(property))
       notes.add(`at most ${MAX_INDEXED_LENGTH} characters, because it is unique.`, place);
     const isSecret = hashed || isWriteOnly(property) || isWriteOnly(shown);
@@ -269,7 +305,7 @@ function toOwnerColumn({ name, kind, resource }: Owner, dto: DtoClass): Column {
 export const toEntityProperty = (name: string): string =>
   isIdentifier(name) && !['id', 'version'].includes(name) ? name : `${toCamelCase(name)}Value`;
 
-function toColumn(schema: Property, pathKey?: string): Column {
+function toColumn(schema: Property, keyName?: string): Column {
   const { name, nullable, unique, references } = schema;
   const property = toEntityProperty(name);
   return {
@@ -278,7 +314,8 @@ function toColumn(schema: Property, pathKey?: string): Column {
     column: toSnakeCase(property),
     schema,
     nullable: nullable === true || !isGiven(schema),
-    unique: unique === true || isSameName(name, pathKey),
+    unique: unique === true || name === keyName,
+    isKey: name === keyName,
     references,
     indexed: references !== undefined,
   };

@@ -13,7 +13,7 @@ import { getColumn, getProperty, getSent, isGiven } from '../model.js';
 import { isSameName, toSingular } from '../names.js';
 import { getParameters } from '../read/contract.js';
 import { accepts } from './accepts.js';
-import { findColumn, isOwner, isPartOf, noteMissing, PATH_COUNTS } from './columns.js';
+import { findKeyColumn, isOwner, isPartOf, noteMissing, PATH_COUNTS } from './columns.js';
 import { toAcknowledgement, toSent, toShown } from './envelopes.js';
 import { toList } from './lists.js';
 import {
@@ -49,8 +49,8 @@ export function toCreate(resource: Resource, operations: readonly Operation[]): 
     (each) => toCollection(each.path) === collection && endsWithParameter(each.path),
   );
   const parameter = item && /\{([^}]+)\}\/?$/.exec(item.path)![1]!;
-  const column = parameter === undefined ? undefined : findColumn(resource, parameter);
-  const key = column?.unique === true ? column.name : id.property;
+  const column = parameter === undefined ? undefined : findKeyColumn(resource, parameter);
+  const key = column?.name ?? id.property;
   const isLocated =
     dto !== undefined &&
     key !== undefined &&
@@ -109,8 +109,10 @@ function findKey(
       throw new Stub('nothing says which resource it replaces');
     return { property: 'id', name: sent.name, in: 'body' };
   }
-  const column = isSameName(parameter, id.property) ? undefined : findColumn(resource, parameter);
-  if (column?.unique === true) return { property: column.property, name: parameter, in: 'path' };
+  const column = isSameName(parameter, id.property)
+    ? undefined
+    : findKeyColumn(resource, parameter);
+  if (column !== undefined) return { property: column.property, name: parameter, in: 'path' };
   if (id.property === undefined)
     throw new Stub(`${dto.publishedName} has no property for {${parameter}}`);
   const type = parameters.find(({ name }) => name === parameter)?.type;

@@ -25,7 +25,7 @@ import {
 } from '../names.js';
 import { getParameters } from '../read/contract.js';
 import { isCommand } from './commands.js';
-import { isOnlyId, isSameId, toColumns, toEntityProperty, toId } from './columns.js';
+import { isOnlyId, isSameId, toColumns, toEntityProperty, toId, toKeyName } from './columns.js';
 import { hasOnly, isAnyObject, toEnvelope, toSent, toShown } from './envelopes.js';
 import { orStub, Stub } from './stub.js';
 
@@ -101,7 +101,8 @@ function toResource(scope: Scope, create: Operation): Resource {
     throw new Stub(`POST ${other.create.path} creates such objects already`);
   const properties = [dto, request].flatMap((each) => each.properties.map(({ name }) => name));
   const owners = findOwners(scope, create, properties);
-  const id = toId(request, told ?? dto, parameter, noun, notes);
+  const keyName = toKeyName({ request, dto, owners }, pathKey, noun);
+  const id = toId({ request, dto: told ?? dto, owners }, parameter, keyName, noun, notes);
   if (dto.properties.some((each) => !isSameId(each, id)))
     throw new Stub(`${dto.publishedName}.${id.property} is another id than the response has`);
   const isSent = getSent(request).some(({ name }) => name === id.property);
@@ -109,7 +110,7 @@ function toResource(scope: Scope, create: Operation): Resource {
     throw new Stub(`nothing says who assigns ${request.publishedName}.${id.property}`);
   rejectCommand(scope, create, id.property);
   for (const owner of getUnchecked(owners)) notes.add(UNCHECKED, `{${owner.parameter}}`);
-  const columns = toColumns({ request, dto, id, owners }, pathKey, notes);
+  const columns = toColumns({ request, dto, id, owners }, keyName, notes);
   const [above = ''] = path
     .split('/')
     .filter((segment) => /^[^{]/.test(segment))

@@ -16,6 +16,7 @@ import type { Json } from '../read/document.js';
 import { COMMANDS, VERBS } from '../plan/commands.js';
 import { formatReport } from '../report.js';
 import { writeApi } from '../write/api-file.js';
+import { writeEntity, writeMigration } from '../write/entity-file.js';
 import { writeService } from '../write/service-file.js';
 import { writeTest } from '../write/test-file.js';
 import { edit } from '../../openapi/test/documents.js';
@@ -676,6 +677,62 @@ const toPaths = (path: string, schema: string, id: string): string =>
     `${path}: { get: { ${toResponses(`{ type: array, items: ${schema} }`)} }, post: { x-resource: true, ${toBody(schema)}, ${toResponses(schema, 201)} } }`,
     `${path}/{${id}}: { delete: { responses: { 204: { description: OK } } } }`,
   ].join('\n  ');
+
+describe('the parameter that ends the path of a resource', () => {
+  const toBoards = (
+    parameter: string,
+    properties: string,
+    required: string,
+    above = '',
+  ): Module => {
+    const board = toObject(properties, required);
+    return toModule(
+      toDocument(`paths:
+  ${toPaths(`${above}/boards`, board, parameter)}`),
+    );
+  };
+
+  it.each([
+    ['{slug}', 'slug', 'id: { type: integer, readOnly: true }, slug: { type: string }', 'slug'],
+    ['{boardKey}', 'key', '_id: { type: integer, readOnly: true }, key: { type: string }', 'key'],
+    ['{boardName}', 'name', 'name: { type: string }', 'name'],
+    // The text of a board is not what identifies it.
+    ['{board}', 'id', 'id: { type: integer, readOnly: true }, board: { type: string }', 'board'],
+    ['{board_id}', 'id', 'id: { type: integer, readOnly: true }, board: { type: string }', 'board'],
+  ])(
+    '%s names %s of %s, of which "%s" is required',
+    (parameter, property, properties, required) => {
+      const { operations, resources } = toBoards(parameter.slice(1, -1), properties, required);
+      const unique = resources[0]!.columns.filter((each) => each.unique);
+      expect(unique.map(({ name }) => name)).toEqual(property === 'id' ? [] : [property]);
+      expect(operations.at(-1)!.implementation).toMatchObject({
+        key: { in: 'path', property: property === 'id' ? 'id' : property },
+      });
+    },
+  );
+
+  it.each(['id: { type: string }', 'id: { type: integer }'])(
+    'is unique below the same parent, also if it is %s that clients choose',
+    (properties) => {
+      const module = toBoards('id', properties, 'id', '/{realm}');
+      const [resource] = module.resources;
+      expect(resource!.id).toMatchObject({ property: undefined, by: 'service' });
+      expect(writeEntity(module, resource!).code).toContain(
+        '@Unique("uq_boards_id_value", ["realm", "idValue"])',
+      );
+      expect(writeMigration(module, resource!, 1).code).toContain(
+        'uniques: [{ name: "uq_boards_id_value", columnNames: ["realm", "id_value"] }]',
+      );
+    },
+  );
+
+  it('cannot be another one than the id that clients choose, below a parent', () => {
+    const module = toBoards('board', 'id: { type: string }', 'id', '/{realm}');
+    expect(getResults(module)['POST /{realm}/boards']).toContain(
+      'may be the same below another {realm}',
+    );
+  });
+});
 
 describe('a resource below a parameter', () => {
   it.each([

@@ -64,6 +64,16 @@ const toIdOptions = ({ kind, by }: ResourceId): object | undefined =>
 const getEntityPath = (module: Module, { name }: Resource | Join): string =>
   `src/modules/${module.name}/${toKebabCase(name)}.entity.ts`;
 
+/** The columns of a unique constraint: also those of the path above a key, which another parent may have, too. */
+function getUnique(resource: Resource | Join, column: Column): readonly Column[] {
+  if (column.isKey !== true || !('owners' in resource)) return [column];
+  const { owners, columns } = resource;
+  return [
+    ...columns.filter(({ property }) => owners.some((each) => each.property === property)),
+    column,
+  ];
+}
+
 export function writeEntity(module: Module, resource: Resource): SourceFile {
   const { name, table, id, columns, versioned } = resource;
   const checked = code('`"id" <= ${MAX_ID}`');
@@ -77,8 +87,12 @@ export function writeEntity(module: Module, resource: Resource): SourceFile {
     ...(id.kind === 'integer'
       ? [call('@Check', getConstraintName('ck', table, 'id'), checked)]
       : []),
-    ...uniques.map(({ property, column }) =>
-      call('@Unique', getConstraintName('uq', table, column), [property]),
+    ...uniques.map((column) =>
+      call(
+        '@Unique',
+        getConstraintName('uq', table, column.column),
+        getUnique(resource, column).map(({ property }) => property),
+      ),
     ),
     ...indexed.map(({ property, column }) =>
       call('@Index', getConstraintName('ix', table, column), [property, 'id']),
@@ -145,22 +159,28 @@ export const getMigrationPath = (module: string, { table }: Resource, timestamp:
   `src/modules/${module}/migrations/${timestamp}-create-${toKebabCase(table)}.ts`;
 
 /** Writes the statement that creates a table. */
-function writeTable(
-  { table, columns }: Resource | Join,
-  own: readonly Code[],
-  check?: object,
-): string {
+function writeTable(resource: Resource | Join, own: readonly Code[], check?: object): string {
+  const { table, columns } = resource;
   const primary = own.length === 0 ? getConstraintName('pk', table) : undefined;
-  const toConstraint = (kind: 'fk' | 'uq' | 'ix', column: string, ...more: string[]): object => ({
-    name: getConstraintName(kind, table, column),
-    columnNames: [column, ...more],
-  });
+  const toConstraint = (
+    kind: 'fk' | 'uq' | 'ix',
+    column: string,
+    columnNames = [column],
+  ): object => ({ name: getConstraintName(kind, table, column), columnNames });
   const parts = {
     name: table,
     columns: [...own, ...columns.map((column) => toTableColumn(column, primary))],
     checks: check && [check],
     uniques: ifAny(
-      columns.filter(({ unique }) => unique).map(({ column }) => toConstraint('uq', column)),
+      columns
+        .filter(({ unique }) => unique)
+        .map((each) =>
+          toConstraint(
+            'uq',
+            each.column,
+            getUnique(resource, each).map(({ column }) => column),
+          ),
+        ),
     ),
     foreignKeys: ifAny(
       columns.flatMap(({ column, references, cascades }) =>
@@ -176,9 +196,11 @@ function writeTable(
     ),
     indices: ifAny(
       columns
-        .filter(({ indexed, unique }) => indexed && !unique)
+        .filter(
+          ({ indexed, unique, references }) => indexed && (!unique || references !== undefined),
+        )
         .map(({ column, references }) =>
-          references === undefined ? toConstraint('ix', column, 'id') : toConstraint('ix', column),
+          toConstraint('ix', column, references === undefined ? [column, 'id'] : undefined),
         ),
     ),
   };

@@ -74,10 +74,13 @@ function toParent(owners: readonly Owner[]): Code {
   const above = parent?.resource.owners ?? [];
   const unchecked = getUnchecked(owners).map(({ parameter, kind }) => [
     parameter,
-    { integer: 1, uuid: 'b1f1cbe4-2d9a-4c39-8f3b-7a53f2e60c11', text: 'a' }[kind],
+    code(
+      { integer: 'n', uuid: '`b1f1cbe4-2d9a-4c39-8f3b-7a53f2e60c1${n}`', text: '`a${n}`' }[kind],
+    ),
   ]);
   const values = Object.fromEntries(unchecked) as Record<string, unknown>;
-  if (parent === undefined) return code(`() => Promise.resolve(${literal(values)})`);
+  const parameter = unchecked.length === 0 ? '()' : '(n)';
+  if (parent === undefined) return code(`${parameter} => Promise.resolve(${literal(values)})`);
   if (above.length === 0) values[parent.parameter] = insert(parent.resource.table);
   else {
     const names = above.map(({ property }, index) => [owners[index]!.parameter, property]);
@@ -85,7 +88,7 @@ function toParent(owners: readonly Owner[]): Code {
     const row = call('insertPath', code('app.dataSource'), parent.resource.table, properties);
     Object.assign(values, spread(code(`(await ${row})`)));
   }
-  return code(`async () => (${literal(values)})`);
+  return code(`async ${parameter} => (${literal(values)})`);
 }
 
 /** The property that the path of a resource ends with; undefined if clients do not know it. */
