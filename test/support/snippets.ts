@@ -25,7 +25,7 @@ const SEPARATOR = '\f';
  */
 export async function readBlocks(path: string): Promise<Block[]> {
   const page = await readFile(join(import.meta.dirname, '..', '..', path), 'utf8');
-  const blocks = page.matchAll(/^(?:<!-- not run: (.+) -->\n)?```(\w*)\n(.*?)^```$/gms);
+  const blocks = page.matchAll(/^(?:<!-- not run: ([^\n]+) -->\n)?```(\w*)\n(.*?)^```$/gms);
   return Array.from(blocks, ([, notRun, language, code]) => ({
     language: language!,
     code: code!,
