@@ -66,6 +66,21 @@ describe('prepared statements', () => {
     expect(prepared.map(([, runs]) => runs)).toEqual([3, 3, 3]);
   });
 
+  it('have names for traces that begin with the command, and stay the same after a restart', async () => {
+    const names: string[][] = [];
+    for (let starts = 0; starts < 2; starts++) {
+      if (starts > 0) {
+        held.release();
+        await app.stop();
+      }
+      await start();
+      await createTwo();
+      names.push([...app.dataSource.preparedNames.values()]);
+    }
+    expect(names[0]!.map((name) => name.split(' ')[0])).toEqual(['WITH', 'INSERT', 'SELECT']);
+    expect(names[1]).toEqual(names[0]);
+  });
+
   it('do not include those of several rows, or of a transaction', async () => {
     await start();
     await app.dataSource.query(`ALTER TABLE "categories" ADD CHECK ("name" <> 'bad')`);

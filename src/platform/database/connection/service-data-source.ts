@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { Logger } from '@nestjs/common';
 import Database from 'better-sqlite3';
 import {
@@ -89,10 +89,17 @@ export function readRows<Row>(
  */
 export function prepare({ dataSource }: EntityManager, query: string): string {
   const { preparesStatements, preparedNames } = dataSource as ServiceDataSource;
-  // At random: behind PgBouncer, a session may have statements of other instances.
-  if (preparesStatements && !preparedNames.has(query)) preparedNames.set(query, randomUUID());
+  if (preparesStatements && !preparedNames.has(query))
+    preparedNames.set(query, toStatementName(query));
   return query;
 }
+
+/**
+ * Returns the name of a prepared statement: the command, because the spans of OpenTelemetry have the name, and a digest,
+ * because a session behind PgBouncer may have the statements of other instances and releases.
+ */
+const toStatementName = (query: string): string =>
+  `${/^\w+/.exec(query)![0]} ${createHash('sha256').update(query).digest('hex').slice(0, 32)}`;
 
 /**
  * A TypeORM DataSource with the errors and limits of `query-runners.ts`, transactions that are isolated on SQLite, too,
