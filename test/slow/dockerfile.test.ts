@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
-import { chmod, chown, cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { chmod, chown, cp, mkdir, mkdtemp, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { basename, delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { CategoriesClient, sendRequest } from '../support/http-client.js';
 import {
@@ -20,8 +20,10 @@ const UID = isRoot ? 65_534 : process.getuid!();
 
 const execute = promisify(execFile);
 
-/** The directory `/app` of the image. */
+/** The directory `/app` of each stage: first with all files of the build, then with those that the image copies. */
 let app: string;
+/** What is not in the image: the files of the build, and Node. */
+let machine: string;
 /** A copy of Node that every user may run, unlike that of a checkout in a private folder. */
 let node: string;
 /** The environment of the service in the image. */
@@ -40,12 +42,15 @@ function start(more: NodeJS.ProcessEnv = {}): ServiceProcess {
 }
 
 beforeAll(async () => {
-  app = await mkdtemp(join(tmpdir(), 'petstore-image-'));
+  // With a dot, as a folder of a user may have.
+  app = await mkdtemp(join(tmpdir(), '.petstore-image-'));
+  machine = await mkdtemp(join(tmpdir(), 'petstore-machine-'));
+  await chmod(machine, 0o755);
   // Nothing but what .dockerignore allows.
   const ignored = await readFile(join(ROOT, '.dockerignore'), 'utf8');
   for (const [, path] of ignored.matchAll(/^!(.+)$/gm))
     await cp(join(ROOT, path!), join(app, path!), { recursive: true });
-  const bin = join(app, 'bin');
+  const bin = join(machine, 'bin');
   node = join(bin, 'node');
   await cp(process.execPath, node);
   const PATH = [bin, machineEnvironment['PATH']].join(delimiter);
@@ -60,6 +65,23 @@ beforeAll(async () => {
   await chown(join(app, 'compile-cache'), UID, UID);
   await chmod(app, 0o755);
   await build('warm', UID);
+  const built = join(machine, 'app');
+  await rename(app, built);
+  await mkdir(app);
+  const stages = (await readFile(join(ROOT, 'Dockerfile'), 'utf8')).split(/^FROM .+$/m);
+  for (const [, paths] of stages.at(-1)!.matchAll(/^COPY (?:--\S+ )*(.+)$/gm)) {
+    const names = paths!.replaceAll('/app/', '').split(' ');
+    const target = names.pop()!;
+    for (const name of names)
+      await cp(
+        join(built, name),
+        join(app, target.endsWith('/') ? join(target, basename(name)) : target),
+        {
+          recursive: true,
+          verbatimSymlinks: true,
+        },
+      );
+  }
   // As COPY does.
   if (isRoot) await execute('chown', ['-R', 'root', app]);
   await execute('chmod', ['-R', 'a-w', app]);
@@ -67,7 +89,9 @@ beforeAll(async () => {
   await chown(join(app, 'data'), UID, UID);
   env = { PATH, NODE_ENV: 'production', NODE_COMPILE_CACHE: join(app, 'compile-cache') };
 }, 1_800_000);
-afterAll(() => rm(app, { recursive: true, force: true }));
+afterAll(() =>
+  Promise.all([app, machine].map((path) => rm(path, { recursive: true, force: true }))),
+);
 
 describe('Image', () => {
   it('serves requests without root and with read-only code, creates keys and backups, and shuts down', async () => {
@@ -79,7 +103,13 @@ describe('Image', () => {
     );
     expect((await categories.create('dog')).status).toBe(201);
     expect(await categories.getNames()).toEqual(['dog']);
-    for (const path of ['/readyz', '/docs', '/docs/swagger-ui.css', '/openapi.json'])
+    for (const path of [
+      '/readyz',
+      '/docs',
+      '/docs/swagger-ui.css',
+      '/docs/clients.md',
+      '/openapi.json',
+    ])
       expect([path, (await sendRequest(url + path)).status]).toEqual([path, 200]);
     expect(await run('dist/cli/backup.js', 'data/copy.sqlite')).toContain('integrity verified');
     expect(await run('dist/cli/migrations.js', 'run')).toContain('No migrations are pending.');

@@ -15,7 +15,7 @@ import { selectFiles, swaggerUiOptions } from './swagger-ui.js';
 
 const JSON_PATH = '/openapi.json';
 const YAML_PATH = '/openapi.yaml';
-const GUIDE_FILE = fileURLToPath(new URL('../../../docs/clients.md', import.meta.url));
+const GUIDE_FOLDER = fileURLToPath(new URL('../../../docs', import.meta.url));
 
 /** Lets pages of any origin, such as editors, read the OpenAPI document: it is public. */
 const allowAnyOrigin: RequestHandler = (_request, response, next) => {
@@ -39,8 +39,10 @@ export function setupApiDocs(app: NestExpressApplication, config: Config, docs: 
   express.get(JSON_PATH, (_request, response) => response.type('json').send(getJson()));
   express.get(YAML_PATH, (_request, response) => response.type('text/yaml').send(getYaml()));
   // As plain text, because browsers download Markdown.
-  const guide = { headers: { 'Content-Type': 'text/plain; charset=utf-8' }, cacheControl: false };
-  express.get(GUIDE_PATH, (_request, response) => response.sendFile(GUIDE_FILE, guide));
+  const headers = { 'Content-Type': 'text/plain; charset=utf-8' };
+  // Without a root, Express serves no file below a folder that begins with a dot.
+  const guide = { root: GUIDE_FOLDER, headers, cacheControl: false };
+  express.get(GUIDE_PATH, (_request, response) => response.sendFile('clients.md', guide));
   app.use('/docs', swaggerUiHeaders(config), selectFiles);
   SwaggerModule.setup('docs', app, () => toPageDocument(getDocument(), config), {
     ...swaggerUiOptions,
