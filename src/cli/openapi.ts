@@ -1,12 +1,13 @@
 /** `npm run openapi`: writes `openapi.json`, the OpenAPI document of the code. */
 import '../check-node-version.js';
 import { writeFile } from 'node:fs/promises';
+import { Command } from 'commander';
 import { createApp } from '../app.js';
 import { FEATURES } from '../features.js';
 import { loadConfig } from '../platform/config/config.js';
 import { getDocs } from '../platform/feature.decorator.js';
 import { createDocument } from '../platform/openapi/openapi-document.js';
-import { isMain } from './command.js';
+import { isMain, runCommand } from './command.js';
 
 /** Renders the document of features with the default configuration, with sorted keys, so that diffs are small. */
 export async function renderDocument(features = FEATURES): Promise<string> {
@@ -21,4 +22,8 @@ function sortKeys(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-if (isMain(import.meta)) await writeFile('openapi.json', await renderDocument());
+if (isMain(import.meta)) {
+  const program = new Command('openapi').description('Write the OpenAPI document to openapi.json');
+  program.action(async () => writeFile('openapi.json', await renderDocument()));
+  await runCommand(program, process.argv.slice(2));
+}

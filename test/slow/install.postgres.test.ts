@@ -220,7 +220,7 @@ nginx.describe('docs/install.md', () => {
     const release = await run(`node /opt/${NAME}/dist/main.js --version`);
     const commit = (await run('git rev-parse HEAD')).trim();
     expect(release).toMatch(new RegExp(`^\\d+\\.\\d+\\.\\d+ \\(${commit}\\)\n$`));
-    for (const command of ['keys', 'backup', 'db-copy', 'migrations'])
+    for (const command of ['keys', 'backup', 'db-copy', 'migrations', 'openapi'])
       expect(await run(`${NAME} ${command} --version`)).toBe(release);
   });
 
