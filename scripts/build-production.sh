@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds what production needs: dist, node_modules without development dependencies, data, compile-cache and an SBOM.
+# Builds what production needs beside package.json and docs: dist, node_modules without development dependencies, data,
+# compile-cache and an SBOM.
 #
 #   scripts/build-production.sh install   installs all dependencies; uses package.json and package-lock.json
 #   scripts/build-production.sh build     compiles src, removes the development dependencies, and lists the others in
