@@ -436,10 +436,10 @@ function findKey(created: Created | undefined, parameter: string, collection: st
   const { shown = {}, sent = {} } = created ?? {};
   const objects = [shown, ...Object.values(shown), sent, ...Object.values(sent)].filter(isObject);
   const singular = toBareName(collection.split('/').at(-1)!).replace(/s$/, '');
-  const name = toBareName(parameter);
+  const whole = toBareName(parameter);
   const last = toBareName(parameter.split(/[-_]|(?<=[a-z])(?=[A-Z])/).at(-1)!);
   const ids = ['id', `${singular}id`, 'uuid'];
-  const names = name === singular ? [...ids, name] : [name, last, ...ids];
+  const names = whole === singular ? [...ids, whole] : [whole, last, ...ids];
   return names
     .flatMap((name) =>
       objects.flatMap((each) => Object.entries(each)).filter(([key]) => toBareName(key) === name),

@@ -678,20 +678,16 @@ const toPaths = (path: string, schema: string, id: string): string =>
     `${path}/{${id}}: { delete: { responses: { 204: { description: OK } } } }`,
   ].join('\n  ');
 
-describe('the parameter that ends the path of a resource', () => {
-  const toBoards = (
-    parameter: string,
-    properties: string,
-    required: string,
-    above = '',
-  ): Module => {
-    const board = toObject(properties, required);
-    return toModule(
-      toDocument(`paths:
-  ${toPaths(`${above}/boards`, board, parameter)}`),
-    );
-  };
+/** Boards, below a path. */
+const toBoards = (parameter: string, properties: string, required: string, above = ''): Module => {
+  const board = toObject(properties, required);
+  return toModule(
+    toDocument(`paths:
+${toPaths(`${above}/boards`, board, parameter)}`),
+  );
+};
 
+describe('the parameter that ends the path of a resource', () => {
   it.each([
     ['{slug}', 'slug', 'id: { type: integer, readOnly: true }, slug: { type: string }', 'slug'],
     ['{boardKey}', 'key', '_id: { type: integer, readOnly: true }, key: { type: string }', 'key'],
