@@ -681,10 +681,7 @@ const toPaths = (path: string, schema: string, id: string): string =>
 /** Boards, below a path. */
 const toBoards = (parameter: string, properties: string, required: string, above = ''): Module => {
   const board = toObject(properties, required);
-  return toModule(
-    toDocument(`paths:
-${toPaths(`${above}/boards`, board, parameter)}`),
-  );
+  return toModule(toDocument(`paths:\n  ${toPaths(`${above}/boards`, board, parameter)}`));
 };
 
 describe('the parameter that ends the path of a resource', () => {
