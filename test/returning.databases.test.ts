@@ -3,6 +3,7 @@ import { CategoriesModule } from '../src/modules/categories/categories.module.js
 import {
   insertReturning,
   modifyReturning,
+  selectOne,
   updateReturning,
 } from '../src/platform/database/statements/returning.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
@@ -41,6 +42,16 @@ describe('insertReturning', () => {
     await expect(transaction).rejects.toThrow('rejected');
     expect(id).toBeGreaterThan(0);
     expect(await cages.findOneBy({ id })).toBeNull();
+  });
+});
+
+describe('selectOne', () => {
+  it('finds no row by an integer beyond those of its column', async () => {
+    const { id, shelfPosition } = await cages.save(newCage());
+    const find = (position: number) => selectOne(cages, { id, shelfPosition: position });
+    expect(await find(shelfPosition)).toMatchObject({ id });
+    for (const position of [2 ** 31, Number.MAX_SAFE_INTEGER, -(2 ** 40)])
+      expect(await find(position)).toBeUndefined();
   });
 });
 

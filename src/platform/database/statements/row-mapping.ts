@@ -153,7 +153,11 @@ export function toConditions<Entity extends ObjectLiteral>(
     const column = getColumn(repository, property);
     if (value instanceof AnyItem) return toItemCondition(repository, column, value, parameters);
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    const placeholders = values.map((item) => parameters.add(item, column));
+    // No row has an integer beyond those of the column, which PostgreSQL would not compare.
+    const isWide = isPostgres(repository.manager.dataSource) && column.type === 'integer';
+    const placeholders = values.map(
+      (item) => `${parameters.add(item, column)}${isWide ? '::bigint' : ''}`,
+    );
     // PostgreSQL does not allow an empty list.
     return placeholders.length === 0
       ? 'FALSE'
