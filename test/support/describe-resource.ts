@@ -64,6 +64,8 @@ const expectStatus = ({ status, text }: HttpResponse, expected: number): void =>
 
 const expectEqual = (actual: unknown, expected: unknown): void => expect(actual).toEqual(expected);
 
+const SCALARS = new Set(['string', 'number', 'boolean']);
+
 /** Sends the requests of a resource, and knows what its responses should be. */
 class ResourceDriver {
   readonly list: Operation | undefined;
@@ -284,10 +286,19 @@ class ResourceDriver {
     return this.toPart(resource, this.itemProperties);
   }
 
-  /** Returns the properties of a resource that a response has: all, unless they are documented with the id. */
+  /**
+   * Returns the properties of a resource that a response has: all, if none is documented. One that is documented with
+   * another type than that of the body is not returned.
+   */
   private toPart(resource: Json, documented: Json): Json {
-    const entries = Object.entries(resource).filter(([name]) => name in documented);
-    return this.id in documented ? Object.fromEntries(entries) : resource;
+    if (Object.keys(documented).length === 0) return resource;
+    const entries = Object.entries(resource).filter(([name, value]) => {
+      const type = String((documented[name] as Json | undefined)?.['type']);
+      const scalar = type === 'integer' ? 'number' : type;
+      const isScalar = SCALARS.has(scalar) && SCALARS.has(typeof value);
+      return name in documented && (!isScalar || typeof value === scalar);
+    });
+    return Object.fromEntries(entries);
   }
 
   private get envelope(): string {

@@ -112,6 +112,8 @@ function findKey(
   const column = isSameName(parameter, id.property)
     ? undefined
     : findKeyColumn(resource, parameter);
+  if (column?.hidden === true)
+    throw new Stub(`${dto.publishedName} does not show ${column.name}, which {${parameter}} names`);
   if (column !== undefined) return { property: column.property, name: parameter, in: 'path' };
   if (id.property === undefined)
     throw new Stub(`${dto.publishedName} has no property for {${parameter}}`);

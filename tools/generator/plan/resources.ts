@@ -191,10 +191,13 @@ function findShown(scope: Scope, collection: string, request: DtoClass): DtoClas
   return dto !== undefined && isShown(dto) ? dto : request;
 }
 
-/** The parameter that follows a collection in the paths of the contract: `petId` of `/pets/{petId}`. */
+/**
+ * The parameter that follows a collection in the paths of the contract: `petId` of `/pets/{petId}`. It is an integer if any of
+ * these paths has one there.
+ */
 function findPathKey({ operations }: Scope, collection: string): Parameter | undefined {
   const length = collection.split('/').length;
-  return operations
+  const found = operations
     .filter(({ path }) => {
       const segments = path.split('/');
       return (
@@ -205,8 +208,9 @@ function findPathKey({ operations }: Scope, collection: string): Parameter | und
     .flatMap(({ path, parameters }) => {
       const [, name] = /^\{([^}]+)\}$/.exec(path.split('/')[length]!) ?? [];
       return parameters.find((each) => each.in === 'path' && each.name === name) ?? [];
-    })
-    .at(0);
+    });
+  const integer = found.find(({ type }) => type === 'integer');
+  return found[0] && { ...(integer ?? found[0]), name: found[0].name };
 }
 
 /**

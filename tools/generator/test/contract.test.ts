@@ -719,6 +719,17 @@ describe('the parameter that ends the path of a resource', () => {
     },
   );
 
+  it('is shown by the resource, or nothing tells clients where it is', () => {
+    const sent = toObject('slug: { type: string }, title: { type: string }', 'slug');
+    const shown = toObject('title: { type: string }', '');
+    const post = `{ post: { x-resource: true, ${toBody(sent)}, ${toResponses(shown, 201)} } }`;
+    const remove = '{ delete: { responses: { 204: { description: OK } } } }';
+    const paths = `paths:\n  /boards: ${post}\n  /boards/{slug}: ${remove}`;
+    expect(getResults(toModule(toDocument(paths)))['DELETE /boards/{slug}']).toContain(
+      'does not show slug, which {slug} names',
+    );
+  });
+
   it('cannot be another one than the id that clients choose, below a parent', () => {
     const module = toBoards('board', 'id: { type: string }', 'id', '/{realm}');
     expect(getResults(module)['POST /{realm}/boards']).toContain(
