@@ -207,10 +207,13 @@ describe('a precondition', () => {
     const { get, patch, put } = paths['/cages/{cageId}']!;
     const etag = { headers: { ETag: { schema: { type: 'string' } } } };
     expect([get, patch, put]).toMatchObject([
-      { parameters: having('If-None-Match', false), responses: { 200: etag, 304: {} } },
-      { parameters: having('If-Match', false), responses: { 200: etag, 412: {} } },
-      { parameters: having('If-Match', true), responses: { 412: {}, 428: {} } },
+      { parameters: having('If-None-Match', false), responses: { 200: etag, 304: {}, 431: {} } },
+      { parameters: having('If-Match', false), responses: { 200: etag, 412: {}, 431: {} } },
+      { parameters: having('If-Match', true), responses: { 412: {}, 428: {}, 431: {} } },
     ]);
     expect(patch!.responses).not.toHaveProperty('428');
+    // Only a body or a query can be invalid.
+    expect(get!.responses).not.toHaveProperty('400');
+    expect(paths['/cages']!.get!.responses).toHaveProperty('400');
   });
 });

@@ -106,7 +106,7 @@ class EdgesController {
   createEdges(@Body() _edges: Edges, @IdempotencyKey() _key?: IdempotencyKey): void {}
 
   @Get()
-  @Operation({ operationId: 'listEdges', response: 'Nothing.', errors: [400] })
+  @Operation({ operationId: 'listEdges', response: 'Nothing.' })
   listEdges(@Query() _query: EdgesQuery): void {}
 }
 @Feature({ tag: { name: 'edges', description: 'Edges.' }, controllers: [EdgesController] })

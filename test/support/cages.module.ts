@@ -168,7 +168,6 @@ export class CagesController {
     response: 'Cages.',
     returns: [Cage],
     list: 'pages',
-    errors: [400],
   })
   listCages(@Query() page: PageParams, @Query('room') room?: string): Promise<CachedJsonResponse> {
     return this.cages.page(page, { room });

@@ -78,6 +78,7 @@ const ERRORS: Readonly<Record<string, ErrorDescription>> = {
   422: { name: 'UnprocessableContent', code: 'IDEMPOTENCY_KEY_REUSED', description: 'The Idempotency-Key was used for a different request.', message: 'The Idempotency-Key was used for a different request.' },
   428: { name: 'PreconditionRequired', code: 'PRECONDITION_REQUIRED', description: 'If-Match is missing.', message: 'Send If-Match with the ETag of the resource, so that the changes of others are not lost.' },
   429: { name: 'TooManyRequests', code: 'TOO_MANY_REQUESTS', description: 'Too many requests with the key, or too many failed authentication attempts.', message: 'Rate limit exceeded (600 requests per minute).', headers: ['Retry-After'] },
+  431: { name: 'RequestHeaderFieldsTooLarge', code: 'HEADERS_TOO_LARGE', description: 'If-Match or If-None-Match is too long, or other headers are.', message: `The header if-none-match is longer than ${MAX_ETAGS_LENGTH} characters.` },
   500: { name: 'InternalServerError', code: 'INTERNAL_ERROR', description: 'An unexpected error.', message: 'Internal server error. Include the X-Request-Id when reporting it.' },
   501: { name: 'NotImplemented', code: 'NOT_IMPLEMENTED', description: 'Not implemented yet.', message: 'Not implemented.' },
   503: { name: 'ServiceUnavailable', code: 'SERVICE_UNAVAILABLE', description: 'The database is unavailable, or the service is shutting down.', message: 'Service temporarily unavailable. Please retry later.', headers: ['Retry-After'] },
@@ -106,7 +107,8 @@ export const STANDARD_RESPONSES: Readonly<Record<string, Response>> = Object.fro
 /**
  * Adds the errors and the headers that do not depend on what an operation does. An error without a description refers
  * to that of the components; another one is completed. Errors of HTTP itself, such as 408, are not listed: they may
- * occur with any request, and the description of the document has them (decision 12).
+ * occur with any request, and the description of the document has them (decision 12). 431 is, if the operation declares
+ * a header with a maximum length.
  *
  * @param method the method of the operation, in lower case
  */
@@ -154,15 +156,24 @@ function complete(
   };
 }
 
+/** The headers whose length is limited before the operation is known. Whatever they contain, none is invalid. */
+const CONDITIONS: ReadonlySet<string> = new Set(['If-Match', 'If-None-Match']);
+
 const requiresKey = ({ security }: Operation): boolean => security === undefined;
 
 /** The errors that an operation may return for a reason that is not its own. */
 function getErrors(operation: Operation): string[] {
-  const isSpecified = Object.keys(operation.responses).some((status) => status.startsWith('2'));
+  const { parameters = [], requestBody, responses } = operation;
+  const isSpecified = Object.keys(responses).some((status) => status.startsWith('2'));
+  const names = parameters.flatMap((each) => ('in' in each && each.in !== 'path' ? each.name : []));
+  // A path that cannot be one of a resource is 404.
+  const isValidated = requestBody !== undefined || names.some((name) => !CONDITIONS.has(name));
   return [
     ...(requiresKey(operation) ? ['401', '403', '429'] : []),
     ...('x-sunset' in operation ? ['410'] : []),
-    ...(operation.requestBody === undefined ? [] : ['400', '413', '415']),
+    ...(isValidated ? ['400'] : []),
+    ...(requestBody === undefined ? [] : ['413', '415']),
+    ...(names.some((name) => CONDITIONS.has(name)) ? ['431'] : []),
     '500',
     '503',
     // Linters and generators reject an operation without a success or a default.
