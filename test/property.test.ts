@@ -376,6 +376,7 @@ describe('@Property with a schema', () => {
       { format: 'int64', maximum: Number.MAX_SAFE_INTEGER },
     ],
     [{ type: 'number' }, { example: 1.5 }],
+    [{ type: 'number', maximum: 1 }, { example: undefined }],
     [{ type: 'boolean' }, { example: true }],
     [
       { enum: ['a', 'b'], default: 'b' },

@@ -85,8 +85,10 @@ export function toDocument(schema: Schema): Record<string, unknown> {
   const required = names.filter((name) => !isOptional(properties[name]!));
   const toBranch = (branch: Schema | (() => Class<object>)) =>
     toDocument(typeof branch === 'function' ? { type: branch } : branch);
+  const example = EXAMPLES[String(type)];
   const document = {
-    example: values?.[0] ?? EXAMPLES[String(type)],
+    // Swagger UI chooses one within the limits.
+    example: values?.[0] ?? (findProblems(schema, example, '').length === 0 ? example : undefined),
     ...(isText && { pattern: PLAIN_TEXT, example: toTextExample(schema) }),
     maxLength: length,
     ...format,
