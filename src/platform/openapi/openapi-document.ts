@@ -199,7 +199,8 @@ function applyExtensions(operation: Operation): void {
   const notes = Object.entries(NOTES).flatMap(([name, toNote]) =>
     declared.has(name) ? toNote(declared.get(name)!) : [],
   );
-  operation.description = [operation.description, ...notes].filter(Boolean).join('\n\n');
+  operation.description =
+    [operation.description, ...notes].filter(Boolean).join('\n\n') || undefined;
   if (declared.has('x-deprecated-since')) operation.deprecated = true;
   if (!declared.has(PUBLIC_EXTENSION)) return;
   Reflect.deleteProperty(operation, PUBLIC_EXTENSION);

@@ -89,7 +89,7 @@ function writeClass(dto: DtoClass, later: readonly DtoClass[]): string {
     const isLater =
       getClasses(property).some((each) => later.includes(each)) && property.type !== 'array';
     const mark = isGiven(property) ? '!' : '?';
-    return `${call('@Property', toOptions({ description: '', ...property }))}
+    return `${call('@Property', toOptions(property))}
   ${propertyName(property.name)}${mark}: ${isLater ? `Readonly<${type}>` : type};`;
   });
   const options = ifAny({ name: publishedName === name ? undefined : publishedName, description });
