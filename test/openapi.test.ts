@@ -200,13 +200,19 @@ describe('OpenAPI document', () => {
     expect(localDocument.info).not.toHaveProperty('contact');
   });
 
-  it('links the client guide, which the service has, as text', async () => {
+  it('links the client guide, which the service has with its examples, as text', async () => {
     const [, path] = /\[client guide\]\((.*?)\)/.exec(document.info.description!)!;
-    const guide = await app.http().get(path!);
-    expect(guide).toMatchObject({ status: 200, type: 'text/plain' });
-    expect(guide.text).toBe(
-      await readFile(join(import.meta.dirname, '..', 'docs/clients.md'), 'utf8'),
-    );
+    for (const file of [
+      path!,
+      '/docs/errors.md',
+      '/docs/api-behaviour.md',
+      '/examples/client.ts',
+      '/examples/curl.sh',
+    ]) {
+      const guide = await app.http().get(file);
+      expect(guide).toMatchObject({ status: 200, type: 'text/plain' });
+      expect(guide.text).toBe(await readFile(join(import.meta.dirname, '..', file), 'utf8'));
+    }
   });
 
   it('describes the headers of every response once', () => {

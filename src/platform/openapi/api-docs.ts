@@ -5,17 +5,20 @@ import type { Express, RequestHandler } from 'express';
 import { dump } from 'js-yaml';
 import type { Config } from '../config/config.js';
 import { swaggerUiHeaders } from '../http/responses/default-headers.js';
-import {
-  createDocument,
-  type FeatureDocs,
-  GUIDE_PATH,
-  THIS_DEPLOYMENT,
-} from './openapi-document.js';
+import { createDocument, type FeatureDocs, THIS_DEPLOYMENT } from './openapi-document.js';
 import { selectFiles, swaggerUiOptions } from './swagger-ui.js';
 
 const JSON_PATH = '/openapi.json';
 const YAML_PATH = '/openapi.yaml';
-const GUIDE_FOLDER = fileURLToPath(new URL('../../../docs', import.meta.url));
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+/** The client guide, and what a client needs of the files that it links to. */
+const GUIDE_PATHS = [
+  '/docs/clients.md',
+  '/docs/errors.md',
+  '/docs/api-behaviour.md',
+  '/examples/client.ts',
+  '/examples/curl.sh',
+];
 
 /** Lets pages of any origin, such as editors, read the OpenAPI document: it is public. */
 const allowAnyOrigin: RequestHandler = (_request, response, next) => {
@@ -41,8 +44,9 @@ export function setupApiDocs(app: NestExpressApplication, config: Config, docs: 
   // As plain text, because browsers download Markdown.
   const headers = { 'Content-Type': 'text/plain; charset=utf-8' };
   // Without a root, Express serves no file below a folder that begins with a dot.
-  const guide = { root: GUIDE_FOLDER, headers, cacheControl: false };
-  express.get(GUIDE_PATH, (_request, response) => response.sendFile('clients.md', guide));
+  const text = { root: ROOT, headers, cacheControl: false };
+  for (const path of GUIDE_PATHS)
+    express.get(path, (_request, response) => response.sendFile(path, text));
   app.use('/docs', swaggerUiHeaders(config), selectFiles);
   SwaggerModule.setup('docs', app, () => toPageDocument(getDocument(), config), {
     ...swaggerUiOptions,

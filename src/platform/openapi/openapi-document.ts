@@ -33,9 +33,6 @@ export interface FeatureDocs {
 /** The path prefix of the published operations, with which each base address ends. */
 const API_PREFIX = '/v1';
 
-/** The client guide, which is written in Markdown. */
-export const GUIDE_PATH = '/docs/clients.md';
-
 /** The server of a document, at whatever address it was read. */
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
 
@@ -46,7 +43,7 @@ function describe(errorCodes: readonly FeatureErrorCode[]): string {
   ];
   return `${DESCRIPTION} Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
-out. The [client guide](${GUIDE_PATH}) has examples. The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
+out. The [client guide](/docs/clients.md) has examples. The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
 
 <details><summary>Error codes</summary>
 

@@ -121,7 +121,8 @@ export const swaggerUiOptions: SwaggerCustomOptions = {
 };
 
 /** The paths below `/docs` that have routes. */
-const ROUTES = /^\/(index\.html|LICENSE|clients\.md|(docs\/)?swagger-ui-init\.js)?$/;
+const ROUTES =
+  /^\/(index\.html|LICENSE|(clients|errors|api-behaviour)\.md|(docs\/)?swagger-ui-init\.js)?$/;
 /** What the page loads, and the licenses that the scripts refer to. The package of Swagger UI has more files. */
 const FILES =
   /^\/(favicon-(16x16|32x32)\.png|swagger-ui-(bundle|standalone-preset)\.js(\.LICENSE\.txt)?|swagger-ui\.css)$/;

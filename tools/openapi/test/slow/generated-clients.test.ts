@@ -8,7 +8,7 @@ import { FEATURES } from '../../../../src/features.js';
 import { startApp, type TestApp } from '../../../../test/support/app.js';
 import { getCommand } from '../../../../test/support/project-copy.js';
 import { commandSucceeds, requires } from '../../../../test/support/requirements.js';
-import { joinSnippets, readSnippets } from '../../../../test/support/snippets.js';
+import { joinSnippets, readBlocks, readSnippets } from '../../../../test/support/snippets.js';
 import { StubsModule } from '../../../../test/support/stubs.module.js';
 
 /** What npx runs. openapi-typescript and openapi-fetch are dependencies of the project. */
@@ -47,9 +47,14 @@ afterAll(async () => {
 
 const write = (name: string, text: string): Promise<void> => writeFile(join(directory, name), text);
 
-/** Runs a command in the directory. @returns its standard output. @throws {Error} with all of its output */
-async function run(command: string, args: string[], env: NodeJS.ProcessEnv = {}): Promise<string> {
-  const options = { cwd: directory, env: { ...process.env, ...env } };
+/** Runs a command, by default in the directory. @returns its standard output. @throws {Error} with all of its output */
+async function run(
+  command: string,
+  args: string[],
+  env: NodeJS.ProcessEnv = {},
+  cwd = directory,
+): Promise<string> {
+  const options = { cwd, env: { ...process.env, ...env } };
   try {
     return (await promisify(execFile)(command, args, options)).stdout;
   } catch (error) {
@@ -106,5 +111,20 @@ registry.describe('a generated client', () => {
       unauthorized: { status: 401, code: 'UNAUTHORIZED' },
       notImplemented: { status: 501, code: 'NOT_IMPLEMENTED' },
     });
+  });
+});
+
+registry.describe('the commands of docs/clients.md', () => {
+  it('run a snippet in the folder of client.ts', async () => {
+    // Not below the directory: npm would install the packages there.
+    const folder = await mkdtemp(join(tmpdir(), 'petstore-guide-'));
+    await cp(join(directory, 'client.ts'), join(folder, 'client.ts'));
+    await cp(join(directory, 'guide.ts'), join(folder, 'snippet.ts'));
+    const blocks = await readBlocks('docs/clients.md');
+    const { code } = blocks.find(({ language }) => language === 'bash')!;
+    const env = { PETSTORE_URL: `${app.url}/v1`, PETSTORE_API_KEY: app.key };
+    const stdout = await run('bash', ['-ec', code], env, folder);
+    await rm(folder, { recursive: true });
+    expect(stdout).toContain('Correct the input: name must be 1 to 100 characters long.');
   });
 });
