@@ -124,6 +124,13 @@ inChromium.describe('Swagger UI in Chromium', () => {
     expect(await errors.allInnerTexts()).toContainEqual(
       expect.stringMatching(/^401\s+The API key is missing or invalid\.$/),
     );
+    // One column, also beside the longest status, which is default.
+    const column =
+      'thead .response-col_description, .error-response:has(b:text-is("default")) summary p';
+    const cells = await page.locator(column).all();
+    const boxes = await Promise.all(cells.map((cell) => cell.boundingBox()));
+    expect(boxes.length).toBeGreaterThan(4);
+    expect(new Set(boxes.map((box) => Math.round(box!.x))).size).toBe(1);
     const height = await page.evaluate<number>('document.documentElement.scrollHeight');
     expect(height).toBeLessThan(7_000);
     const error = errors.filter({ hasText: '401' });

@@ -67,11 +67,12 @@ const CSS = `
 .swagger-ui .info .title { font-size: 28px; }
 .swagger-ui .info table { display: block; overflow-x: auto; }
 .swagger-ui .scheme-container { padding: 12px 0; }
-.swagger-ui .error-response summary { padding-left: 70px; text-indent: -70px; cursor: pointer; }
-.swagger-ui .error-response summary b { display: inline-block; min-width: 56px; margin-right: 8px; text-indent: 0; }
+.swagger-ui .error-response summary { padding-left: 92px; text-indent: -92px; cursor: pointer; }
+.swagger-ui .error-response summary b { display: inline-block; min-width: 67px; margin-right: 8px; text-indent: 0; }
 .swagger-ui .error-response summary :not(b, code) { display: inline; margin: 0; }
 .swagger-ui .error-response :is(.response-col_status, .response-col_links, .response-col_description__inner) { display: none; }
-.swagger-ui .error-response .response-col_description { padding-left: 70px; }
+.swagger-ui .error-response .response-col_description { padding-left: 92px; }
+.swagger-ui .responses-table > thead .response-col_status { min-width: 92px; }
 .swagger-ui table :is(td, th):not(:last-child) { padding-right: 16px !important; }
 .swagger-ui .opblock.opblock-deprecated { opacity: 1; }
 .swagger-ui .opblock-deprecated .opblock-summary-description::before { content: 'Deprecated: '; font-weight: bold; color: light-dark(#b3001b, #ff8f8f); }
@@ -93,7 +94,7 @@ const CSS = `
 @media (max-width: 640px) {
   .swagger-ui .opblock-tag-section { overflow-x: auto; }
   .swagger-ui .responses-table { table-layout: fixed; }
-  .swagger-ui .response-col_status { width: 64px; }
+  .swagger-ui .response-col_status { width: 92px; }
   .swagger-ui .response-col_links, .swagger-ui .headers thead { display: none; }
   .swagger-ui .headers td { display: block; max-width: none; padding: 0; }
   .swagger-ui .headers td:first-child { padding-top: 12px; }
