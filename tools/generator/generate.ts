@@ -5,7 +5,8 @@ import { Command } from 'commander';
 import { type ResourceOptions, FieldsError, OPERATION_NAMES, toDocument } from './read/fields.js';
 import { generate } from './generator.js';
 import { toKebabCase } from './names.js';
-import { ContractError, type Json, readDocument } from './read/document.js';
+import { ContractError, readDocument } from './read/document.js';
+import type { Json } from './read/json.js';
 import { readProject } from './project.js';
 import { formatReport } from './report.js';
 

@@ -6,7 +6,7 @@ import { toDocument } from '../../src/platform/validation/property.js';
 import type { DtoClass, Operation, Property, Schema } from '../generator/model.js';
 import { toPascalCase } from '../generator/names.js';
 import { readContract, toRoute } from '../generator/read/contract.js';
-import type { Json } from '../generator/read/document.js';
+import type { Json } from '../generator/read/json.js';
 import { planModule } from '../generator/plan/plan.js';
 
 /** What is compared: values as JSON, and what has parts itself, by the text that follows the place in a message. */

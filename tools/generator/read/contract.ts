@@ -2,7 +2,7 @@
 import type { Body, Contract, LeftOut, Operation, Parameter, Schema, Success } from '../model.js';
 import { METHODS, Notes } from '../model.js';
 import { makeUnique, toCamelCase, toMemberName, toPascalCase, toSentence } from '../names.js';
-import { entries, get, isObject, items, type Json, resolve, text } from './document.js';
+import { entries, get, isObject, items, type Json, resolve, text } from './json.js';
 import { findFormProblem, FORM_TYPE } from './forms.js';
 import { clean, SchemaReader } from './schemas.js';
 

@@ -11,6 +11,7 @@ import {
   ResolveError,
   type Source,
 } from '@redocly/openapi-core';
+import type { Json } from './json.js';
 
 /** Why a document cannot be used: each line has the file, the JSON pointer and the reason. */
 export class ContractError extends Error {
@@ -22,9 +23,6 @@ export class ContractError extends Error {
 }
 
 const MAX_PROBLEMS = 10;
-
-/** An object of a document, whose form the reader checks. */
-export type Json = Readonly<Record<string, unknown>>;
 
 /** A document whose references are all to its own components. */
 export interface OpenApiDocument {
@@ -121,47 +119,3 @@ function formatProblem({ location: [location], message }: NormalizedProblem): st
   const { source, pointer = '#/' } = location!;
   return `${relative('.', source.absoluteRef)}${pointer}: ${message.replaceAll(/\s+/g, ' ')}`;
 }
-
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** Returns a property of an object, or undefined if the value is not an object. */
-export const get = (value: unknown, key: string): unknown =>
-  isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
-
-/** Returns the entries of an object, without extensions; none if the value is not an object. */
-export const entries = (value: unknown): [string, unknown][] =>
-  isObject(value) ? Object.entries(value).filter(([key]) => !key.startsWith('x-')) : [];
-
-export const items = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-
-export const text = (value: unknown): string | undefined =>
-  typeof value === 'string' && value.trim() !== '' ? toSafeMarkdown(value) : undefined;
-
-/** Shows what a browser would run in a description as text: scripts, event handlers and `javascript:` URLs. */
-export const toSafeMarkdown = (value: string): string =>
-  value
-    .replaceAll(/<(?=\/?script\b|[a-z][^>]*\bon[a-z]+\s*=)/gi, '&lt;')
-    .replaceAll(/javascript(?=:)/gi, 'javascript&#8203;');
-
-/** Follows references within a document. In OpenAPI 3.1, a keyword beside a reference overrides the referenced one. */
-export function resolve(root: Json, value: unknown): unknown {
-  let current = value;
-  for (let depth = 0; typeof get(current, '$ref') === 'string'; depth++) {
-    if (depth > MAX_REFERENCES) return {};
-    const { $ref, ...siblings } = current as { $ref: string };
-    const target = $ref
-      .slice(2)
-      .split('/')
-      .map((key) => decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~'))
-      .reduce<unknown>(
-        (parent, key) => (Array.isArray(parent) ? parent[Number(key)] : get(parent, key)),
-        root,
-      );
-    current = isObject(target) ? { ...target, ...siblings } : target;
-  }
-  return current;
-}
-
-/** A chain of references that is longer refers to itself. */
-const MAX_REFERENCES = 100;

@@ -3,7 +3,7 @@
  * the same way as a contract.
  */
 import { closestMatch } from 'leven';
-import type { Json } from './document.js';
+import type { Json } from './json.js';
 import { ID_SCHEMAS, type ResourceId } from '../model.js';
 import { toCamelCase, toPascalCase, toSentence, toSingular } from '../names.js';
 

@@ -1,6 +1,6 @@
 /** Finds out whether `@FormBody` knows how the texts of a form become values. */
 import { getNested, getProperties, type Property, type Schema } from '../model.js';
-import { entries, type Json } from './document.js';
+import { entries, type Json } from './json.js';
 
 export const FORM_TYPE = /^application\/x-www-form-urlencoded(;|$)/i;
 

@@ -6,7 +6,8 @@ import { findProblems } from '../../../src/platform/validation/schema-rules.js';
 import type { Discriminator, DtoClass, Notes, Property, Schema } from '../model.js';
 import { makeUnique, toBareName, toClassName, toPascalCase } from '../names.js';
 import { findBacktracking } from './backtracking.js';
-import { ContractError, get, isObject, items, type Json, resolve, text } from './document.js';
+import { ContractError } from './document.js';
+import { get, isObject, items, type Json, resolve, text } from './json.js';
 
 /** The keywords that are copied as they are, by the type that they must have. */
 const KEYWORDS = {

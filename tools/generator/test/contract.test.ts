@@ -12,7 +12,7 @@ import {
   toResponses,
 } from './excerpts.js';
 import type { Implementation, Module, Resource } from '../model.js';
-import type { Json } from '../read/document.js';
+import type { Json } from '../read/json.js';
 import { COMMANDS, VERBS } from '../plan/commands.js';
 import { formatReport } from '../report.js';
 import { writeApi } from '../write/api-file.js';

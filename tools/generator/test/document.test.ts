@@ -2,7 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { getFileInfo } from 'prettier';
-import { readDocument, toSafeMarkdown } from '../read/document.js';
+import { readDocument } from '../read/document.js';
+import { toSafeMarkdown } from '../read/json.js';
 
 let directory: string;
 beforeAll(async () => (directory = await mkdtemp(join(tmpdir(), 'petstore-contract-'))));

@@ -2,7 +2,7 @@
 import { parse } from 'yaml';
 import type { Contract, Module, Schema } from '../model.js';
 import { readContract, type Service } from '../read/contract.js';
-import type { Json } from '../read/document.js';
+import type { Json } from '../read/json.js';
 import type { Tables } from '../plan/columns.js';
 import { planModule } from '../plan/plan.js';
 import { getUnsupported } from '../report.js';

@@ -1,7 +1,7 @@
 /** How lists select pages, with parameters and responses as public documents have them. */
 import { parse } from 'yaml';
 import type { ListOperation, Module } from '../model.js';
-import type { Json } from '../read/document.js';
+import type { Json } from '../read/json.js';
 import { writeService } from '../write/service-file.js';
 import { getNotes, getResults, pets, toModule } from './excerpts.js';
 
