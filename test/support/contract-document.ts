@@ -5,6 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { sample, stringMatching } from 'fast-check';
 import { parse } from 'yaml';
+import { toOpenApi } from '../../tools/generator/read/swagger.js';
 
 export type Json = Readonly<Record<string, unknown>>;
 type Direction = 'request' | 'response';
@@ -39,7 +40,7 @@ export class Contract {
 
   /** @param file in JSON or YAML */
   constructor(file: string) {
-    const root = parse(readFileSync(file, 'utf8')) as Json;
+    const root = toOpenApi(parse(readFileSync(file, 'utf8')) as Json);
     this.root = root;
     const create = (direction: Direction): Ajv => {
       const options = {

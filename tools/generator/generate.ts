@@ -16,7 +16,7 @@ const program = new Command('npm run generate --').description(
 program
   .command('from')
   .description('generate the module of a contract, or update it after the contract changed')
-  .argument('<contract>', 'OpenAPI 3.0, 3.1 or 3.2 in JSON or YAML, such as pets.openapi.yaml')
+  .argument('<contract>', 'OpenAPI 3.0 to 3.2 or Swagger 2.0, such as pets.openapi.yaml')
   .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
   .option('--dry-run', 'list the files, and write nothing')
   .action((contract: string, options: { module?: string; dryRun?: true }) =>

@@ -1,4 +1,4 @@
-/** Reads an OpenAPI document 3.0, 3.1 or 3.2, in JSON or YAML, with the files that it references. */
+/** Reads a document of Swagger 2.0 or OpenAPI 3.0 to 3.2, in JSON or YAML, with the files that it references. */
 import { realpath } from 'node:fs/promises';
 import { dirname, relative, resolve as toAbsolute } from 'node:path';
 import {
@@ -12,6 +12,7 @@ import {
   type Source,
 } from '@redocly/openapi-core';
 import type { Json } from './json.js';
+import { toOpenApi } from './swagger.js';
 
 /** Why a document cannot be used: each line has the file, the JSON pointer and the reason. */
 export class ContractError extends Error {
@@ -35,7 +36,7 @@ export interface OpenApiDocument {
  * Reads a document.
  *
  * @param path relative to the working directory
- * @throws {ContractError} if it is not OpenAPI 3.0, 3.1 or 3.2: a broken file, a reference to nothing, an object that is text
+ * @throws {ContractError} if it is not Swagger 2.0 or OpenAPI 3.0 to 3.2: a broken file, a reference to nothing, an object that is text
  */
 export async function readDocument(path: string): Promise<OpenApiDocument> {
   // Redocly's rules of style are off: they are not a reason to refuse a document.
@@ -46,10 +47,10 @@ export async function readDocument(path: string): Promise<OpenApiDocument> {
     const fatal = problems.filter(isFatal);
     if (fatal.length > 0) throw new ContractError(fatal.map(formatProblem));
     const { bundle: document } = await bundle({ ref: path, config, externalRefResolver });
-    const root = document.parsed as Json;
+    const root = toOpenApi(document.parsed as Json);
     if (!/^3\.[012](\.|$)/.test(String(root['openapi'])))
       throw new ContractError([
-        `${path}#/openapi: must be 3.0, 3.1 or 3.2, not ${String(root['openapi'])}`,
+        `${path}#/openapi: must be 3.0, 3.1 or 3.2, or Swagger 2.0, not ${String(root['openapi'])}`,
       ]);
     return { root, problems: problems.map(formatProblem) };
   } catch (error) {

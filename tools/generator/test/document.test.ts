@@ -63,6 +63,11 @@ describe('a document', () => {
     });
   });
 
+  it('is converted if it is Swagger 2.0', async () => {
+    const path = await write('old.yaml', `{ swagger: '2.0', info: { title: a }, paths: {} }`);
+    expect((await readDocument(path)).root).toMatchObject({ openapi: '3.0.4', paths: {} });
+  });
+
   it('is read although details are not as OpenAPI requires, which it names', async () => {
     const path = await write(
       'odd.yaml',
@@ -94,7 +99,8 @@ describe('a document', () => {
     ['text', 'hello', '#/', ''],
     ['an empty file', '', '#/', ''],
     ['another document', '{ name: petstore, version: 1 }', '#/', ''],
-    ['Swagger 2.0', `{ swagger: '2.0', info: {}, paths: {} }`, '#/openapi', '3.0, 3.1 or 3.2'],
+    ['AsyncAPI', `{ asyncapi: '2.6.0', info: {}, channels: {} }`, '#/openapi', '3.0, 3.1 or 3.2'],
+    ['Swagger 1.2', `{ swagger: '1.2', info: {}, paths: {} }`, '#/', ''],
     ['OpenAPI 4', toYaml('{}', '4.0.0'), '#/', ''],
     ['a path that is a list', toYaml('{ /a: [] }'), '#/paths/~1a', 'Expected type'],
     ['an operation that is text', toYaml('{ /a: { get: b } }'), '#/paths/~1a/get', 'Expected type'],
