@@ -183,8 +183,20 @@ export class SchemaReader {
     if (known !== undefined) return known;
     const dto = this.addClass(component, text(merged['description']));
     this.componentClasses.set(component, dto);
+    if (merged['discriminator'] !== undefined && this.isExtended(component))
+      this.notes.add('the properties of the schemas that extend it are not accepted.', component);
     dto.properties = this.readProperties(merged, component);
     return dto;
+  }
+
+  /** Whether another component has a reference to a component in its `allOf`. */
+  private isExtended(component: string): boolean {
+    const components = allEntries(get(this.root['components'], 'schemas'));
+    return components.some(([, schema]) =>
+      items(get(schema, 'allOf')).some(
+        (part) => getComponent({ $ref: get(part, '$ref') }) === component,
+      ),
+    );
   }
 
   private addClass(

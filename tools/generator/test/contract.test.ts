@@ -153,6 +153,15 @@ describe('a schema of a contract', () => {
     });
   });
 
+  it('with a discriminator alone has only its own properties, which is noted', () => {
+    const pet = toObject('name: { type: string }, kind: { type: string }');
+    const cat = `Cat: { allOf: [${toReference('Animal')}, ${toObject('lives: { type: integer }')}] }`;
+    const animal = `Animal: { ${pet.slice(1, -1)}, discriminator: { propertyName: kind } }`;
+    const note = 'Animal: the properties of the schemas that extend it are not accepted.';
+    expect(readSchema(toReference('Animal'), `${animal}, ${cat}`).notes).toEqual([note]);
+    expect(readSchema(toReference('Animal'), animal).notes).toEqual([]);
+  });
+
   it('without a name gets one that no schema has', () => {
     const { classes } = toModule(
       pets({
