@@ -365,6 +365,10 @@ describe('@Property with a schema', () => {
         example: 'https://example.com/photos/1.jpg',
       },
     ],
+    [
+      { type: 'string', format: 'uuid', pattern: '^[0-9A-F-]+$' },
+      { maxLength: 36, pattern: '^[0-9A-F-]+$' },
+    ],
     [NAME, { pattern: expect.stringMatching(/^\^.*\$$/), example: 'text' }],
     [
       { type: 'string', minLength: 5 },

@@ -223,7 +223,9 @@ function toText(
     decimal: `${n}.5`,
     time: '12:00:00Z',
   };
-  if (typeof known[String(format)] === 'string') return known[String(format)] as string;
+  const ofFormat = known[String(format)];
+  const isMatch = typeof pattern !== 'string' || toPattern(pattern).test(String(ofFormat));
+  if (typeof ofFormat === 'string' && isMatch) return ofFormat;
   if (typeof pattern === 'string')
     try {
       const text = sample(stringMatching(new RegExp(pattern, 'u')), {

@@ -76,7 +76,7 @@ export function toDocument(schema: Schema): Record<string, unknown> {
   const isPlain = pattern === undefined || /^u?$/.test(toRegExp(pattern).flags);
   if (!isPlain || (notBlank === true && pattern !== undefined))
     throw new TypeError('A pattern cannot have flags other than u, or be combined with notBlank.');
-  const { check: _check, length, ...format } = FORMATS[keywords.format ?? ''] ?? {};
+  const { check: _check, length, example, ...format } = FORMATS[keywords.format ?? ''] ?? {};
   const values = constant === undefined ? keywords.enum : [constant];
   const limits = toLimits(schema);
   const isText =
@@ -85,10 +85,12 @@ export function toDocument(schema: Schema): Record<string, unknown> {
   const required = names.filter((name) => !isOptional(properties[name]!));
   const toBranch = (branch: Schema | (() => Class<object>)) =>
     toDocument(typeof branch === 'function' ? { type: branch } : branch);
-  const example = EXAMPLES[String(type)];
+  // Without a valid one, Swagger UI chooses one within the limits.
+  const valid = [example, EXAMPLES[String(type)]].find(
+    (each) => each !== undefined && findProblems(schema, each, '').length === 0,
+  );
   const document = {
-    // Swagger UI chooses one within the limits.
-    example: values?.[0] ?? (findProblems(schema, example, '').length === 0 ? example : undefined),
+    example: values?.[0] ?? valid,
     ...(isText && { pattern: PLAIN_TEXT, example: toTextExample(schema) }),
     maxLength: length,
     ...format,

@@ -54,6 +54,44 @@ const toToys = (path: string, properties = '', item = ''): Module => {
 const toThings = (method: string, operation: string): Module =>
   toModule(toDocument(`paths: { /things: { ${method}: { x-resource: true, ${operation} } } }`));
 
+/** Pets with a month, in a format that its pattern does not match. */
+const toMonth = (required: string): Module => {
+  const month = `month: { type: string, format: date, pattern: 'YYYY-MM' }`;
+  const properties = `{ id: { type: integer, readOnly: true }, name: { type: string }, ${month} }`;
+  return toModule(pets({ properties, required }));
+};
+
+describe('a text with a format and a pattern', () => {
+  it('is noted if no value is known, and a stub if it is required', () => {
+    expect(getNotes(toMonth('name'))).toEqual([
+      'Pet.month: no text is known that it accepts; it is not tested.',
+    ]);
+    expect(writeTest(toMonth('name'))!.code).not.toContain('month');
+    expect(getResults(toMonth('name, month'))['POST /pets']).toBe(
+      'no text is known that Pet.month accepts',
+    );
+  });
+
+  it.each([
+    ['^\\d{4}-.*(Z|[+-]\\d\\d:\\d\\d)$', true],
+    ['^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ$', false],
+  ])('is returned if its pattern %s accepts times in UTC with milliseconds', (pattern, isShown) => {
+    const time = `{ type: string, format: date-time, pattern: '${pattern}' }`;
+    const module = toPets(`at: ${time}, createdAt: { readOnly: true, ${time.slice(1)}`);
+    const columns = getResource(module).columns.filter((each) => each.hidden !== true);
+    expect(columns.some(({ name }) => name === 'at')).toBe(isShown);
+    expect(columns.some(({ name }) => name === 'createdAt')).toBe(isShown);
+    expect(getNotes(module)).toEqual(
+      isShown
+        ? []
+        : [
+            'Pet.at: it is not what the request contains; it is not returned.',
+            'Pet.createdAt: nothing says what it contains; it is not returned.',
+          ],
+    );
+  });
+});
+
 describe('a schema of a contract', () => {
   it.each([
     '{ type: string, format: email }',

@@ -3,7 +3,9 @@ import { toClassName, toMemberName, toSnakeCase } from '../names.js';
 import { writeApi } from '../write/api-file.js';
 import { writeEntity, writeMigration } from '../write/entity-file.js';
 import { writeModule, writeService } from '../write/service-file.js';
+import { findText } from '../texts.js';
 import { toSample } from '../write/samples.js';
+import { findProblems } from '../../../src/platform/validation/schema-rules.js';
 import { toType } from '../write/source.js';
 import { writeTest } from '../write/test-file.js';
 import type { DtoClass, Property, Schema } from '../model.js';
@@ -72,11 +74,34 @@ describe('a sample of a pattern', () => {
     ['^[a-f]{3}$', undefined, expect.stringMatching(/^[a-f]{3}$/)],
     ['^(?!a)b$', 'b', 'b'],
     ['^(?!a)b$', undefined, 'text'],
-    ['(?i)a', 'A', 'A'],
   ])('%s is found, or is the example %s', (pattern, example, sample) => {
     const property = { name: 'code', required: true, type: 'string', pattern, example } as const;
     expect(toSample(toClass('A', [property]), 1)).toEqual({ code: sample });
   });
+
+  it.each([
+    ['uuid', '^[0-9a-f-]+$', /^[0-9a-f]{8}-/],
+    ['uuid', '^[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}$', /^[0-9A-F]{8}-/],
+    ['date', '^20[34]\\d-\\d\\d-\\d\\d$', /^20[34]\d-\d\d-\d\d$/],
+    ['date-time', '^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ$', /^\d{4}-.{5}T.{8}Z$/],
+    ['email', '@example\\.com$', /^.+@example\.com$/],
+    ['byte', '^.{1,2097152}', /^[\w+/]+={0,2}$/],
+  ])('of the format %s that matches %s has both', (name, pattern, expected) => {
+    const schema = { type: 'string', format: name, pattern } as const;
+    for (const seed of [1, 2]) {
+      const text = findText(schema, seed);
+      expect(text).toMatch(expected);
+      expect(findProblems(schema, text)).toEqual([]);
+    }
+  });
+
+  it.each([
+    { format: 'date', pattern: 'YYYY-MM' },
+    { format: 'uri', maxLength: 5 },
+    { pattern: '^a{3}$', maxLength: 2 },
+  ])('is not found if no text is valid: %j', (keywords) =>
+    expect(findText({ type: 'string', ...keywords }, 1)).toBeUndefined(),
+  );
 });
 
 const print = (code: string): Promise<string> =>

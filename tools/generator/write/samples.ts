@@ -1,7 +1,6 @@
 /** Makes values that a schema accepts, for the generated test. */
-import { sample, stringMatching } from 'fast-check';
-import { FORMATS } from '../../../src/platform/validation/scalar-violations.js';
 import { type DtoClass, getProperties, isGiven, type Property, type Schema } from '../model.js';
+import { findText, hasUnknownText } from '../texts.js';
 
 /**
  * Returns a body that a class accepts, without the properties that only responses have.
@@ -28,7 +27,9 @@ function toObject(
   seed: number,
   depth: number,
 ): Record<string, unknown> {
-  const used = properties.filter((each) => each.readOnly !== true && (isGiven(each) || depth < 3));
+  const used = properties.filter(
+    (each) => each.readOnly !== true && (isGiven(each) || (depth < 3 && !hasUnknownText(each))),
+  );
   return Object.fromEntries(
     used.map((each) => [each.name, depth > 7 ? null : toValue(each, seed, depth)]),
   );
@@ -45,7 +46,7 @@ function toValue(schema: Schema, seed: number, depth: number): unknown {
     return { ...object, [discriminator.property]: value };
   }
   if (oneOf !== undefined) return toValue(oneOf[0]!, seed, depth + 1);
-  if (type === 'string') return toText(schema, seed);
+  if (type === 'string') return findText(schema, seed) ?? 'text';
   if (type === 'integer' || type === 'number') return toNumber(schema, seed);
   if (type === 'boolean') return seed % 2 === 0;
   if (type === 'array') return toArray(schema, seed, depth);
@@ -61,39 +62,6 @@ function toArray(schema: Schema, seed: number, depth: number): unknown[] {
   return Array.from({ length }, (_, index) =>
     toValue(items, uniqueItems === true ? seed + index : seed, depth + 1),
   );
-}
-
-/** Returns an example of a format with another last digit, or with one in front, for each seed below 9. */
-function toExample(example: string, seed: number): string {
-  const digit = String((seed % 9) + 1);
-  return /\d/.test(example) ? example.replace(/\d(?=\D*$)/, digit) : `${digit}${example}`;
-}
-
-function toText(schema: Schema, seed: number): string {
-  const { format, pattern, minLength = 0, maxLength = Infinity } = schema;
-  const known = FORMATS[format ?? ''];
-  if (known !== undefined) return toExample(known.example, seed);
-  if (pattern !== undefined)
-    return (
-      toMatching(schema, seed) ?? (typeof schema.example === 'string' ? schema.example : 'text')
-    );
-  return `text ${seed}`.padEnd(minLength, '.').slice(0, maxLength);
-}
-
-/** Returns a text that a pattern matches, if the library finds one: it does not know every pattern. */
-function toMatching(
-  { pattern, minLength = 0, maxLength = Infinity }: Schema,
-  seed: number,
-): string | undefined {
-  try {
-    const matching = stringMatching(new RegExp(pattern!, 'u'));
-    return sample(matching, { seed, numRuns: 1_000 }).find((text) => {
-      const { length } = Array.from(text);
-      return length >= minLength && length <= maxLength && !text.includes('\0');
-    });
-  } catch {
-    return undefined;
-  }
 }
 
 function toNumber(schema: Schema, seed: number): number {
