@@ -50,6 +50,15 @@ const PET: Schema = {
   oneOf: [() => Cat, () => Dog],
   discriminator: { propertyName: 'kind', mapping: { cat: () => Cat, dog: () => Dog } },
 };
+/** Alternatives of different types. */
+const ANY_OF_TYPES: Schema = {
+  oneOf: [
+    { type: 'string', maxLength: 3, nullable: true },
+    { type: 'integer', minimum: 0, maximum: 9 },
+    { type: 'array', items: { type: () => Cat } },
+    () => Cat,
+  ],
+};
 const POINT: Schema = {
   type: 'object',
   properties: {
@@ -123,7 +132,10 @@ describe('@Property with a schema', () => {
     [{ ...POINT, additionalProperties: true }, [{ x: 1, y: 2, z: [3] }]],
     [PET, [CAT, { kind: 'dog', name: 'REX' }]],
     [{ type: 'array', items: PET }, [[CAT, { kind: 'dog', name: 'REX' }]]],
-    [{ oneOf: [{ type: 'string' }, { type: 'integer' }] }, ['a', 1, true]],
+    [ANY_OF_TYPES, ['a', 1, [CAT], CAT, null]],
+    [{ oneOf: [{ type: 'number' }, { type: 'integer' }] }, ['a', 1.5, true]],
+    [{ oneOf: [{ type: () => Cat }, { type: 'object' }] }, ['a', {}]],
+    [{ oneOf: [{ type: 'string' }, {}] }, ['a', 1]],
     [{}, [1, 'a', null, true, [], {}, { a: [{ b: null }] }]],
     [{ minLength: 2, minimum: 2 }, ['ab', 2, true, []]],
   ])('accepts and returns %j', async (schema, values) => {
@@ -242,6 +254,26 @@ describe('@Property with a schema', () => {
       { type: 'string', format: 'byte' },
       'value must be encoded in base64, with padding',
       ['a', 'cA=', 'cA', 'c-A=', 'cA==\n', ' '],
+    ],
+    [ANY_OF_TYPES, 'value must be of the type string or number or array or object', [true]],
+    [ANY_OF_TYPES, 'value must be at most 3 characters long', ['long']],
+    [ANY_OF_TYPES, 'value must be an integer from 0 to 9', [1.5, 10]],
+    [ANY_OF_TYPES, 'value[1].kind is missing', [[CAT, {}]]],
+    [ANY_OF_TYPES, 'unknown property value.x', [{ ...CAT, x: 1 }]],
+    [
+      { anyOf: [{ type: 'string' }, { type: 'boolean' }] },
+      'value must be of the type string or boolean',
+      [null, 1, [], {}],
+    ],
+    [
+      { type: 'array', items: ANY_OF_TYPES, uniqueItems: true },
+      'value must not contain equal items',
+      [[CAT, { kind: 'cat' }]],
+    ],
+    [
+      { type: 'array', items: { oneOf: [ID, { type: 'integer' }] }, uniqueItems: true },
+      'value must not contain equal items',
+      [[UUID, UUID.toUpperCase()]],
     ],
     [{ type: 'array' }, 'value must be an array', [{}, { 0: CAT }, 'x', null]],
     [{ type: 'array', minItems: 1 }, 'value must have at least 1 items', [[]]],
@@ -402,6 +434,27 @@ describe('@Property with a schema', () => {
   ])('is described in the OpenAPI document: %j', (schema, expected) => {
     const { optional: _optional, notBlank: _notBlank, ...keywords } = schema;
     expect(toDocument(schema)).toEqual({ ...keywords, ...expected });
+  });
+});
+
+class Holder {
+  @Property(ANY_OF_TYPES) value!: unknown;
+}
+
+describe('alternatives of different types', () => {
+  it('convert the objects among them', async () => {
+    const { value } = await validateBody(Holder, { value: { kind: 'cat' } });
+    expect(value).toBeInstanceOf(Cat);
+    const { value: cats } = await validateBody(Holder, { value: [{ kind: 'cat' }] });
+    expect(cats).toEqual([Object.assign(new Cat(), CAT)]);
+  });
+
+  it('may lack properties in a merge patch', async () => {
+    const dto = MergePatch(Holder);
+    for (const value of [{ lives: 1 }, 'a', [CAT]])
+      expect(await validateBody(dto, { value })).toEqual({ value });
+    await expect(validateBody(dto, { value: { x: 1 } })).rejects.toThrow('value.x');
+    await expect(validateBody(dto, { value: true })).rejects.toThrow('must be of the type');
   });
 });
 

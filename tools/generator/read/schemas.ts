@@ -1,9 +1,19 @@
 /** Converts the schemas of a document to the form that `@Property` takes, and collects those that become classes. */
 import { isDeepStrictEqual } from 'node:util';
 import { FORMATS } from '../../../src/platform/validation/scalar-violations.js';
-import type { Schema as PlatformSchema } from '../../../src/platform/validation/schema.js';
+import {
+  areDifferent,
+  type Schema as PlatformSchema,
+} from '../../../src/platform/validation/schema.js';
 import { findProblems } from '../../../src/platform/validation/schema-rules.js';
-import type { Discriminator, DtoClass, Notes, Property, Schema } from '../model.js';
+import {
+  type Discriminator,
+  type DtoClass,
+  getProperty,
+  type Notes,
+  type Property,
+  type Schema,
+} from '../model.js';
 import { makeUnique, toBareName, toClassName, toPascalCase } from '../names.js';
 import { findBacktracking } from './backtracking.js';
 import { ContractError } from './document.js';
@@ -301,7 +311,7 @@ export class SchemaReader {
       this.read(each, `${place}.oneOf[${index}]`, outer),
     );
     const discriminator = this.readDiscriminator(merged, oneOf, alternatives);
-    if (discriminator === undefined)
+    if (discriminator === undefined && !areDifferent(oneOf.map(getJsonType)))
       this.notes.add(
         'the alternatives of oneOf and anyOf are accepted as they are, without a discriminator.',
         place,
@@ -315,7 +325,7 @@ export class SchemaReader {
     alternatives: readonly unknown[],
   ): Discriminator | undefined {
     const property = text(get(merged['discriminator'], 'propertyName'));
-    if (property === undefined) return undefined;
+    if (property === undefined) return findDiscriminator(oneOf);
     const named = Object.entries(get(merged['discriminator'], 'mapping') ?? {}).map(
       ([value, target]) => [value, String(target).split('/').at(-1)!] as const,
     );
@@ -352,6 +362,35 @@ export class SchemaReader {
     const problem = findPatternProblem(merged);
     if (problem !== undefined) this.notes.add(`the pattern ${problem}, and not validated.`, place);
   }
+}
+
+/** The type of the JSON values of an alternative; undefined if it has several. */
+const getJsonType = ({ type, class: dto, discriminator }: Schema): string | undefined =>
+  (dto ?? discriminator) === undefined ? type : 'object';
+
+/** Finds a property that tells classes apart: each requires it, with values that no other has. */
+function findDiscriminator(alternatives: readonly Schema[]): Discriminator | undefined {
+  const classes = alternatives.flatMap(({ class: dto }) => dto ?? []);
+  const [first] = classes;
+  if (first === undefined || classes.length < alternatives.length) return undefined;
+  for (const { name } of first.properties) {
+    const properties = classes.map((dto) => getProperty(dto, name));
+    const values = properties.flatMap((each) =>
+      each?.required === true && each.readOnly !== true && each.nullable !== true
+        ? [each.enum ?? []]
+        : [[]],
+    );
+    const all = values.flat();
+    const isText = all.every((value) => typeof value === 'string');
+    if (isText && values.every(({ length }) => length > 0) && new Set(all).size === all.length)
+      return {
+        property: name,
+        mapping: Object.fromEntries(
+          values.flatMap((each, index) => each.map((value) => [value, classes[index]!])),
+        ),
+      };
+  }
+  return undefined;
 }
 
 /** The entries of an object, with those that start with `x-`, which a property may. */

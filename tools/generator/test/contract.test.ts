@@ -155,8 +155,8 @@ describe('a schema of a contract', () => {
       `Pet.value: the pattern is too slow for some texts (${growth}), and not validated.`,
     ]),
     [
-      '{ anyOf: [{ type: string }, { type: integer }] }',
-      '{ oneOf: [{ type: string }, { type: integer }] }',
+      '{ anyOf: [{ type: number }, { type: integer }] }',
+      '{ oneOf: [{ type: number }, { type: integer }] }',
       'Pet.value: the alternatives of oneOf and anyOf are accepted as they are, without a discriminator.',
     ],
   ])('%s is read as %s, and what is not validated is noted', (yaml, schema, ...notes) =>
@@ -189,6 +189,44 @@ describe('a schema of a contract', () => {
       oneOf: [{ class: cat }, { class: dog }],
       discriminator: { property: 'kind', mapping: { cat, Dog: dog } },
     });
+  });
+
+  it.each([
+    ['{ oneOf: [{ type: string }, { type: integer }, { type: array, items: {} }] }', true],
+    [`{ anyOf: [{ type: string }, ${toReference('Cat')}] }`, true],
+    ['{ oneOf: [{ type: integer }, { type: number }] }', false],
+    ['{ oneOf: [{ type: string, enum: [a] }, { type: string }] }', false],
+    ['{ oneOf: [{ type: string }, {}] }', false],
+    [`{ anyOf: [${toReference('Cat')}, ${toReference('Toy')}] }`, false],
+  ])('%s has alternatives that are validated: %s', (yaml, isValidated) => {
+    const classes = ['Cat', 'Toy'].map((name) => `${name}: ${toObject('name: { type: string }')}`);
+    const note = 'Pet.value: the alternatives of oneOf and anyOf are accepted as they are';
+    const { notes } = readSchema(yaml, classes.join(', '));
+    expect(notes.some((each) => each.startsWith(note))).toBe(!isValidated);
+  });
+
+  it.each([
+    ['kind: { const: dog }', 'kind', true],
+    ['kind: { type: string, enum: [dog, fox] }', 'kind', true],
+    ['kind: { type: string, enum: [dog, cat] }', 'kind', false],
+    ['kind: { type: string }', 'kind', false],
+    ['kind: { type: string, enum: [dog], nullable: true }', 'kind', false],
+    ['kind: { type: string, enum: [dog] }', 'name', false],
+    ['kind: { type: string, enum: [dog], readOnly: true }', 'kind', false],
+    ['kind: { type: integer, enum: [1] }', 'kind', false],
+    ['type: { type: string, enum: [dog] }', 'type', false],
+  ])('is told apart from another with the kind cat by { %s }, required %s: %s', (...row) => {
+    const [kind, required, isApart] = row;
+    const dog = toObject(`name: { type: string }, ${kind}`, required);
+    const { schema, notes } = readSchema(
+      `{ anyOf: [${toReference('Cat')}, ${toReference('Dog')}] }`,
+      `Cat: ${toObject('name: { type: string }, kind: { const: cat }', 'kind')}, Dog: ${dog}`,
+    );
+    expect(schema.discriminator?.property).toBe(isApart ? 'kind' : undefined);
+    expect(Object.keys(schema.discriminator?.mapping ?? {}).slice(0, 2)).toEqual(
+      isApart ? ['cat', 'dog'] : [],
+    );
+    expect(notes.length).toBe(isApart ? 0 : 1);
   });
 
   it('with a discriminator alone has only its own properties, which is noted', () => {
