@@ -211,7 +211,7 @@ export class Changes {
   }
 
   async apply(): Promise<void> {
-    for (const path of this.deleted) await rm(path);
+    for (const path of this.deleted) await rm(path, { force: true });
     for (const [path, text] of this.written) {
       await mkdir(dirname(path), { recursive: true });
       await writeFile(path, text);

@@ -1,5 +1,14 @@
-/** Makes values that a schema accepts, for the generated test. */
-import { type DtoClass, getProperties, isGiven, type Property, type Schema } from '../model.js';
+/** Makes values that a schema accepts, for the generated test and for examples. */
+import {
+  type CreateOperation,
+  type DtoClass,
+  getProperties,
+  isGiven,
+  type Module,
+  type Property,
+  type Resource,
+  type Schema,
+} from '../model.js';
 import { findText, hasUnknownText } from '../texts.js';
 
 /**
@@ -9,6 +18,37 @@ import { findText, hasUnknownText } from '../texts.js';
  */
 export const toSample = ({ properties }: DtoClass, seed: number): Record<string, unknown> =>
   toObject(properties, seed, 0);
+
+/**
+ * Returns the properties of a resource that a request to create it has.
+ *
+ * @param toId returns the id of a row of a table, which a reference has; a property without one is left out
+ */
+export function toRow(
+  { id, columns, request }: Resource,
+  seed: number,
+  toId: (table: string) => unknown,
+): Record<string, unknown> {
+  const sent = Object.entries(toSample(request, seed)).filter(
+    ([name]) => name !== id.property || id.by === 'client',
+  );
+  const properties = sent.map(([name, value]) => {
+    const { references, join } = columns.find((each) => each.name === name) ?? {};
+    if (references !== undefined) return [name, toId(references)] as const;
+    const table = join?.columns[1]!.references;
+    return [
+      name,
+      table === undefined ? value : (value as []).flatMap(() => toId(table) ?? []),
+    ] as const;
+  });
+  return Object.fromEntries(properties.filter(([, value]) => value !== undefined));
+}
+
+/** Returns how a resource is created. */
+export const getCreate = ({ operations }: Module, resource: Resource): CreateOperation =>
+  operations
+    .map(({ implementation }) => implementation)
+    .find((each): each is CreateOperation => each.kind === 'create' && each.resource === resource)!;
 
 /** Returns a value that a schema accepts and that means as little as possible: 0, false, or an empty text or list. */
 export function toDecided(schema: Schema): unknown {

@@ -4,7 +4,7 @@ import { getParent, getUnchecked } from '../model.js';
 import { toKebabCase } from '../names.js';
 import { getNames, type SourceFile, toFile } from './imports.js';
 import { call, code, type Code, ifAny, literal, spread } from './source.js';
-import { toInvalid, toSample } from './samples.js';
+import { getCreate, toInvalid, toRow } from './samples.js';
 
 /**
  * @param routes those of other modules
@@ -111,11 +111,6 @@ function getKey(
   return dto === undefined && id.by === 'service' ? undefined : id.property;
 }
 
-const getCreate = ({ operations }: Module, resource: Resource): CreateOperation =>
-  operations
-    .map(({ implementation }) => implementation)
-    .find((each): each is CreateOperation => each.kind === 'create' && each.resource === resource)!;
-
 /** What responses have besides the body, and what they lack of it. */
 function getShown({ columns, id, owners, request }: Resource, key: string): Record<string, Code> {
   const names = columns
@@ -195,19 +190,11 @@ function getUnique({ id, columns }: Resource): string[] {
 }
 
 function toBody(resource: Resource, seed: number): object {
-  const { id, columns, request } = resource;
   const unique = getUnique(resource);
-  const sent = Object.entries(toSample(request, seed)).filter(
-    ([name]) => name !== id.property || id.by === 'client',
+  const row = Object.entries(toRow(resource, seed, insert));
+  return Object.fromEntries(
+    row.map(([name, value]) => [name, unique.includes(name) ? toUnique(value) : value]),
   );
-  const properties = sent.map(([name, value]) => {
-    const { references, join } = columns.find((each) => each.name === name) ?? {};
-    if (references !== undefined) return [name, insert(references)];
-    if (join !== undefined)
-      return [name, (value as unknown[]).map(() => insert(join.columns[1]!.references!))];
-    return [name, unique.includes(name) ? toUnique(value) : value];
-  });
-  return Object.fromEntries(properties) as object;
 }
 
 /** A value that depends on `n`, if it can. */
