@@ -1,8 +1,14 @@
-/** `npm run corpus`: measures the generator on public contracts, and writes tools/generator/CORPUS.md. */
-import { writeFileSync } from 'node:fs';
+/**
+ * `npm run corpus`: measures the generator on public contracts, and writes tools/generator/CORPUS.md. With `--drive 30`, it
+ * tests the modules of contracts that are drawn with a seed instead.
+ */
+import { spawnSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
 import { format } from 'prettier';
 import {
   download,
+  draw,
   listDocuments,
   MAX_SIZE,
   measure,
@@ -22,6 +28,20 @@ const SHARES = ['Right', 'Without parameters', 'Values to decide'];
 
 interface Measured extends PublicDocument {
   readonly result: Measurement | string;
+}
+
+const { drive, seed = 'seed-2' } = parseArgs({
+  options: { drive: { type: 'string' }, seed: { type: 'string' } },
+}).values;
+if (drive !== undefined) {
+  const args = ['run', '--silent', 'test:slow', '--', 'corpus/test/slow/drive'];
+  const drawn = await draw(download('build/corpus'), Number(drive), seed);
+  const paths = drawn.map(({ path }) => path).join(' ');
+  const env = { ...process.env, DRIVE_SEED: seed, DRIVE_DOCUMENTS: paths };
+  const options = [...args, '--selectProjects', 'postgres'];
+  const { status } = spawnSync('npm', options, { env, stdio: 'inherit' });
+  console.log(readFileSync(`build/corpus/drive-${seed}.txt`, 'utf8'));
+  process.exit(status ?? 1);
 }
 
 const documents = listDocuments(download('build/corpus'));

@@ -62,6 +62,29 @@ export function listDocuments(api: string): PublicDocument[] {
   });
 }
 
+/**
+ * Draws documents of the tuned half of which at least one operation is implemented: the first by the SHA-256 of the seed
+ * and the provider.
+ *
+ * @param api the folder that {@link download} returns
+ * @param seed published before the change that is measured
+ */
+export async function draw(api: string, count: number, seed: string): Promise<PublicDocument[]> {
+  const toKey = ({ provider }: PublicDocument): string =>
+    createHash('sha256').update(`${seed}${provider}`).digest('hex');
+  const candidates = listDocuments(api)
+    .filter(({ isTuned, size }) => isTuned && size <= MAX_SIZE)
+    .toSorted((a, b) => (toKey(a) < toKey(b) ? -1 : 1));
+  const drawn: PublicDocument[] = [];
+  for (const document of candidates) {
+    if (drawn.length === count) break;
+    const result = await measure(document.path);
+    if (typeof result !== 'string' && result.right + result.without + result.undecided > 0)
+      drawn.push(document);
+  }
+  return drawn;
+}
+
 /** What the generator makes of a document. All numbers but the first are of operations that are shaped like a resource. */
 export interface Measurement {
   readonly operations: number;
