@@ -1,8 +1,8 @@
 /** Tells what a POST stores from what it does: a command is not a resource. */
 import { splitWords } from '../names.js';
 
-/** The last segments of paths that are commands; the guide lists them, too. */
-export const COMMANDS: ReadonlySet<string> = new Set(
+/** The last segments of paths that are commands. */
+const COMMANDS: ReadonlySet<string> = new Set(
   (
     'action auth batch block bookmark bulk charge check clone command copy count download estimate evaluate export filter ' +
     'graphql import install invite invoke link list lock login logout lookup mark match merge move notify open ping preview ' +
@@ -12,7 +12,7 @@ export const COMMANDS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 /** Words that also start the name of a command, such as `change_status`. */
-export const VERBS: ReadonlySet<string> = new Set(
+const VERBS: ReadonlySet<string> = new Set(
   (
     'abort accept activate add analyze append approve archive assign attach authenticate authorize calculate cancel change ' +
     'clear close complete compute confirm connect convert create deactivate decline delete deny deploy detach detect ' +
