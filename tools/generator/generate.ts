@@ -5,7 +5,8 @@ import { Command } from 'commander';
 import { type ResourceOptions, FieldsError, OPERATION_NAMES, toDocument } from './read/fields.js';
 import { generate } from './generator.js';
 import { toKebabCase } from './names.js';
-import { ContractError, readDocument } from './read/document.js';
+import { readContractFile } from './overlay.js';
+import { ContractError } from './read/document.js';
 import type { Json } from './read/json.js';
 import { readProject } from './project.js';
 import { formatReport } from './report.js';
@@ -18,14 +19,21 @@ program
   .description('generate the module of a contract, or update it after the contract changed')
   .argument('<contract>', 'OpenAPI 3.0 to 3.2 or Swagger 2.0, such as pets.openapi.yaml')
   .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
+  .option('--overlay <file>', 'OpenAPI Overlay 1.0 or 1.1 that is applied to the contract')
   .option('--dry-run', 'list the files, and write nothing')
-  .action((contract: string, options: { module?: string; dryRun?: true }) =>
+  .action((contract: string, { module, overlay, ...options }: FromOptions) =>
     run(async () => {
-      const { root, problems } = await readDocument(contract);
+      const { root, problems } = await readContractFile(contract, overlay);
       for (const problem of problems.slice(0, 5)) console.log(`Ignored: ${problem}`);
-      const name = toKebabCase(options.module ?? basename(contract).split('.')[0]!);
-      const file = relative('.', contract);
-      return { root, name, source: basename(contract), file, dryRun: options.dryRun };
+      const name = toKebabCase(module ?? basename(contract).split('.')[0]!);
+      const source = [contract, overlay].flatMap((file) => (file ? basename(file) : []));
+      return {
+        root,
+        name,
+        source: source.join(' with '),
+        file: relative('.', contract),
+        ...options,
+      };
     }),
   );
 program
@@ -81,17 +89,22 @@ docs/adding-a-module.md describes the result.`,
         const project = await readProject(name.split('/').at(-1)!);
         const root = toDocument({ ...options, name }, project.tables);
         const source = `the fields "${options.fields.replaceAll(/\s+/g, ' ')}"`;
-        return { root, name: name.split('/').at(-1)!, source, dryRun };
+        return { root, name: name.split('/').at(-1)!, source, ...(dryRun && { dryRun }) };
       }),
   );
 await program.parseAsync();
 
-interface Input {
+interface FromOptions {
+  readonly module?: string;
+  readonly overlay?: string;
+  readonly dryRun?: true;
+}
+
+interface Input extends Pick<FromOptions, 'dryRun'> {
   readonly root: Json;
   readonly name: string;
   readonly source: string;
   readonly file?: string;
-  readonly dryRun: true | undefined;
 }
 
 function toList(lines: readonly string[]): string {

@@ -12,7 +12,8 @@ import { TERMINATION_SIGNALS } from '../../src/termination-signals.js';
 import { toCommands } from './commands.js';
 import { generate } from './generator.js';
 import { toKebabCase } from './names.js';
-import { ContractError, readDocument } from './read/document.js';
+import { readContractFile } from './overlay.js';
+import { ContractError } from './read/document.js';
 import { formatReport } from './report.js';
 
 /** Its temporary folders are named `petstore-preview-<pid>-<random>`. */
@@ -31,9 +32,10 @@ await new Command('npm run preview --')
   .description('Serve the module of a contract on SQLite, from a temporary copy, until Ctrl-C.')
   .argument('<contract>', 'OpenAPI 3.0, 3.1 or 3.2 in JSON or YAML; - is standard input')
   .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
-  .action(async (contract: string, options: { module?: string }) => {
+  .option('--overlay <file>', 'OpenAPI Overlay that is applied to the contract')
+  .action(async (contract: string, options: PreviewOptions) => {
     try {
-      await preview(contract, options.module);
+      await preview(contract, options);
     } catch (error) {
       if (!(error instanceof ContractError)) throw error;
       console.error(error.message);
@@ -42,10 +44,15 @@ await new Command('npm run preview --')
   })
   .parseAsync();
 
-async function preview(contract: string, name?: string): Promise<void> {
+interface PreviewOptions {
+  readonly module?: string;
+  readonly overlay?: string;
+}
+
+async function preview(contract: string, { module: name, overlay }: PreviewOptions): Promise<void> {
   const folder = createFolder();
   const file = contract === '-' ? await saveInput(folder) : contract;
-  const { root } = await readDocument(file);
+  const { root } = await readContractFile(file, overlay);
   // git status must not update the index.
   process.env['GIT_OPTIONAL_LOCKS'] = '0';
   const moduleName = toKebabCase(name ?? basename(file).split('.')[0]!);

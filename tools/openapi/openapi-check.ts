@@ -217,8 +217,10 @@ export async function main(args: readonly string[]): Promise<void> {
           'any difference beyond those that npm run generate lists',
       ).conflicts(['against', 'target']),
     )
-    .action(({ contract, ...options }: Options & { contract?: string }) =>
-      contract === undefined ? check(options) : checkContract(contract),
+    .option('--overlay <file>', 'OpenAPI Overlay of the contract, if it was generated with one')
+    .action(
+      ({ contract, overlay, ...options }: Options & { contract?: string; overlay?: string }) =>
+        contract === undefined ? check(options) : checkContract(contract, overlay),
     );
   await runCommand(program, args);
 }
@@ -248,11 +250,11 @@ function check({ against, target }: Options): void {
   if (breaking > 0 && getMajorVersion(before) === getMajorVersion(after)) process.exitCode = 1;
 }
 
-async function checkContract(path: string): Promise<void> {
+async function checkContract(path: string, overlay?: string): Promise<void> {
   // Only this option needs them, and they take a second to load.
-  const contracts = await import('../generator/read/document.js');
+  const { readContractFile } = await import('../generator/overlay.js');
   const { compareWithContract } = await import('./contract-check.js');
-  const { root } = await contracts.readDocument(path);
+  const { root } = await readContractFile(path, overlay);
   // Both libraries have a type of their own for the same document.
   const document = readDocument('openapi.json') as unknown as typeof root;
   // Two contracts may have files of the same name: the module is the one that differs least.
@@ -272,7 +274,8 @@ async function checkContract(path: string): Promise<void> {
 /** Returns the files that were generated from a contract, or from another one of the same name. */
 function readGenerated(contract: string): string[] {
   const files = globSync('src/modules/*/*.api.gen.ts').map((file) => readFileSync(file, 'utf8'));
-  return files.filter((text) => text.startsWith(`// Generated from ${basename(contract)} by `));
+  const start = `// Generated from ${basename(contract)} `;
+  return files.filter((text) => text.startsWith(start));
 }
 
 const SHALLOW = ' in this shallow clone; run git fetch --unshallow for the others';
