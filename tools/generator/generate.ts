@@ -1,11 +1,13 @@
 /** `npm run generate -- <command>`: generates a module, then updates `openapi.json`. */
 import { spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
 import { basename, relative } from 'node:path';
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import { type ResourceOptions, FieldsError, OPERATION_NAMES, toDocument } from './read/fields.js';
 import { generate } from './generator.js';
 import { toKebabCase } from './names.js';
 import { readContractFile } from './overlay.js';
+import { toOverlay } from './proposals.js';
 import { ContractError } from './read/document.js';
 import type { Json } from './read/json.js';
 import { readProject } from './project.js';
@@ -20,6 +22,12 @@ program
   .argument('<contract>', 'OpenAPI 3.0 to 3.2 or Swagger 2.0, such as pets.openapi.yaml')
   .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
   .option('--overlay <file>', 'OpenAPI Overlay 1.0 or 1.1 that is applied to the contract')
+  .addOption(
+    new Option(
+      '--write-overlay <file>',
+      'write an overlay with what to say about the contract, and nothing else',
+    ).conflicts('dryRun'),
+  )
   .option('--dry-run', 'list the files, and write nothing')
   .action((contract: string, { module, overlay, ...options }: FromOptions) =>
     run(async () => {
@@ -97,10 +105,11 @@ await program.parseAsync();
 interface FromOptions {
   readonly module?: string;
   readonly overlay?: string;
+  readonly writeOverlay?: string;
   readonly dryRun?: true;
 }
 
-interface Input extends Pick<FromOptions, 'dryRun'> {
+interface Input extends Pick<FromOptions, 'writeOverlay' | 'dryRun'> {
   readonly root: Json;
   readonly name: string;
   readonly source: string;
@@ -114,7 +123,7 @@ function toList(lines: readonly string[]): string {
 /** Generates a module, and tells what was made and what is left to do. */
 async function run(getInput: () => Promise<Input>): Promise<void> {
   try {
-    const { root, name, source, file, dryRun } = await getInput();
+    const { root, name, source, file, dryRun, writeOverlay } = await getInput();
     const { module, changes, tasks, differences, results } = await generate(
       root,
       name,
@@ -123,6 +132,10 @@ async function run(getInput: () => Promise<Input>): Promise<void> {
     );
     console.log(formatReport(module, results));
     if (differences.length > 0) console.log(`\nWhat clients will notice:\n${toList(differences)}`);
+    if (writeOverlay !== undefined) {
+      const plan = async (changed: Json) => (await generate(changed, name, source, file)).module;
+      return await saveOverlay(await toOverlay(root, plan), writeOverlay);
+    }
     const files = changes.describe();
     console.log(`\n${files.length === 0 ? 'Nothing to write.' : files.join('\n')}`);
     if (tasks.length > 0) console.log(`\nTo do:\n${toList(tasks)}`);
@@ -134,6 +147,17 @@ async function run(getInput: () => Promise<Input>): Promise<void> {
     console.error(error.message);
     process.exitCode = 1;
   }
+}
+
+/** Writes an overlay, unless the file exists: it may have what a team says. */
+async function saveOverlay(text: string | undefined, path: string): Promise<void> {
+  if (text === undefined) return console.log('\nNothing to propose.');
+  await writeFile(path, text, { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
+    throw new ContractError([
+      error.code === 'EEXIST' ? `${path} exists: choose another file.` : error.message,
+    ]);
+  });
+  console.log(`\nCREATE ${path}: edit it, and run the command with --overlay ${path}`);
 }
 
 /** Updates openapi.json. After a contract changed, the service may have to be changed first: TypeScript names the places. */

@@ -45,7 +45,8 @@ const REMEDIES: readonly (readonly [RegExp, string])[] = [
   [/more than one parameter|no text separates/, 'shorten the path to one parent'],
 ];
 
-const getRemedy = (reason: string): string =>
+/** What to change in a contract so that an operation is not a stub for a reason. */
+export const getRemedy = (reason: string): string =>
   REMEDIES.find(([pattern]) => pattern.test(reason))?.[1] ?? 'write it by hand';
 
 /** How many values of a new row the team has to decide. */

@@ -1,8 +1,16 @@
+import { existsSync, readdirSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { applyOverlay } from '../overlay.js';
-import type { Json } from '../read/document.js';
+import { parse } from 'yaml';
+import { requires } from '../../../test/support/requirements.js';
+import { type Action, applyOverlay } from '../overlay.js';
+import { toOverlay } from '../proposals.js';
+import { type Json, readDocument } from '../read/document.js';
+import { getResults, pets, toContent, toDocument, toModule, toResponses } from './excerpts.js';
+
+const CONTRACTS = join(import.meta.dirname, '../../../../shared/contracts');
+const published = requires(CONTRACTS, existsSync(CONTRACTS));
 
 let path: string;
 beforeAll(async () => {
@@ -95,5 +103,125 @@ describe('an overlay', () => {
     );
     expect(error.message).toContain(message);
     expect(error.message.length).toBeLessThan(6_000);
+  });
+});
+
+const propose = (root: Json): Promise<string | undefined> =>
+  toOverlay(root, (changed) => toModule(changed));
+
+const toActionsOf = async (root: Json): Promise<Action[]> =>
+  (parse((await propose(root)) ?? '{ actions: [] }') as { actions: Action[] }).actions;
+
+const toCollection = (name: string, schema: string, mark = 'x-resource: true'): string => `
+  /${name}:
+    get: { ${toResponses(`{ type: array, items: ${schema} }`)} }
+    post: { ${mark}, requestBody: { required: true, ${toContent(schema)} }, ${toResponses(schema, 201)} }`;
+
+const CLINIC = `{ $ref: '#/components/schemas/Clinic' }`;
+const CLINICS = {
+  paths: toCollection('clinics', CLINIC),
+  schemas:
+    'Clinic: { type: object, required: [name], properties: { id: { type: integer, readOnly: true }, name: { type: string } } }',
+};
+const withProperty = (property: string): Json =>
+  pets({
+    ...CLINICS,
+    properties: `{ id: { type: integer, readOnly: true }, name: { type: string }, ${property} }`,
+  });
+const toTarget = (name: string): string => `$.components.schemas['Pet'].properties['${name}']`;
+
+describe('what the generator proposes', () => {
+  it.each([
+    ['clinicId: { type: integer }', toTarget('clinicId'), { 'x-references': 'clinics' }],
+    [
+      'clinic_id: { type: integer, nullable: true }',
+      toTarget('clinic_id'),
+      { 'x-references': 'clinics' },
+    ],
+    [
+      'clinicIds: { type: array, items: { type: integer } }',
+      `${toTarget('clinicIds')}.items`,
+      { 'x-references': 'clinics' },
+    ],
+    ['clinicid: { type: integer }', toTarget('clinicid'), { 'x-references': 'clinics' }],
+    ['clinicId: { type: string }', undefined, undefined],
+    ['clinicId: { type: array, items: { type: integer } }', undefined, undefined],
+    ['clinicIdea: { type: integer }', undefined, undefined],
+    ['clinicId: { type: integer, x-references: clinics }', undefined, undefined],
+    ['petId: { type: integer }', undefined, undefined],
+  ])('of a property %s is %s', async (property, target, update) => {
+    const proposed = await toActionsOf(withProperty(property));
+    expect(proposed.map((each) => [each.target, each.update])).toEqual(
+      target === undefined ? [] : [[target, update]],
+    );
+  });
+
+  it('of a required name of an account is that it is unique', async () => {
+    const properties = '{ id: { type: integer, readOnly: true }, username: { type: string } }';
+    const [action] = await toActionsOf(pets({ properties, required: 'username' }));
+    expect(action).toMatchObject({ target: toTarget('username'), update: { 'x-unique': true } });
+  });
+
+  it.each([
+    ['mark', { mark: 'x-a: 1' }, `$.paths['/pets'].post`, { 'x-resource': true }],
+    [
+      'id',
+      {
+        properties:
+          '{ id: { type: string, format: ulid, readOnly: true }, name: { type: string } }',
+      },
+      toTarget('id'),
+      { format: 'uuid' },
+    ],
+    [
+      'id that no UUID matches',
+      {
+        properties:
+          '{ id: { type: string, pattern: "^p", readOnly: true }, name: { type: string } }',
+      },
+      toTarget('id'),
+      {},
+    ],
+    ['rest', { list: '{ type: string }' }, `$.paths['/pets'].get`, {}],
+  ])('of a stub is what it lacks: %s', async (_name, parts, target, update) => {
+    const root = pets(parts);
+    const description = expect.stringContaining('returns 501: ') as string;
+    const actions = await toActionsOf(root);
+    expect(actions.filter((each) => each.target === target)).toEqual([
+      { target, description, update },
+    ]);
+  });
+});
+
+const countImplemented = (root: Json): number =>
+  Object.values(getResults(toModule(root))).filter((each) => each.startsWith('implemented')).length;
+
+describe('the overlay of a document', () => {
+  it('makes references, which the next run does not propose', async () => {
+    const root = withProperty('clinicId: { type: integer }');
+    const changed = await apply(root, (await propose(root))!);
+    const columns = toModule(changed).resources.flatMap((each) => each.columns);
+    expect(columns.find(({ name }) => name === 'clinicId')).toMatchObject({
+      references: 'clinics',
+    });
+    expect(await propose(changed)).toBeUndefined();
+  });
+
+  it('implements operations that are marked', async () => {
+    const root = toDocument(`
+paths: ${toCollection('clinics', CLINIC, 'x-a: 1')}
+components: { schemas: { ${CLINICS.schemas} } }`);
+    const changed = await apply(root, (await propose(root))!);
+    expect([countImplemented(root), countImplemented(changed)]).toEqual([0, 2]);
+  });
+});
+
+published.describe('the overlay of a published document', () => {
+  const files = existsSync(CONTRACTS) ? readdirSync(CONTRACTS) : [''];
+  it.each(files)('implements at least what it did before: %s', async (file) => {
+    const { root } = await readDocument(join(CONTRACTS, file));
+    const overlay = await propose(root);
+    const changed = overlay === undefined ? root : await apply(root, overlay);
+    expect(countImplemented(changed)).toBeGreaterThanOrEqual(countImplemented(root));
   });
 });
