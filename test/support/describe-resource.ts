@@ -12,6 +12,7 @@ import {
   getStatus,
   hasHeader,
   type Operation,
+  toTarget,
 } from './routes.js';
 
 type Json = Record<string, unknown>;
@@ -127,9 +128,9 @@ class ResourceDriver {
 
   /** Creates what the path is below, and continues there. */
   async moveToParent(): Promise<void> {
-    const { path, app, examples } = this;
+    const { path, app, document, examples } = this;
     const values = await examples.parent?.(++this.parents);
-    this.url = `${app.url}/v1${path.replaceAll(/\{(\w+)\}/g, (_match, name) => String(values![name as string]))}`;
+    this.url = `${app.url}${toTarget(document, path).replaceAll(/\{(\w+)\}/g, (_match, name) => String(values![name as string]))}`;
   }
 
   /** The schema of the resource in the requests of an operation. */
@@ -513,7 +514,10 @@ export async function describeResource(
         const resource = await driver.createOne();
         const [reference] = [resource[name]].flat();
         expect(
-          await driver.send('DELETE', `${app.url}/v1${target}/${String(reference)}`),
+          await driver.send(
+            'DELETE',
+            `${app.url}${toTarget(document, target)}/${String(reference)}`,
+          ),
         ).toBeError('RESOURCE_IN_USE');
         await driver.expectStored(resource);
       });

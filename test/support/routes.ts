@@ -91,14 +91,17 @@ export const matches = (route: Route, path: string): boolean =>
       .join('[^/]+')}$`,
   ).test(path);
 
+/** Returns what a path of an OpenAPI document is on the service: another version has servers of its own. */
+export const toTarget = ({ paths }: Pick<OpenAPIObject, 'paths'>, path: string): string =>
+  'servers' in (paths[path] ?? {}) ? path : `/v1${path}`;
+
 /** Returns every operation of an OpenAPI document. */
 export function getOperations({ paths }: OpenAPIObject): DocumentedOperation[] {
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item as Record<string, DocumentedOperation['operation']>)
       .map(([key, operation]) => ({
         method: key.toUpperCase(),
-        // Another version has servers of its own.
-        path: 'servers' in item ? path : `/v1${path}`,
+        path: toTarget({ paths }, path),
         operation,
       }))
       // A path item has other keys, too, such as `servers`.

@@ -32,11 +32,12 @@ interface Request {
 /**
  * Returns a `curl` command for each resource, which creates one. What it refers to is created before.
  *
- * @param url of a service without rows, with its version
+ * @param service the URL of a service without rows
  * @throws {ContractError} if a row that another one refers to cannot be created
  */
-export async function toCommands(module: Module, url: string, key: string): Promise<string[]> {
-  const { resources } = module;
+export async function toCommands(module: Module, service: string, key: string): Promise<string[]> {
+  const { resources, prefix } = module;
+  const url = prefix === '' ? `${service}/v1` : service;
   const authorization = `Bearer ${key}`;
   /** The first row of each table that others refer to: the values of the parameters in its path, and its id. */
   const rows = new Map<string, readonly unknown[]>();
@@ -79,7 +80,7 @@ export async function toCommands(module: Module, url: string, key: string): Prom
   /** Creates a row of another module, if it needs no more than a name: a category. */
   const insertNamed = async (table: string): Promise<void> => {
     const headers = { authorization, 'content-type': 'application/json' };
-    const created = await fetch(`${url}/${toKebabCase(table)}`, {
+    const created = await fetch(`${service}/v1/${toKebabCase(table)}`, {
       method: 'POST',
       headers,
       body: '{"name":"text"}',

@@ -5,7 +5,7 @@ export type Declarations = Readonly<Record<string, string>>;
 export const DECLARATIONS: Declarations = {
   ...declare(
     '@nestjs/common',
-    'applyDecorators Body Controller Delete Get Injectable Patch Post Put Query StreamableFile',
+    'applyDecorators Body Controller Delete Get Injectable Patch Post Put Query StreamableFile VERSION_NEUTRAL',
   ),
   ...declare('@nestjs/swagger', 'ApiSchema'),
   ...declare('@nestjs/typeorm', 'InjectRepository'),

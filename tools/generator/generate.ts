@@ -4,8 +4,9 @@ import { writeFile } from 'node:fs/promises';
 import { basename, relative } from 'node:path';
 import { Command, Option } from 'commander';
 import { type ResourceOptions, FieldsError, OPERATION_NAMES, toDocument } from './read/fields.js';
-import { generate } from './generator.js';
+import { generate, type ModuleOptions } from './generator.js';
 import { toKebabCase } from './names.js';
+import { addContractOptions, type ContractOptions } from './options.js';
 import { readContractFile } from './overlay.js';
 import { toOverlay } from './proposals.js';
 import { ContractError } from './read/document.js';
@@ -16,12 +17,10 @@ import { formatReport } from './report.js';
 const program = new Command('npm run generate --').description(
   'Generate a module: of a published OpenAPI document, or of the fields of a resource.',
 );
-program
-  .command('from')
+addContractOptions(program.command('from'))
   .description('generate the module of a contract, or update it after the contract changed')
   .argument('<contract>', 'OpenAPI 3.0 to 3.2 or Swagger 2.0, such as pets.openapi.yaml')
   .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
-  .option('--overlay <file>', 'OpenAPI Overlay 1.0 or 1.1 that is applied to the contract')
   .addOption(
     new Option(
       '--write-overlay <file>',
@@ -102,18 +101,14 @@ docs/adding-a-module.md describes the result.`,
   );
 await program.parseAsync();
 
-interface FromOptions {
+interface FromOptions extends ContractOptions {
   readonly module?: string;
-  readonly overlay?: string;
   readonly writeOverlay?: string;
   readonly dryRun?: true;
 }
 
-interface Input extends Pick<FromOptions, 'writeOverlay' | 'dryRun'> {
+interface Input extends ModuleOptions, Pick<FromOptions, 'writeOverlay' | 'dryRun'> {
   readonly root: Json;
-  readonly name: string;
-  readonly source: string;
-  readonly file?: string;
 }
 
 function toList(lines: readonly string[]): string {
@@ -123,17 +118,13 @@ function toList(lines: readonly string[]): string {
 /** Generates a module, and tells what was made and what is left to do. */
 async function run(getInput: () => Promise<Input>): Promise<void> {
   try {
-    const { root, name, source, file, dryRun, writeOverlay } = await getInput();
-    const { module, changes, tasks, differences, results } = await generate(
-      root,
-      name,
-      source,
-      file,
-    );
+    const { root, dryRun, writeOverlay, ...options } = await getInput();
+    const { module, changes, tasks, differences, results } = await generate(root, options);
     console.log(formatReport(module, results));
     if (differences.length > 0) console.log(`\nWhat clients will notice:\n${toList(differences)}`);
     if (writeOverlay !== undefined) {
-      const plan = async (changed: Json) => (await generate(changed, name, source, file)).module;
+      const { prefix: _prefix, ...others } = options;
+      const plan = async (changed: Json) => (await generate(changed, others)).module;
       return await saveOverlay(await toOverlay(root, plan), writeOverlay);
     }
     const files = changes.describe();

@@ -12,6 +12,18 @@ import { writeEntity, writeJoin, writeMigration } from './write/entity-file.js';
 import { writeModule, writeResourceService, writeService } from './write/service-file.js';
 import { writeTest } from './write/test-file.js';
 
+/** What a module is generated as. */
+export interface ModuleOptions {
+  /** Its folder. */
+  readonly name: string;
+  /** What the generated file says it was generated from. */
+  readonly source: string;
+  /** The path of the contract, if there is one. */
+  readonly file?: string;
+  /** The prefix of its paths, such as `/api/v2`; by default, it is `/v1`. */
+  readonly prefix?: string | undefined;
+}
+
 /** A module, the files that a run writes, and what people have to do. */
 export interface Generated {
   readonly module: Module;
@@ -25,19 +37,14 @@ export interface Generated {
 /**
  * Generates a module, without writing anything yet.
  *
- * @param name the name of the module: its folder
- * @param source what the generated file says it was generated from
- * @param file the path of the contract, if there is one
  * @throws {ContractError} if nothing of the document can be generated
  */
 export async function generate(
   root: Json,
-  name: string,
-  source: string,
-  file?: string,
+  { name, source, file, prefix }: ModuleOptions,
 ): Promise<Generated> {
   const project = await readProject(name);
-  const contract = readContract(root, name, project);
+  const contract = readContract(root, name, project, prefix);
   if (contract.operations.length === 0)
     throw new ContractError([
       `${source}: nothing to generate. ${contract.leftOut.map(({ operation, reason }) => `${operation}: ${reason}`).join('; ')}`,

@@ -148,6 +148,8 @@ export interface Success {
 
 /** A contract, without what the generator does not use. */
 export interface Contract {
+  /** Of all paths, instead of `/v1`: `/api/v2`, or an empty text. */
+  readonly prefix: string;
   readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly operations: readonly Operation[];
   readonly classes: readonly DtoClass[];

@@ -12,6 +12,7 @@ import { TERMINATION_SIGNALS } from '../../src/termination-signals.js';
 import { toCommands } from './commands.js';
 import { generate } from './generator.js';
 import { toKebabCase } from './names.js';
+import { addContractOptions, type ContractOptions } from './options.js';
 import { readContractFile } from './overlay.js';
 import { ContractError } from './read/document.js';
 import { formatReport } from './report.js';
@@ -22,17 +23,20 @@ const PREFIX = 'petstore-preview-';
 /** What the service is built from, besides the module. */
 const SOURCES = ['package.json', 'tsconfig.json', 'tsconfig.build.json', 'src'];
 
+interface PreviewOptions extends ContractOptions {
+  readonly module?: string;
+}
+
 let stop = (): void => process.exit();
 for (const signal of TERMINATION_SIGNALS) process.on(signal, () => stop());
 // The shell between npm and this process does not pass signals on.
 const parent = process.ppid;
 setInterval(() => process.ppid === parent || stop(), 500).unref();
 
-await new Command('npm run preview --')
+await addContractOptions(new Command('npm run preview --'))
   .description('Serve the module of a contract on SQLite, from a temporary copy, until Ctrl-C.')
   .argument('<contract>', 'OpenAPI 3.0, 3.1 or 3.2 in JSON or YAML; - is standard input')
   .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
-  .option('--overlay <file>', 'OpenAPI Overlay that is applied to the contract')
   .action(async (contract: string, options: PreviewOptions) => {
     try {
       await preview(contract, options);
@@ -44,24 +48,21 @@ await new Command('npm run preview --')
   })
   .parseAsync();
 
-interface PreviewOptions {
-  readonly module?: string;
-  readonly overlay?: string;
-}
-
-async function preview(contract: string, { module: name, overlay }: PreviewOptions): Promise<void> {
+async function preview(contract: string, options: PreviewOptions): Promise<void> {
   const folder = createFolder();
   const file = contract === '-' ? await saveInput(folder) : contract;
-  const { root } = await readContractFile(file, overlay);
+  const { root } = await readContractFile(file, options.overlay);
   // git status must not update the index.
   process.env['GIT_OPTIONAL_LOCKS'] = '0';
-  const moduleName = toKebabCase(name ?? basename(file).split('.')[0]!);
-  const { module, changes, results } = await generate(root, moduleName, basename(file));
+  const name = toKebabCase(options.module ?? basename(file).split('.')[0]!);
+  const source = basename(file);
+  const { prefix } = options;
+  const { module, changes, results } = await generate(root, { name, source, prefix });
   if (module.resources.length === 0)
     throw new ContractError([
       `${contract}: nothing to preview, because all ${module.operations.length} operations would return 501; npm run generate -- from ${contract} --dry-run says why.`,
     ]);
-  for (const source of SOURCES) cpSync(source, join(folder, source), { recursive: true });
+  for (const path of SOURCES) cpSync(path, join(folder, path), { recursive: true });
   symlinkSync(resolve('node_modules'), join(folder, 'node_modules'), 'junction');
   process.chdir(folder);
   await changes.apply();
@@ -71,10 +72,10 @@ async function preview(contract: string, { module: name, overlay }: PreviewOptio
   console.log(`${formatReport(module, results)}
 
   Swagger UI  ${url}/docs
-  API         ${url}/v1
+  API         ${url}${module.prefix || '/v1'}
   API key     ${key}
 
-${(await toCommands(module, `${url}/v1`, key)).join('\n\n')}
+${(await toCommands(module, url, key)).join('\n\n')}
 
 Press Ctrl-C to stop the service and remove its data.`);
 }

@@ -22,20 +22,26 @@ const NOT_VALUES = new Set(
   ).split(' '),
 );
 
+/** The module that was generated from a contract. */
+interface GeneratedModule {
+  /** Its name, with which the ids of operations start that another module has, too. */
+  readonly module?: string | undefined;
+  readonly prefix?: string | undefined;
+  readonly isOwn?: (operationId: string) => boolean;
+}
+
 /**
  * Lists the differences of an OpenAPI document from a contract: operations, parameters, bodies, responses and the
  * structure of their schemas. Names of schemas, descriptions and examples are not compared.
  *
- * @param module the name of the generated module, with which the ids of operations start that have the same id
- * @param isOwn whether the module of the contract has an operation; one that the service had before is not compared
+ * Those of the service that belong to another module, which had them before, are not compared.
  */
 export function compareWithContract(
   contract: Json,
   document: Json,
-  module = '',
-  isOwn: (operationId: string) => boolean = () => true,
+  { module = '', prefix, isOwn = () => true }: GeneratedModule = {},
 ): string[] {
-  const { operations } = planModule(readContract(contract, module));
+  const { operations } = planModule(readContract(contract, module, undefined, prefix));
   const published = readContract(document, '').operations;
   const routes = new Map(published.map((each) => [toRoute(each.method, each.path), each]));
   const comparison = new Comparison();

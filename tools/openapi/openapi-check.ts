@@ -17,6 +17,7 @@ import {
 } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { FORMATS } from '../../src/platform/validation/scalar-violations.js';
 import { isMain, runCommand } from '../../src/cli/command.js';
+import { addContractOptions, type ContractOptions } from '../generator/options.js';
 
 /** A difference between two OpenAPI documents. */
 export interface Change {
@@ -196,7 +197,7 @@ const getMajorVersion = ({ info }: OpenAPIObject): string => info.version.split(
 
 /** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {
-  const program = new Command('openapi:check')
+  const program = addContractOptions(new Command('openapi:check'))
     .description(
       'List the changes of openapi.json; exits with 1 on a breaking change within a major version',
     )
@@ -217,15 +218,13 @@ export async function main(args: readonly string[]): Promise<void> {
           'any difference beyond those that npm run generate lists',
       ).conflicts(['against', 'target']),
     )
-    .option('--overlay <file>', 'OpenAPI Overlay of the contract, if it was generated with one')
-    .action(
-      ({ contract, overlay, ...options }: Options & { contract?: string; overlay?: string }) =>
-        contract === undefined ? check(options) : checkContract(contract, overlay),
+    .action(({ contract, ...options }: Options & { contract?: string }) =>
+      contract === undefined ? check(options) : checkContract(contract, options),
     );
   await runCommand(program, args);
 }
 
-interface Options {
+interface Options extends ContractOptions {
   readonly against?: OpenAPIObject;
   readonly target?: string;
 }
@@ -250,7 +249,7 @@ function check({ against, target }: Options): void {
   if (breaking > 0 && getMajorVersion(before) === getMajorVersion(after)) process.exitCode = 1;
 }
 
-async function checkContract(path: string, overlay?: string): Promise<void> {
+async function checkContract(path: string, { overlay, prefix }: ContractOptions): Promise<void> {
   // Only this option needs them, and they take a second to load.
   const { readContractFile } = await import('../generator/overlay.js');
   const { compareWithContract } = await import('./contract-check.js');
@@ -258,12 +257,11 @@ async function checkContract(path: string, overlay?: string): Promise<void> {
   // Both libraries have a type of their own for the same document.
   const document = readDocument('openapi.json') as unknown as typeof root;
   // Two contracts may have files of the same name: the module is the one that differs least.
-  const [differences = compareWithContract(root, document)] = readGenerated(path)
+  const [differences = compareWithContract(root, document, { prefix })] = readGenerated(path)
     .map((own) => {
       const [, module] = /abstract class (\w+)Api /.exec(own)!;
-      return compareWithContract(root, document, module, (id) =>
-        own.includes(`operationId: '${id}'`),
-      );
+      const isOwn = (id: string): boolean => own.includes(`operationId: '${id}'`);
+      return compareWithContract(root, document, { module, prefix, isOwn });
     })
     .toSorted((a, b) => a.length - b.length);
   for (const difference of differences) process.stdout.write(`${difference}\n`);

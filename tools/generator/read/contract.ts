@@ -61,9 +61,15 @@ export const toRoute = (method: string, path: string): string =>
  * Reads the operations of a document.
  *
  * @param module the name of the module, which becomes the prefix of a schema that the service already has
+ * @param prefix that paths get instead of `/v1`
  */
-export function readContract(root: Json, module: string, service: Service = NO_SERVICE): Contract {
-  return new ContractReader(root, module, service).read();
+export function readContract(
+  root: Json,
+  module: string,
+  service: Service = NO_SERVICE,
+  prefix = '',
+): Contract {
+  return new ContractReader(root, module, service, prefix).read();
 }
 
 class ContractReader {
@@ -80,6 +86,7 @@ class ContractReader {
     private readonly root: Json,
     private readonly module: string,
     private readonly service: Service,
+    private readonly prefix: string,
   ) {
     this.schemas = new SchemaReader(root, this.notes, toPascalCase(module), service.schemas);
     this.paths = new Map(service.paths.map((path) => [toRoute('', path), path]));
@@ -87,7 +94,10 @@ class ContractReader {
 
   read(): Contract {
     const operations = entries(this.root['paths']).flatMap(([path, item]) =>
-      this.readPath(path.startsWith('/') ? path : `/${path}`, resolve(this.root, item)),
+      this.readPath(
+        `${this.prefix}${path.startsWith('/') ? path : `/${path}`}`,
+        resolve(this.root, item),
+      ),
     );
     for (const [name] of entries(this.root['webhooks']))
       this.leaveOut(`webhook ${name}`, 'the service sends no webhooks');
@@ -98,6 +108,7 @@ class ContractReader {
     const title = text(get(this.root['info'], 'title')) ?? 'A contract';
     const names = new Set(operations.flatMap(({ tags }) => tags));
     return {
+      prefix: this.prefix,
       tags: [...names].map((name) => ({ name, description: declared.get(name) ?? title })),
       operations,
       classes: this.schemas.classes,
@@ -113,8 +124,12 @@ class ContractReader {
         'Requests are authenticated with a bearer API key, not with the security schemes of the contract.',
       );
     const servers = items(this.root['servers']).map((server) => String(get(server, 'url')));
-    if (servers.some((url) => !/\/v1\/?$/.test(url)))
-      this.notes.add('Paths are below /v1, not below those of the servers of the contract.');
+    if (this.prefix !== '')
+      this.notes.add(`Paths are below ${this.prefix}, not below /v1 as the others of the service.`);
+    else if (servers.some((url) => !/\/v1\/?$/.test(url)))
+      this.notes.add(
+        'Paths are below /v1, not below those of the servers of the contract: --prefix changes that.',
+      );
   }
 
   private leaveOut(operation: string, reason: string): void {
@@ -174,7 +189,8 @@ class ContractReader {
     problems: string[],
   ): Operation {
     const place = `${method.toUpperCase()} ${path}`;
-    const derived = toCamelCase(`${method} ${path.replaceAll(/\{([^}]*)\}/g, 'by $1')}`);
+    const own = path.slice(this.prefix.length);
+    const derived = toCamelCase(`${method} ${own.replaceAll(/\{([^}]*)\}/g, 'by $1')}`);
     const operationId = this.toOperationId(
       text(operation['operationId']) ?? derived,
       toRoute(method, path),

@@ -1151,7 +1151,7 @@ describe('the notes of a contract', () => {
       'GET /a: no callbacks are sent.',
       'Errors have the body {code, message, status} as application/json, not that of the contract.',
       'Requests are authenticated with a bearer API key, not with the security schemes of the contract.',
-      'Paths are below /v1, not below those of the servers of the contract.',
+      'Paths are below /v1, not below those of the servers of the contract: --prefix changes that.',
     ]);
   });
 

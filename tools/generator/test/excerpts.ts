@@ -22,8 +22,8 @@ const TABLES: Tables = new Map([
 ]);
 
 /** Plans the module of a document, as the generator does. */
-export function toModule(document: Json, service?: Service): Module {
-  const contract = readContract(document, 'zoo', service);
+export function toModule(document: Json, service?: Service, prefix?: string): Module {
+  const contract = readContract(document, 'zoo', service, prefix);
   return {
     ...contract,
     ...planModule(contract, TABLES),

@@ -234,7 +234,7 @@ export const returnsVersion = (implementation: Implementation): boolean =>
   'resource' in implementation &&
   implementation.resource.versioned;
 
-function writeController({ name: module, operations }: Module): string {
+function writeController({ name: module, operations, prefix }: Module): string {
   const methods = sortRoutes(operations).map((operation) => {
     const { method, path, name, isPublic, success, implementation, operationId } = operation;
     const args = getArguments(operation);
@@ -251,7 +251,9 @@ function writeController({ name: module, operations }: Module): string {
       }`,
     ].join('\n  ');
   });
-  return `@Controller()
+  // Another version than the default one, and not a number.
+  const options = prefix === '' ? '' : '{ version: VERSION_NEUTRAL }';
+  return `@Controller(${options})
 export class ${toPascalCase(module)}Controller {
   constructor(private readonly api: ${getApiClass(module)}) {}
 

@@ -23,7 +23,9 @@ export function writeTest(
   const contract =
     module.file === undefined || only !== undefined
       ? []
-      : [`${call('describeContract', code('app'), module.file)};`];
+      : [
+          `${call('describeContract', code('app'), module.file, ...(module.prefix === '' ? [] : [module.prefix]))};`,
+        ];
   return toFile(
     `test/${module.name}${only ? `-${toKebabCase(only.table)}` : ''}.databases.test.ts`,
     [start, ...contract, ...tests].join('\n\n'),

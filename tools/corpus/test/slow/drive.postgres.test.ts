@@ -164,7 +164,7 @@ async function drive(
   if (service === undefined) return;
   for (const { name, file, implemented } of modules)
     await failures.attempt(name, `driver on ${type}`, async () => {
-      const result = await driveContract(file, service.url, BOOTSTRAP_KEY);
+      const result = await driveContract(file, `${service.url}/v1`, BOOTSTRAP_KEY);
       for (const difference of result.differences)
         failures.add(name, `driver on ${type}`, difference);
       const skipped = implemented.filter((each) => !result.requested.includes(each));

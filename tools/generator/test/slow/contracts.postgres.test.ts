@@ -202,7 +202,7 @@ published.describe.each([
         for (const contract of contracts)
           await expect(runSteps(client, SCENARIOS[contract]!.steps)).resolves.toBeUndefined();
         for (const contract of contracts) {
-          const result = await driveContract(toFile(contract), url, BOOTSTRAP_KEY);
+          const result = await driveContract(toFile(contract), `${url}/v1`, BOOTSTRAP_KEY);
           expect(result.differences).toEqual([]);
           expect(result.requested.length).toBeGreaterThanOrEqual(SCENARIOS[contract]!.implemented);
         }

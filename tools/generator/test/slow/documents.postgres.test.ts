@@ -207,7 +207,7 @@ requires(`python3-fastapi and ${PACKAGE}`, hasFastapi && isDownloaded).describe(
       const { url, close } = await guide.serve(type);
       try {
         for (const [name, file] of Object.entries(contracts)) {
-          const { differences, requested } = await driveContract(file, url, BOOTSTRAP_KEY);
+          const { differences, requested } = await driveContract(file, `${url}/v1`, BOOTSTRAP_KEY);
           expect([name, differences]).toEqual([name, []]);
           expect(requested).not.toEqual([]);
           expect(requested.toSorted()).toEqual(implemented[name]!.toSorted());

@@ -35,8 +35,8 @@ const write = async (name: string, text: string): Promise<string> => {
 };
 
 /** A command `npm run preview`, with a process group of its own, as in a terminal. */
-function preview(contract: string, input = '') {
-  const child = spawn('npm', ['run', '--silent', 'preview', '--', contract], {
+function preview(contract: string, input = '', ...options: string[]) {
+  const child = spawn('npm', ['run', '--silent', 'preview', '--', contract, ...options], {
     cwd: ROOT,
     env: { ...process.env, TMPDIR: directory },
     detached: true,
@@ -151,21 +151,25 @@ const NOTHING = JSON.stringify(
 const REFERENCE = NOTHING.replace('"type":"string"', '"$ref":"../package.json"');
 
 describe('npm run preview', () => {
-  it.each([
+  it.each<[name: string, count: number, ...options: string[]]>([
     ['pets', 1],
-    ['related', 3],
+    ['related', 3, '--prefix', '/api/v2'],
     ['realms', 4],
     ['fields', 1],
-  ])('prints commands that create each resource of a document: %s', async (name, count) => {
-    const before = hashCheckout();
-    const process = preview(await write(`${name}.openapi.json`, JSON.stringify(DOCUMENTS[name])));
-    expect(runCommands(await process.isReady())).toEqual(
-      Array.from({ length: count }, () => '201'),
-    );
-    process.kill('SIGINT');
-    await process.ended;
-    expect([getFolders(), hashCheckout()]).toEqual([[], before]);
-  });
+  ])(
+    'prints commands that create each resource of a document: %s',
+    async (name, count, ...options) => {
+      const before = hashCheckout();
+      const file = await write(`${name}.openapi.json`, JSON.stringify(DOCUMENTS[name]));
+      const process = preview(file, '', ...options);
+      expect(runCommands(await process.isReady())).toEqual(
+        Array.from({ length: count }, () => '201'),
+      );
+      process.kill('SIGINT');
+      await process.ended;
+      expect([getFolders(), hashCheckout()]).toEqual([[], before]);
+    },
+  );
 
   it('reads standard input, and files beside a document', async () => {
     const text = JSON.stringify(pets());

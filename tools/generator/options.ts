@@ -1,0 +1,20 @@
+/** The options of the commands that read a contract. */
+import { type Command, InvalidArgumentError } from 'commander';
+
+export interface ContractOptions {
+  readonly overlay?: string;
+  readonly prefix?: string;
+}
+
+export const addContractOptions = (command: Command): Command =>
+  command
+    .option('--overlay <file>', 'OpenAPI Overlay 1.0 or 1.1 that is applied to the contract')
+    .option('--prefix <path>', 'of the paths instead of /v1, such as /api/v2', parsePrefix);
+
+/** @throws {InvalidArgumentError} if it is not a path, or the platform has it */
+export function parsePrefix(prefix: string): string {
+  const isPath = /^(\/[\w-][\w.-]*)+$/.test(prefix);
+  if (!isPath || /^\/(v1|docs|livez|readyz|openapi\.\w+)(\/|$)/.test(prefix))
+    throw new InvalidArgumentError('must be a path such as /api/v2, and not one of the platform.');
+  return prefix;
+}
