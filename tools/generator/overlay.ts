@@ -2,15 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { exec } from 'jsonpath-rfc9535';
 import { parse } from 'yaml';
-import {
-  ContractError,
-  get,
-  isObject,
-  items,
-  type Json,
-  type OpenApiDocument,
-  readDocument,
-} from './read/document.js';
+import { ContractError, type OpenApiDocument, readDocument } from './read/document.js';
+import { get, isObject, items, type Json } from './read/json.js';
 
 /** What an overlay does to the values that a JSONPath selects (RFC 9535). */
 export interface Action {

@@ -3,7 +3,7 @@ import { stringify } from 'yaml';
 import type { Column, Module, PlannedOperation, Resource } from './model.js';
 import { isSameName, toSingular } from './names.js';
 import { type Action, applyActions, select } from './overlay.js';
-import { get, items, type Json, resolve, text } from './read/document.js';
+import { get, items, type Json, resolve, text } from './read/json.js';
 import { getRemedy } from './report.js';
 
 /** The names of properties whose values usually identify one object. */

@@ -1,7 +1,7 @@
 /** What the generator makes of the features of contracts: the table of docs/adding-a-module.md, which WRITE_GUIDE=1 writes. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Json } from '../read/document.js';
+import type { Json } from '../read/json.js';
 import { getUnsupported } from '../report.js';
 import { getNotes, pets, toContent, toModule, toResponses } from './excerpts.js';
 
@@ -64,6 +64,9 @@ const FEATURES: Readonly<Record<Result, Readonly<Record<string, Json>>>> = {
       `{ oneOf: ${ANIMALS}, discriminator: { propertyName: kind } }`,
       CATS,
     ),
+    '`oneOf` and `anyOf` of different types': property(
+      '{ anyOf: [{ type: string }, { type: integer }] }',
+    ),
     '`enum` and `const`': property('{ const: dog }'),
     null: property('{ type: [string, "null"] }'),
     'limits of texts and numbers': property('{ type: number, minimum: 0, multipleOf: 0.5 }'),
@@ -102,8 +105,8 @@ const FEATURES: Readonly<Record<Result, Readonly<Record<string, Json>>>> = {
     '`not`': property('{ type: string, not: { const: a } }'),
     'unknown formats': property('{ type: string, format: phone }'),
     'slow patterns': property("{ type: string, pattern: '^(a+)+$' }"),
-    '`oneOf` and `anyOf` without a discriminator': property(
-      '{ anyOf: [{ type: string }, { type: integer }] }',
+    '`oneOf` and `anyOf` that neither a type nor a constant tells apart': property(
+      '{ anyOf: [{ type: string, maxLength: 1 }, { type: string, minLength: 3 }] }',
     ),
     'several types': property('{ type: [string, integer] }'),
   },

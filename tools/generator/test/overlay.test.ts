@@ -6,7 +6,8 @@ import { parse } from 'yaml';
 import { requires } from '../../../test/support/requirements.js';
 import { type Action, applyOverlay } from '../overlay.js';
 import { toOverlay } from '../proposals.js';
-import { type Json, readDocument } from '../read/document.js';
+import { readDocument } from '../read/document.js';
+import type { Json } from '../read/json.js';
 import { getResults, pets, toContent, toDocument, toModule, toResponses } from './excerpts.js';
 
 const CONTRACTS = join(import.meta.dirname, '../../../../shared/contracts');

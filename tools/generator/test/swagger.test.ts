@@ -93,7 +93,7 @@ describe('a document of Swagger 2.0', () => {
       { name: 'discriminator', type: 'string' },
     ]);
     expect(getNotes(module)).toContain(
-      'Paths are below /v1, not below those of the servers of the contract.',
+      'Paths are below /v1, not below those of the servers of the contract: --prefix changes that.',
     );
   });
 
