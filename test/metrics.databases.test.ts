@@ -1,16 +1,21 @@
 /* oxlint-disable jest/no-standalone-expect -- one test needs promtool */
 import { spawnSync } from 'node:child_process';
+import { renameSync, statfsSync, statSync } from 'node:fs';
 import { Agent, METHODS, type Server } from 'node:http';
+import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import type { Pool } from 'pg';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
+import { ApiKeyGuard } from '../src/platform/auth/api-key.guard.js';
+import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { DatabaseConnection } from '../src/platform/database/connection/database-connection.js';
 import { NAME, VERSION } from '../src/platform/config/product.js';
 import { MetricsServer } from '../src/platform/metrics/metrics-server.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, useApp } from './support/app.js';
-import { DATABASE, describeOnPostgres } from './support/databases.js';
+import { DATABASE, describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
 import { RawConnection, rawRequest, sendRaw } from './support/raw-connection.js';
 import { requires } from './support/requirements.js';
@@ -66,6 +71,7 @@ async function metricDelta(action: () => Promise<unknown>): Promise<(series: str
 const responses = (method: string, route: string, status: number): string =>
   `http_server_request_duration_seconds_count{http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"}`;
 const ofCategories = (name: string): string => `${name}{db_collection_name="categories"}`;
+const ofKey = (id: number | string): string => `${NAME}_api_key_requests_total{api_key_id="${id}"}`;
 const BATCHES = ofCategories(`${NAME}_insert_batch_size_count`);
 const REBUILDS = ofCategories(`${NAME}_list_rebuild_duration_seconds_count`);
 
@@ -285,6 +291,31 @@ describe('GET /metrics', () => {
     expect(delta(`${NAME}_database_errors_total{${label}}`)).toBe(0);
   });
 
+  it('counts the requests of each key, those of the keys past the first 1,000 as one', async () => {
+    const keys = app.app.get(ApiKeysService);
+    const { key, record } = await keys.create('counted', { scopes: ['read'] });
+    const client = new CategoriesClient(app.url, key);
+    const delta = await metricDelta(async () => {
+      // A create request is checked before and after its body arrives.
+      const statuses = [await client.list(), await client.create('a'), await list()];
+      expect(statuses.map((response) => response?.status)).toEqual([200, 403, undefined]);
+      const delayed = await sendIncompleteCreate();
+      await delay(200);
+      expect((await delayed.send('{"name": "dog"}').nextResponse()).status).toBe(201);
+    });
+    expect(delta(ofKey(record.id))).toBe(2);
+    expect(delta(ofKey(1))).toBe(2);
+    const { requests } = app.app.get(ApiKeyGuard);
+    for (let id = 10_000; requests.size < 1_000; id++) requests.set(id, 0);
+    const others = await Promise.all(['b', 'c'].map((name) => keys.create(name)));
+    const further = await metricDelta(async () => {
+      for (const other of others) await new CategoriesClient(app.url, other.key).list();
+      await list();
+    });
+    expect([further(ofKey('other')), further(ofKey(1)), requests.size]).toEqual([2, 1, 1_001]);
+    for (const id of requests.keys()) if (Number(id) >= 10_000) requests.delete(id);
+  });
+
   it('contains no series or label for client-controlled input', async () => {
     const send = async (chosen: string): Promise<string> => {
       for (const method of METHODS.filter((name) => name !== 'CONNECT')) {
@@ -338,5 +369,40 @@ describeOnPostgres('GET /metrics on PostgreSQL', () => {
     );
     expect(unused).toBeGreaterThan(0);
     expect(unused! + used!).toBeLessThanOrEqual(10);
+  });
+});
+
+const getFile = (): string => app.dataSource.options.database as string;
+const readBytes = async (name: string): Promise<number> =>
+  (await scrape()).get(`${NAME}_database_${name}_bytes`)!;
+
+describeOnSqlite('GET /metrics on SQLite', () => {
+  it('reports the sizes of the database, of its WAL and of its disk', async () => {
+    const file = getFile();
+    expect(await readBytes('size')).toBe(statSync(file).size);
+    const before = await readBytes('wal_size');
+    expect(before).toBe(statSync(`${file}-wal`).size);
+    // As a program does that hangs while it reads.
+    const reader = new Database(file, { readonly: true });
+    reader.exec('BEGIN; SELECT * FROM "categories"');
+    for (let n = 0; n < 10; n++) expect(await create(20)).not.toContain(503);
+    reader.close();
+    expect(await readBytes('wal_size')).toBeGreaterThan(before);
+    const { bsize, bavail, blocks } = statfsSync(dirname(file));
+    expect(await readBytes('disk_size')).toBe(blocks * bsize);
+    // Other tests write to the same disk.
+    expect((await readBytes('disk_free')) / (bavail * bsize)).toBeCloseTo(1, 1);
+  });
+
+  it('is served while the file is moved', async () => {
+    const file = getFile();
+    renameSync(file, `${file}.moved`);
+    try {
+      expect(await readBytes('size')).toBeNaN();
+      expect(await readBytes('disk_free')).toBeGreaterThan(0);
+    } finally {
+      renameSync(`${file}.moved`, file);
+    }
+    expect(await readBytes('size')).toBeGreaterThan(0);
   });
 });

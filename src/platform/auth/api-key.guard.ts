@@ -21,6 +21,9 @@ const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;
  */
 const PROMPT_BODY_MS = 100;
 
+/** How many keys have a count of their own, which bounds the series of the metrics. */
+const MAX_COUNTED_KEYS = 1_000;
+
 /**
  * Requires a valid API key, except for `@Public()` routes, and limits its requests per minute. It runs twice: before the
  * body of a request is read, and after that, because the key may have been revoked since.
@@ -32,6 +35,8 @@ const PROMPT_BODY_MS = 100;
 @Injectable()
 export class ApiKeyGuard implements CanActivate {
   readonly limiter = new RateLimiter('api-key');
+  /** The number of requests since the start of the process, by the id of their key, or `other` for those of further keys. */
+  readonly requests = new Map<number | 'other', number>();
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
@@ -67,6 +72,9 @@ export class ApiKeyGuard implements CanActivate {
     if (request.keyVerifiedAt !== undefined) return true;
     request.apiKey = key;
     request.keyVerifiedAt = performance.now();
+    const counted = this.requests.has(key.id) || this.requests.size < MAX_COUNTED_KEYS;
+    const id = counted ? key.id : 'other';
+    this.requests.set(id, (this.requests.get(id) ?? 0) + 1);
     const limit = key.requestsPerMinute ?? this.config.keyRequestsPerMinute;
     if (limit > 0) {
       const message = `Rate limit exceeded (${limit} requests per minute).`;

@@ -45,6 +45,16 @@ export class AuthModule implements OnModuleInit {
       },
     });
     new Counter({
+      name: `${NAME}_api_key_requests_total`,
+      help: 'Requests with a valid API key, by its id; those of keys past the first 1,000 as one.',
+      labelNames: ['api_key_id'],
+      registers: [this.metrics],
+      collect() {
+        this.reset();
+        for (const [id, count] of guard.requests) this.inc({ api_key_id: id }, count);
+      },
+    });
+    new Counter({
       name: `${NAME}_rate_limited_requests_total`,
       help: 'Requests that exceeded a rate limit, by the limit.',
       labelNames: ['policy'],

@@ -1,3 +1,5 @@
+import { stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { Inject, Injectable } from '@nestjs/common';
 import type { Pool } from 'pg';
 import { Counter, Gauge, Histogram } from 'prom-client';
@@ -70,6 +72,28 @@ export class DatabaseMetrics {
         () => 0,
       ),
     );
+  }
+
+  /** Reports the sizes of the files of a SQLite database, and the space on their disk. PostgreSQL has exporters for its own. */
+  observeFiles(file: string): void {
+    const addGauge = (name: string, help: string, read: () => Promise<number>) =>
+      // NaN fires no alert: `database_up` reports that a file was moved.
+      this.registry.addGauge(`${NAME}_database_${name}_bytes`, help, () => read().catch(() => NaN));
+    const addSize = (name: string, path: string, help: string) =>
+      addGauge(name, help, async () => (await stat(path)).size);
+    const addSpace = (name: string, blocks: 'bavail' | 'blocks', help: string) =>
+      addGauge(name, help, async () => {
+        const disk = await statfs(dirname(file));
+        return disk[blocks] * disk.bsize;
+      });
+    addSize('size', file, 'Size of the SQLite file.');
+    addSize('wal_size', `${file}-wal`, 'Size of the WAL of SQLite.');
+    addSpace(
+      'disk_free',
+      'bavail',
+      'Space on the disk of the SQLite file that the service may use.',
+    );
+    addSpace('disk_size', 'blocks', 'Size of the disk of the SQLite file.');
   }
 
   /**

@@ -57,6 +57,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     this.countErrors(dataSource);
     if (isPostgres(dataSource))
       metrics.observePool(() => (dataSource.driver as PostgresDriver).master as Pool);
+    else metrics.observeFiles(dataSource.options.database as string);
     // Metrics are read in this order: the check may itself wait for a connection.
     metrics.observeAvailability(() => this.requireWritable());
   }
