@@ -80,9 +80,8 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     const run = (): Promise<any> => super.query(query, parameters, useStructuredResult);
     try {
       if (this.state.name === 'transaction') return await run();
-      const requestedAt = performance.now();
       return await retryOnBusy(async () => {
-        const release = await this.acquire(requestedAt);
+        const release = await this.acquire();
         return run().finally(release);
       });
     } catch (error) {
@@ -99,10 +98,9 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   /** Takes the write lock at once: a transaction that reads first could not always get it later. */
   override async startTransaction(isolationLevel?: IsolationLevel): Promise<void> {
     if (this.isTransactionActive) return super.startTransaction(isolationLevel);
-    const requestedAt = performance.now();
     try {
       await retryOnBusy(async () => {
-        this.state = { name: 'transaction', free: await this.acquire(requestedAt) };
+        this.state = { name: 'transaction', free: await this.acquire() };
         await super.query('BEGIN IMMEDIATE').catch((error: unknown) => {
           this.end();
           throw error;
@@ -140,7 +138,8 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   }
 
   /** Waits for the connection as long as for one of the pool of PostgreSQL. */
-  private async acquire(requestedAt: number): Promise<() => void> {
+  private async acquire(): Promise<() => void> {
+    const requestedAt = performance.now();
     const release = await this.session.acquire();
     const waited = performance.now() - requestedAt;
     if (!this.context.servesRequests || waited <= CONNECT_TIMEOUT_MS) return release;
