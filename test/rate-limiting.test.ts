@@ -31,6 +31,15 @@ const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse
     address === undefined ? {} : { 'x-forwarded-for': address },
   );
 
+/** Returns how many requests have exceeded the limits of a client, of all clients, and of a key. */
+async function readLimited({ app }: TestApp): Promise<number[]> {
+  const text = await app.get(MetricsRegistry).metrics();
+  return ['auth-failures', 'auth-failures-global', 'api-key'].map((policy) => {
+    const series = `\n${NAME}_rate_limited_requests_total{policy="${policy}"} `;
+    return parseInt(text.split(series)[1]!, 10);
+  });
+}
+
 describe('rate limit on failed authentications', () => {
   const FAILURES_PER_MINUTE = 5;
   const logger = new MemoryLogger();
@@ -245,16 +254,19 @@ describe('rate limit on failed authentications', () => {
   });
 
   it.each([
-    ['limits all addresses together to 20 times the limit', 1, 20],
-    ['is disabled by AUTH_FAILURES_PER_MINUTE=0', 0, 59],
-  ])('%s', async (_sentence, authFailuresPerMinute, expected) => {
-    const other = await startApp({ config: { authFailuresPerMinute, trustProxy: 'loopback' } });
+    ['limits all addresses together to 20 times the limit', 1, 20, [30, 9, 0]],
+    ['is disabled by AUTH_FAILURES_PER_MINUTE=0', 0, 59, [0, 0, 0]],
+  ])('%s', async (_sentence, authFailuresPerMinute, expected, limited) => {
+    const config = { authFailuresPerMinute, trustProxy: 'loopback', metricsPort: 0 };
+    const other = await startApp({ config });
     const statuses = [];
     // Those past the limit of one address do not count towards that of all.
     for (const n of [...Array(30).fill(0), ...Array(29).keys()])
       statuses.push((await list(other, unknownKey(), `192.0.2.${n}`)).status);
+    const counts = await readLimited(other);
     await other.stop();
     expect(statuses.filter((status) => status === 401)).toHaveLength(expected);
+    expect(counts).toEqual(limited);
   });
 });
 
@@ -263,7 +275,7 @@ describe('rate limit per API key', () => {
   beforeEach(async () => {
     app = await startApp({
       features: [StubsModule, ...FEATURES],
-      config: { keyRequestsPerMinute: 4 },
+      config: { keyRequestsPerMinute: 4, metricsPort: 0 },
     });
   });
   afterEach(() => app.stop());
@@ -297,6 +309,7 @@ describe('rate limit per API key', () => {
     expect((await list(app, key)).status).toBe(200);
     for (let n = 0; n < 6; n++) expect((await app.send('GET', '/livez')).status).toBe(200);
     expect(await app.categories.list()).toBeError('TOO_MANY_REQUESTS');
+    expect(await readLimited(app)).toEqual([0, 0, 3]);
     advanceTime(now + 60_000);
     expect((await app.categories.list()).status).toBe(200);
   });
