@@ -147,3 +147,23 @@ ${renderThresholds(results)}
 ${results.map(renderRow).join('\n\n')}
 `;
 }
+
+/** Rows that say nothing about the capacity of an installation. */
+const NO_CAPACITY = /tmpfs|requests a second|retry|startup/;
+
+/** Returns the table of the runbook: the medians of this service in the text of a report. */
+export function renderCapacity(text: string): string {
+  const rows = text.split('\n### ').flatMap((section) => {
+    const [title = ''] = section.split('\n');
+    if (NO_CAPACITY.test(title)) return [];
+    const lines = [
+      ...section.matchAll(/^\| this service(?<variant>, two processes)? \| (?<cells>.*) \|$/gm),
+    ];
+    return lines.map(({ groups }) => {
+      const { variant = '', cells } = groups!;
+      const [throughput, , p99] = cells!.split(' | ').map((cell) => cell.replace(/ .*/, ''));
+      return [title + variant, throughput!, p99!];
+    });
+  });
+  return renderTable(['work', 'requests/s', 'p99 ms'], rows);
+}

@@ -51,10 +51,18 @@ async function main(): Promise<void> {
   const tried = readFileSync(join(ROOT, 'tools/bench/tried.md'), 'utf8');
   const text = `${report.renderReport(results, environment)}\n${tried}`;
   writeFileSync(join(ROOT, 'tools/bench/RESULTS.md'), text);
-  const readme = join(ROOT, 'README.md');
-  const paragraph = /(?<=<!-- npm run bench -->\n)[^]*(?=\n<!-- \/npm run bench -->)/;
-  const summary = (): string => report.summarize(results);
-  writeFileSync(readme, readFileSync(readme, 'utf8').replace(paragraph, summary));
+  quote('README.md', report.summarize(results));
+  quote('docs/runbook.md', `\n${report.renderCapacity(text)}\n`);
+}
+
+/** Replaces what a page quotes of the report. */
+function quote(page: string, text: string): void {
+  const path = join(ROOT, page);
+  const quoted = /(?<=<!-- npm run bench -->\n)[^]*(?=\n<!-- \/npm run bench -->)/;
+  writeFileSync(
+    path,
+    readFileSync(path, 'utf8').replace(quoted, () => text),
+  );
 }
 
 function findVersion(program: string, option: string): string | undefined {
