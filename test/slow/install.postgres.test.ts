@@ -255,7 +255,11 @@ nginx.describe('docs/install.md', () => {
     const before = await client.getAll();
     await runBlock(' backup /');
     expect((await client.create('after the backup')).status).toBe(201);
-    await runBlock('former.XXX');
+    const restore = (await readBlocks('docs/runbook.md')).filter(({ code }) =>
+      code.includes('former.XXX'),
+    );
+    expect(restore).toHaveLength(1);
+    await run(restore[0]!.code);
     await waitUntilReady(1, 2);
     expect(await client.getAll()).toEqual(before);
     expect(before.length).toBeGreaterThan(20);
