@@ -21,7 +21,7 @@ async function run(commands: string, env: NodeJS.ProcessEnv = {}): Promise<strin
 
 /** The blocks of README.md: the commands to begin with, requests, keys, and the generator. */
 const blocks = await readBlocks('README.md');
-const [begin, ...others] = blocks.map(({ code }) => code);
+const [begin, ...others] = blocks.flatMap(({ code, notRun }) => (notRun === undefined ? code : []));
 /** The lines of the first block, without comments. */
 const [start, test] = begin!.trim().split('\n').map((line) => line.replace(/ +#.*/, '')); // prettier-ignore
 

@@ -288,11 +288,11 @@ class ResourceDriver {
   }
 
   /**
-   * Returns the properties of a resource that a response has: all, if none is documented. One that is documented with
-   * another type than that of the body is not returned.
+   * Returns the properties of a resource that a response has: all, unless they are documented with the id. One that is
+   * documented with another type than that of the body is not returned.
    */
   private toPart(resource: Json, documented: Json): Json {
-    if (Object.keys(documented).length === 0) return resource;
+    if (!(this.id in documented)) return resource;
     const entries = Object.entries(resource).filter(([name, value]) => {
       const type = String((documented[name] as Json | undefined)?.['type']);
       const scalar = type === 'integer' ? 'number' : type;

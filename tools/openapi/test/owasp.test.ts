@@ -5,6 +5,8 @@ import { getCommand } from '../../../test/support/project-copy.js';
 import { edit, readPublished } from './documents.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
+/** Modules add others, with what their contracts lack. */
+const SCHEMAS = new Set(['Category', 'Error', 'NewCategory']);
 const TEXT = { type: 'string', pattern: '^a+$' };
 
 describe('npm run lint:openapi', () => {
@@ -24,7 +26,10 @@ describe('npm run lint:openapi', () => {
     const args = ['lint', '--stdin-filepath', 'openapi.json', '--format', 'json', '--quiet'];
     const options = { cwd: ROOT, input: JSON.stringify(document), encoding: 'utf8' } as const;
     const { stdout } = spawnSync(getCommand('spectral'), args, options);
-    const found = JSON.parse(stdout) as { code: string; path: string[] }[];
+    const all = JSON.parse(stdout) as { code: string; path: string[] }[];
+    const found = all.filter(
+      ({ path: [, part, name] }) => part !== 'schemas' || SCHEMAS.has(name!),
+    );
     expect(found.map(({ code, path }) => `${code.split(':').at(-1)} ${path.join(' ')}`)).toEqual([
       '2023-rate-limit components responses Forbidden headers',
       '2023-rate-limit-retry-after components responses TooManyRequests headers',
