@@ -358,6 +358,11 @@ describe('the section PetstoreErrorBudgetBurnFast', () => {
       () => query('petstore_database_errors_total > 0'),
       ({ length }) => length > 0,
     );
+    // Prometheus does not count an increase before the first sample.
+    await waitFor(async () => {
+      await categories.create('a');
+      return getStatuses(await run('PetstoreErrorBudgetBurnFast')).length > 0;
+    });
     await unlock();
     const output = await run('PetstoreErrorBudgetBurnFast');
     expect(getStatuses(output)).toEqual(['503']);
