@@ -186,7 +186,7 @@ describe('service log', () => {
 
   it.each([
     ['production', /"timestamp":"(.*?)"/g],
-    ['development', /^\[Petstore\] \d+ +- (\S+) /gm],
+    ['development', /^\[\w+\] \d+ +- (\S+) /gm],
   ])('has the time of each line in UTC, as ISO 8601 writes it (%s)', async (mode, pattern) => {
     const startedAt = Date.now();
     await start({ NODE_ENV: mode });
