@@ -40,7 +40,7 @@ export class CageEntity {
   @IdColumn('pk_cages') id!: number;
   @Column('varchar', { length: 100 }) label!: string;
   @Column('varchar', { length: 20 }) room!: string;
-  @Column('integer', { name: 'shelf_position' }) shelfPosition!: number;
+  @Column('int', { name: 'shelf_position' }) shelfPosition!: number;
   @ForeignKey('categories', { name: 'fk_cages_category_id' })
   @Column('bigint', { name: 'category_id', nullable: true, transformer: bigintTransformer })
   categoryId!: number | null;

@@ -219,10 +219,10 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const direction = isDescending ? 'DESC' : 'ASC';
     if (by === 'id') return `"id" ${direction}`;
     const column = getColumn(this.repository, by);
-    const isText = column.type === 'varchar' || column.type === 'text';
+    const { dataSource } = this.repository.manager;
+    const isText = /^(character( varying)?|text)$/.test(dataSource.driver.normalizeType(column));
     // SQLite compares bytes already.
-    const collation =
-      isText && isPostgres(this.repository.manager.dataSource) ? ' COLLATE "C"' : '';
+    const collation = isText && isPostgres(dataSource) ? ' COLLATE "C"' : '';
     const nulls = isDescending ? 'FIRST' : 'LAST';
     return `"${column[name]}"${collation} ${direction} NULLS ${nulls}, "id" ${direction}`;
   }

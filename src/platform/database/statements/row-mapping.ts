@@ -1,7 +1,7 @@
 /** Builds statements that TypeORM's query builder cannot express or runs too slowly. */
-import { isPostgres } from '../connection/is-postgres.js';
 import type { DataSource, EntityMetadata, ObjectLiteral, Repository } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
+import { isPostgres } from '../connection/is-postgres.js';
 
 /** The column types whose values the drivers return as they are. */
 const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double precision']);
@@ -154,10 +154,10 @@ export function toConditions<Entity extends ObjectLiteral>(
     if (value instanceof AnyItem) return toItemCondition(repository, column, value, parameters);
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     // No row has an integer beyond those of the column, which PostgreSQL would not compare.
-    const isWide = isPostgres(repository.manager.dataSource) && column.type === 'integer';
-    const placeholders = values.map(
-      (item) => `${parameters.add(item, column)}${isWide ? '::bigint' : ''}`,
-    );
+    const { driver } = repository.manager.dataSource;
+    const isWide = /^(integer|smallint)$/.test(driver.normalizeType(column));
+    const cast = isWide && isPostgres(repository.manager.dataSource) ? '::bigint' : '';
+    const placeholders = values.map((item) => parameters.add(item, column) + cast);
     // PostgreSQL does not allow an empty list.
     return placeholders.length === 0
       ? 'FALSE'
