@@ -100,6 +100,12 @@ async function sendIncompleteCreate(): Promise<RawConnection> {
 }
 
 describe('GET /metrics', () => {
+  it('has the failures of operations from the start, and not those of the pages that clients read', async () => {
+    const { text } = await sendRequest(url);
+    expect(text).toContain(responses('GET', '/v1/categories', 500));
+    expect(text).not.toMatch(/http_route="\/(docs|examples)\//);
+  });
+
   it('requires no key, on a port of its own', async () => {
     const response = await sendRequest(url);
     expect(response.headers).toMatchObject({

@@ -65,7 +65,7 @@ export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter):
 /** Returns the operations of the API, whose paths are below a prefix; HEAD is too rare for an alert. */
 function getOperations(express: Express): { method: string; path: string }[] {
   return [...getRoutes(express)]
-    .filter(([path]) => /^\/(?!docs\/)[^/]+\/./.test(path))
+    .filter(([path]) => /^\/(?!(docs|examples)\/)[^/]+\/./.test(path))
     .flatMap(([path, methods]) => [...methods].map((method) => ({ method, path })))
     .filter(({ method }) => method !== 'HEAD');
 }
