@@ -47,7 +47,7 @@ export function setupApiDocs(app: NestExpressApplication, config: Config, docs: 
   const text = { root: ROOT, headers, cacheControl: false };
   for (const path of GUIDE_PATHS)
     express.get(path, (_request, response) => response.sendFile(path, text));
-  app.use('/docs', swaggerUiHeaders(config), selectFiles);
+  app.use('/docs', swaggerUiHeaders(config), selectFiles(GUIDE_PATHS));
   SwaggerModule.setup('docs', app, () => toPageDocument(getDocument(), config), {
     ...swaggerUiOptions,
     raw: false,

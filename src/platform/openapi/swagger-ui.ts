@@ -121,18 +121,25 @@ export const swaggerUiOptions: SwaggerCustomOptions = {
   },
 };
 
-/** The paths below `/docs` that have routes. */
-const ROUTES =
-  /^\/(index\.html|LICENSE|(clients|errors|api-behaviour)\.md|(docs\/)?swagger-ui-init\.js)?$/;
+/** The paths for which `@nestjs/swagger` adds routes. */
+const ROUTES = /^\/(index\.html|LICENSE|(docs\/)?swagger-ui-init\.js)?$/;
 /** What the page loads, and the licenses that the scripts refer to. The package of Swagger UI has more files. */
 const FILES =
   /^\/(favicon-(16x16|32x32)\.png|swagger-ui-(bundle|standalone-preset)\.js(\.LICENSE\.txt)?|swagger-ui\.css)$/;
 
-/** Selects the files that `@nestjs/swagger` serves. Unlike other responses, they may be cached and revalidated. */
-export const selectFiles: RequestHandler = (request, response, next) => {
-  if (FILES.test(request.path)) {
-    allowMethods(response, ['GET', 'HEAD']);
-    response.setHeader('Cache-Control', 'no-cache');
-  } else if (!ROUTES.test(request.path)) rejectUnmatched(request, response);
-  next();
-};
+/**
+ * Selects the files that `@nestjs/swagger` serves. Unlike other responses, they may be cached and revalidated.
+ *
+ * @param paths those below `/docs` that have other routes
+ */
+export const selectFiles =
+  (paths: readonly string[]): RequestHandler =>
+  (request, response, next) => {
+    const { baseUrl, path } = request;
+    if (FILES.test(path)) {
+      allowMethods(response, ['GET', 'HEAD']);
+      response.setHeader('Cache-Control', 'no-cache');
+    } else if (!ROUTES.test(path) && !paths.includes(baseUrl + path))
+      rejectUnmatched(request, response);
+    next();
+  };
