@@ -85,23 +85,24 @@ export function areDifferent(types: readonly (string | undefined)[]): boolean {
   return !kinds.includes(undefined) && new Set(kinds).size === kinds.length;
 }
 
-const alternativesOf = new WeakMap<object, ReadonlyMap<string, Schema>>();
+const alternativesOf = new WeakMap<object, ReadonlyMap<string, Schema> | undefined>();
 
 /** Returns the alternatives of a schema by their JSON types; undefined if these do not tell them apart. */
 export function getAlternatives(schema: Schema): ReadonlyMap<string, Schema> | undefined {
   const { type, discriminator, oneOf, anyOf } = schema;
   const declared = oneOf ?? anyOf;
   if (declared === undefined || (type ?? discriminator) !== undefined) return undefined;
-  const known = alternativesOf.get(declared);
-  if (known !== undefined) return known;
+  if (!alternativesOf.has(declared)) alternativesOf.set(declared, toAlternatives(declared));
+  return alternativesOf.get(declared);
+}
+
+function toAlternatives(
+  declared: NonNullable<Schema['oneOf']>,
+): ReadonlyMap<string, Schema> | undefined {
   const schemas = declared.map((each) => (typeof each === 'function' ? { type: each } : each));
   const types = schemas.map((each) =>
     typeof each.type === 'function' || each.discriminator ? 'object' : each.type,
   );
   if (!areDifferent(types)) return undefined;
-  const alternatives = new Map(
-    schemas.map((each, index) => [types[index]!.replace('integer', 'number'), each]),
-  );
-  alternativesOf.set(declared, alternatives);
-  return alternatives;
+  return new Map(schemas.map((each, index) => [types[index]!.replace('integer', 'number'), each]));
 }
