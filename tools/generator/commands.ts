@@ -1,7 +1,7 @@
 /** Makes the commands with which a client creates resources. */
 import {
-  type Column,
   getParent,
+  getReferenced,
   getUnchecked,
   type Module,
   type Resource,
@@ -91,7 +91,7 @@ export async function toCommands(module: Module, service: string, key: string): 
   const commands: string[] = [];
   // Each comes after those that it refers to.
   for (const resource of resources) {
-    for (const table of resource.columns.flatMap(getReferences)) {
+    for (const table of resource.columns.flatMap((each) => getReferenced(each) ?? [])) {
       if (table === resource.table || rows.has(table)) continue;
       const other = resources.find((each) => each.table === table);
       await (other === undefined ? insertNamed(table) : insert(other));
@@ -103,9 +103,6 @@ export async function toCommands(module: Module, service: string, key: string): 
   }
   return commands;
 }
-
-const getReferences = ({ references, join }: Column): string[] =>
-  [references ?? join?.columns[1]!.references].filter((table) => table !== undefined);
 
 /** Encodes a body as a form: arrays repeat their name, and objects are JSON. */
 function toForm(body: Readonly<Record<string, unknown>>): string {

@@ -5,8 +5,7 @@ import { basename, relative } from 'node:path';
 import { Command, Option } from 'commander';
 import { type ResourceOptions, FieldsError, OPERATION_NAMES, toDocument } from './read/fields.js';
 import { generate, type ModuleOptions } from './generator.js';
-import { toKebabCase } from './names.js';
-import { addContractOptions, type ContractOptions } from './options.js';
+import { addContractOptions, type ContractOptions, toModuleName } from './options.js';
 import { readContractFile } from './overlay.js';
 import { toOverlay } from './proposals.js';
 import { ContractError } from './read/document.js';
@@ -32,7 +31,7 @@ addContractOptions(program.command('from'))
     run(async () => {
       const { root, problems } = await readContractFile(contract, overlay);
       for (const problem of problems.slice(0, 5)) console.log(`Ignored: ${problem}`);
-      const name = toKebabCase(module ?? basename(contract).split('.')[0]!);
+      const name = toModuleName(contract, module);
       const source = [contract, overlay].flatMap((file) => (file ? basename(file) : []));
       return {
         root,

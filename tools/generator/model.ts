@@ -207,6 +207,10 @@ export interface Resource {
   versioned: boolean;
 }
 
+/** The table that a column refers to, or each item of its array. */
+export const getReferenced = ({ references, join }: Column): string | undefined =>
+  references ?? join?.columns[1]!.references;
+
 /** A column of a resource, by the name of its property. */
 export const getColumn = ({ columns }: Resource, name: string): Column | undefined =>
   columns.find((column) => column.name === name);

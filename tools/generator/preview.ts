@@ -11,8 +11,7 @@ import { Command } from 'commander';
 import { TERMINATION_SIGNALS } from '../../src/termination-signals.js';
 import { toCommands } from './commands.js';
 import { generate } from './generator.js';
-import { toKebabCase } from './names.js';
-import { addContractOptions, type ContractOptions } from './options.js';
+import { addContractOptions, type ContractOptions, toModuleName } from './options.js';
 import { readContractFile } from './overlay.js';
 import { ContractError } from './read/document.js';
 import { formatReport } from './report.js';
@@ -35,7 +34,7 @@ setInterval(() => process.ppid === parent || stop(), 500).unref();
 
 await addContractOptions(new Command('npm run preview --'))
   .description('Serve the module of a contract on SQLite, from a temporary copy, until Ctrl-C.')
-  .argument('<contract>', 'OpenAPI 3.0, 3.1 or 3.2 in JSON or YAML; - is standard input')
+  .argument('<contract>', 'OpenAPI 3.0 to 3.2 or Swagger 2.0; - is standard input')
   .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
   .action(async (contract: string, options: PreviewOptions) => {
     try {
@@ -54,7 +53,7 @@ async function preview(contract: string, options: PreviewOptions): Promise<void>
   const { root } = await readContractFile(file, options.overlay);
   // git status must not update the index.
   process.env['GIT_OPTIONAL_LOCKS'] = '0';
-  const name = toKebabCase(options.module ?? basename(file).split('.')[0]!);
+  const name = toModuleName(file, options.module);
   const source = basename(file);
   const { prefix } = options;
   const { module, changes, results } = await generate(root, { name, source, prefix });

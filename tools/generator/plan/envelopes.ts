@@ -50,6 +50,8 @@ function toRole(property: Property): PagingRole | undefined {
   return (role === 'hasMore' ? type === 'boolean' : isNumber) ? role : undefined;
 }
 
+export const isNext = (role: PagingRole): boolean => role.startsWith('next');
+
 /** Properties that tell something else if another one has their role: the rows of the page, or the cursor of this page. */
 const VAGUE = /^(count|cursor)$/;
 
@@ -61,11 +63,11 @@ function toRoles(properties: readonly Property[]): Map<string, PagingRole> {
       return role === undefined ? [] : [[each.name, role] as const];
     }),
   );
-  const all = [...roles];
-  for (const [name, role] of all)
+  const all = [...roles].map(([name, role]) => ({ name, role: isNext(role) ? 'next' : role }));
+  for (const { name, role } of all)
     if (
       VAGUE.test(toBareName(name)) &&
-      all.some(([other, its]) => other !== name && its.slice(0, 4) === role.slice(0, 4))
+      all.some((other) => other.name !== name && other.role === role)
     )
       roles.delete(name);
   return roles;

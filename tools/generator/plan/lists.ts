@@ -17,7 +17,7 @@ import type {
 import { getProperties, getUnchecked, ID_SCHEMAS, isGiven } from '../model.js';
 import { isSameName, toBareName } from '../names.js';
 import { findColumn, isPartOf, noteMissing } from './columns.js';
-import { getRole } from './envelopes.js';
+import { getRole, isNext } from './envelopes.js';
 import {
   endsWithParameter,
   findCause,
@@ -98,7 +98,7 @@ function checkEnvelope(
   const isKnown = (role: PagingRole, type: Schema['type'] = 'string'): boolean => {
     if (role === 'limit') return isGivenLimit;
     if (role === 'page' || role === 'offset') return by?.role === role;
-    if (!role.startsWith('next')) return true;
+    if (!isNext(role)) return true;
     if (nextType !== undefined) return (type === 'integer' ? 'number' : type) === nextType;
     return limit === undefined && role !== 'next';
   };
@@ -118,7 +118,7 @@ function checkEnvelope(
         const known = !isMissing && isKnown(role, property.type);
         if (property.required && !known)
           throw new Stub(`nothing says what ${path}${name} of the response is`);
-        if (known || !role.startsWith('next')) return [[name, role]];
+        if (known || !isNext(role)) return [[name, role]];
         unknown.push(`${path}${name}`);
         return [];
       }),
@@ -186,7 +186,7 @@ function getPaging(
 
   /** A cursor, if the response tells that of the next page. */
   function findCursor(): PageParameter | undefined {
-    const isTold = JSON.stringify(envelope?.paging ?? {}).includes('"next');
+    const isTold = tellsNext(envelope?.paging);
     return toPageParameter(
       query.find(
         ({ name, type, format, enum: values, description = '' }) =>
@@ -208,6 +208,10 @@ function getPaging(
     return toPageParameter(numbers.find(isOffset), 'offset');
   }
 }
+
+/** Whether a property tells the next page, also in an object. */
+const tellsNext = (paging: PagingProperties = {}): boolean =>
+  Object.values(paging).some((role) => (typeof role === 'string' ? isNext(role) : tellsNext(role)));
 
 /** Whether a parameter is an offset by its description. */
 const isOffset = ({ name, description = '' }: Property): boolean =>

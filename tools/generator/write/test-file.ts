@@ -1,6 +1,6 @@
 /** Writes the test of a module: once, then it belongs to the team. */
 import type { Column, CreateOperation, Module, Owner, Resource } from '../model.js';
-import { getParent, getUnchecked } from '../model.js';
+import { getParent, getReferenced, getUnchecked } from '../model.js';
 import { toKebabCase } from '../names.js';
 import { getNames, type SourceFile, toFile } from './imports.js';
 import { call, code, type Code, ifAny, literal, spread } from './source.js';
@@ -54,7 +54,7 @@ function writeResource(
   const missing = references.map((column) => [column.name, [toMissing(column)]]);
   const paths = references.map((column) => [
     column.name,
-    findPath(module, routes, getTable(column)),
+    findPath(module, routes, getReferenced(column)!),
   ]);
   const options = {
     create: toFunction(resource, 1),
@@ -150,9 +150,6 @@ const getReferences = ({ request, columns, owners }: Resource): Column[] =>
       !owners.some((each) => each.property === property) &&
       request.properties.some((each) => each.name === name),
   );
-
-const getTable = ({ join, references }: Column): string =>
-  references ?? join!.columns[1]!.references!;
 
 /** A reference to a row that does not exist. */
 function toMissing({ schema, join }: Column): unknown {
