@@ -37,7 +37,6 @@ export class AppModule {
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
         { provide: APP_GUARD, useClass: LifecycleGuard },
         { provide: APP_GUARD, useClass: BodyParserGuard },
-        { provide: APP_GUARD, useExisting: ApiKeyGuard },
         { provide: APP_PIPE, useClass: StrictValidationPipe },
         { provide: APP_FILTER, useClass: ReplayFilter },
       ],

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
@@ -15,18 +16,11 @@ import { RequiredScope } from './scope.decorator.js';
 /** RFC 6750, section 2.1, with a case-insensitive scheme (RFC 9110, section 11.1) and a maximum length. */
 const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;
 
-/**
- * How long a body may take to arrive before the key is verified again, in milliseconds. A shorter time does not matter, and
- * a slow look-up of the key is not repeated at once.
- */
-const PROMPT_BODY_MS = 100;
-
 /** How many keys have a count of their own, which bounds the series of the metrics. */
 const MAX_COUNTED_KEYS = 1_000;
 
 /**
- * Requires a valid API key, except for `@Public()` routes, and limits its requests per minute. It runs twice: before the
- * body of a request is read, and after that, because the key may have been revoked since.
+ * Requires a valid API key, except for `@Public()` routes, and limits its requests per minute.
  *
  * @throws {ApiError} UNAUTHORIZED if the key is missing or invalid; FORBIDDEN if it lacks the scope of the
  *   operation; TOO_MANY_REQUESTS after too many requests with the key, or failed attempts of the client;
@@ -47,9 +41,6 @@ export class ApiKeyGuard implements CanActivate {
 
   canActivate(context: ExecutionContext): true | Promise<true> {
     const request = context.switchToHttp().getRequest<Request>();
-    const { keyVerifiedAt } = request;
-    if (keyVerifiedAt !== undefined && performance.now() - keyVerifiedAt < PROMPT_BODY_MS)
-      return true;
     const isPublic = this.reflector.get(IsPublic, context.getHandler());
     if (isPublic?.needsDatabase === false) return true;
     const key = isPublic ? undefined : getApiKey(request);
@@ -62,16 +53,11 @@ export class ApiKeyGuard implements CanActivate {
   }
 
   private admit(key: ApiKey | undefined, context: ExecutionContext): true {
-    if (key === undefined)
-      throw unauthorized(
-        'The API key is invalid: it is unknown, expired or revoked.',
-        'invalid_token',
-      );
+    requireKey(key);
     const request = context.switchToHttp().getRequest<Request>();
-    // It was counted before its body was read.
-    if (request.keyVerifiedAt !== undefined) return true;
     request.apiKey = key;
-    request.keyVerifiedAt = performance.now();
+    // One function for all: a closure for each request takes 25 % more CPU time per create.
+    request.verifyKeyAgain = this.verifyAgain;
     const counted = this.requests.has(key.id) || this.requests.size < MAX_COUNTED_KEYS;
     const id = counted ? key.id : 'other';
     this.requests.set(id, (this.requests.get(id) ?? 0) + 1);
@@ -86,6 +72,17 @@ export class ApiKeyGuard implements CanActivate {
     requireScope(key, this.reflector.get(RequiredScope, context.getHandler()) ?? implied);
     return true;
   }
+
+  private readonly verifyAgain = async (request: IncomingMessage): Promise<void> => {
+    if (!this.database.isReady) throw new DatabaseUnavailableError();
+    requireKey(await this.verifier.verify(getApiKey(request), request));
+  };
+}
+
+/** @throws {ApiError} UNAUTHORIZED */
+function requireKey(key: ApiKey | undefined): asserts key is ApiKey {
+  const message = 'The API key is invalid: it is unknown, expired or revoked.';
+  if (key === undefined) throw unauthorized(message, 'invalid_token');
 }
 
 /**
@@ -93,7 +90,7 @@ export class ApiKeyGuard implements CanActivate {
  *
  * @throws {ApiError} UNAUTHORIZED if there is none
  */
-export function getApiKey({ headers: { authorization = '' } }: Request): string {
+export function getApiKey({ headers: { authorization = '' } }: IncomingMessage): string {
   const [, key] = BEARER.exec(authorization) ?? [];
   if (key !== undefined) return key;
   if (/^Bearer +\S/i.test(authorization)) return '';

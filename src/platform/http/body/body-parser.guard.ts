@@ -14,6 +14,9 @@ import {
 } from './accepted-body.js';
 import { parseForm, parseJson } from './parsed-body.js';
 
+/** How long a body may take to arrive before the key is verified again, in milliseconds: a shorter time does not matter. */
+const PROMPT_BODY_MS = 100;
+
 const CONTENT_TYPES = ['application/json'];
 const FORM_CONTENT_TYPES = [FORM_CONTENT_TYPE];
 const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
@@ -29,10 +32,11 @@ const DECODERS = new Map<string, () => Transform>([
 
 /**
  * Parses the body of a request into `request.body`: JSON, the fields of a form for an operation with a
- * `@FormBody`, or the bytes for one with a `@BinaryBody`. It is a guard because it must run after `ApiKeyGuard`: no byte of a body is read before
- * the key is checked, and Express middleware runs before all guards.
+ * `@FormBody`, or the bytes for one with a `@BinaryBody`. It is a guard because it must run after `ApiKeyGuard`: no byte of a
+ * body is read before the key is checked, and Express middleware runs before all guards. After a
+ * slow body, the key is verified again, because it may have been revoked since.
  *
- * @throws {ApiError} MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed or a form cannot be
+ * @throws {ApiError} UNAUTHORIZED, MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed or a form cannot be
  *   decoded, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED if the body is nested too deeply
  */
 @Injectable()
@@ -62,9 +66,11 @@ export class BodyParserGuard implements CanActivate {
     if (headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
     const parse = isForm ? parseForm : parseJson;
     const invalid = binary === undefined && !isForm ? 'MALFORMED_JSON' : 'BAD_REQUEST';
-    return readBody(request, limit, invalid).then((bytes) => {
+    const startedAt = performance.now();
+    return readBody(request, limit, invalid).then(async (bytes): Promise<true> => {
       // Otherwise there is no body, as with a Content-Length of 0.
       if (bytes.length > 0) request.body = binary === undefined ? parse(bytes) : bytes;
+      if (performance.now() - startedAt >= PROMPT_BODY_MS) await request.verifyKeyAgain?.(request);
       return true;
     });
   }

@@ -10,8 +10,8 @@ declare module 'node:http' {
       readonly scopes: string;
       readonly requestsPerMinute: number | null;
     };
-    /** When the key was verified first, in milliseconds of the monotonic clock. */
-    keyVerifiedAt?: number;
+    /** Rejects if the API key has been revoked, or has expired, since it was verified. */
+    verifyKeyAgain?: (request: IncomingMessage) => Promise<void>;
     route?: { readonly path: string };
     readonly ip?: string | undefined;
   }
