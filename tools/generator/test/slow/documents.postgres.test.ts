@@ -17,7 +17,7 @@ import {
   SwaggerModule,
 } from '@nestjs/swagger';
 import { driveContract } from '../../../../test/support/contract-driver.js';
-import { download, listDocuments, MAX_SIZE, measure, PACKAGE } from '../../../corpus/documents.js';
+import { download, PACKAGE } from '../../../corpus/documents.js';
 import { requires } from '../../../../test/support/requirements.js';
 import { BOOTSTRAP_KEY } from '../../../../test/support/service-process.js';
 import { readDocument } from '../../read/document.js';
@@ -134,25 +134,6 @@ downloaded.describe('the module of a public document', () => {
       implemented: Object.fromEntries(implemented),
       others: results.length - implemented.length,
     }).toMatchSnapshot();
-  });
-});
-
-downloaded.describe('sixty public documents', () => {
-  it('have at least as many implemented operations as before', async () => {
-    const documents = listDocuments(api!)
-      .filter(({ isTuned, size }) => isTuned && size <= MAX_SIZE)
-      .toSorted((a, b) => a.hash.localeCompare(b.hash))
-      .slice(0, 60);
-    const lines = await Promise.all(
-      documents.map(async ({ provider, path }) => {
-        const result = await measure(path);
-        if (typeof result === 'string') return `${provider}: ${result}`;
-        const { shaped, right, without, undecided } = result;
-        return `${provider}: ${shaped} shaped, ${right} right, ${without} without, ${undecided} to decide`;
-      }),
-    );
-    expect(lines).toHaveLength(60);
-    expect(lines.join('\n')).toMatchSnapshot();
   });
 });
 
