@@ -43,21 +43,21 @@ export const getProperties = ({
   properties,
 }: Schema): readonly Property[] | undefined => dto?.properties ?? properties;
 
-/** A schema and those that it contains, as far as they are not those of a class. */
-export function getParts(schema: Schema): Schema[] {
+/** A schema and those that it contains, as far as they are not those of a class; by default also those of the items of arrays. */
+export function getParts(schema: Schema, hasItems = true): Schema[] {
   const { items, properties = [], additionalProperties, oneOf = [] } = schema;
   const values = additionalProperties === true ? undefined : additionalProperties;
-  const parts = [items, ...properties, values, ...oneOf];
-  return [schema, ...parts.flatMap((each) => (each === undefined ? [] : getParts(each)))];
+  const parts = [hasItems ? items : undefined, ...properties, values, ...oneOf];
+  return [schema, ...parts.flatMap((each) => (each === undefined ? [] : getParts(each, hasItems)))];
 }
 
-/** A schema and all that it contains, at any depth. */
-export function getNested(schema: Schema, seen = new Set<DtoClass>()): Schema[] {
-  return getParts(schema).flatMap((part) => {
+/** A schema and all that it contains, at any depth; by default also the items of arrays. */
+export function getNested(schema: Schema, hasItems = true, seen = new Set<DtoClass>()): Schema[] {
+  return getParts(schema, hasItems).flatMap((part) => {
     const properties =
       part.class === undefined || seen.has(part.class) ? [] : part.class.properties;
     if (part.class !== undefined) seen.add(part.class);
-    return [part].concat(properties.flatMap((each) => getNested(each, seen)));
+    return [part].concat(properties.flatMap((each) => getNested(each, hasItems, seen)));
   });
 }
 

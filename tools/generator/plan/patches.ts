@@ -1,4 +1,7 @@
-/** Takes the defaults out of the bodies of PATCH requests: what such a request omits stays as it is. */
+/**
+ * Takes the defaults out of the bodies of PATCH requests: what such a request omits stays as it is. The items of an array
+ * keep theirs, because a patch replaces an array as a whole.
+ */
 import {
   type DtoClass,
   getNested,
@@ -9,7 +12,13 @@ import {
 import { makeUnique } from '../names.js';
 
 const hasDefault = (schema: Schema): boolean =>
-  getNested(schema).some(({ default: value }) => value !== undefined);
+  getNested(schema, false).some(({ default: value }) => value !== undefined);
+
+/** What keeps its defaults of what a request or a response contains: all of it, or the items of arrays. */
+const getKept = (schema: Schema, isPatch: boolean): Schema[] =>
+  isPatch
+    ? getNested(schema, false).flatMap(({ items }) => (items ? getNested(items) : []))
+    : getNested(schema);
 
 /**
  * Changes the bodies of PATCH requests.
@@ -24,10 +33,10 @@ export function removeDefaults(
   const used = new Set(
     operations
       .flatMap(({ method, body, success }) => [
-        method === 'patch' ? {} : body?.schema,
-        success.schema,
+        ...getKept(body?.schema ?? {}, method === 'patch'),
+        ...getKept(success.schema ?? {}, false),
       ])
-      .flatMap((schema) => getNested(schema ?? {}).map((each) => each.class)),
+      .map((each) => each.class),
   );
   const names = new Set(classes.map(({ publishedName }) => publishedName.toLowerCase()));
   const patches = new Map<DtoClass, DtoClass>();
@@ -48,18 +57,10 @@ export function removeDefaults(
     return patch;
   };
   const strip = <Value extends Schema>({ default: _default, ...schema }: Value): Value => {
-    const {
-      class: dto,
-      items,
-      properties,
-      additionalProperties: values,
-      oneOf,
-      discriminator,
-    } = schema;
+    const { class: dto, properties, additionalProperties: values, oneOf, discriminator } = schema;
     return {
       ...schema,
       ...(dto && { class: toPatch(dto) }),
-      ...(items && { items: strip(items) }),
       ...(properties && { properties: properties.map(strip) }),
       ...(typeof values === 'object' && { additionalProperties: strip(values) }),
       ...(oneOf && { oneOf: oneOf.map(strip) }),

@@ -1221,6 +1221,21 @@ describe('a PATCH request', () => {
       );
     }
   });
+
+  it('keeps the defaults of the items of an array, which it replaces as a whole', () => {
+    const homes = `homes: { type: array, items: ${toReference('Address')} }`;
+    const update = `Update: { properties: { ${homes}, address: ${toReference('Address')} } }`;
+    const pet = `{ id: { type: integer, readOnly: true }, name: { type: string }, address: ${toReference('Address')}, ${homes} }`;
+    const operations = `patch: { ${toBody(toReference('Update'))}, ${toResponses(PET)} }`;
+    const module = toModule(
+      pets({ properties: pet, operations, schemas: `Address: ${address}, ${update}` }),
+    );
+    const patch = module.operations.find(({ method }) => method === 'patch')!;
+    expect(patch.implementation.kind).toBe('patch');
+    const [sent, own] = patch.body!.schema.class!.properties;
+    expect(sent!.items!.class!.properties[0]!.default).toBe('Berlin');
+    expect(own!.class!.properties[0]!.default).toBeUndefined();
+  });
 });
 
 describe('a writeOnly property', () => {
