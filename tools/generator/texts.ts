@@ -16,12 +16,15 @@ export function findText(schema: Schema, seed: number): string | undefined {
   const known = FORMATS[format ?? ''];
   if (known === undefined && pattern === undefined)
     return `text ${seed}`.padEnd(minLength, '.').slice(0, maxLength);
-  const isValid = (text: unknown): text is string =>
-    findProblems({ ...schema, type: 'string' } as PlatformSchema, text).length === 0;
+  const isValid = (text: unknown): text is string => isText(schema, text);
   const ofFormat = known && toExample(known.example, seed);
   if (isValid(ofFormat)) return ofFormat;
   return toMatching(pattern, seed).find(isValid) ?? (isValid(example) ? example : undefined);
 }
+
+/** Whether a value is a text that a schema accepts. */
+export const isText = (schema: Schema, value: unknown): value is string =>
+  findProblems({ ...schema, type: 'string' } as PlatformSchema, value).length === 0;
 
 /** Whether a schema has a text that {@link findText} does not find. */
 export const hasUnknownText = (schema: Schema): boolean =>

@@ -191,6 +191,20 @@ describe('generated code', () => {
   });
 
   it.each([
+    ['type: string', /code: `text 1-\$\{n\}`/],
+    ['type: string, format: uuid', /code: `[\da-f-]{33}\$\{String\(n\)\.padStart\(3, '0'\)\}`/],
+    ['type: string, format: email', /code: `[\w.]+-\$\{n\}@[\w.]+`/],
+    ['type: string, pattern: "^A[0-9]{6}$"', /code: `A\d{3}\$\{String\(n\)\.padStart\(3, '0'\)\}`/],
+    ['type: string, pattern: "^[a-z]{3}$"', /code: '[a-z]{3}'/],
+    ['type: integer', /code: n \}/],
+  ])('tests a resource with unique values that are valid: %s', async (schema, code) => {
+    const id = 'id: { type: integer, readOnly: true }';
+    const properties = `{ ${id}, name: { type: string }, code: { ${schema}, x-unique: true } }`;
+    const module = toModule(pets({ properties, required: 'name, code' }));
+    expect(await print(writeTest(module)!.code)).toMatch(code);
+  });
+
+  it.each([
     '*/ canary() /*',
     `'); canary(); ('`,
     '`${canary()}`',

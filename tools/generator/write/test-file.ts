@@ -1,7 +1,8 @@
 /** Writes the test of a module: once, then it belongs to the team. */
-import type { Column, CreateOperation, Module, Owner, Resource } from '../model.js';
+import type { Column, CreateOperation, Module, Owner, Resource, Schema } from '../model.js';
 import { getParent, getReferenced, getUnchecked } from '../model.js';
 import { toKebabCase } from '../names.js';
+import { isText } from '../texts.js';
 import { getNames, type SourceFile, toFile } from './imports.js';
 import { call, code, type Code, ifAny, literal, spread } from './source.js';
 import { getCreate, toInvalid, toRow } from './samples.js';
@@ -190,19 +191,27 @@ function getUnique({ id, columns }: Resource): string[] {
 
 function toBody(resource: Resource, seed: number): object {
   const unique = getUnique(resource);
+  const { properties } = resource.request;
   const row = Object.entries(toRow(resource, seed, insert));
   return Object.fromEntries(
-    row.map(([name, value]) => [name, unique.includes(name) ? toUnique(value) : value]),
+    row.map(([name, value]) => {
+      const schema = properties.find((each) => each.name === name);
+      return [name, schema && unique.includes(name) ? toUnique(value, schema) : value];
+    }),
   );
 }
 
-/** A value that depends on `n`, if it can. */
-function toUnique(value: unknown): unknown {
+/** A value that depends on `n`, if the schema accepts one: a text ends with `n`, as does the name in an address. */
+function toUnique(value: unknown, schema: Schema): unknown {
   if (typeof value === 'number') return code('n');
-  if (typeof value !== 'string') return value;
-  if (UUID.test(value)) return code(`\`${value.slice(0, -6)}\${String(n).padStart(6, '0')}\``);
-  const [, text, domain] = /^([\w ]+|https:[\w./]+)(@[\w.]+)?$/.exec(value) ?? [];
-  return text === undefined ? value : code(`\`${text.slice(0, 20)}-\${n}${domain ?? ''}\``);
+  const [, text, domain = ''] = /^([\w :/.-]+)(@[\w.]+)?$/.exec(String(value)) ?? [];
+  if (typeof value !== 'string' || text === undefined) return value;
+  const appended = { start: `${text.slice(0, 20)}-`, digits: 1 };
+  const replaced = { start: text.slice(0, -3), digits: 3 };
+  const found = [appended, replaced].find(({ start, digits }) =>
+    [0, 999].every((n) => isText(schema, `${start}${String(n).padStart(digits, '0')}${domain}`)),
+  );
+  if (found === undefined) return value;
+  const end = found === appended ? 'n' : `String(n).padStart(${found.digits}, '0')`;
+  return code(`\`${found.start}\${${end}}${domain}\``);
 }
-
-const UUID = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/;
