@@ -128,8 +128,8 @@ export class Guide {
 
   /** Generates a module, and returns the report; `again` without compiling the generator. */
   readonly generate = (path: string): Promise<string> => this.npm('generate', '--', 'from', path);
-  readonly generateAgain = (path: string): Promise<string> =>
-    this.run(process.execPath, ['build/tools/generator/generate.js', 'from', path]);
+  readonly generateAgain = (path: string, ...options: readonly string[]): Promise<string> =>
+    this.run(process.execPath, ['build/tools/generator/generate.js', 'from', path, ...options]);
 
   /** Starts the service on a new database. */
   async serve(type: 'sqlite' | 'postgres') {
