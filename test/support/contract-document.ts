@@ -58,6 +58,8 @@ export class Contract {
     };
     this.ajv = { request: create('request'), response: create('response') };
     this.operations = Object.keys(root['paths'] as Json)
+      // A path has neither a query nor a fragment.
+      .filter((path) => !/[?#]/.test(path))
       .flatMap((path) =>
         METHODS.map((method) => ({ method, path, ...this.find('paths', path, method) })),
       )

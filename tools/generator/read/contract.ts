@@ -159,6 +159,7 @@ class ContractReader {
       const other = this.routes.get(route);
       if (this.service.routes.has(route))
         this.leaveOut(name, 'another module of the service has it');
+      else if (/[?#]/.test(path)) this.leaveOut(name, 'a path has neither a query nor a fragment');
       else if (/\}\{/.test(path)) this.leaveOut(name, 'no text separates its parameters');
       else if (other !== undefined) this.leaveOut(name, `it is the same route as ${other}`);
       else {

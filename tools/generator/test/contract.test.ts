@@ -1090,12 +1090,16 @@ describe('an operation that the generator cannot implement', () => {
         /a/{x}: { get: { operationId: a }, head: {} }
         /a/{y}: { get: { operationId: b } }
         "/a\\nb": { get: {} }
+        "/a?b=1": { post: {} }
+        "/a#b": { post: {} }
       webhooks: { petSold: { post: {} } }`;
     expect(getResults(toModule(toDocument(yaml)))).toEqual({
       'GET /a/{x}': 'no operation creates what {x} identifies',
       'GET /a\nb': 'it is none of the standard operations on what the contract creates',
       'HEAD /a/{x}': 'left out: only GET, PUT, POST, PATCH and DELETE are generated',
       'GET /a/{y}': 'left out: it is the same route as GET /a/{x}',
+      'POST /a?b=1': 'left out: a path has neither a query nor a fragment',
+      'POST /a#b': 'left out: a path has neither a query nor a fragment',
       'webhook petSold': 'left out: the service sends no webhooks',
     });
   });
