@@ -76,7 +76,11 @@ export const findKeyColumn = (resource: Resource, parameter: string): Column | u
  * @param pathKey the parameter of the path that follows the collection: `tag_gid` may stand for `gid`
  * @param noun the singular of the collection
  */
-function findId(dto: DtoClass, pathKey: string | undefined, noun: string): Property | undefined {
+export function findId(
+  dto: DtoClass,
+  pathKey: string | undefined,
+  noun: string,
+): Property | undefined {
   const last = splitWords(pathKey ?? '').at(-1) ?? '';
   const ids = ['id', '_id', `${dto.name}Id`, `${noun}Id`, 'uuid', 'uid', 'gid', 'pk'];
   const named = [pathKey, ...ids.filter((name) => isSameName(name, last))];

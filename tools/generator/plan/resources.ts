@@ -25,7 +25,16 @@ import {
 } from '../names.js';
 import { getParameters } from '../read/contract.js';
 import { isCommand } from './commands.js';
-import { isOnlyId, isSameId, toColumns, toEntityProperty, toId, toKeyName } from './columns.js';
+import {
+  findId,
+  findKeyColumn,
+  isOnlyId,
+  isSameId,
+  toColumns,
+  toEntityProperty,
+  toId,
+  toKeyName,
+} from './columns.js';
 import { hasOnly, isAnyObject, toEnvelope, toSent, toShown } from './envelopes.js';
 import { orStub, Stub } from './stub.js';
 
@@ -105,6 +114,11 @@ function toResource(scope: Scope, create: Operation): Resource {
   const id = toId({ request, dto: told ?? dto, owners }, parameter, keyName, noun, notes);
   if (dto.properties.some((each) => !isSameId(each, id)))
     throw new Stub(`${dto.publishedName}.${id.property} is another id than the response has`);
+  const own = told && findId(dto, pathKey, noun)?.name;
+  if (own !== undefined && id.property !== undefined && !getProperty(dto, id.property))
+    throw new Stub(
+      `${dto.publishedName}.${own} may differ from ${told!.publishedName}.${id.property}`,
+    );
   const isSent = getSent(request).some(({ name }) => name === id.property);
   if (shown.dto === undefined && id.by === 'service' && isSent)
     throw new Stub(`nothing says who assigns ${request.publishedName}.${id.property}`);
@@ -240,7 +254,7 @@ export function findOwners(
   return above.map(({ parameter, item, noun }, index) => {
     const resource = toCollection(item) === parent?.collection ? parent : undefined;
     const isAboveParent = parent !== undefined && index < parent.owners.length;
-    if (resource !== undefined && resource.id.property === undefined)
+    if (resource !== undefined && !isIdOf(resource, parameter))
       throw new Stub(`{${parameter}} is not an id`);
     const isKnown = operations.some((each) => toCollection(each.path).split('/').at(-1) === noun);
     if (resource === undefined && !isAboveParent && isKnown)
@@ -256,6 +270,12 @@ export function findOwners(
     return { parameter, name, property: toEntityProperty(name), kind, resource };
   });
 }
+
+/** Whether a parameter has the id of a resource, and not another property with unique values, such as `{username}`. */
+const isIdOf = (resource: Resource, parameter: string): boolean =>
+  resource.id.property !== undefined &&
+  (isSameName(parameter, resource.id.property) || findKeyColumn(resource, parameter) === undefined);
+
 /** Reads the rows of a list, which is an array, or an object with one; undefined if it is neither. */
 export function toRows(
   resources: readonly Resource[],

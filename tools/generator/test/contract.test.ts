@@ -1189,6 +1189,29 @@ describe('a path with a slash at its end', () => {
   });
 });
 
+describe('an id', () => {
+  it('is not the key of a parent that also has an id', () => {
+    const toy = `{ type: object, properties: { id: { type: integer, readOnly: true }, kind: { type: string } } }`;
+    const body = `requestBody: { ${toContent(toy)} }`;
+    const paths = `/pets/{name}/toys: { post: { ${body}, ${toResponses(toy, 201)} } }
+  /pets/{name}/toys/{toyId}: { delete: { responses: { 204: { description: OK } } } }`;
+    expect(getResults(toModule(pets({ item: '{name}', paths })))).toMatchObject({
+      'GET /pets/{name}': 'implemented',
+      'POST /pets/{name}/toys': '{name} is not an id',
+    });
+  });
+
+  it('is the same in the responses to POST and GET requests', () => {
+    const told = '{ type: object, properties: { petId: { type: integer } } }';
+    const document = edit(pets(), {
+      'paths /pets post responses 201 content application/json schema': parse(told) as object,
+    });
+    expect(getResults(toModule(document))).toMatchObject({
+      'POST /pets': 'Pet.id may differ from CreatePetResponse.petId',
+    });
+  });
+});
+
 /** The defaults of the color of a pet, and of the city of its address, in a body. */
 const getDefaults = ({ operations }: Module, method: string): unknown[] => {
   const { schema } = operations.find((each) => each.method === method)!.body!;
