@@ -445,9 +445,9 @@ const findType = (content: unknown): string | undefined => {
   return types.find((each) => /json/.test(each)) ?? types.find((each) => each === FORM);
 };
 
-/** The query parameters that select a page, or only shape a response. */
+/** The query parameters that select a page, only shape a response, or have a credential. */
 const NO_FILTERS =
-  /limit|size|page|offset|skip|take|after|count|^(opt_?)?(fields|pretty)$|^(prettyprint|lang)$/i;
+  /limit|size|page|offset|skip|take|after|count|^(opt_?)?(fields|pretty)$|^(prettyprint|lang)$|^(api|app|auth|access)[-_]?(key|token|secret)$/i;
 
 /** The rows of a list: an array, or an object with one. */
 const getRows = (body: unknown): Json[] =>
