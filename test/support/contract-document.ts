@@ -117,7 +117,10 @@ export class Contract {
         .filter(([each]) => each['type'] !== 'null')
         .slice(0, name === 'allOf' ? undefined : 1);
       const parts = used.map(([, index]) => at(name, String(index)));
-      return parts.every(isObject) ? (Object.assign({}, ...parts, object) as unknown) : parts[0];
+      const kind = name === 'allOf' ? {} : toKind(value['discriminator'], used[0]?.[0]);
+      return parts.every(isObject)
+        ? (Object.assign({}, ...parts, object, kind) as unknown)
+        : parts[0];
     }
     const kind = [type].flat().find((each) => each !== 'null') ?? guessType(value);
     if (kind === 'object') return object;
@@ -152,6 +155,15 @@ export class Contract {
       names.map((name) => [name, this.toSample([...own, 'properties', name], n, depth + 1)]),
     );
   }
+}
+
+/** Returns the property that tells the alternatives apart, with the value for one of them. */
+function toKind(discriminator: unknown, alternative: Json | undefined): Json {
+  const reference = alternative?.['$ref'];
+  if (!isObject(discriminator) || typeof reference !== 'string') return {};
+  const { propertyName, mapping } = discriminator;
+  const mapped = Object.entries(mapping ?? {}).find(([, each]) => each === reference);
+  return { [String(propertyName)]: mapped?.[0] ?? reference.split('/').at(-1) };
 }
 
 /** Public documents have patterns with escapes that are not necessary, such as `\:`, which the flag `u` forbids. */
