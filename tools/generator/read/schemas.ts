@@ -60,9 +60,9 @@ export class SchemaReader {
   private readonly classNames = new Set<string>();
   /** The names of schemas, in lower case: an object without a name gets another one. */
   private readonly schemaNames: Set<string>;
-  /** The classes of components, by the names of those. */
   /** The bare names of ids: `id`, and parameters of paths that end so. */
   private readonly idNames: ReadonlySet<string>;
+  /** The classes of components, by the names of those. */
   private readonly componentClasses = new Map<string, DtoClass>();
 
   /**
@@ -100,12 +100,12 @@ export class SchemaReader {
     if (alternatives !== undefined) return this.readAlternatives(merged, place, inner, annotations);
     if (type === undefined) return this.readAny(merged, place, annotations);
     if (type === 'object' && name !== undefined && this.canBeClass(merged, place)) {
-      // In OpenAPI 3.0 the siblings of a reference are ignored; what the component itself says is on its class.
-      const { description, readOnly, writeOnly, deprecated } = value as Schema;
+      const { nullable, readOnly, writeOnly, deprecated } = annotations;
       return clean({
         class: this.toComponentClass(name, merged),
-        nullable: annotations.nullable,
-        description,
+        nullable,
+        // That of the component is on its class.
+        description: text(value['description']),
         readOnly,
         writeOnly,
         deprecated,
@@ -294,17 +294,20 @@ export class SchemaReader {
     const all = [...items(merged['oneOf']), ...items(merged['anyOf'])];
     const alternatives = all.filter((each) => !isNull(each));
     const nullable = annotations.nullable ?? (alternatives.length < all.length || undefined);
-    const { oneOf: _oneOf, anyOf: _anyOf, ...rest } = merged;
+    const { oneOf: _oneOf, anyOf: _anyOf, description, ...others } = merged;
     if (alternatives.length === 1) {
+      // What is beside an alternative counts for it, too.
+      const isObjectBeside = (others['properties'] ?? others['required']) !== undefined;
+      const [alternative] = alternatives;
       const single = this.read(
-        isObject(rest['properties']) ? { allOf: [rest, alternatives[0]] } : alternatives[0],
+        isObjectBeside ? { allOf: [others, alternative] } : Object.assign({}, alternative, others),
         place,
         outer,
       );
       return clean({
         ...single,
         nullable: single.nullable ?? nullable,
-        description: annotations.description ?? single.description,
+        description: text(description) ?? single.description,
       });
     }
     const oneOf = alternatives.map((each, index) =>

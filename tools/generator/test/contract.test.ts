@@ -107,6 +107,10 @@ describe('a schema of a contract', () => {
   it.each<[yaml: string, schema: string, note?: string]>([
     ['{ type: [string, "null"], maxLength: 5 }', '{ type: string, maxLength: 5, nullable: true }'],
     ['{ oneOf: [{ type: integer }, { type: "null" }] }', '{ type: integer, nullable: true }'],
+    [
+      '{ anyOf: [{ type: string }, { type: "null" }], default: a, readOnly: true, maxLength: 5 }',
+      '{ type: string, nullable: true, default: a, readOnly: true, maxLength: 5 }',
+    ],
     ['{ const: dog }', '{ type: string, enum: [dog] }'],
     ['{ enum: [1, 2] }', '{ type: integer, enum: [1, 2] }'],
     ['{ enum: [a, null] }', '{ type: string, enum: [a], nullable: true }'],
@@ -225,6 +229,22 @@ describe('a schema of a contract', () => {
       isApart ? ['cat', 'dog'] : [],
     );
     expect(notes.length).toBe(isApart ? 0 : 1);
+  });
+
+  it.each([
+    `{ anyOf: [${toReference('Cat')}, { type: "null" }], readOnly: true, deprecated: true }`,
+    `{ allOf: [${toReference('Cat')}], nullable: true, readOnly: true, deprecated: true }`,
+    toReference('ReadOnlyCat'),
+  ])('%s is a class that only responses have', (yaml) => {
+    const cat = toObject('name: { type: string }');
+    const flags = { nullable: true, readOnly: true, deprecated: true };
+    const { schema } = readSchema(
+      yaml,
+      `Cat: ${cat}, ReadOnlyCat: { ${cat.slice(1, -1)}, nullable: true, readOnly: true, deprecated: true }`,
+      '3.0.3',
+    );
+    expect(schema).toEqual({ class: schema.class, ...flags });
+    expect(schema.class?.properties).toHaveLength(1);
   });
 
   it('with a discriminator alone has only its own properties, which is noted', () => {
