@@ -13,6 +13,7 @@ import {
   hasHeader,
   type Operation,
   toTarget,
+  withDefaults,
 } from './routes.js';
 
 type Json = Record<string, unknown>;
@@ -135,8 +136,12 @@ class ResourceDriver {
 
   /** The schema of the resource in the requests of an operation. */
   getRequest(operation: Operation) {
-    const isResource = (properties: object) => !(this.envelope in properties);
-    return getBodySchema(this.document, operation, undefined, isResource);
+    return getBodySchema(
+      this.document,
+      operation,
+      undefined,
+      (body, parts) => parts[this.envelope] ?? body,
+    );
   }
 
   create(): Promise<Json> {
@@ -278,7 +283,7 @@ class ResourceDriver {
   /** Returns a body with defaults, and without what is only in requests. */
   private toStored(body: Json): Json {
     const properties = Object.entries(this.bodySchema.properties).flatMap(([name, schema]) => {
-      const value = body[name] ?? schema['default'];
+      const value = withDefaults(this.document, schema, body[name] ?? schema['default']);
       return value === undefined || schema['writeOnly'] === true ? [] : [[name, value]];
     });
     return this.withNulls(Object.fromEntries(properties));
@@ -298,11 +303,11 @@ class ResourceDriver {
   }
 
   /**
-   * Returns the properties of a resource that a response has: all, unless they are documented with the id. One that is
+   * Returns the properties of a resource that a response has: all, if none is documented. One that is
    * documented with another type than that of the body is not returned.
    */
   private toPart(resource: Json, documented: Json): Json {
-    if (!(this.id in documented)) return resource;
+    if (Object.keys(documented).length === 0) return resource;
     const entries = Object.entries(resource).filter(([name, value]) => {
       const type = String((documented[name] as Json | undefined)?.['type']);
       const scalar = type === 'integer' ? 'number' : type;
@@ -333,8 +338,12 @@ class ResourceDriver {
   }
 
   private getResponse(operation: Operation) {
-    const isResource = (properties: object) => this.id in properties;
-    return getBodySchema(this.document, operation, getStatus(operation), isResource);
+    const own = [this.id, ...Object.keys(this.bodySchema.properties)];
+    return getBodySchema(this.document, operation, getStatus(operation), (body, parts) => {
+      const schemas = [body, ...Object.values(parts)];
+      const has = (name: string) => schemas.find(({ properties = {} }) => name in properties);
+      return own.map(has).find((each) => each !== undefined) ?? {};
+    });
   }
 
   /** Returns the resource in a response, if it has one. */

@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Express } from 'express';
+import { isObject } from '../../src/platform/validation/schema.js';
 import type { TestApp } from './app.js';
 
 /** A route of the running application; its path has braces for parameters. */
@@ -130,18 +131,19 @@ interface Schema {
 /**
  * Returns the schema of the body of a request, without what only responses have, or of the response with a status.
  *
- * @param isResource whether a schema is that of a resource: the body may have it in a property
+ * @param select returns the schema of the resource: the one of the body, or of a property of it
  */
 export function getBodySchema(
   document: OpenAPIObject,
   operation: Operation,
   status?: number,
-  isResource: (properties: Schema['properties']) => boolean = () => true,
+  select: (body: Reference, parts: Record<string, Reference>) => Reference = (body) => body,
 ): Schema {
-  const content = getContent(document, operation, status);
-  const parts = Object.values(content.properties ?? {}).map((each) => resolve(document, each));
-  const resource = [content, ...parts].find((each) => isResource(each.properties ?? {}));
-  const { properties = {}, required = [] } = resource ?? content;
+  const body = getContent(document, operation, status);
+  const parts = Object.entries(body.properties ?? {}).map(
+    ([name, each]) => [name, resolve(document, each)] as const,
+  );
+  const { properties = {}, required = [] } = select(body, Object.fromEntries(parts));
   const own = Object.entries(properties).filter(
     ([, { readOnly }]) => status !== undefined || readOnly !== true,
   );
@@ -178,4 +180,18 @@ function getContent(
 function resolve({ components }: OpenAPIObject, schema: Reference): Reference {
   const [{ $ref } = schema] = (schema['allOf'] ?? schema['anyOf'] ?? []) as Reference[];
   return (components!.schemas![$ref?.split('/').pop() ?? ''] as Reference) ?? schema;
+}
+
+/** Returns a value with the defaults of what it contains. */
+export function withDefaults(document: OpenAPIObject, schema: Reference, value: unknown): unknown {
+  const { properties = {}, items = {} } = resolve(document, schema);
+  if (Array.isArray(value))
+    return value.map((each) => withDefaults(document, items as Reference, each));
+  if (!isObject(value)) return value;
+  const object = value as Record<string, unknown>;
+  const entries = Object.keys({ ...properties, ...object }).map((name) => {
+    const nested = properties[name] ?? {};
+    return [name, withDefaults(document, nested, object[name] ?? nested['default'])] as const;
+  });
+  return Object.fromEntries(entries.filter(([, each]) => each !== undefined));
 }
