@@ -72,8 +72,7 @@ export async function readProject(module: string): Promise<Project> {
       `${MODULES}/${module} was not generated: choose another name with --module.`,
     ]);
   const isOwn = (name: string): boolean =>
-    own !== undefined &&
-    new RegExp(`(class |name: ')${name.replaceAll(/\W/g, '\\$&')}\\b`).test(own);
+    [`class ${name} {`, `name: '${name}'`].some((text) => own?.includes(text));
   const schemas = entries(get(get(document, 'components'), 'schemas')).map(([name]) => name);
   const timestamps = sources.flatMap(({ path }) => /\/migrations\/(\d+)-/.exec(path)?.[1] ?? []);
   // Of a service that did not compile since an operation got another id, openapi.json has the old one.
