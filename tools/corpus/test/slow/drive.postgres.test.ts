@@ -178,7 +178,9 @@ async function drive(
       const result = await driveContract(file, `${service.url}/${name}`, BOOTSTRAP_KEY);
       for (const difference of result.differences)
         failures.add(name, `driver on ${type}`, difference);
-      const skipped = implemented.filter((each) => !result.requested.includes(each));
+      const skipped = implemented.filter(
+        (each) => !result.requested.includes(each.replace(` /${name}/`, ' /')),
+      );
       if (skipped.length > 0)
         failures.add(name, `driver on ${type}`, `sent no request of ${skipped.join(', ')}`);
     });
