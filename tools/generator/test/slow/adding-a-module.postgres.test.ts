@@ -71,8 +71,8 @@ describe('the guide', () => {
       "@Param('id') id: string": "@IdParam('id') id: number",
       '+id': 'id',
       ', Param': '',
-      '  @Get()\n': `  @Get()\n  @Operation({ operationId: 'listSuppliers', response: 'All suppliers.', returns: [CreateSupplierDto], list: 'whole' })\n`,
-      'import { SuppliersService }': `import { IdParam } from '../../platform/resource/operation/id-param.decorator.js';\nimport { Operation } from '../../platform/resource/operation/operation.decorator.js';\nimport { SuppliersService }`,
+      '  @Get()\n': `  @Get()\n  @Operation({ operationId: 'listSuppliers', response: 'All suppliers.', returns: [SupplierDto], list: 'whole' })\n`,
+      'import { SuppliersService }': `import { SupplierDto } from './dto/create-supplier.dto.js';\nimport { IdParam } from '../../platform/resource/operation/id-param.decorator.js';\nimport { Operation } from '../../platform/resource/operation/operation.decorator.js';\nimport { SuppliersService }`,
     });
     await guide.npm('format');
     await guide.npm('typecheck');
@@ -100,6 +100,11 @@ const DTO = `export class CreateSupplierDto {
 
   @Property({ type: 'integer', minimum: 1 })
   categoryId!: number;
+}
+
+export class SupplierDto extends CreateSupplierDto {
+  @Property({ type: 'integer', minimum: 1 })
+  id!: number;
 }
 `;
 
