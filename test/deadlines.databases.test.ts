@@ -127,8 +127,8 @@ describe('withDeadline', () => {
   });
 
   it('says of a transaction with a key that it may have taken effect, without looking for its record', async () => {
-    delayStatements(400, 'COMMIT');
-    await expect(handle(200, insert)).rejects.toThrow(/may have taken effect/);
+    delayStatements(2_500, 'COMMIT');
+    await expect(handle(2_000, insert)).rejects.toThrow(/may have taken effect/);
   });
 
   it('costs the checks of the database nothing', async () => {
