@@ -71,8 +71,10 @@ export async function readProject(module: string): Promise<Project> {
     throw new ContractError([
       `${MODULES}/${module} was not generated: choose another name with --module.`,
     ]);
+  // Without the breaks of lines that the formatter puts into long decorators.
+  const declarations = own?.replaceAll(/\s+/g, ' ') ?? '';
   const isOwn = (name: string): boolean =>
-    [`class ${name} {`, `name: '${name}'`].some((text) => own?.includes(text));
+    [`class ${name} {`, `@ApiSchema({ name: '${name}'`].some((text) => declarations.includes(text));
   const schemas = entries(get(get(document, 'components'), 'schemas')).map(([name]) => name);
   const timestamps = sources.flatMap(({ path }) => /\/migrations\/(\d+)-/.exec(path)?.[1] ?? []);
   // Of a service that did not compile since an operation got another id, openapi.json has the old one.

@@ -13,10 +13,13 @@ afterAll(() => guide.copy.remove());
 
 const PET = `{ $ref: '#/components/schemas/Pet' }`;
 const CODE = '{ type: object, properties: { code: { type: string, maxLength: 9 } } }';
+/** Its example looks like the declaration of the schema Category. */
+const LABELS = '{ type: object, example: { name: Category } }';
 /** Pets with references to categories, and most operations. The service has a schema Category of its own. */
 const CONTRACT = pets({
   properties: `{ id: { type: integer, readOnly: true }, name: { type: string, maxLength: 50 },
-    categoryId: { type: integer, x-references: categories }, kind: { $ref: '#/components/schemas/Category' }, chip: { $ref: '#/components/schemas/Category-Chip' } }`,
+    categoryId: { type: integer, x-references: categories }, kind: { $ref: '#/components/schemas/Category' },
+    chip: { $ref: '#/components/schemas/Category-Chip' }, labels: ${LABELS} }`,
   schemas: `Category: ${CODE}, Category-Chip: ${CODE}`,
   operations: `put: { requestBody: { required: true, ${toContent(PET)} }, responses: { 200: { description: OK, ${toContent(PET)} } } },
     delete: { responses: { 204: { description: Deleted } } },
