@@ -190,6 +190,16 @@ describe('generated code', () => {
 `);
   });
 
+  it('tests only what the contract describes of a resource whose id no response tells', async () => {
+    const created = { description: 'Created', headers: { Location: {} } };
+    const module = toModule(edit(pets(), { 'paths /pets post responses 201': created }));
+    expect(module.operations.map(({ implementation }) => implementation.kind)).toContain('create');
+    expect(writeTest(module)).toBeUndefined();
+    const code = await print(writeTest({ ...module, file: 'zoo.yaml' })!.code);
+    expect(code).toContain(`describeContract(app, 'zoo.yaml');`);
+    expect(code).not.toContain('describeResource');
+  });
+
   it.each([
     ['type: string', /code: `text 1-\$\{n\}`/],
     ['type: string, format: uuid', /code: `[\da-f-]{33}\$\{String\(n\)\.padStart\(3, '0'\)\}`/],

@@ -19,7 +19,6 @@ export function writeTest(
 ): SourceFile | undefined {
   const resources = only === undefined ? module.resources : [only];
   const tests = resources.flatMap((each) => writeResource(module, each, routes) ?? []);
-  if (tests.length === 0) return undefined;
   const start = `const app = await startApp();\nafterAll(() => app.stop());`;
   const contract =
     module.file === undefined || only !== undefined
@@ -27,6 +26,7 @@ export function writeTest(
       : [
           `${call('describeContract', code('app'), module.file, ...(module.prefix === '' ? [] : [module.prefix]))};`,
         ];
+  if (resources.length === 0 || contract.length + tests.length === 0) return undefined;
   return toFile(
     `test/${module.name}${only ? `-${toKebabCase(only.table)}` : ''}.databases.test.ts`,
     [start, ...contract, ...tests].join('\n\n'),
