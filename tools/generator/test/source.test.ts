@@ -207,6 +207,9 @@ describe('generated code', () => {
     ['type: string, pattern: "^A[0-9]{6}$"', /code: `A\d{3}\$\{String\(n\)\.padStart\(3, '0'\)\}`/],
     ['type: string, pattern: "^[a-z]{3}$"', /code: '[a-z]{3}'/],
     ['type: integer', /code: n \}/],
+    ['type: integer, minimum: 100', /code: 100 \+ n \}/],
+    ['type: integer, minimum: 100, multipleOf: 5', /code: 100 \+ 5 \* n \}/],
+    ['type: integer, enum: [3]', /code: 3 \}/],
   ])('tests a resource with unique values that are valid: %s', async (schema, code) => {
     const id = 'id: { type: integer, readOnly: true }';
     const properties = `{ ${id}, name: { type: string }, code: { ${schema}, x-unique: true } }`;

@@ -104,7 +104,8 @@ function toArray(schema: Schema, seed: number, depth: number): unknown[] {
   );
 }
 
-function toNumber(schema: Schema, seed: number): number {
+/** Returns a number that a schema accepts; two seeds give two numbers, unless there is only one. */
+export function toNumber(schema: Schema, seed: number): number {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, type } = schema;
   const step = multipleOf ?? (type === 'integer' ? 1 : 0.5);
   const lowest =

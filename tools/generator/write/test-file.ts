@@ -5,7 +5,7 @@ import { toKebabCase } from '../names.js';
 import { isText } from '../texts.js';
 import { getNames, type SourceFile, toFile } from './imports.js';
 import { call, code, type Code, ifAny, literal, spread } from './source.js';
-import { getCreate, toInvalid, toRow } from './samples.js';
+import { getCreate, toInvalid, toNumber, toRow } from './samples.js';
 
 /**
  * @param routes those of other modules
@@ -203,7 +203,8 @@ function toBody(resource: Resource, seed: number): object {
 
 /** A value that depends on `n`, if the schema accepts one: a text ends with `n`, as does the name in an address. */
 function toUnique(value: unknown, schema: Schema): unknown {
-  if (typeof value === 'number') return code('n');
+  if (schema.enum !== undefined) return value;
+  if (typeof value === 'number') return toUniqueNumber(schema);
   const [, text, domain = ''] = /^([\w :/.-]+)(@[\w.]+)?$/.exec(String(value)) ?? [];
   if (typeof value !== 'string' || text === undefined) return value;
   const appended = { start: `${text.slice(0, 20)}-`, digits: 1 };
@@ -214,4 +215,12 @@ function toUnique(value: unknown, schema: Schema): unknown {
   if (found === undefined) return value;
   const end = found === appended ? 'n' : `String(n).padStart(${found.digits}, '0')`;
   return code(`\`${found.start}\${${end}}${domain}\``);
+}
+
+function toUniqueNumber(schema: Schema): unknown {
+  const [first, second] = [toNumber(schema, 0), toNumber(schema, 1)];
+  const step = second - first;
+  if (step === 0) return first;
+  if (first <= 1 && 1 % step === 0) return code('n');
+  return code(step === 1 ? `${first} + n` : `${first} + ${step} * n`);
 }
