@@ -336,7 +336,9 @@ describe.each(
     const counts = { valid: 0, invalid: 0 };
     await fc.assert(
       fc.asyncProperty(fc.gen(), async (g) => {
-        const value = toEdge(g, schema);
+        // The edges alone are not always valid.
+        const isFirst = counts.valid + counts.invalid === 0;
+        const value = isFirst ? structuredClone(toSample(schema)) : toEdge(g, schema);
         fc.pre(kind !== 'header' || /^([!-~]([ -~]*[!-~])?)?$/.test(String(value)));
         // A PUT request may repeat the read-only properties of a row, and there is none here.
         if (method === 'PUT')
