@@ -209,6 +209,8 @@ describe('generated code', () => {
     ['type: integer', /code: n \}/],
     ['type: integer, minimum: 100', /code: 100 \+ n \}/],
     ['type: integer, minimum: 100, multipleOf: 5', /code: 100 \+ 5 \* n \}/],
+    ['type: integer, minimum: -9, maximum: 0', /code: -9 \+ n \}/],
+    ['type: number, multipleOf: 0.01', /code: n \}/],
     ['type: integer, enum: [3]', /code: 3 \}/],
   ])('tests a resource with unique values that are valid: %s', async (schema, code) => {
     const id = 'id: { type: integer, readOnly: true }';

@@ -104,8 +104,14 @@ function toArray(schema: Schema, seed: number, depth: number): unknown[] {
   );
 }
 
-/** Returns a number that a schema accepts; two seeds give two numbers, unless there is only one. */
-export function toNumber(schema: Schema, seed: number): number {
+function toNumber(schema: Schema, seed: number): number {
+  const { first, step, highest } = getNumbers(schema);
+  const value = first + step * seed;
+  return value <= highest ? value : first;
+}
+
+/** Returns the numbers that a schema accepts: those from the first to the highest, at a distance of a step. */
+export function getNumbers(schema: Schema): { first: number; step: number; highest: number } {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, type } = schema;
   const step = multipleOf ?? (type === 'integer' ? 1 : 0.5);
   const lowest =
@@ -113,8 +119,7 @@ export function toNumber(schema: Schema, seed: number): number {
     (exclusiveMinimum === undefined ? Math.min(0, maximum ?? 0) : exclusiveMinimum + step);
   const first = Math.ceil(lowest / step) * step;
   const highest = maximum ?? (exclusiveMaximum === undefined ? Infinity : exclusiveMaximum - step);
-  const value = first + step * seed;
-  return value <= highest ? value : first;
+  return { first, step, highest };
 }
 
 /**

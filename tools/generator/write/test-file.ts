@@ -5,7 +5,7 @@ import { toKebabCase } from '../names.js';
 import { isText } from '../texts.js';
 import { getNames, type SourceFile, toFile } from './imports.js';
 import { call, code, type Code, ifAny, literal, spread } from './source.js';
-import { getCreate, toInvalid, toNumber, toRow } from './samples.js';
+import { getCreate, getNumbers, toInvalid, toRow } from './samples.js';
 
 /**
  * @param routes those of other modules
@@ -218,9 +218,10 @@ function toUnique(value: unknown, schema: Schema): unknown {
 }
 
 function toUniqueNumber(schema: Schema): unknown {
-  const [first, second] = [toNumber(schema, 0), toNumber(schema, 1)];
-  const step = second - first;
-  if (step === 0) return first;
-  if (first <= 1 && 1 % step === 0) return code('n');
-  return code(step === 1 ? `${first} + n` : `${first} + ${step} * n`);
+  const { first, step, highest } = getNumbers(schema);
+  if (first + step > highest) return first;
+  // Products of a fraction are not exact, such as 0.1 * 3.
+  const distance = Number.isInteger(1 / step) ? 1 : step;
+  const product = distance === 1 ? 'n' : `${distance} * n`;
+  return code(first === 0 ? product : `${first} + ${product}`);
 }
