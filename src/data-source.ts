@@ -3,6 +3,7 @@ import { FEATURES } from './features.js';
 import { ApiKey } from './platform/auth/keys/api-key.entity.js';
 import { CreateApiKeys1763600000000 } from './platform/auth/keys/migrations/1763600000000-create-api-keys.js';
 import { AddApiKeyScopes1763600000003 } from './platform/auth/keys/migrations/1763600000003-add-api-key-scopes.js';
+import { AddApiKeySuccessors1763600000009 } from './platform/auth/keys/migrations/1763600000009-add-api-key-successors.js';
 import { CreateRateLimits1763600000005 } from './platform/auth/migrations/1763600000005-create-rate-limits.js';
 import type { DatabaseConfig } from './platform/config/config.js';
 import {
@@ -32,6 +33,7 @@ export function collectSchema(features: readonly Type[]) {
       RandomizeRevisions1763600000006,
       AlwaysRaiseRevisions1763600000008,
       KeepIdempotencyRecords1763600000007,
+      AddApiKeySuccessors1763600000009,
       ...declared.flatMap(({ migrations }) => migrations),
     ],
   } satisfies Schema;

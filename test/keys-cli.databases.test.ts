@@ -177,6 +177,9 @@ describe('keys create --scope', () => {
 });
 
 describe('keys rotate', () => {
+  const rotate = ({ id }: ApiKey): Promise<CommandResult> =>
+    run('rotate', String(id), '--overlap', '1h');
+
   it('creates a key of the same kind, and lets the old one expire after the overlap', async () => {
     const old = await createKey('rotated', '--expires-in', '90d', '--scope', 'read');
     const { id, createdAt, expiresAt } = await findRecord(old);
@@ -199,6 +202,33 @@ describe('keys rotate', () => {
     const { id, expiresAt } = await findRecord(old);
     expect((await run('rotate', String(id), '--overlap', '7d')).code).toBe(0);
     expect((await findRecord(old)).expiresAt).toEqual(expiresAt);
+  });
+
+  it('rejects a key that was replaced, and names its successor, which can be rotated', async () => {
+    const old = await findRecord(await createKey('permanent'));
+    const successor = await findRecord((await rotate(old)).stdout.trim());
+    expect(await rotate(old)).toEqual(
+      failure(new RegExp(`^error: API key ${old.id} was replaced by API key ${successor.id}: `)),
+    );
+    const third = await findRecord((await rotate(successor)).stdout.trim());
+    // The first rotation has not shortened the lifetime of the key.
+    expect(third).toMatchObject({ expiresAt: null, successorId: null });
+  });
+
+  it('replaces a key only once if several instances rotate it at once', async () => {
+    const { record } = await keys.create('contended');
+    const other = await startApp({ database });
+    const services = [keys, other.app.get(ApiKeysService)];
+    const rotations = await Promise.allSettled(
+      Array.from({ length: 6 }, (_, n) => services[n % 2]!.rotate(record.id, DAY_MS)),
+    );
+    await other.stop();
+    const [replaced, successor, ...others] = await keys.list({ where: { name: 'contended' } });
+    expect(others).toEqual([]);
+    expect(replaced!.successorId).toBe(successor!.id);
+    const refused = rotations.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []));
+    const message = `API key ${record.id} was replaced by API key ${successor!.id}: rotate that one.`;
+    expect(refused.map(({ message: text }: Error) => text)).toEqual(Array(5).fill(message));
   });
 
   it('rejects a key that has expired', async () => {
@@ -260,6 +290,7 @@ describe('keys show', () => {
       createdAt: createdAt.toISOString(),
       expiresAt: null,
       revokedAt: null,
+      successorId: null,
       lastUsedAt: null,
     });
     const list = JSON.parse((await run('list', '--json')).stdout) as { id: number }[];
@@ -296,7 +327,7 @@ describe('keys', () => {
     [['create'], /missing required argument 'name'/],
     // An unquoted name with a space.
     [['create', 'two', 'words'], /too many arguments/],
-    ...['', ' \t ', '\u2800', '\u3164', '😀'.repeat(101)].map((name): [string[], RegExp] => [
+    ...['', ' \t ', '\u3000', '😀'.repeat(101)].map((name): [string[], RegExp] => [
       ['create', name],
       /1 to 100 characters/,
     ]),

@@ -1,5 +1,9 @@
 import { Column, Entity, Unique } from 'typeorm';
-import { epochMillisTransformer, IdColumn } from '../../database/statements/columns.js';
+import {
+  bigintTransformer,
+  epochMillisTransformer,
+  IdColumn,
+} from '../../database/statements/columns.js';
 
 export const SCOPES = ['read', 'write'] as const;
 export type Scope = (typeof SCOPES)[number];
@@ -35,6 +39,10 @@ export class ApiKey {
 
   @Column('bigint', { name: 'revoked_at', nullable: true, transformer: epochMillisTransformer })
   revokedAt!: Date | null;
+
+  /** The id of the key that replaced this one when it was rotated. */
+  @Column('bigint', { name: 'successor_id', nullable: true, transformer: bigintTransformer })
+  successorId!: number | null;
 
   /** Written at most once an hour. */
   @Column('bigint', { name: 'last_used_at', nullable: true, transformer: epochMillisTransformer })

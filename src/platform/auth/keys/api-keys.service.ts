@@ -28,10 +28,12 @@ export class ApiKeysService {
   }
 
   /**
-   * Creates a key that replaces another one, with its name, scopes, limit and lifetime.
+   * Creates a key that replaces another one, with its name, scopes, limit and lifetime, which its expiry no longer tells
+   * afterwards: a key is replaced once.
    *
    * @param overlap milliseconds until the old key expires
    * @returns undefined if the old key does not exist or is not valid any more
+   * @throws {Error} if the old key has a successor, which the message names
    */
   async rotate(
     id: number,
@@ -51,7 +53,12 @@ export class ApiKeysService {
         requestsPerMinute,
       });
       const end = new Date(Math.min(now + overlap, expiresAt?.getTime() ?? Infinity));
-      await keys.update(id, { expiresAt: end });
+      const changes = { expiresAt: end, successorId: record.id };
+      const { affected } = await keys.update({ id, successorId: IsNull() }, changes);
+      if (affected === 0) {
+        const { successorId } = await keys.findOneByOrFail({ id });
+        throw new Error(`API key ${id} was replaced by API key ${successorId}: rotate that one.`);
+      }
       return { key, record, replaced: Object.assign(old, { expiresAt: end }) };
     });
     if (rotation === undefined) return undefined;
