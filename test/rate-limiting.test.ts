@@ -244,6 +244,21 @@ describe('rate limit on failed authentications', () => {
     expect(statuses).toEqual([401, 401, 401, 401, 401, 429]);
   });
 
+  it.each([
+    ['198.51.100.1', '198.51.100.1:50001', '198.51.100.2:50001'],
+    ['2001:db8:4:1::1', '[2001:db8:4:1::2]:4711', '[2001:db8:4:2::1]:4711'],
+    ['2001:db8:5:1::1', '[2001:db8:5:1::2]', '[2001:db8:5:2::1]'],
+    ['203.0.113.1', '203.0.113.1:1, 127.0.0.2:2, [::1]:3', '203.0.113.2:1, 127.0.0.2:2'],
+    ['203.0.113.3', '127.0.0.1:1, 203.0.113.3:1', '203.0.113.4'],
+  ])(
+    'ignores ports in X-Forwarded-For, so that %s and %s are one client',
+    async (address, same, other) => {
+      await exhaust(address);
+      expect(await getStatus(unknownKey(), same)).toBe(429);
+      expect(await getStatus(unknownKey(), other)).toBe(401);
+    },
+  );
+
   it('ignores X-Forwarded-For without TRUST_PROXY', async () => {
     const other = await startApp({ config: { authFailuresPerMinute: 3 } });
     const statuses = [];

@@ -1,11 +1,12 @@
 import { isIP, SocketAddress } from 'node:net';
+import { withoutPort } from '../http/server/without-port.js';
 
 /**
  * Returns the client that an address belongs to. An IPv6 client has a whole /64 (RFC 4291, section
  * 2.5.4), so all of it counts as one. All invalid addresses, which a proxy may send, count as one, too.
  */
 export function toClient(address = ''): string {
-  const [withoutZone = ''] = address.split('%');
+  const [withoutZone = ''] = withoutPort(address).split('%');
   if (isIP(withoutZone) !== 6) return isIP(withoutZone) === 4 ? withoutZone : '';
   const canonical = new SocketAddress({ address: withoutZone, family: 'ipv6' }).address;
   const [, ipv4] = /^::ffff:([\d.]+)$/.exec(canonical) ?? [];

@@ -12,6 +12,7 @@ import { closeGracefully } from './graceful-shutdown.js';
 import { HttpServer, type ServerConfig } from './http-server.js';
 import type { ServerTimeouts } from './server-options.js';
 import { handleUnmatchedRoutes } from './unmatched-routes.js';
+import { withoutPort } from './without-port.js';
 
 /** Nest's Express adapter on an {@link HttpServer}. Its shutdown loses no request. */
 export class HttpAdapter extends ExpressAdapter {
@@ -31,7 +32,13 @@ export class HttpAdapter extends ExpressAdapter {
     // Only the published paths exist: not /v1/Pets, nor /v1/pets/.
     app.enable('case sensitive routing');
     app.enable('strict routing');
-    if (config.trustProxy !== undefined) app.set('trust proxy', config.trustProxy);
+    if (config.trustProxy !== undefined) {
+      app.set('trust proxy', config.trustProxy);
+      const isTrusted = app.get('trust proxy fn') as (address: string, hop: number) => boolean;
+      app.set('trust proxy', (address: string, hop: number) =>
+        isTrusted(withoutPort(address), hop),
+      );
+    }
     super(app);
     const handle = (request: IncomingMessage, response: ServerResponse): unknown => {
       // The whole service, which is not a path (RFC 9110, section 9.3.7).
