@@ -7,6 +7,7 @@ import {
   type Config,
   ConfigError,
   loadConfig,
+  loadEnvFile,
   redactConfig,
 } from '../src/platform/config/config.js';
 import { type Variable, VARIABLES } from '../src/platform/config/environment-variables.js';
@@ -209,11 +210,19 @@ describe('loadConfig with secrets in files', () => {
   afterAll(() => rm(directory, { recursive: true }));
 
   /** Writes a file, and returns its path. */
-  function write(content: string): string {
+  function write(content: string | Buffer): string {
     const file = join(directory, 'secret');
     writeFileSync(file, content);
     return file;
   }
+
+  it('accepts _FILE with a byte order mark, and rejects one in UTF-16', () => {
+    const url = 'postgres://host/db';
+    expect(loadConfig({ DATABASE_URL_FILE: write(`\ufeff${url}`) })).toMatchObject(postgres(url));
+    const issues = ['DATABASE_URL_FILE must name a file encoded in UTF-8'];
+    const file = write(Buffer.from(`\ufeff${url}`, 'utf16le'));
+    expect(getConfigError({ DATABASE_URL_FILE: file })?.issues).toEqual(issues);
+  });
 
   it.each(['', '\n', '\r\n'])('accepts _FILE, whose content may end in %j', (end) => {
     const url = 'postgres://u:p@host/db';
@@ -280,5 +289,42 @@ describe('npm run docs:configuration', () => {
     for (const [file, content] of Object.entries(await renderDocs()))
       expect(await readFile(file, 'utf8')).toBe(content);
     expect.hasAssertions();
+  });
+});
+
+describe('loadEnvFile', () => {
+  const { env } = process;
+  const cwd = process.cwd();
+  const directory = mkdtempSync(join(tmpdir(), 'env-file-'));
+  beforeEach(() => {
+    process.env = { PORT: '1' };
+    process.chdir(directory);
+  });
+  afterEach(() => {
+    process.env = env;
+    process.chdir(cwd);
+  });
+  afterAll(() => rm(directory, { recursive: true }));
+
+  const TEXT = "HOST=a\r\nexport LOG_LEVEL = 'debug' # comment\nPORT=2\n";
+
+  it.each([
+    ['has a byte order mark', Buffer.from(`\ufeff${TEXT}`)],
+    ['has none', Buffer.from(TEXT)],
+  ])('reads a file that %s, whose variables the environment overrides', (_text, bytes) => {
+    writeFileSync('.env', bytes);
+    loadEnvFile();
+    expect(process.env).toEqual({ HOST: 'a', LOG_LEVEL: 'debug', PORT: '1' });
+  });
+
+  it.each([
+    ['UTF-16 with a byte order mark', Buffer.from(`\ufeff${TEXT}`, 'utf16le')],
+    ['UTF-16 without one', Buffer.from(TEXT, 'utf16le')],
+    ['big-endian UTF-16', Buffer.from(`\ufeff${TEXT}`, 'utf16le').swap16()],
+    ['Windows-1252', Buffer.from(`${TEXT}CONTACT=Zo\u00eb`, 'latin1')],
+  ])('rejects a file in %s', (_encoding, bytes) => {
+    writeFileSync('.env', bytes);
+    expect(loadEnvFile).toThrow(new ConfigError(['.env must be encoded in UTF-8']));
+    expect(process.env).toEqual({ PORT: '1' });
   });
 });

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { parseEnv } from 'node:util';
 import type { Format } from './formats.js';
 import { withHost } from './uri.js';
 import { type Variable, VARIABLES } from './environment-variables.js';
@@ -23,9 +24,23 @@ export class ConfigError extends Error {
   }
 }
 
-/** Adds the variables of a `.env` file in the working directory, if there is one, that are not set yet. */
+/**
+ * Adds the variables of a `.env` file in the working directory, if there is one, that are not set yet.
+ *
+ * @throws {ConfigError} if the file is not in UTF-8
+ */
 export function loadEnvFile(): void {
-  if (existsSync('.env')) process.loadEnvFile('.env');
+  if (!existsSync('.env')) return;
+  const content = readText('.env');
+  if (content === undefined) throw new ConfigError(['.env must be encoded in UTF-8']);
+  for (const [name, value] of Object.entries(parseEnv(content))) process.env[name] ??= value;
+}
+
+/** Returns the text of a file, without the byte order mark of Windows editors; undefined if it is not in UTF-8. */
+function readText(file: string): string | undefined {
+  const text = readFileSync(file, 'utf8').replace(/^\ufeff/, '');
+  // UTF-16 has NUL in each name, and bytes that are invalid become U+FFFD.
+  return /[\0\ufffd]/.test(text) ? undefined : text;
 }
 
 /** Whether `NODE_ENV` is `production`, before the rest of the environment is validated. */
@@ -71,9 +86,10 @@ function readSecret(
     return undefined;
   }
   try {
-    const content = readFileSync(environment[fileName]!, 'utf8').replace(/\r?\n$/, '');
-    if (content !== '') return content;
-    issues.push(`${fileName} must name a file that is not empty`);
+    const content = readText(environment[fileName]!)?.replace(/\r?\n$/, '');
+    if (content) return content;
+    const expected = content === undefined ? 'encoded in UTF-8' : 'that is not empty';
+    issues.push(`${fileName} must name a file ${expected}`);
   } catch (error) {
     // The message has the value, which may be the secret itself.
     issues.push(`${fileName} must name a readable file (${(error as NodeJS.ErrnoException).code})`);
