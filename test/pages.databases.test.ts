@@ -1,6 +1,7 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Response, Test } from 'supertest';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
+import type { PageRequest } from '../src/platform/database/lists/cached-list.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
@@ -202,5 +203,39 @@ describe('the cache of first pages', () => {
     for (let round = 0; round < 2; round++)
       expect(getIds(await list(`?after=${ids[0]}`))).toEqual(ids.slice(1));
     expect(queries).toHaveLength(2);
+  });
+});
+
+describe('a page of a module whose DTO has no limits', () => {
+  const getPage = (page: PageRequest): Promise<number> =>
+    app.app
+      .get(ResourceKit)
+      .cachedList(app.dataSource.getRepository(CageEntity), async (chunks) => {
+        let length = 0;
+        for await (const rows of chunks) length += rows.length;
+        return length;
+      })
+      .getPage(page);
+
+  it.each<[PageRequest, string]>([
+    [{ limit: 2, page: 0 }, 'page'],
+    [{ limit: 2, page: -1, firstPage: 0 }, 'page'],
+    [{ limit: 3, page: 1.5 }, 'page'],
+    [{ limit: 2, offset: -1 }, 'offset'],
+    [{ limit: 0 }, 'after'],
+    [{ limit: -1, after: 1 }, 'after'],
+  ])('is rejected on both databases: %j', async (page, name) => {
+    await expect(Promise.resolve().then(() => getPage(page))).rejects.toMatchObject({
+      code: 'VALIDATION_FAILED',
+      message: `limit or ${name} is before the first row`,
+    });
+  });
+
+  it.each<PageRequest>([
+    { limit: 2, page: 0, firstPage: 0 },
+    { limit: 100, page: Number.MAX_SAFE_INTEGER },
+    { limit: 2, offset: 1e300 },
+  ])('is empty on both databases if it is after the last one: %j', async (page) => {
+    expect(await getPage(page)).toBe(0);
   });
 });

@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
+import { ApiError } from '../../errors/api-error.js';
 import { type Id, parseCursor, toCursor } from './cursor.js';
 import { singleFlight } from './single-flight.js';
 import { CachedJsonResponse } from '../../http/responses/cached-json-response.js';
@@ -100,9 +101,12 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     );
   }
 
-  /** @throws {ApiError} VALIDATION_FAILED if the cursor is invalid; {@link DatabaseUnavailableError} */
+  /** @throws {ApiError} VALIDATION_FAILED if there is no such page or cursor; {@link DatabaseUnavailableError} */
   getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<Value> {
     const { start, offset, ...kind } = locate(request);
+    // SQLite ignores a negative LIMIT or OFFSET, and PostgreSQL rejects it.
+    if (![request.limit - 1, offset].every((each) => Number.isInteger(each) && each >= 0))
+      throw new ApiError('VALIDATION_FAILED', `limit or ${kind.by} is before the first row`);
     if (start !== undefined || offset > 0) return withDeadline(this.loadPage(request, filters));
     const key = JSON.stringify([request.limit, request.next, kind, filters, getOrder(request)]);
     return this.getCached(key, (revisions) => this.loadPage(request, filters, revisions));
@@ -192,7 +196,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const conditions = getConditions();
     if (after !== undefined)
       conditions.push(`"id" > ${parameters.add(after, metadata.primaryColumns[0]!)}`);
-    let sql = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY ${this.toOrderBy(order, 'databaseName')} LIMIT ${limit} OFFSET ${offset}`;
+    let sql = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY ${this.toOrderBy(order, 'databaseName')} LIMIT ${limit} OFFSET ${Math.min(offset, MAX_ID)}`;
     if (facts.length > 0) {
       // In a row of their own: in each of a list, they would take half of its time again.
       const nulls = metadata.columns.map(({ propertyName }) => `NULL AS "${propertyName}"`);
