@@ -175,6 +175,9 @@ const TEXTS = [
   '\n',
   '\u0085',
   '\u200b',
+  '\u00ad',
+  '\u0378',
+  '\ufeff',
   '\ud800',
   'é',
   '🪀',
@@ -256,8 +259,6 @@ const INEXPRESSIBLE: readonly RegExp[] = [
   /must not contain a lone surrogate/,
   // In a property of any type, in one whose pattern is that of a team, in a parameter without a schema, or in a name.
   /^(z.*|b|room|.*: a key) must not contain a NUL character/,
-  // Only invisible characters.
-  /must not be blank/,
   // A name that JavaScript objects inherit.
   /unknown property (.*\.)?constructor/,
   // The host or the port, in a text that has the pattern and the format.
@@ -356,5 +357,25 @@ describe.each(
       { numRuns: kind === 'body' ? 150 : 50, endOnFailure: true },
     );
     expect(counts.valid).toBeGreaterThan(0);
+  });
+});
+
+describe('the published pattern of a name', () => {
+  it('is the rule: what it matches is accepted, and what it does not is rejected', async () => {
+    const { NewCategory } = document.components!.schemas as Record<string, Schema>;
+    const pattern = new RegExp(NewCategory!['properties'].name.pattern, 'u');
+    // White space, control, format, unassigned and ignorable characters, and two that are visible.
+    const characters =
+      '\t \u0007\u007f\u0085\u00a0\u00ad\u0378\u200b\u2028\u2800\u3000\u3164\ufeff\ufffex🪀';
+    const text = fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 3 });
+    const names = [...characters, ...fc.sample(text, 200)];
+    const rejected: string[] = [];
+    for (const name of names) {
+      const { status } = await app.categories.create(name);
+      if (status === 400) rejected.push(name);
+      else expect([name, status]).toEqual([name, 201]);
+    }
+    expect(rejected).toEqual(names.filter((name) => !pattern.test(name)));
+    expect(rejected.length).toBeGreaterThan(10);
   });
 });

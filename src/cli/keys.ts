@@ -8,7 +8,6 @@ import { ApiKeysService } from '../platform/auth/keys/api-keys.service.js';
 import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { MAX_ID } from '../platform/config/max-id.js';
-import { NOT_BLANK } from '../platform/validation/scalar-violations.js';
 import { isMain, runCommand } from './command.js';
 
 /** The units of a duration, in milliseconds. */
@@ -173,7 +172,7 @@ async function withKeys(
 }
 
 function parseName(name: string): string {
-  if (!NOT_BLANK.test(name) || countCharacters(name) > 100)
+  if (name.trim() === '' || countCharacters(name) > 100)
     throw new InvalidArgumentError('must be 1 to 100 characters long, and not blank.');
   if (name.search(INVISIBLE) !== -1)
     throw new InvalidArgumentError('must not contain control or other invisible characters.');

@@ -9,7 +9,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import { apiCompare, type Diff } from 'api-smart-diff';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { parse } from 'yaml';
-import { PLAIN_TEXT, VISIBLE_TEXT } from '../../src/platform/validation/plain-text.js';
+import { NOT_BLANK, PLAIN_TEXT } from '../../src/platform/validation/plain-text.js';
 import { MAX_ETAGS_LENGTH } from '../../src/platform/http/server/server-options.js';
 import {
   IDEMPOTENCY_KEY,
@@ -74,7 +74,7 @@ function isBreaking(diff: Diff, document: OpenAPIObject): boolean {
 /** Whether a pattern is one of the platform that excludes only texts which the service has never accepted. */
 const excludesOnlyInvalid = (before: unknown, after: unknown): boolean =>
   after === PLAIN_TEXT ||
-  (after === VISIBLE_TEXT && before === FORMER_VISIBLE_TEXT) ||
+  (after === NOT_BLANK && before === FORMER_NOT_BLANK) ||
   (after === IDEMPOTENCY_KEY.source && before === undefined);
 
 /** Whether a maximum length excludes only texts that the service has never accepted, or more than a hundred ETags. */
@@ -94,7 +94,7 @@ const find = (document: OpenAPIObject, path: readonly PropertyKey[]): unknown =>
   }, document);
 
 /** It did not exclude NUL, nor texts of control characters only. */
-const FORMER_VISIBLE_TEXT = String.raw`[^\s\u0085]`;
+const FORMER_NOT_BLANK = String.raw`[^\s\u0085]`;
 
 /** The part of an operation that decides whether it may change. */
 interface Operation {

@@ -4,8 +4,11 @@
  */
 export const PLAIN_TEXT = String.raw`^[^\x00]*$`;
 
-/** What OpenAPI 3.0 can express of `notBlank`: its patterns have no Unicode properties, with which many clients fail. */
-export const VISIBLE_TEXT = String.raw`^[\s\x01-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00]*$`;
+/**
+ * The pattern of `notBlank`: a text has a character that is neither white space nor a control character. Unicode
+ * properties would be stricter, but many clients fail with them.
+ */
+export const NOT_BLANK = String.raw`^[\s\x01-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00]*$`;
 
 interface Lengths {
   readonly minLength?: number;

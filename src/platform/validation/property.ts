@@ -2,7 +2,7 @@ import { applyDecorators, type Type as Class } from '@nestjs/common';
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import { Exclude, Expose, Transform } from 'class-transformer';
 import { ValidateBy, type ValidationArguments } from 'class-validator';
-import { PLAIN_TEXT, toTextExample, VISIBLE_TEXT } from './plain-text.js';
+import { NOT_BLANK, PLAIN_TEXT, toTextExample } from './plain-text.js';
 import { FORMATS, getIntegerFormat, toLimits, toRegExp } from './scalar-violations.js';
 import { isOptional, type Schema } from './schema.js';
 import { convert, findProblems, VALID } from './schema-rules.js';
@@ -103,7 +103,7 @@ export function toDocument(schema: Schema): Record<string, unknown> {
     exclusiveMinimum: limits.exclusiveMinimum || undefined,
     maximum: limits.maximum,
     exclusiveMaximum: limits.exclusiveMaximum || undefined,
-    ...(notBlank === true && { pattern: VISIBLE_TEXT }),
+    ...(notBlank === true && { pattern: NOT_BLANK }),
     ...(pattern !== undefined && { pattern: toRegExp(pattern).source }),
     items: items && toDocument(items),
     ...(names.length > 0 && {

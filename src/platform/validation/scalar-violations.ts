@@ -1,5 +1,6 @@
 /** What is wrong with strings and numbers: each function returns the text that follows the path in a message. */
 import { isBase64, isUUID } from 'class-validator';
+import { NOT_BLANK } from './plain-text.js';
 import type { Schema } from './schema.js';
 
 type Violation = string | undefined;
@@ -90,13 +91,6 @@ export const FORMATS: Readonly<Record<string, Format>> = {
   },
 };
 
-/**
- * A character that is neither white space nor invisible, which control, format and unassigned characters are. BRAILLE
- * PATTERN BLANK has no property that says so.
- */
-export const NOT_BLANK =
-  /[^\p{White_Space}\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Cn}\u2800]/u;
-
 /** The second half of a code point that JavaScript counts twice. */
 const LOW_SURROGATE = /[\udc00-\udfff]/g;
 
@@ -132,7 +126,7 @@ export function findStringViolation(schema: Schema, value: unknown): Violation {
   const noun = format?.check(text) ?? true;
   if (noun !== true) return ` must be ${noun}`;
   if (text !== value) return ' must be a string';
-  if (notBlank === true && !NOT_BLANK.test(text)) return ' must not be blank';
+  if (notBlank === true && !toRegExp(NOT_BLANK).test(text)) return ' must not be blank';
   if (pattern === undefined || toRegExp(pattern).test(text)) return undefined;
   return ` must match the pattern ${toRegExp(pattern).source}`;
 }

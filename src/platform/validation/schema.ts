@@ -17,7 +17,7 @@ export interface Schema {
   /** Lengths are in Unicode code points. */
   readonly minLength?: number;
   readonly maxLength?: number;
-  /** The string must contain a character that is neither white space nor invisible. Not together with `pattern`. */
+  /** The string must contain a character that is neither white space nor a control character. Not together with `pattern`. */
   readonly notBlank?: boolean;
   /** Must match a part of the string, unless it has anchors. The only possible flag is `u`. */
   readonly pattern?: RegExp | string;
