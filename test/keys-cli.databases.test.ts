@@ -176,10 +176,10 @@ describe('keys create --scope', () => {
   });
 });
 
-describe('keys rotate', () => {
-  const rotate = ({ id }: ApiKey): Promise<CommandResult> =>
-    run('rotate', String(id), '--overlap', '1h');
+const rotate = ({ id }: ApiKey): Promise<CommandResult> =>
+  run('rotate', String(id), '--overlap', '1h');
 
+describe('keys rotate', () => {
   it('creates a key of the same kind, and lets the old one expire after the overlap', async () => {
     const old = await createKey('rotated', '--expires-in', '90d', '--scope', 'read');
     const { id, createdAt, expiresAt } = await findRecord(old);

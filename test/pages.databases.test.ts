@@ -206,17 +206,17 @@ describe('the cache of first pages', () => {
   });
 });
 
-describe('a page of a module whose DTO has no limits', () => {
-  const getPage = (page: PageRequest): Promise<number> =>
-    app.app
-      .get(ResourceKit)
-      .cachedList(app.dataSource.getRepository(CageEntity), async (chunks) => {
-        let length = 0;
-        for await (const rows of chunks) length += rows.length;
-        return length;
-      })
-      .getPage(page);
+const getPage = (page: PageRequest): Promise<number> =>
+  app.app
+    .get(ResourceKit)
+    .cachedList(app.dataSource.getRepository(CageEntity), async (chunks) => {
+      let length = 0;
+      for await (const rows of chunks) length += rows.length;
+      return length;
+    })
+    .getPage(page);
 
+describe('a page of a module whose DTO has no limits', () => {
   it.each<[PageRequest, string]>([
     [{ limit: 2, page: 0 }, 'page'],
     [{ limit: 2, page: -1, firstPage: 0 }, 'page'],

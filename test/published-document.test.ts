@@ -365,17 +365,14 @@ describe('the published pattern of a name', () => {
     const { NewCategory } = document.components!.schemas as Record<string, Schema>;
     const pattern = new RegExp(NewCategory!['properties'].name.pattern, 'u');
     // White space, control, format, unassigned and ignorable characters, and two that are visible.
-    const characters =
-      '\t \u0007\u007f\u0085\u00a0\u00ad\u0378\u200b\u2028\u2800\u3000\u3164\ufeff\ufffex🪀';
+    const characters = Array.from(
+      '\t \u0007\u007f\u0085\u00a0\u00ad\u0378\u200b\u2028\u2800\u3000\u3164\ufeff\ufffex🪀',
+    );
     const text = fc.string({ unit: fc.constantFrom(...characters), minLength: 1, maxLength: 3 });
     const names = [...characters, ...fc.sample(text, 200)];
-    const rejected: string[] = [];
-    for (const name of names) {
-      const { status } = await app.categories.create(name);
-      if (status === 400) rejected.push(name);
-      else expect([name, status]).toEqual([name, 201]);
-    }
-    expect(rejected).toEqual(names.filter((name) => !pattern.test(name)));
-    expect(rejected.length).toBeGreaterThan(10);
+    const results: [string, number][] = [];
+    for (const name of names) results.push([name, (await app.categories.create(name)).status]);
+    expect(results).toEqual(names.map((name) => [name, pattern.test(name) ? 201 : 400]));
+    expect(new Set(results.map(([, status]) => status))).toEqual(new Set([201, 400]));
   });
 });
