@@ -10,7 +10,8 @@ interface Window {
 
 /**
  * Limits the requests, or the failures, per minute of each client, in fixed windows that start with a client's first one.
- * The windows are in the memory of this instance, and are removed after they have ended.
+ * The windows are in the memory of this instance, and are removed after they have ended: a shared limit costs a statement
+ * per request, and a gateway in front of several instances limits better.
  */
 export class RateLimiter {
   /** The windows in the order of their start. */
