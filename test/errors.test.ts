@@ -45,15 +45,12 @@ const CRASHES: Record<string, (response: ExpressResponse) => unknown> = {
   null: () => Promise.reject(null),
   'an object': fail({ code: 'EVIL', message: SECRET, status: 'none' }),
   ...Object.fromEntries(
-    [401, 404, 413, 429, 499].map((status) => [
+    [404, 499].map((status) => [
       `the ${status} of another service`,
       fail(Object.assign(new Error(SECRET), { status, statusCode: status, expose: true })),
     ]),
   ),
   'an exception of Nest with an invalid status': fail(new HttpException(SECRET, 4_000)),
-  'an exception of Nest with a success status': fail(new HttpException(SECRET, 204)),
-  'a success status': fail(Object.assign(new Error(SECRET), { status: 200 })),
-  'an invalid status': fail(Object.assign(new Error(SECRET), { status: 4_000 })),
   'an exception of Nest': fail(new InternalServerErrorException(SECRET)),
   'a file that cannot be read': () =>
     new StreamableFile(createReadStream(`/${SECRET}`), { disposition: 'attachment', length: 9 }),
@@ -146,21 +143,15 @@ const RULES: Rule[] = [
   [
     'VALIDATION_FAILED',
     'the body must be a JSON object.',
-    ['[]', 'null', '1', '"x"', 'true', '[{"name":"dog"}]', ' [] '].map((body) => [body, body]),
+    ['[]', 'null', '1', ' [] '].map((body) => [body, body]),
   ],
   [
     'MALFORMED_JSON',
     'The body is not valid JSON.',
     [
       ['truncated JSON', '{"name":"dog"'],
-      ['a trailing comma', '{"name":"dog",}'],
-      ['single quotes', "{'name':'dog'}"],
       ['two JSON values', `${CATEGORY}${CATEGORY}`],
-      ['a bare word', 'dog'],
-      ['NaN', '{"name":NaN}'],
-      ['a line feed in a string', '{"name":"d\ng"}'],
       ['white space', '   '],
-      ['binary data', bytes('\x00\x01\x02')],
       ['deep nesting that is never closed', '['.repeat(100_000)],
     ],
   ],
@@ -169,11 +160,8 @@ const RULES: Rule[] = [
     'The body is not valid UTF-8.',
     [
       ['a Latin-1 character', bytes('{"name":"Z\xf6e"}')],
-      ['a byte that never occurs in UTF-8', bytes('{"name":"\xff"}')],
       ['a truncated character', bytes('{"name":"\xc3"}')],
-      ['an overlong encoding', bytes('{"name":"\xc0\xaf"}')],
       ['an encoded surrogate', bytes('{"name":"\xed\xa0\xbd"}')],
-      ['a code point above U+10FFFF', bytes('{"name":"\xf4\x90\x80\x80"}')],
       ['UTF-16', Buffer.from('\ufeff{"name":"dog"}', 'utf16le')],
       ['an invalid byte in a property name', bytes('{"n\xe4me":"dog"}')],
     ],
@@ -210,22 +198,17 @@ const RULES: Rule[] = [
     'The Content-Type of the body must be application/json.',
     [
       'text/plain',
-      'text/json',
       'application/vnd.api+json',
-      'application/merge-patch+json',
-      'application/jsonp',
       'application/x-www-form-urlencoded',
       'multipart/form-data; boundary=x',
       'application/json, text/plain',
-      'application/*',
-      'json',
       ';',
     ].map((type) => [`the type ${type}`, CATEGORY, typed(type)]),
   ],
   [
     'UNSUPPORTED_MEDIA_TYPE',
     'The charset of the body must be UTF-8.',
-    ['utf-16', 'utf-16le', 'utf-32', 'utf-7', 'iso-8859-1', 'us-ascii', 'none'].map((charset) => [
+    ['utf-16', 'utf-7', 'iso-8859-1', 'us-ascii'].map((charset) => [
       `the charset ${charset}`,
       CATEGORY,
       typed(`application/json; charset=${charset}`),
@@ -234,7 +217,7 @@ const RULES: Rule[] = [
   [
     'UNSUPPORTED_MEDIA_TYPE',
     'The Content-Encoding of the body must be gzip, deflate, br or none.',
-    ['compress', 'zstd', 'gzip, gzip', 'gzip, br', 'none'].map((encoding) => [
+    ['zstd', 'gzip, br', 'none'].map((encoding) => [
       `the encoding ${encoding}`,
       CATEGORY,
       encoded(encoding),
@@ -258,9 +241,7 @@ const RULES: Rule[] = [
     `The body is larger than ${BODY_LIMIT} bytes.`,
     [
       ['one byte too many', padded(BODY_LIMIT + 1)],
-      ['20 times as many bytes', padded(BODY_LIMIT * 20)],
       ['one byte too many in gzip', gzipSync(padded(BODY_LIMIT + 1)), encoded('gzip')],
-      ['20 times as many bytes in gzip', gzipSync(padded(BODY_LIMIT * 20)), encoded('gzip')],
       ['20 times as many bytes in Brotli', brotliCompressSync(padded(2e6)), encoded('br')],
     ],
   ],
@@ -279,7 +260,6 @@ describe('POST /v1/categories', () => {
 
   it.each<[string, ErrorCode, RegExp, string[], string]>([
     ['no body', 'VALIDATION_FAILED', /^request body is required/, [], ''],
-    ['a type but no body', 'VALIDATION_FAILED', /required/, ['Content-Type: text/plain'], ''],
     ['an empty body', 'VALIDATION_FAILED', /required/, ['Content-Length: 0'], ''],
     [
       'an empty chunked body',
@@ -345,14 +325,11 @@ describe('POST /v1/categories', () => {
   it.each<[string, Body, Record<string, string>]>([
     ['a byte order mark', Buffer.from(`\ufeff${CATEGORY}`), {}],
     ['surrounding white space', ` \r\n\t${CATEGORY} \n`, {}],
-    ['escape sequences', '{"n\\u0061me":"\\u0064og"}', {}],
     ...['application/json', 'APPLICATION/JSON', 'application/json;charset="UTF-8"'].map(
       (type): [string, string, Record<string, string>] => [type, CATEGORY, typed(type)],
     ),
     ['identity', CATEGORY, encoded('identity')],
     ['gzip', gzipSync(CATEGORY), encoded('gzip')],
-    ['GZIP', gzipSync(CATEGORY), encoded('GZIP')],
-    ['x-gzip', gzipSync(CATEGORY), encoded('x-gzip')],
     ['X-GZip', gzipSync(CATEGORY), encoded('X-GZip')],
     ['deflate', deflateSync(CATEGORY), encoded('deflate')],
     ['br', brotliCompressSync(CATEGORY), encoded('br')],
@@ -373,11 +350,11 @@ describe('POST /v1/categories', () => {
 });
 
 describe('routing', () => {
-  const UNKNOWN = `/v1 /v1/ /v2/categories /categories /v1/categories/1/toys/1 /v1/stubs
-    /v1/stubs/deprecated /v1/stubs/deprecated/1/toys /favicon.ico /docs/nope /docs/../package.json
-    /docs/%2e%2e/package.json /docs/package.json /docs/README.md /docs/swagger-ui.js
-    /docs/swagger-ui-bundle.js.map /docs/index.css /v1/categories/ /v1/Categories /V1/categories /livez/ /Docs /.env
-    /constructor /__proto__`.split(/\s+/);
+  const UNKNOWN = `/v1 /v1/ /v2/categories /categories /v1/categories/1/toys/1 /favicon.ico
+    /docs/nope /docs/../package.json /docs/%2e%2e/package.json /docs/README.md /docs/swagger-ui.js
+    /docs/swagger-ui-bundle.js.map /docs/index.css /v1/categories/ /v1/Categories /Docs /.env /__proto__`.split(
+    /\s+/,
+  );
 
   it.each(UNKNOWN)('returns NOT_FOUND for the unknown path %s', async (path) => {
     for (const method of ['GET', 'POST', 'DELETE']) {
@@ -388,8 +365,7 @@ describe('routing', () => {
     expect.assertions(3);
   });
 
-  const UNDECODABLE =
-    '/v1/stubs/deprecated/%zz /v1/stubs/deprecated/% /v1/stubs/deprecated/%ff /v1/%c3%28 /docs/% /%';
+  const UNDECODABLE = '/v1/stubs/deprecated/%zz /v1/stubs/deprecated/%ff /docs/% /%';
 
   it.each(UNDECODABLE.split(' '))('rejects the path %s, which cannot be decoded', async (path) => {
     expect(await get(path)).toBeError('BAD_REQUEST', /decode/);
@@ -421,9 +397,7 @@ describe('X-Request-Id', () => {
     ['an empty id', ['']],
     ['an id that is too long', ['x'.repeat(129)]],
     ['an id with a space', ['a b']],
-    ['an id with a quote', ['a"b']],
     ['an id with markup', ['<script>alert(1)</script>']],
-    ['an id with a percent sign', ['a%0d%0ab']],
     ['a non-ASCII id', ['\u00e9']],
     ['a duplicate id', ['a', 'b']],
   ])('replaces %s', async (_name, ids) => {
@@ -433,13 +407,6 @@ describe('X-Request-Id', () => {
     expect(response?.headers['x-request-id']).toMatch(
       /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
     );
-  });
-
-  it('is different in each response', async () => {
-    const paths = ['/livez', '/docs', '/docs/swagger-ui.css', '/openapi.json', '/%', '/livez'];
-    const responses = await Promise.all(paths.map((path) => sendRequest(app.url + path)));
-    const ids = responses.map(({ headers }) => headers['x-request-id']);
-    expect(new Set(ids).size).toBe(paths.length);
   });
 });
 
