@@ -53,8 +53,7 @@ const failWith =
 
 /** Starts a response, and closes the connection. */
 function loseBody(response: ServerResponse): void {
-  response.writeHead(200, { 'Content-Length': '100' }).write('[');
-  response.destroy();
+  response.writeHead(200, { 'Content-Length': '100' }).write('[', () => response.destroy());
 }
 
 /**
@@ -133,7 +132,7 @@ describe('examples', () => {
           if (keys.length < 3) fail(response);
           else response.end(method === 'GET' ? '[]' : '{"id":1,"name":"dog"}');
         });
-        client = connect(`${server.url}/v1`, 'key');
+        client = connect(`${server.url}/v1`, 'key', { firstDelay: 10 });
       });
       beforeEach(() => (keys = []));
       afterAll(() => server.close());
@@ -183,7 +182,7 @@ describe('examples', () => {
           () => keys.length,
           (count) => count > 0,
         );
-        const winner = await Promise.race([listing, delay(500, 'waiting')]);
+        const winner = await Promise.race([listing, delay(100, 'waiting')]);
         expect(winner).toBe('waiting');
         controller.abort();
         await expect(listing).rejects.toThrow(/aborted/);
@@ -195,9 +194,9 @@ describe('examples', () => {
       ['the packets of the first attempt are dropped', (proxy) => proxy.blackhole()],
       ['the connection of the first attempt is cut', (proxy) => proxy.cut()],
     ])('creates one category if %s before its response arrives', async (name, disturb) => {
-      const proxy = await ChaosProxy.listen(app.url, 1_000);
+      const proxy = await ChaosProxy.listen(app.url, 500);
       try {
-        const retry = { attemptTimeout: 4_000 };
+        const retry = { attemptTimeout: 1_500, firstDelay: 10 };
         const client = connect(`${proxy.proxiedUrl(app.url)}v1`, app.key, retry);
         const creating = client.POST('/categories', { body: { name } });
         const getCount = async (): Promise<number> =>
@@ -231,22 +230,18 @@ describe('examples', () => {
       expect((await run('bash', ['examples/curl.sh'])).stderr).toContain('Set PETSTORE_API_KEY');
     });
 
-    it.each<[string, (response: ServerResponse) => void]>([
-      ['429', failWith('TOO_MANY_REQUESTS', '1')],
-      ['503', failWith('SERVICE_UNAVAILABLE', '1')],
-      ['a lost connection', (response) => response.destroy()],
-      ['a connection that is lost while the body arrives', loseBody],
-    ])('creates one category, and prints each response once, after %s', async (name, fail) => {
+    it('creates one category, and prints each response once, after 429 and a connection that is lost while the body arrives', async () => {
       const before = await app.categories.getNames();
-      const server = await failFirstResponses(app.url, fail);
+      const failures = [failWith('TOO_MANY_REQUESTS', '1'), loseBody];
+      const server = await failFirstResponses(app.url, (response) => failures.shift()!(response));
       const flaky = { ...env, PETSTORE_URL: `${server.url}/v1` };
       const { code, stdout } = await run('bash', ['examples/curl.sh'], flaky);
       server.close();
-      expect({ name, code, statuses: stdout.match(/^\d{3}$/gm) }).toEqual({
-        name,
+      expect({ code, statuses: stdout.match(/^\d{3}$/gm) }).toEqual({
         code: 0,
         statuses: ['201', '200', '304', '400'],
       });
+      expect(failures).toEqual([]);
       expect(stdout.split('"code"')).toHaveLength(2);
       expect(await app.categories.getNames()).toEqual([...before, 'dog']);
     });
