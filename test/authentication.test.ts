@@ -210,15 +210,13 @@ describe('every operation', () => {
     ['an expired key', () => expiredKey],
     ['a key that was rotated out', () => rotatedKey],
     ['a key without its last character', (key) => key.slice(0, -1)],
-    ['a key without its first character', (key) => key.slice(1)],
     ['a key without its prefix', (key) => key.replace(`${KEY_PREFIXES[0]}_`, '')],
     ['an upper-case key', (key) => key.toUpperCase()],
-    ['a lower-case key', (key) => key.toLowerCase()],
     ['a percent-encoded key', (key) => key.replace('_', '%5F')],
     ['the hash of a key', (key) => createHash('sha256').update(key).digest('hex')],
     ['a very long key', (key) => key + 'A'.repeat(8_000)],
     ['a second key', (key) => `${unknownKey()}, Bearer ${key}`],
-    ...`$A|$=|"$"|$ $|$, $|$;x=1|pet_|pet_%|pet_é|' OR '1' = '1|null`
+    ...`$A|$=|"$"|$ $|$, $|$;x=1|pet_é|' OR '1' = '1`
       .split('|')
       .map((template): [string, (key: string) => string] => [
         template,
