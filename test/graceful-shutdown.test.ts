@@ -47,7 +47,7 @@ function blockEventLoop(milliseconds: number): void {
 
 describe('graceful shutdown', () => {
   it('responds with 503 on /readyz while it still serves other requests', async () => {
-    await start(LONG_TIMEOUTS, { shutdownDelay: 3_000 });
+    await start(LONG_TIMEOUTS, { shutdownDelay: 1_500 });
     const closed = app.app.close();
     const readiness = await waitFor(
       () => sendRequest(`${app.url}/readyz`),
@@ -110,7 +110,8 @@ describe('graceful shutdown', () => {
     // Node opens it in the next tick.
     await Promise.resolve();
     blockEventLoop(1_500);
-    const connection = (await opened).send(rawRequest({ target: '/livez' }));
+    const request = rawRequest({ target: '/livez', headers: ['Connection: close'] });
+    const connection = (await opened).send(request);
     expect(await connection.closed()).toMatchObject([{ status: 200 }]);
     await closed;
   });
