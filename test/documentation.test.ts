@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ERROR_CODES } from '../src/platform/errors/error-codes.js';
-import { readBlocks } from './support/snippets.js';
 import { renderCapacity } from '../tools/bench/report.js';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -40,25 +39,6 @@ describe('the documentation', () => {
     }
     expect(links).toBeGreaterThan(30);
     expect(broken).toEqual([]);
-  });
-});
-
-/** The pages whose code blocks a test runs, and that test. */
-const RUNNERS = {
-  'README.md': 'checkout.test.ts',
-  'docs/install.md': 'install.postgres.test.ts',
-  'docs/runbook.md': 'runbook.databases.test.ts',
-};
-
-describe('code blocks', () => {
-  it.each(Object.entries(RUNNERS))('of %s are run by %s, or say why not', async (page, runner) => {
-    expect(await readFile(join(ROOT, 'test/slow', runner), 'utf8')).toContain(`'${page}'`);
-    const text = await readFile(join(ROOT, page), 'utf8');
-    const blocks = await readBlocks(page);
-    const marked = blocks.filter(({ notRun }) => notRun !== undefined);
-    expect(marked).toHaveLength(text.split('<!-- not run').length - 1);
-    expect(blocks).toHaveLength(text.match(/^```$/gm)!.length);
-    process.stderr.write(`${page}: ${marked.length} of ${blocks.length} code blocks are not run\n`);
   });
 });
 
