@@ -6,16 +6,15 @@ import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import { CategoriesService } from '../src/modules/categories/categories.service.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import type { ServiceDataSource } from '../src/platform/database/connection/service-data-source.js';
-import { startApp, type TestApp } from './support/app.js';
+import { useApp } from './support/app.js';
 import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
 
-let app: TestApp;
+const app = useApp();
 let dataSource: ServiceDataSource;
 beforeEach(async () => {
-  app = await startApp();
-  dataSource = app.dataSource;
+  ({ dataSource } = app);
+  await dataSource.query(`DELETE FROM "categories"`);
 });
-afterEach(() => app.stop());
 
 /** The message if nothing was stored. */
 const UNAVAILABLE = 'Service temporarily unavailable. Please retry later.';
