@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { CategoryEntity } from '../src/modules/categories/category.entity.js';
 import type { CachedList, RowChunks } from '../src/platform/database/lists/cached-list.js';
+import { singleFlight } from '../src/platform/database/lists/single-flight.js';
 import { ResourceKit } from '../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { DATABASE, describeOnPostgres, ISOLATION_LEVELS } from './support/databases.js';
@@ -527,3 +528,51 @@ describeOnPostgres.each(ISOLATION_LEVELS)(
     });
   },
 );
+
+describe('singleFlight', () => {
+  /** The runs that the test resolves or rejects. */
+  let runs: PromiseWithResolvers<number>[];
+  const task = (): Promise<number> => {
+    const run = Promise.withResolvers<number>();
+    runs.push(run);
+    return run.promise;
+  };
+  beforeEach(() => {
+    runs = [];
+  });
+
+  it('shares the next run among calls made during a run', async () => {
+    const call = singleFlight(task);
+    const first = call();
+    await turn();
+    const second = call();
+    await turn();
+    const third = call();
+    await turn();
+    expect(runs).toHaveLength(1);
+    runs[0]!.resolve(1);
+    expect(await first).toBe(1);
+    await turn();
+    expect(runs).toHaveLength(2);
+    const fourth = call();
+    runs[1]!.resolve(2);
+    expect(await Promise.all([second, third])).toEqual([2, 2]);
+    await turn();
+    expect(runs).toHaveLength(3);
+    runs[2]!.resolve(3);
+    expect(await fourth).toBe(3);
+  });
+
+  it('rejects only the calls that share the failed run', async () => {
+    const call = singleFlight(task);
+    const failed = Promise.allSettled([call(), call()]);
+    await turn();
+    const next = call();
+    const error = new Error('broken');
+    runs[0]!.reject(error);
+    expect(await failed).toMatchObject([{ reason: error }, { reason: error }]);
+    await turn();
+    runs[1]!.resolve(2);
+    expect(await next).toBe(2);
+  });
+});
