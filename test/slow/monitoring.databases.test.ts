@@ -12,6 +12,7 @@ import { DATABASE } from '../support/databases.js';
 import { sendRequest } from '../support/http-client.js';
 import { findFreePort } from '../support/postgres.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
+import { readBlocks } from '../support/snippets.js';
 import { waitFor } from '../support/wait.js';
 
 /** Debian's package `prometheus` has both. */
@@ -138,6 +139,35 @@ monitored.describe('deploy/alerts.yml', () => {
       expect(annotations['runbook_url']).toBe(`docs/runbook.md#${name.toLowerCase()}`);
       expect(runbook).toContain(`\n### ${name}\n`);
       expect(tests).toContain(`- alertname: ${name}\n`);
+    }
+  });
+
+  it('is accompanied by a runbook with valid commands, whose queries name metrics of the service', async () => {
+    const blocks = (await readBlocks('docs/runbook.md')).filter(
+      ({ language }) => language === 'sh',
+    );
+    expect(blocks.length).toBeGreaterThan(alerts.length);
+    for (const { code } of blocks) {
+      const { stderr } = spawnSync('bash', ['-n', '-c', code], { encoding: 'utf8' });
+      expect([code, stderr]).toEqual([code, '']);
+    }
+    const queries = blocks.flatMap(({ code }) =>
+      Array.from(code.matchAll(/^promtool query instant \S+ '(.*)'$/gm), ([, text]) => text!),
+    );
+    expect(queries.length).toBeGreaterThan(10);
+    const { text: metrics } = await sendRequest(app.app.get(MetricsServer).url!);
+    const declared = Array.from(metrics.matchAll(/^# TYPE (\S+) (\w+)$/gm), ([, name, type]) =>
+      type === 'histogram' ? [`${name}_bucket`, `${name}_count`, `${name}_sum`] : [name],
+    );
+    const known = new Set([...declared.flat(), ...rules.map(({ name }) => name)]);
+    for (const expression of queries) {
+      // Prometheus rejects what it cannot parse.
+      await query(expression);
+      const names =
+        expression.match(/\b(?:petstore|http|nodejs|process|db_client)[_:][\w:]+(?=[[{>])/g) ?? [];
+      expect([expression, names.length]).not.toEqual([expression, 0]);
+      for (const name of names.filter((each) => !INAPPLICABLE.test(each)))
+        expect([expression, known.has(name)]).toEqual([expression, true]);
     }
   });
 
