@@ -20,17 +20,21 @@ const common = {
   modulePathIgnorePatterns: ['<rootDir>/build/'],
 };
 
-const getTestMatch = (folder) =>
-  ['test', 'tools/*/test', 'examples/*'].map((parent) => `<rootDir>/${parent}/${folder}*.test.ts`);
+/** The tests of the generator: of it, and of the contracts that it is tried on. */
+export const GENERATOR = 'tools/{generator,corpus}/test';
+
+/** Everything else. */
+const PARENTS = ['test', 'tools/!(generator|corpus)/test', 'examples/*'];
 
 /**
  * Creates the configuration for a set of test files: all of them run on SQLite but those named
  * `*.postgres.test.ts`; these and those named `*.databases.test.ts` run on PostgreSQL.
  *
- * @param folder of the test files, below `test`, that of each workspace, and each example
+ * @param folder of the test files, below each parent
  * @param testTimeout time limit of a test in milliseconds, sufficient on a busy machine
+ * @param parents of the folders
  */
-export const createConfig = (folder, testTimeout = 120_000) => ({
+export const createConfig = (folder, testTimeout = 120_000, parents = PARENTS) => ({
   // Most of the time tests wait: for other processes, or for a timeout.
   maxWorkers: 4,
   // Each test file leaves memory behind. It takes a worker more than the half a second for which Jest waits by default to
@@ -48,7 +52,7 @@ export const createConfig = (folder, testTimeout = 120_000) => ({
       ...common,
       displayName: 'sqlite',
       globals: { TEST_DATABASE: 'sqlite' },
-      testMatch: getTestMatch(folder),
+      testMatch: parents.map((parent) => `<rootDir>/${parent}/${folder}*.test.ts`),
       testPathIgnorePatterns: ['\\.postgres\\.test\\.ts$'],
     },
     {
@@ -57,7 +61,7 @@ export const createConfig = (folder, testTimeout = 120_000) => ({
       globals: { TEST_DATABASE: 'postgres' },
       globalSetup: '<rootDir>/test/support/postgres.ts',
       globalTeardown: '<rootDir>/test/support/postgres-teardown.ts',
-      testMatch: getTestMatch(folder),
+      testMatch: parents.map((parent) => `<rootDir>/${parent}/${folder}*.test.ts`),
       testPathIgnorePatterns: ['(?<!\\.(postgres|databases))\\.test\\.ts$'],
     },
   ],

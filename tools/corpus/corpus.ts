@@ -46,7 +46,7 @@ const {
   },
 }).values;
 if (drive !== undefined) {
-  const args = ['run', '--silent', 'test:slow', '--', 'corpus/test/slow/drive'];
+  const args = ['run', '--silent', 'test:generator', '--', 'corpus/test/slow/drive'];
   const drawn = await draw(download('build/corpus'), Number(drive), seed);
   const paths = drawn.map(({ path }) => path).join(' ');
   const env = { ...process.env, DRIVE_SEED: seed, DRIVE_DOCUMENTS: paths };
