@@ -1,8 +1,6 @@
 /** Runs in a page: `findUnreadable` reports the texts of a part of it that are hard to read. */
 
 const MIN_CONTRAST = 4.5;
-/** The minimum distance of texts of different columns, in pixels. */
-const MIN_GAP = 8;
 
 const canvas = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
 const colors = new Map();
@@ -62,26 +60,6 @@ function getLines(node) {
   return [...range.getClientRects()].filter(({ width, height }) => width * height > 0);
 }
 
-/** Returns the smallest rectangle around all text of an element. */
-function getBounds(element) {
-  const lines = [];
-  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) lines.push(...getLines(walker.currentNode));
-  return {
-    left: Math.min(...lines.map(({ left }) => left)),
-    right: Math.max(...lines.map(({ right }) => right)),
-    top: Math.min(...lines.map(({ top }) => top)),
-    bottom: Math.max(...lines.map(({ bottom }) => bottom)),
-  };
-}
-
-/** Whether the text of an element is beside that of the next one, with almost no space between them. */
-function touches(element, next) {
-  const [first, second] = [getBounds(element), getBounds(next)];
-  const isBeside = second.top < first.bottom && first.top < second.bottom;
-  return isBeside && second.left - first.right < MIN_GAP;
-}
-
 const shorten = (text) => text.trim().replaceAll(/\s+/g, ' ').slice(0, 40);
 
 /** Returns the texts of an element, with the pseudo-elements that they are in. */
@@ -116,10 +94,6 @@ globalThis.findUnreadable = (selector) => {
       if (contrast < MIN_CONTRAST)
         found.add(`${shorten(text)} has a contrast of ${contrast.toFixed(2)}: ${name}`);
     }
-    const next = element.nextElementSibling;
-    const isColumn = element.matches('td, th, summary > *') && elements.includes(next);
-    if (isColumn && touches(element, next))
-      found.add(`${shorten(element.innerText)} touches ${shorten(next.innerText)}`);
   }
   return { count, found: [...found] };
 };
