@@ -54,8 +54,9 @@ describe('docs/adopting.md', () => {
     const key = await createKey();
     expect(key).toMatch(/^shelter_/);
 
-    // A busy machine may fail a test once.
-    await run(resources!.replace(/npm test$/m, '(npm test || npm test -- --onlyFailures)'));
+    // On one database: the renamed code is the same on both. A busy machine may fail a test once.
+    const test = 'npm test -- --selectProjects sqlite';
+    await run(resources!.replace(/npm test$/m, `(${test} || ${test} --onlyFailures)`));
     await findMentions('categor', 'src');
     const left = new Set(await listTests());
     expect([...files].filter((file) => left.has(file)).length).toBeGreaterThan(0.8 * files.size);
