@@ -15,9 +15,10 @@ const LAYERS = [
   ['platform/auth'],
   ['platform/idempotency', 'platform/lifecycle'],
   ['platform/health', 'platform/openapi'],
-  ['platform/[^/]+[.]ts'],
+  ['platform/feature.decorator[.]ts'],
   ['platform/resource/operation'],
   ['platform/resource'],
+  ['platform/index[.]ts'],
   ['modules/([^/]+)'],
 ];
 
@@ -49,10 +50,20 @@ export default {
         return forbid(`layer ${name}`, from, [...lower, toPath(name).replace('([^/]+)', '$1')]);
       }),
     ),
+    {
+      name: 'modules import only the public names of the platform',
+      severity: 'error',
+      from: { path: '^(src/modules|examples)/', pathNot: '[.]test[.]ts$' },
+      to: { path: '^src/platform/', pathNot: '^src/platform/index[.]ts$' },
+    },
     forbid('no layer', {
       path: '^src/(platform|modules)/',
       pathNot: LAYERS.flat().map(toPath),
     }),
   ],
-  options: { parser: 'swc', tsPreCompilationDeps: true, includeOnly: '^(src|tools/generator)/' },
+  options: {
+    parser: 'swc',
+    tsPreCompilationDeps: true,
+    includeOnly: '^(src|examples|tools/generator)/',
+  },
 };

@@ -1,8 +1,6 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import type { CachedJsonResponse } from '../../platform/http/responses/cached-json-response.js';
-import { IdempotencyKey } from '../../platform/idempotency/idempotency-key.decorator.js';
-import { Operation } from '../../platform/resource/operation/operation.decorator.js';
+import { type CachedJsonResponse, IdempotencyKey, Operation } from '../../platform/index.js';
 import { Category, NewCategory } from './category.dto.js';
 import { CategoriesService } from './categories.service.js';
 

@@ -1,4 +1,4 @@
-import { Feature } from '../../platform/feature.decorator.js';
+import { Feature } from '../../platform/index.js';
 import { CategoriesController } from './categories.controller.js';
 import { CategoriesService } from './categories.service.js';
 import { CategoryEntity } from './category.entity.js';

@@ -1,10 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Repository } from 'typeorm';
-import type { CachedJsonResponse } from '../../platform/http/responses/cached-json-response.js';
-import type { IdempotencyKey } from '../../platform/idempotency/idempotency-key.decorator.js';
-import type { Resource } from '../../platform/resource/resource.js';
-import { ResourceKit } from '../../platform/resource/resource-kit.js';
+import {
+  type CachedJsonResponse,
+  type IdempotencyKey,
+  type Resource,
+  ResourceKit,
+} from '../../platform/index.js';
 import { type Category, type NewCategory, toCategory } from './category.dto.js';
 import { CategoryEntity } from './category.entity.js';
 

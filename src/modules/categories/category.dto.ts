@@ -1,6 +1,5 @@
 import { ApiSchema, OmitType } from '@nestjs/swagger';
-import { Property } from '../../platform/validation/property.js';
-import type { Complete } from '../../platform/resource/resource.js';
+import { type Complete, Property } from '../../platform/index.js';
 import type { CategoryEntity } from './category.entity.js';
 
 /** A category as clients see it. */

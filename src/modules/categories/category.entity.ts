@@ -1,12 +1,10 @@
-import { Check, Column, Entity } from 'typeorm';
-import { MAX_ID } from '../../platform/config/max-id.js';
-import { IdColumn } from '../../platform/database/statements/columns.js';
+import { Column, Entity } from 'typeorm';
+import { IdColumn } from '../../platform/index.js';
 
 /** A row of the table `categories`. */
 @Entity('categories')
-@Check('ck_categories_id', `"id" <= ${MAX_ID}`)
 export class CategoryEntity {
-  @IdColumn('pk_categories')
+  @IdColumn('pk_categories', { check: 'ck_categories_id' })
   id!: number;
 
   @Column('varchar', { length: 100 })

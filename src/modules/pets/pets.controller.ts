@@ -1,8 +1,6 @@
 import { Controller, Get, Param } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiError } from '../../platform/errors/api-error.js';
-import { Deprecated } from '../../platform/lifecycle/lifecycle.decorators.js';
-import { Operation } from '../../platform/resource/operation/operation.decorator.js';
+import { ApiError, Deprecated, Operation } from '../../platform/index.js';
 
 @ApiTags('pets')
 @Controller('pets')

@@ -1,4 +1,4 @@
-import { Feature } from '../../platform/feature.decorator.js';
+import { Feature } from '../../platform/index.js';
 import { PetsController } from './pets.controller.js';
 
 @Feature({

@@ -1,8 +1,6 @@
 import { Controller, Get } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { ApiError } from '../../platform/errors/api-error.js';
-import { Stability } from '../../platform/lifecycle/lifecycle.decorators.js';
-import { Operation } from '../../platform/resource/operation/operation.decorator.js';
+import { ApiError, Operation, Stability } from '../../platform/index.js';
 
 @ApiTags('store')
 @Controller('store')

@@ -1,4 +1,4 @@
-import { Feature } from '../../platform/feature.decorator.js';
+import { Feature } from '../../platform/index.js';
 import { StoreController } from './store.controller.js';
 
 @Feature({

@@ -1,9 +1,5 @@
 import { type MigrationInterface, type QueryRunner, Table } from 'typeorm';
-import { idColumn } from '../../../platform/database/statements/columns.js';
-import {
-  addRevisionTrigger,
-  dropRevisionTrigger,
-} from '../../../platform/database/lists/revision-trigger.js';
+import { addRevisionTrigger, dropRevisionTrigger, idColumn } from '../../../platform/index.js';
 
 export class CreateCategories1763600000002 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {

@@ -2,6 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { applyDecorators } from '@nestjs/common';
 import {
+  Check,
   type EntityMetadata,
   type ObjectLiteral,
   PrimaryColumn,
@@ -10,6 +11,7 @@ import {
   type ValueTransformer,
   VersionColumn as TypeOrmVersionColumn,
 } from 'typeorm';
+import { MAX_ID } from '../../config/max-id.js';
 import { ApiError } from '../../errors/api-error.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { createUuid } from './uuid.js';
@@ -51,6 +53,8 @@ export interface IdOptions {
   /** Whether clients assign it. If not, the database assigns an integer, and the service a UUID of version 7. */
   readonly byClient?: boolean;
   readonly length?: number;
+  /** The name of a check, also of the migration, that limits an integer to the numbers that JSON represents exactly. */
+  readonly check?: string;
 }
 
 /** The metadata key of the {@link IdOptions} of an entity. */
@@ -61,7 +65,7 @@ const ID_OPTIONS = 'platform:id';
  * reused. {@link idColumn} is its column in a migration.
  */
 export function IdColumn(constraintName: string, options: IdOptions = {}): PropertyDecorator {
-  const { type = 'integer', byClient = false, length = UUID_LENGTH } = options;
+  const { type = 'integer', byClient = false, length = UUID_LENGTH, check } = options;
   const constraint = { primaryKeyConstraintName: constraintName };
   const column =
     type === 'integer'
@@ -76,8 +80,10 @@ export function IdColumn(constraintName: string, options: IdOptions = {}): Prope
           collation: 'C',
           transformer: type === 'uuid' ? uuidTransformer : undefined,
         });
-  return applyDecorators(column, ({ constructor }: object) =>
-    Reflect.defineMetadata(ID_OPTIONS, options, constructor),
+  return applyDecorators(
+    column,
+    ({ constructor }: object) => Reflect.defineMetadata(ID_OPTIONS, options, constructor),
+    ...(check === undefined ? [] : [Check(check, `"id" <= ${MAX_ID}`)]),
   );
 }
 
