@@ -1,13 +1,15 @@
 /** `npm run docs:configuration`: writes the variables into docs/configuration.md and .env.example. */
 import { readFile, writeFile } from 'node:fs/promises';
-import { type Variable, VARIABLES } from '../src/platform/config/environment-variables.js';
+import { declareVariables, type Variable } from '../src/platform/config/environment-variables.js';
 import { isMain } from '../src/cli/command.js';
 
 const TABLE = /^\| Variable .*\n(\|.*\n)+/m;
 
 /** Returns the files that contain the variables, with their current content. */
 export async function renderDocs(): Promise<Record<string, string>> {
-  const variables = Object.values<Variable>(VARIABLES);
+  const variables = Object.values<Variable>(
+    declareVariables({ name: '<name>', keyPrefixes: ['<prefix>'] }),
+  );
   const page = await readFile('docs/configuration.md', 'utf8');
   const rows = variables.map(
     ({ name, default: text, secret, format: { expected }, description }) =>

@@ -1,46 +1,6 @@
-import { type DynamicModule, Module, type Type } from '@nestjs/common';
-import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core';
-import { collectSchema } from './data-source.js';
-import { ApiKeyGuard } from './platform/auth/api-key.guard.js';
-import { AuthModule } from './platform/auth/auth.module.js';
-import { CONFIG, type Config } from './platform/config/config.js';
-import { DatabaseModule } from './platform/database/database.module.js';
-import { HealthController } from './platform/health/health.controller.js';
-import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
-import { ResourceKit } from './platform/resource/resource-kit.js';
-import { StrictValidationPipe } from './platform/validation/validation.pipe.js';
-import { ReplayFilter } from './platform/idempotency/replay.filter.js';
-import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
-import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
-import { MetricsModule } from './platform/metrics/metrics.module.js';
+import { Module } from '@nestjs/common';
+import { FEATURES } from './features.js';
 
-/** The root module: the platform, the features, and the global guards, pipe and filter in their order. */
-@Module({})
-export class AppModule {
-  /** @param features modules declared with `@Feature` */
-  static forRoot(config: Config, features: readonly Type[]): DynamicModule {
-    return {
-      module: AppModule,
-      global: true,
-      imports: [
-        MetricsModule,
-        DatabaseModule.forRoot(collectSchema(features)),
-        AuthModule,
-        IdempotencyModule,
-        ...features,
-      ],
-      controllers: [HealthController],
-      providers: [
-        { provide: CONFIG, useValue: config },
-        ResourceKit,
-        // The guards run in this order: no byte of a body is read before the key is checked.
-        { provide: APP_GUARD, useExisting: ApiKeyGuard },
-        { provide: APP_GUARD, useClass: LifecycleGuard },
-        { provide: APP_GUARD, useClass: BodyParserGuard },
-        { provide: APP_PIPE, useClass: StrictValidationPipe },
-        { provide: APP_FILTER, useClass: ReplayFilter },
-      ],
-      exports: [CONFIG, ResourceKit],
-    };
-  }
-}
+/** The root module. The platform adds its own modules, and the global guards, pipe and filter in their order. */
+@Module({ imports: [...FEATURES] })
+export class AppModule {}

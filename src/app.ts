@@ -1,10 +1,9 @@
 import { type LoggerService, type Type, VersioningType } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { AppModule } from './app.module.js';
-import { FEATURES } from './features.js';
+import { PlatformModule } from './platform.module.js';
 import type { Config } from './platform/config/config.js';
-import { getDocs } from './platform/feature.decorator.js';
+import { getDocs, getFeatures } from './platform/feature.decorator.js';
 import { corsOptions } from './platform/http/responses/cors-options.js';
 import { HttpAdapter } from './platform/http/server/http.adapter.js';
 import { logResponse } from './platform/http/server/request-logger.js';
@@ -13,7 +12,6 @@ import { setupApiDocs } from './platform/openapi/api-docs.js';
 
 /** The parts that a test replaces. */
 export interface AppOptions {
-  features?: readonly Type[];
   adapter?: HttpAdapter;
   logger?: LoggerService | false;
 }
@@ -21,17 +19,16 @@ export interface AppOptions {
 /**
  * Creates the whole application. `init()` connects to the database and `listen()` accepts connections.
  * The service, the tests, the benchmark and the OpenAPI writer all use it.
+ *
+ * @param root the module of the service, which imports its features
  */
 export async function createApp(
   config: Config,
-  {
-    features = FEATURES,
-    adapter = new HttpAdapter(config),
-    logger = createLogger(config),
-  }: AppOptions = {},
+  root: Type,
+  { adapter = new HttpAdapter(config), logger = createLogger(config) }: AppOptions = {},
 ): Promise<NestExpressApplication> {
   const app = await NestFactory.create<NestExpressApplication>(
-    AppModule.forRoot(config, features),
+    PlatformModule.forRoot(config, root),
     adapter,
     {
       logger,
@@ -47,7 +44,7 @@ export async function createApp(
   );
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
-  setupApiDocs(app, config, getDocs(features));
+  setupApiDocs(app, config, getDocs(getFeatures(root)));
   if (['debug', 'verbose'].includes(config.logLevel)) adapter.http.onResponse(logResponse);
   return app;
 }

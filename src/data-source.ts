@@ -1,11 +1,10 @@
 import type { Type } from '@nestjs/common';
-import { FEATURES } from './features.js';
 import { ApiKey } from './platform/auth/keys/api-key.entity.js';
 import { CreateApiKeys1763600000000 } from './platform/auth/keys/migrations/1763600000000-create-api-keys.js';
 import { AddApiKeyScopes1763600000003 } from './platform/auth/keys/migrations/1763600000003-add-api-key-scopes.js';
 import { AddApiKeySuccessors1763600000009 } from './platform/auth/keys/migrations/1763600000009-add-api-key-successors.js';
 import { CreateRateLimits1763600000005 } from './platform/auth/migrations/1763600000005-create-rate-limits.js';
-import type { DatabaseConfig } from './platform/config/config.js';
+import type { Config } from './platform/config/config.js';
 import {
   databaseOptions,
   type Schema,
@@ -40,6 +39,9 @@ export function collectSchema(features: readonly Type[]) {
 }
 
 /** Creates the DataSource of a command, of TypeORM's CLI or of a test, which is not connected yet. */
-export function createDataSource(database: DatabaseConfig): ServiceDataSource {
-  return new ServiceDataSource(databaseOptions(database, collectSchema(FEATURES)));
+export function createDataSource(
+  config: Pick<Config, 'database' | 'product'>,
+  features: readonly Type[],
+): ServiceDataSource {
+  return new ServiceDataSource(databaseOptions(config, collectSchema(features)));
 }

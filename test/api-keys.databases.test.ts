@@ -14,7 +14,6 @@ import { Feature } from '../src/platform/feature.decorator.js';
 import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { Operation } from '../src/platform/resource/operation/operation.decorator.js';
-import { KEY_PREFIXES, NAME } from '../src/platform/config/product.js';
 import { createDatabase, startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
 import { DATABASE } from './support/databases.js';
@@ -29,6 +28,7 @@ import { queryPostgres } from './support/postgres-client.js';
 import { recordStatements } from './support/queries.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
+import { PRODUCT } from '../src/product.js';
 
 const { jest } = import.meta;
 const INVALID_MESSAGE = 'The API key is invalid: it is unknown, expired or revoked.';
@@ -65,7 +65,8 @@ afterEach(() => jest.restoreAllMocks());
 
 const list = (key: string): Promise<HttpResponse> => new CategoriesClient(app.url, key).list();
 
-const unknownKey = (): string => `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
+const unknownKey = (): string =>
+  `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
 
 const getDateIn = (days: number): Date => new Date(Date.now() + days * DAY_MS);
 
@@ -84,8 +85,8 @@ describe('an API key', () => {
     const created = await Promise.all(Array.from({ length: 20 }, () => keys.create('format')));
     const values = created.map(({ key }) => key);
     for (const key of values) {
-      expect(key).toMatch(new RegExp(`^${KEY_PREFIXES[0]}_[A-Za-z0-9]{49}$`));
-      expect(isMistyped(key)).toBe(false);
+      expect(key).toMatch(new RegExp(`^${PRODUCT.keyPrefixes[0]}_[A-Za-z0-9]{49}$`));
+      expect(isMistyped(key, PRODUCT.keyPrefixes)).toBe(false);
     }
     expect(new Set(values).size).toBe(20);
     expect(new Set(values.map((key) => key.slice(-49, -47))).size).toBeGreaterThan(5);
@@ -115,8 +116,8 @@ describe('an API key', () => {
       expect.stringContaining('(expiring soon)'),
     ]);
     const metrics = app.app.get(MetricsRegistry);
-    const metric = await metrics.getSingleMetricAsString(`${NAME}_api_keys_expiring`);
-    expect(metric).toMatch(new RegExp(`^${NAME}_api_keys_expiring 1$`, 'm'));
+    const metric = await metrics.getSingleMetricAsString(`${PRODUCT.name}_api_keys_expiring`);
+    expect(metric).toMatch(new RegExp(`^${PRODUCT.name}_api_keys_expiring 1$`, 'm'));
   });
 
   it.each([
@@ -151,7 +152,7 @@ describe('an API key', () => {
   );
 
   it('in the format of earlier versions is accepted, even if it was rejected before', async () => {
-    const key = `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
+    const key = `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
     await keys.ensureKey(key, 'late');
     expect((await list(key)).status).toBe(200);
@@ -297,7 +298,7 @@ describe('the last use of a key', () => {
     const database = await createDatabase();
     // So long that a pause of the test process is not taken for the end of the requests.
     const timeouts = { drainGracePeriod: 30_000, shutdown: 60_000 };
-    const adapter = new HttpAdapter(loadConfig({}), timeouts);
+    const adapter = new HttpAdapter(loadConfig(PRODUCT, {}), timeouts);
     const other = await startApp({ database, adapter, logger });
     const { key } = await other.app.get(ApiKeysService).create('late');
     const table = other.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));

@@ -4,7 +4,6 @@ import { gzipSync } from 'node:zlib';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
-import { KEY_PREFIXES, NAME } from '../src/platform/config/product.js';
 import { useApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 import { type HttpResponse, sendRequest } from './support/http-client.js';
@@ -27,6 +26,7 @@ import {
   toExamplePath,
 } from './support/routes.js';
 import { StubsModule } from './support/stubs.module.js';
+import { PRODUCT } from '../src/product.js';
 
 const agent = new Agent({ keepAlive: true, maxSockets: 8 });
 afterAll(() => agent.destroy());
@@ -68,11 +68,11 @@ const getExamplePaths = (): string[] => [
 
 /** The responses to a missing key and to an invalid one, as returned by {@link summarize}. */
 const MISSING = unauthorized(
-  `Bearer realm="${NAME}"`,
+  `Bearer realm="${PRODUCT.name}"`,
   'The API key is missing: send Authorization: Bearer <API_KEY>.',
 );
 const INVALID = unauthorized(
-  `Bearer realm="${NAME}", error="invalid_token"`,
+  `Bearer realm="${PRODUCT.name}", error="invalid_token"`,
   'The API key is invalid: it is unknown, expired or revoked.',
 );
 
@@ -158,7 +158,8 @@ function toParts(type: string, body: string): RequestParts {
 }
 
 const json = 'Content-Type: application/json';
-const unknownKey = (): string => `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
+const unknownKey = (): string =>
+  `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
 
 describe('every operation', () => {
   // Shows that the tests below would detect a request that is let through.
@@ -178,7 +179,7 @@ describe('every operation', () => {
     const documented = getOperations(body as OpenAPIObject);
     const { key } = await app.app.get(ApiKeysService).create('scoped', { scopes: [scope] });
     const responses = await sendToOperations({ headers: { Authorization: `Bearer ${key}` } });
-    const challenge = `Bearer realm="${NAME}", error="insufficient_scope", scope="${missing}"`;
+    const challenge = `Bearer realm="${PRODUCT.name}", error="insufficient_scope", scope="${missing}"`;
     for (const { method, path, response } of responses) {
       const isForbidden = response.status === 403 && response.challenge === challenge;
       const implied = ['GET', 'HEAD'].includes(method) ? 'read' : 'write';
@@ -210,7 +211,7 @@ describe('every operation', () => {
     ['an expired key', () => expiredKey],
     ['a key that was rotated out', () => rotatedKey],
     ['a key without its last character', (key) => key.slice(0, -1)],
-    ['a key without its prefix', (key) => key.replace(`${KEY_PREFIXES[0]}_`, '')],
+    ['a key without its prefix', (key) => key.replace(`${PRODUCT.keyPrefixes[0]}_`, '')],
     ['an upper-case key', (key) => key.toUpperCase()],
     ['a percent-encoded key', (key) => key.replace('_', '%5F')],
     ['the hash of a key', (key) => createHash('sha256').update(key).digest('hex')],
@@ -229,7 +230,7 @@ describe('every operation', () => {
 
   it('reports the missing scheme for a key without it', async () => {
     const message = 'The scheme Bearer is missing: send Authorization: Bearer <API_KEY>.';
-    const expected = fromOperations(unauthorized(`Bearer realm="${NAME}"`, message));
+    const expected = fromOperations(unauthorized(`Bearer realm="${PRODUCT.name}"`, message));
     for (const key of [app.key, unknownKey()])
       expect(await sendToOperations({ headers: { Authorization: key } })).toEqual(expected);
   });

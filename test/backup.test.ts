@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import Database from 'better-sqlite3';
 import { createDataSource } from '../src/data-source.js';
-import { NAME } from '../src/platform/config/product.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type CommandResult, type RunningCommand, spawnCommand } from './support/cli.js';
 import { CategoriesClient, type Category } from './support/http-client.js';
 import { LoadGenerator } from './support/load-generator.js';
 import { waitFor } from './support/wait.js';
+import { FEATURES } from '../src/features.js';
+import { PRODUCT } from '../src/product.js';
 
 const SEED_COUNT = 10_000;
 
@@ -18,7 +19,7 @@ let databaseFile: string;
 let file: string;
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-backup-'));
-  databaseFile = join(directory, 'data', `${NAME}.sqlite`);
+  databaseFile = join(directory, 'data', `${PRODUCT.name}.sqlite`);
   await mkdir(join(directory, 'backups'));
   file = join(directory, 'backups', 'copy.sqlite');
 });
@@ -39,7 +40,10 @@ function seed(count: number): void {
 
 /** Creates a database that no process has open. */
 async function createSource(count = 1_000): Promise<void> {
-  const dataSource = createDataSource({ type: 'sqlite', file: databaseFile });
+  const dataSource = createDataSource(
+    { database: { type: 'sqlite', file: databaseFile }, product: PRODUCT },
+    FEATURES,
+  );
   await dataSource.initialize();
   await dataSource.migrate();
   await dataSource.destroy();

@@ -6,6 +6,7 @@ import { PetsModule } from '../examples/petstore/pets/pets.module.js';
 import { StoreModule } from '../examples/petstore/store/store.module.js';
 import { copyDatabase, main } from '../src/cli/db-copy.js';
 import { collectSchema, createDataSource } from '../src/data-source.js';
+import { PRODUCT } from '../src/product.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { databaseOptions } from '../src/platform/database/connection/data-source-options.js';
@@ -61,7 +62,10 @@ afterEach(async () => {
 
 /** Creates the schema, like the first start of the service. */
 async function migrate({ config }: TestDatabase): Promise<void> {
-  const dataSource = await createDataSource(config).initialize();
+  const dataSource = await createDataSource(
+    { database: config, product: PRODUCT },
+    FEATURES,
+  ).initialize();
   await dataSource.migrate();
   await dataSource.destroy();
 }
@@ -149,7 +153,10 @@ describe('db:copy', () => {
     await before.stop();
 
     jest.spyOn(process.stdout, 'write').mockReturnValue(true);
-    const options = databaseOptions(target.config, collectSchema(FEATURES));
+    const options = databaseOptions(
+      { database: target.config, product: PRODUCT },
+      collectSchema(FEATURES),
+    );
     await new ServiceDataSource(options).whileConnected((dataSource) =>
       copyDatabase(file, dataSource),
     );

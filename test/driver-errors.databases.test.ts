@@ -12,11 +12,11 @@ import {
 import { ApiError } from '../src/platform/errors/api-error.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
-import { NAME } from '../src/platform/config/product.js';
 import { useApp } from './support/app.js';
 import { DATABASE, describeOnPostgres } from './support/databases.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { findFreePort } from './support/postgres.js';
+import { PRODUCT } from '../src/product.js';
 
 const { jest } = import.meta;
 afterEach(() => jest.restoreAllMocks());
@@ -92,7 +92,7 @@ const call = (path: string) =>
   app.http().get(`/v1/calls/${path}`).auth(app.key, { type: 'bearer' });
 
 const readDatabaseErrors = async (): Promise<unknown> =>
-  app.app.get(MetricsRegistry).getSingleMetricAsString(`${NAME}_database_errors_total`);
+  app.app.get(MetricsRegistry).getSingleMetricAsString(`${PRODUCT.name}_database_errors_total`);
 
 describe('a feature that fails to reach another service', () => {
   it('gets 500 or the error that it chose, and no database error is counted', async () => {

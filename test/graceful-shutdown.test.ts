@@ -7,6 +7,7 @@ import { createDatabase, startApp, type TestApp, type TestDatabase } from './sup
 import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
+import { PRODUCT } from '../src/product.js';
 
 /** So long that a pause of the test process is not taken for the end of the requests. */
 const LONG_TIMEOUTS = { drainGracePeriod: 5_000, shutdown: 60_000 };
@@ -25,7 +26,7 @@ async function start(
   timeouts: Partial<ServerTimeouts>,
   config: Partial<Config> = {},
 ): Promise<void> {
-  const adapter = new HttpAdapter({ ...loadConfig({}), ...config }, timeouts);
+  const adapter = new HttpAdapter({ ...loadConfig(PRODUCT, {}), ...config }, timeouts);
   app = await startApp({ database, config, adapter });
 }
 

@@ -6,15 +6,15 @@ import { main as keysCommand } from '../src/cli/keys.js';
 import { main as migrationsCommand } from '../src/cli/migrations.js';
 import type { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
-import { KEY_PREFIXES } from '../src/platform/config/product.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { describeOnSqlite } from './support/databases.js';
 import { type CommandResult, runCommand, spawnCommand } from './support/cli.js';
 import { CategoriesClient } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { waitFor } from './support/wait.js';
+import { PRODUCT } from '../src/product.js';
 
-const KEY_PATTERN = new RegExp(`^${KEY_PREFIXES[0]}_[A-Za-z0-9]{49}\n$`);
+const KEY_PATTERN = new RegExp(`^${PRODUCT.keyPrefixes[0]}_[A-Za-z0-9]{49}\n$`);
 const HASH_PATTERN = /[0-9a-f]{64}/i;
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

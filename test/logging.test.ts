@@ -13,14 +13,14 @@ import { CategoriesModule } from '../src/modules/categories/categories.module.js
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../src/platform/config/config.js';
 import { Feature } from '../src/platform/feature.decorator.js';
-import { KEY_PREFIXES } from '../src/platform/config/product.js';
-import { createDatabase, type TestDatabase } from './support/app.js';
+import { createDatabase, type TestDatabase, toRoot } from './support/app.js';
 import { runCommand } from './support/cli.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { createServices } from './support/service-process.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
+import { PRODUCT } from '../src/product.js';
 
 const { jest } = import.meta;
 
@@ -110,8 +110,8 @@ describe('service log', () => {
 
   /** Starts the application with the logger of the service and returns its URL. */
   async function start(env: NodeJS.ProcessEnv): Promise<string> {
-    const config = loadConfig({ DATABASE_URL: database.url, LOG_LEVEL: 'debug', ...env });
-    app = await createApp(config, { features: [LogsModule, CategoriesModule, StubsModule] });
+    const config = loadConfig(PRODUCT, { DATABASE_URL: database.url, LOG_LEVEL: 'debug', ...env });
+    app = await createApp(config, toRoot([LogsModule, CategoriesModule, StubsModule]));
     await app.listen(0, config.host);
     return app.getUrl();
   }
@@ -141,7 +141,7 @@ describe('service log', () => {
       const { key: valid } = await apiKeys.create('valid');
       const { key: expired } = await apiKeys.create('expired', { expiresAt: new Date(1) });
       const truncated = valid.slice(0, -1);
-      const unknown = `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
+      const unknown = `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
       const secrets = [bootstrap, valid, expired, truncated, unknown];
       const statuses = new Set<number>();
       for (const key of secrets) {

@@ -11,7 +11,6 @@ import { CategoriesModule } from '../src/modules/categories/categories.module.js
 import { ApiKeyGuard } from '../src/platform/auth/api-key.guard.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { DatabaseConnection } from '../src/platform/database/connection/database-connection.js';
-import { NAME, VERSION } from '../src/platform/config/product.js';
 import { MetricsServer } from '../src/platform/metrics/metrics-server.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, useApp } from './support/app.js';
@@ -21,6 +20,7 @@ import { RawConnection, rawRequest, sendRaw } from './support/raw-connection.js'
 import { requires } from './support/requirements.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
+import { PRODUCT } from '../src/product.js';
 
 const { jest } = import.meta;
 
@@ -71,9 +71,10 @@ async function metricDelta(action: () => Promise<unknown>): Promise<(series: str
 const responses = (method: string, route: string, status: number): string =>
   `http_server_request_duration_seconds_count{http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"}`;
 const ofCategories = (name: string): string => `${name}{db_collection_name="categories"}`;
-const ofKey = (id: number | string): string => `${NAME}_api_key_requests_total{api_key_id="${id}"}`;
-const BATCHES = ofCategories(`${NAME}_insert_batch_size_count`);
-const REBUILDS = ofCategories(`${NAME}_list_rebuild_duration_seconds_count`);
+const ofKey = (id: number | string): string =>
+  `${PRODUCT.name}_api_key_requests_total{api_key_id="${id}"}`;
+const BATCHES = ofCategories(`${PRODUCT.name}_insert_batch_size_count`);
+const REBUILDS = ofCategories(`${PRODUCT.name}_list_rebuild_duration_seconds_count`);
 
 const promtool = requires('promtool');
 
@@ -138,9 +139,9 @@ describe('GET /metrics', () => {
 
   it('names the version and the commit', async () => {
     const build = [...(await scrape()).keys()].find((name) =>
-      name.startsWith(`${NAME}_build_info`),
+      name.startsWith(`${PRODUCT.name}_build_info`),
     );
-    expect(build).toMatch(`version="${VERSION}",commit="`);
+    expect(build).toMatch(`version="${PRODUCT.version}",commit="`);
   });
 
   it('measures how long the event loop is active', async () => {
@@ -167,7 +168,7 @@ describe('GET /metrics', () => {
     const database = app.app.get(DatabaseConnection);
     for (const isReady of [false, true]) {
       database.isReady = isReady;
-      expect((await scrape()).get(`${NAME}_database_up`)).toBe(Number(isReady));
+      expect((await scrape()).get(`${PRODUCT.name}_database_up`)).toBe(Number(isReady));
     }
   });
 
@@ -259,7 +260,9 @@ describe('GET /metrics', () => {
       expect(new Set(await create(30))).toEqual(new Set([500]));
       await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
     });
-    const errors = delta(`${NAME}_database_errors_total{db_response_status_code="${code}"}`);
+    const errors = delta(
+      `${PRODUCT.name}_database_errors_total{db_response_status_code="${code}"}`,
+    );
     expect(errors).toBe(delta(BATCHES));
     expect(errors).toBeGreaterThan(0);
     await list();
@@ -276,8 +279,10 @@ describe('GET /metrics', () => {
         expect((await categories.create('once')).status).toBe(status);
       await app.dataSource.query('DROP INDEX "once"');
     });
-    expect(delta(`${NAME}_rejected_rows_total{db_collection_name="categories",${label}}`)).toBe(1);
-    expect(delta(`${NAME}_database_errors_total{${label}}`)).toBe(0);
+    expect(
+      delta(`${PRODUCT.name}_rejected_rows_total{db_collection_name="categories",${label}}`),
+    ).toBe(1);
+    expect(delta(`${PRODUCT.name}_database_errors_total{${label}}`)).toBe(0);
   });
 
   it('counts the requests of each key, those of the keys past the first 1,000 as one', async () => {
@@ -317,7 +322,7 @@ describe('GET /metrics', () => {
       await sendRaw(app.url, `${chosen} / HTTP/1.1\r\nHost: ${chosen}\r\n\r\n`);
       const names = [...(await waitForInFlight(0)).keys()];
       return names
-        .filter((name) => ['http', NAME].some((prefix) => name.startsWith(`${prefix}_`)))
+        .filter((name) => ['http', PRODUCT.name].some((prefix) => name.startsWith(`${prefix}_`)))
         .join('\n');
     };
     const text = await send('hostile');
@@ -363,7 +368,7 @@ describeOnPostgres('GET /metrics on PostgreSQL', () => {
 
 const getFile = (): string => app.dataSource.options.database as string;
 const readBytes = async (name: string): Promise<number> =>
-  (await scrape()).get(`${NAME}_database_${name}_bytes`)!;
+  (await scrape()).get(`${PRODUCT.name}_database_${name}_bytes`)!;
 
 describeOnSqlite('GET /metrics on SQLite', () => {
   it('reports the sizes of the database, of its WAL and of its disk', async () => {

@@ -20,7 +20,7 @@ import { databaseOptions } from '../src/platform/database/connection/data-source
 import { ServiceDataSource } from '../src/platform/database/connection/service-data-source.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { Operation } from '../src/platform/resource/operation/operation.decorator.js';
-import { createDatabase, startApp, type TestDatabase } from './support/app.js';
+import { createDatabase, startApp, type TestDatabase, toRoot } from './support/app.js';
 import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { runCommand } from './support/cli.js';
 import { advanceTime } from './support/clock.js';
@@ -29,6 +29,7 @@ import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, waitUntilBlocked } from './support/postgres-client.js';
 import { dumpSchema } from './support/schema-dump.js';
 import { waitFor } from './support/wait.js';
+import { PRODUCT } from '../src/product.js';
 
 const { jest } = import.meta;
 
@@ -46,7 +47,7 @@ afterEach(async () => {
 });
 
 function connect(): ServiceDataSource {
-  const dataSource = createDataSource(database.config);
+  const dataSource = createDataSource({ database: database.config, product: PRODUCT }, FEATURES);
   dataSources.push(dataSource);
   return dataSource;
 }
@@ -166,8 +167,8 @@ describe('a migration with a programming error', () => {
     }
     @Feature({ tag: [], migrations: [SeedToys1800000000000] })
     class ToysModule {}
-    const config = { ...loadConfig({}), database: database.config };
-    const app = await createApp(config, { features: [ToysModule], logger: false });
+    const config = { ...loadConfig(PRODUCT, {}), database: database.config };
+    const app = await createApp(config, toRoot([ToysModule]), { logger: false });
     // TypeORM prints it.
     const log = jest.spyOn(console, 'log').mockImplementation();
     await expect(app.init()).rejects.toBe(error);
@@ -181,10 +182,8 @@ describe('a migration that the database rejects', () => {
     const dataSource = await connect().initialize();
     await dataSource.query('CREATE TABLE "categories" ("unrelated" text)');
     const before = await dumpSchema(dataSource);
-    const app = await createApp(
-      { ...loadConfig({}), database: database.config },
-      { logger: false },
-    );
+    const config = { ...loadConfig(PRODUCT, {}), database: database.config };
+    const app = await createApp(config, toRoot(FEATURES), { logger: false });
     // TypeORM prints it.
     const log = jest.spyOn(console, 'log').mockImplementation();
     const message = /^Failed to open database.*: .*categories.* already exists/;
@@ -217,7 +216,9 @@ async function connectTo(up: string, down = ''): Promise<ServiceDataSource> {
   @Feature({ tag: [], migrations: [ChangeToys1800000000000] })
   class ToysModule {}
   const schema = collectSchema([...FEATURES, ToysModule]);
-  const dataSource = new ServiceDataSource(databaseOptions(database.config, schema));
+  const dataSource = new ServiceDataSource(
+    databaseOptions({ database: database.config, product: PRODUCT }, schema),
+  );
   dataSources.push(dataSource);
   return dataSource.initialize();
 }
@@ -294,8 +295,8 @@ describe('MIGRATIONS=off', () => {
   const logger = new MemoryLogger();
   let app: NestExpressApplication;
   beforeEach(async () => {
-    const config = { ...loadConfig({ MIGRATIONS: 'off' }), database: database.config };
-    app = await createApp(config, { features: [...FEATURES, CountsModule], logger });
+    const config = { ...loadConfig(PRODUCT, { MIGRATIONS: 'off' }), database: database.config };
+    app = await createApp(config, toRoot([...FEATURES, CountsModule]), { logger });
     await app.listen(0, '127.0.0.1');
   });
   afterEach(() => app.close());

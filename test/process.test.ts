@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { KEY_PREFIXES, RELEASE } from '../src/platform/config/product.js';
+import { getRelease } from '../src/platform/config/product.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
 import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
@@ -15,6 +15,7 @@ import {
   type Services,
 } from './support/service-process.js';
 import { waitFor } from './support/wait.js';
+import { PRODUCT } from '../src/product.js';
 
 let services: Services;
 
@@ -58,7 +59,7 @@ describe('a service process that is restarted', () => {
   it('creates one API key at the first startup, and prints it once with a curl command and the URLs', async () => {
     const { stdout } = first.service;
     const [, , authorization, address] = parseInitialKeyBanner(stdout)!;
-    expect(key).toMatch(new RegExp(`^${KEY_PREFIXES[0]}_[A-Za-z0-9]{49}$`));
+    expect(key).toMatch(new RegExp(`^${PRODUCT.keyPrefixes[0]}_[A-Za-z0-9]{49}$`));
     expect(stdout.split(key)).toHaveLength(3);
     expect(address).toBe(`${first.url}/v1/categories`);
     const response = await sendRequest(address!, { headers: { authorization } });
@@ -138,7 +139,10 @@ it.each(['main', 'cli/keys', 'cli/backup', 'cli/migrations'])(
   '%s --version prints the version, and the commit if it is known',
   async (name) => {
     const command = `node ${getBuiltFile(`src/${name}.js`)} --version`;
-    expect(await promisify(exec)(command)).toEqual({ stdout: `${RELEASE}\n`, stderr: '' });
+    expect(await promisify(exec)(command)).toEqual({
+      stdout: `${getRelease(PRODUCT)}\n`,
+      stderr: '',
+    });
   },
 );
 

@@ -14,6 +14,7 @@ import { HttpAdapter } from '../src/platform/http/server/http.adapter.js';
 import { startApp, useApp } from './support/app.js';
 import { type RawResponse, RawConnection } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
+import { PRODUCT } from '../src/product.js';
 
 const { jest } = import.meta;
 /** No request times out, however busy the machine is; the tests of the timeouts shorten them. */
@@ -40,7 +41,7 @@ class ExpressController {
 @Feature({ tag: { name: 'express', description: '' }, controllers: [ExpressController] })
 class ExpressModule {}
 
-const adapter = new HttpAdapter(loadConfig({}), TIMEOUTS);
+const adapter = new HttpAdapter(loadConfig(PRODUCT, {}), TIMEOUTS);
 const app = useApp({ adapter, features: [ExpressModule, ...FEATURES] });
 
 // The service must keep serving other clients after every test.

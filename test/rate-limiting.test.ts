@@ -6,7 +6,6 @@ import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import { RateLimiter } from '../src/platform/auth/rate-limiter.js';
 import { generateKey } from '../src/platform/config/key-format.js';
-import { KEY_PREFIXES, NAME } from '../src/platform/config/product.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
@@ -18,12 +17,13 @@ import {
 } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { StubsModule } from './support/stubs.module.js';
+import { PRODUCT } from '../src/product.js';
 
 const { jest } = import.meta;
 afterEach(() => jest.restoreAllMocks());
 
 /** With a valid checksum, so that it is looked up. */
-const unknownKey = generateKey;
+const unknownKey = (): string => generateKey(PRODUCT.keyPrefixes[0]);
 
 /** Lists the categories with a key, optionally from a given client address. */
 const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse> =>
@@ -35,7 +35,7 @@ const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse
 async function readLimited({ app }: TestApp): Promise<number[]> {
   const text = await app.get(MetricsRegistry).metrics();
   return ['auth-failures', 'auth-failures-global', 'api-key'].map((policy) => {
-    const series = `\n${NAME}_rate_limited_requests_total{policy="${policy}"} `;
+    const series = `\n${PRODUCT.name}_rate_limited_requests_total{policy="${policy}"} `;
     return parseInt(text.split(series)[1]!, 10);
   });
 }
@@ -100,7 +100,7 @@ describe('rate limit on failed authentications', () => {
         'authentication_failures_total',
         'rate_limited_requests_total{policy="auth-failures"}',
       ]
-        .map((name) => text.split(`\n${NAME}_${name} `)[1]!)
+        .map((name) => text.split(`\n${PRODUCT.name}_${name} `)[1]!)
         .map((value) => parseInt(value, 10));
     };
     const findClients = (): string[] =>
@@ -122,7 +122,7 @@ describe('rate limit on failed authentications', () => {
     advanceTime(now + 60_000);
     await getStatus(unknownKey(), '192.0.2.9');
     expect(findClients()).toHaveLength(21);
-    expect(logger.text).not.toContain(`${KEY_PREFIXES[0]}_`);
+    expect(logger.text).not.toContain(`${PRODUCT.keyPrefixes[0]}_`);
   });
 
   it('counts failures on all operations, but not requests that match none', async () => {

@@ -6,6 +6,7 @@ import Database from 'better-sqlite3';
 import { Command } from 'commander';
 import { loadConfig } from '../platform/config/config.js';
 import { TERMINATION_SIGNALS } from '../termination-signals.js';
+import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 
 /** Runs the command. */
@@ -19,7 +20,7 @@ export async function main(args: readonly string[]): Promise<void> {
 }
 
 async function backup(file: string): Promise<void> {
-  const { database } = loadConfig();
+  const { database } = loadConfig(PRODUCT);
   if (database.type !== 'sqlite') throw new Error('DATABASE_URL is PostgreSQL: use pg_dump.');
   if (!existsSync(database.file)) throw new Error(`The database ${database.file} does not exist.`);
   if (existsSync(file)) throw new Error(`${file} already exists, refusing to overwrite.`);

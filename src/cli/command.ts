@@ -1,7 +1,8 @@
 import { realpathSync } from 'node:fs';
 import { type Command, CommanderError } from 'commander';
 import { ConfigError, loadEnvFile } from '../platform/config/config.js';
-import { RELEASE } from '../platform/config/product.js';
+import { getRelease } from '../platform/config/product.js';
+import { PRODUCT } from '../product.js';
 
 /** Whether Node was started with a module. `import.meta.main` replaces it from Node 24.2. */
 export function isMain({ filename }: ImportMeta): boolean {
@@ -20,7 +21,7 @@ export async function runCommand(
   args: readonly string[],
   failure?: string,
 ): Promise<void> {
-  command.version(RELEASE);
+  command.version(getRelease(PRODUCT));
   // Commander would end the process; a subcommand does not inherit a later override.
   for (const each of [command, ...command.commands]) each.exitOverride();
   try {

@@ -7,6 +7,8 @@ import type { EntityManager, EntityMetadata } from 'typeorm';
 import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import type { ServiceDataSource } from '../platform/database/connection/service-data-source.js';
+import { FEATURES } from '../features.js';
+import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 
 /** The parameters of an INSERT; PostgreSQL accepts 65,535. */
@@ -31,14 +33,18 @@ export async function main(args: readonly string[]): Promise<void> {
 async function copy(options: { from: string; to?: string; toFile?: string }): Promise<void> {
   const { from, to, toFile } = options;
   if (!to && !toFile) throw new Error('The target is missing: use --to-file or --to.');
-  const { database: source } = loadConfig({ DATABASE_URL: from });
-  const { database: target } = loadConfig({ DATABASE_URL: to, DATABASE_URL_FILE: toFile });
+  const sourceConfig = loadConfig(PRODUCT, { DATABASE_URL: from });
+  const targetConfig = loadConfig(PRODUCT, { DATABASE_URL: to, DATABASE_URL_FILE: toFile });
+  const { database: source } = sourceConfig;
+  const { database: target } = targetConfig;
   if (source.type !== 'sqlite' || target.type !== 'postgres')
     throw new Error('Only a copy from sqlite: to postgres: is supported.');
   // TypeORM would create the file and its folder.
   if (!existsSync(source.file)) throw new Error(`The source ${source.file} does not exist.`);
-  await createDataSource(source).whileConnected((dataSource) => dataSource.requireCurrentSchema());
-  await createDataSource(target).whileConnected((dataSource) =>
+  await createDataSource(sourceConfig, FEATURES).whileConnected((dataSource) =>
+    dataSource.requireCurrentSchema(),
+  );
+  await createDataSource(targetConfig, FEATURES).whileConnected((dataSource) =>
     copyDatabase(source.file, dataSource),
   );
 }

@@ -8,6 +8,8 @@ import { ApiKeysService } from '../platform/auth/keys/api-keys.service.js';
 import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { MAX_ID } from '../platform/config/max-id.js';
+import { FEATURES } from '../features.js';
+import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 
 /** The units of a duration, in milliseconds. */
@@ -159,15 +161,16 @@ async function withKeys(
   action: (keys: ApiKeysService) => Promise<void>,
   migrates = false,
 ): Promise<void> {
-  const { database, migrations } = loadConfig();
+  const config = loadConfig(PRODUCT);
+  const { database, migrations } = config;
   const mayMigrate = migrates && migrations === 'auto';
   // better-sqlite3 would create the file.
   if (!mayMigrate && database.type === 'sqlite' && !existsSync(database.file))
     throw new Error(`The database ${database.file} does not exist.`);
-  await createDataSource(database).whileConnected(async (dataSource) => {
+  await createDataSource(config, FEATURES).whileConnected(async (dataSource) => {
     if (mayMigrate) await dataSource.migrate();
     else await dataSource.requireCurrentSchema();
-    await action(new ApiKeysService(dataSource.getRepository(ApiKey)));
+    await action(new ApiKeysService(dataSource.getRepository(ApiKey), config));
   });
 }
 

@@ -3,6 +3,8 @@ import '../check-node-version.js';
 import { Command } from 'commander';
 import { createDataSource } from '../data-source.js';
 import { loadConfig } from '../platform/config/config.js';
+import { FEATURES } from '../features.js';
+import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 
 /** Runs the command. */
@@ -17,7 +19,7 @@ export async function main(args: readonly string[]): Promise<void> {
 }
 
 async function runMigrations(): Promise<void> {
-  await createDataSource(loadConfig().database).whileConnected(async (dataSource) => {
+  await createDataSource(loadConfig(PRODUCT), FEATURES).whileConnected(async (dataSource) => {
     const applied = await dataSource.migrate();
     for (const { name } of applied) process.stdout.write(`Applied migration ${name}\n`);
     if (applied.length === 0) process.stdout.write('No migrations are pending.\n');
@@ -25,7 +27,7 @@ async function runMigrations(): Promise<void> {
 }
 
 async function revertMigration(): Promise<void> {
-  await createDataSource(loadConfig().database).whileConnected(async (dataSource) => {
+  await createDataSource(loadConfig(PRODUCT), FEATURES).whileConnected(async (dataSource) => {
     const reverted = await dataSource.revertMigration();
     process.stdout.write(
       reverted === undefined

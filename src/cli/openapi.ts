@@ -1,19 +1,21 @@
 /** `npm run openapi`: writes `openapi.json`, the OpenAPI document of the code. */
 import '../check-node-version.js';
 import { writeFile } from 'node:fs/promises';
+import type { Type } from '@nestjs/common';
 import { Command } from 'commander';
 import { createApp } from '../app.js';
-import { FEATURES } from '../features.js';
+import { AppModule } from '../app.module.js';
 import { loadConfig } from '../platform/config/config.js';
-import { getDocs } from '../platform/feature.decorator.js';
+import { getDocs, getFeatures } from '../platform/feature.decorator.js';
 import { createDocument } from '../platform/openapi/openapi-document.js';
+import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 
-/** Renders the document of features with the default configuration, with sorted keys, so that diffs are small. */
-export async function renderDocument(features = FEATURES): Promise<string> {
-  const config = loadConfig({});
-  const app = await createApp(config, { features, logger: false });
-  const document = createDocument(app, config, getDocs(features));
+/** Renders the document of a service with the default configuration, with sorted keys, so that diffs are small. */
+export async function renderDocument(root: Type = AppModule): Promise<string> {
+  const config = loadConfig(PRODUCT, {});
+  const app = await createApp(config, root, { logger: false });
+  const document = createDocument(app, config, getDocs(getFeatures(root)));
   return `${JSON.stringify(document, sortKeys, 2)}\n`;
 }
 

@@ -1,4 +1,10 @@
-import { applyDecorators, Module, type ModuleMetadata, type Type } from '@nestjs/common';
+import {
+  applyDecorators,
+  type DynamicModule,
+  Module,
+  type ModuleMetadata,
+  type Type,
+} from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import type { MigrationInterface } from 'typeorm';
 import { ERROR_CODE, type FeatureErrorCode } from './errors/error-codes.js';
@@ -42,6 +48,15 @@ export function Feature({
       Reflect.defineMetadata(FEATURE, { tag, entities, migrations, errorCodes }, target),
   );
 }
+
+/**
+ * Returns the features that the root module of a service imports. A dynamic module, such as
+ * `ScheduleModule.forRoot()`, is one of a library.
+ */
+export const getFeatures = (root: Type): Type[] =>
+  (Reflect.getMetadata('imports', root) as (Type | DynamicModule)[]).filter(
+    (module): module is Type => typeof module === 'function',
+  );
 
 /**
  * Returns what features declare for the OpenAPI document. A tag that several features declare has the description of the

@@ -4,7 +4,6 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { NAME } from '../../src/platform/config/product.js';
 import type { CategoriesClient } from '../support/http-client.js';
 import { RawConnection, rawRequest } from '../support/raw-connection.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
@@ -15,6 +14,7 @@ import {
   type Services,
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
+import { PRODUCT } from '../../src/product.js';
 
 const AUTHORIZATION = `Authorization: Bearer ${BOOTSTRAP_KEY}`;
 
@@ -140,7 +140,7 @@ describe('client connections', () => {
 
   it('releases all resources of clients that disconnect mid-request or mid-response', async () => {
     // Makes the list larger than the socket buffers.
-    const database = new Database(join(services.directory, 'data', `${NAME}.sqlite`));
+    const database = new Database(join(services.directory, 'data', `${PRODUCT.name}.sqlite`));
     database.exec(`
       WITH RECURSIVE "n"("i") AS (SELECT 1 UNION ALL SELECT "i" + 1 FROM "n" WHERE "i" < 8000)
       INSERT INTO "categories" ("name", "description") SELECT 'large', hex(zeroblob(500)) FROM "n"`);

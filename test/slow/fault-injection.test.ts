@@ -35,6 +35,8 @@ import {
   type Services,
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
+import { AppModule } from '../../src/app.module.js';
+import { PRODUCT } from '../../src/product.js';
 
 let services: Services;
 let apps: NestExpressApplication[];
@@ -57,11 +59,11 @@ const start = (options: ServiceOptions = {}): ServiceProcess =>
 async function serve(
   logger: MemoryLogger | false = false,
 ): Promise<{ url: string; categories: CategoriesClient }> {
-  const config = loadConfig({
+  const config = loadConfig(PRODUCT, {
     DATABASE_URL: `sqlite:${file}`,
     BOOTSTRAP_API_KEY: BOOTSTRAP_KEY,
   });
-  const app = await createApp(config, { logger });
+  const app = await createApp(config, AppModule, { logger });
   await app.listen(0, config.host);
   apps.push(app);
   const url = await app.getUrl();

@@ -10,7 +10,6 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'n
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { NAME } from '../../src/platform/config/product.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from '../support/http-client.js';
 import { cloneProject, expectSbom, machineEnvironment } from '../support/installation.js';
 import { LoadGenerator } from '../support/load-generator.js';
@@ -20,6 +19,7 @@ import { requires } from '../support/requirements.js';
 import { listen, type TestServer } from '../support/server.js';
 import { type Block, readBlocks } from '../support/snippets.js';
 import { waitFor } from '../support/wait.js';
+import { PRODUCT } from '../../src/product.js';
 
 const PATH = [machineEnvironment['PATH'], '/usr/sbin'].join(delimiter);
 const SERVER = process.env['TEST_DATABASE_URL']!;
@@ -93,7 +93,8 @@ const relocate = (text: string): string =>
     .replaceAll(/(?<=^install .*)-o \w+ /gm, '')
     .replaceAll(
       /postgres:\/\/(\w+):([\w-]+)@db\.example\/\w+/g,
-      (_url, role: string, password: string) => getUrl(role.replace(NAME, DATABASE), password),
+      (_url, role: string, password: string) =>
+        getUrl(role.replace(PRODUCT.name, DATABASE), password),
     );
 
 const getUrl = (username: string, password: string): string =>
@@ -176,7 +177,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-install-'));
   checkout = join(directory, 'checkout');
   await cloneProject(checkout);
-  for (const file of [`deploy/${NAME}@.service`, 'deploy/nginx.conf']) {
+  for (const file of [`deploy/${PRODUCT.name}@.service`, 'deploy/nginx.conf']) {
     const text = (await readText(`checkout/${file}`)).replace(
       'listen 80;',
       `listen 127.0.0.1:${ports[0]};`,
@@ -190,7 +191,7 @@ beforeAll(async () => {
   for (const [command, script] of Object.entries(STAND_INS))
     await writeFile(
       join(directory, 'bin', command),
-      relocate(script.replaceAll('petstore', NAME)),
+      relocate(script.replaceAll('petstore', PRODUCT.name)),
       {
         mode: 0o755,
       },
@@ -199,7 +200,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   if (!isInstalled) return;
-  await run(`systemctl stop '${NAME}@*'; nginx -s stop`);
+  await run(`systemctl stop '${PRODUCT.name}@*'; nginx -s stop`);
   collector.close();
   await queryPostgres(SERVER, `DROP DATABASE IF EXISTS ${DATABASE} WITH (FORCE)`);
   for (const role of [DATABASE, `${DATABASE}_user`, `${DATABASE}_owner`])
@@ -217,11 +218,11 @@ nginx.describe('docs/install.md', () => {
     await waitUntilReady(1);
     const { status, text } = await new CategoriesClient(getAddress(1), key).list();
     expect([status, text]).toEqual([200, '[]']);
-    const release = await run(`node /opt/${NAME}/dist/main.js --version`);
+    const release = await run(`node /opt/${PRODUCT.name}/dist/main.js --version`);
     const commit = (await run('git rev-parse HEAD')).trim();
     expect(release).toMatch(new RegExp(`^\\d+\\.\\d+\\.\\d+ \\(${commit}\\)\n$`));
     for (const command of ['keys', 'backup', 'db-copy', 'migrations', 'openapi'])
-      expect(await run(`${NAME} ${command} --version`)).toBe(release);
+      expect(await run(`${PRODUCT.name} ${command} --version`)).toBe(release);
   });
 
   it("serves two processes behind nginx, instead of Debian's site", async () => {
@@ -231,7 +232,7 @@ nginx.describe('docs/install.md', () => {
     await waitUntilReady(1, 2);
     await waitFor(async () => (await sendRequest(`${getAddress()}/readyz`)).status === 200);
     const document = (await sendRequest(`${getAddress()}/openapi.json`)).text;
-    expect(document).toContain(`https://${NAME}.example/v1`);
+    expect(document).toContain(`https://${PRODUCT.name}.example/v1`);
   });
 
   it('upgrades without a failed request, while nginx logs that a process refuses connections', async () => {
@@ -247,7 +248,10 @@ nginx.describe('docs/install.md', () => {
     expect(await readText('var/log/nginx/error.log')).toContain(
       'connect() failed (111: Connection refused) while connecting to upstream',
     );
-    expect((await readdir(join(directory, 'opt'))).toSorted()).toEqual([NAME, `${NAME}.old`]);
+    expect((await readdir(join(directory, 'opt'))).toSorted()).toEqual([
+      PRODUCT.name,
+      `${PRODUCT.name}.old`,
+    ]);
   });
 
   it('makes a backup of a running service, and restores it', async () => {
@@ -269,7 +273,7 @@ nginx.describe('docs/install.md', () => {
     const client = new CategoriesClient(getAddress(), key);
     const before = await client.getAll();
     const [{ code: sql }] = blocks.filter(({ language }) => language === 'sql') as [Block];
-    const [roles, grants] = sql.replaceAll(NAME, DATABASE).split(`\\connect ${DATABASE}\n`);
+    const [roles, grants] = sql.replaceAll(PRODUCT.name, DATABASE).split(`\\connect ${DATABASE}\n`);
     // Not as one query, which would be a transaction.
     for (const statement of roles!.split(';')) await queryPostgres(SERVER, statement);
     await queryPostgres(Object.assign(new URL(SERVER), { pathname: DATABASE }).href, grants!);
@@ -298,12 +302,12 @@ nginx.describe('docs/install.md', () => {
       new RegExp(`"traceId":"${TRACE_ID}"[^[]*"name":"pg.query:INSERT`),
     ];
     for (const pattern of patterns) await waitFor(() => pattern.test(exported));
-    const log = await readText(`var/log/${NAME}@1`);
+    const log = await readText(`var/log/${PRODUCT.name}@1`);
     const line = log.split('\n').findLast((each) => each.includes('POST /v1/categories 201'));
     expect(log).not.toContain('Warning');
     expect(JSON.parse(line!)).toMatchObject({ trace_id: TRACE_ID });
     // Commands are traced, too.
-    expect(await run(`${NAME} keys list`)).toContain('first');
+    expect(await run(`${PRODUCT.name} keys list`)).toContain('first');
   });
 
   it('has no other block of commands', () => {

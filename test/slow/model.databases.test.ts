@@ -8,7 +8,7 @@ import Database from 'better-sqlite3';
 import { createApp } from '../../src/app.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import { loadConfig } from '../../src/platform/config/config.js';
-import { createDatabase } from '../support/app.js';
+import { createDatabase, toRoot } from '../support/app.js';
 import { getBuiltFile } from '../support/build.js';
 import { CagesModule } from '../support/cages.module.js';
 import { ChaosProxy } from '../support/chaos-proxy.js';
@@ -19,6 +19,7 @@ import { queryPostgres } from '../support/postgres-client.js';
 import { kill, restart } from '../support/postgres-faults.js';
 import { BOOTSTRAP_KEY, createServices } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
+import { PRODUCT } from '../../src/product.js';
 
 const HISTORIES = Number(process.env['HISTORIES'] ?? 24);
 const FIRST_SEED = Number(process.env['SEED'] ?? 1);
@@ -259,8 +260,8 @@ async function runHistory(seed: number): Promise<{ log: LogEntry[]; faults: Faul
         if (!/STOP|CONT/.test(name)) await service.exited;
       };
     } else {
-      const options = { features: [CategoriesModule, CagesModule], logger: false } as const;
-      const app = await createApp(loadConfig(env), options);
+      const root = toRoot([CategoriesModule, CagesModule]);
+      const app = await createApp(loadConfig(PRODUCT, env), root, { logger: false });
       await app.listen(env.PORT, '127.0.0.1');
       signals[instance] = () => app.close();
     }

@@ -6,7 +6,6 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { MetricsServer } from '../../src/platform/metrics/metrics-server.js';
-import { NAME } from '../../src/platform/config/product.js';
 import { startApp, type TestApp } from '../support/app.js';
 import { DATABASE } from '../support/databases.js';
 import { sendRequest } from '../support/http-client.js';
@@ -14,6 +13,7 @@ import { findFreePort } from '../support/postgres.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
 import { readBlocks } from '../support/snippets.js';
 import { waitFor } from '../support/wait.js';
+import { PRODUCT } from '../../src/product.js';
 
 /** Debian's package `prometheus` has both. */
 const monitored = requires(
@@ -46,7 +46,7 @@ async function startPrometheus(): Promise<void> {
   const config = {
     global: { scrape_interval: '1s', evaluation_interval: '1s' },
     rule_files: [resolve('deploy/alerts.yml')],
-    scrape_configs: [{ job_name: NAME, static_configs: [{ targets: [host] }] }],
+    scrape_configs: [{ job_name: PRODUCT.name, static_configs: [{ targets: [host] }] }],
   };
   const file = join(directory, 'prometheus.yml');
   await writeFile(file, JSON.stringify(config));
@@ -60,7 +60,7 @@ async function startPrometheus(): Promise<void> {
   prometheus = spawn('prometheus', flags, { stdio: 'ignore' });
   api = `http://${address}/api/v1`;
   await waitFor(
-    () => query(`${NAME}_build_info`).catch(() => []),
+    () => query(`${PRODUCT.name}_build_info`).catch(() => []),
     ({ length }) => length > 0,
   );
 }
@@ -93,7 +93,7 @@ const getSelectors = (expression: string): string[] =>
     .replaceAll(/by \([^)]*\)/g, '')
     .match(
       new RegExp(
-        `\\b(?:up|(?:${NAME}|http|db_client|nodejs|process)_[a-z_]+)\\b(?:\\{[^}]*\\})?`,
+        `\\b(?:up|(?:${PRODUCT.name}|http|db_client|nodejs|process)_[a-z_]+)\\b(?:\\{[^}]*\\})?`,
         'g',
       ),
     ) ?? [];

@@ -3,13 +3,13 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { main as keysCommand } from '../../src/cli/keys.js';
 import { main as migrationsCommand } from '../../src/cli/migrations.js';
-import { NAME } from '../../src/platform/config/product.js';
 import { runCommand } from '../support/cli.js';
 import { jsonHeaders, sendRequest } from '../support/http-client.js';
 import { LoadGenerator } from '../support/load-generator.js';
 import { queryPostgres } from '../support/postgres-client.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
+import { PRODUCT } from '../../src/product.js';
 
 const GUIDE = join(import.meta.dirname, '..', '..', 'docs', 'install.md');
 const server = process.env['TEST_DATABASE_URL']!;
@@ -26,7 +26,7 @@ const admin = Object.assign(new URL(server), { pathname: name }).href;
 let services: Services;
 beforeAll(async () => {
   const [, sql] = /```sql\n(CREATE ROLE \w+_owner.*?)```/s.exec(await readFile(GUIDE, 'utf8'))!;
-  const [before, after] = sql!.replaceAll(NAME, name).split(`\\connect ${name}\n`);
+  const [before, after] = sql!.replaceAll(PRODUCT.name, name).split(`\\connect ${name}\n`);
   // Not as one query, which would be a transaction.
   for (const statement of before!.split(';')) await queryPostgres(server, statement);
   await queryPostgres(admin, after!);

@@ -4,13 +4,13 @@ import { chmod, chown, copyFile, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { NAME } from '../../src/platform/config/product.js';
 import { startApp } from '../support/app.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
 import { queryPostgres } from '../support/postgres-client.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
 import { waitFor } from '../support/wait.js';
+import { PRODUCT } from '../../src/product.js';
 
 const openssl = requires('openssl', commandSucceeds('openssl', ['version']));
 
@@ -39,7 +39,7 @@ async function useCertificate(name: string): Promise<void> {
   await queryPostgres(server.url, 'SELECT pg_reload_conf()');
 }
 
-const SERVICE = `pg_stat_activity WHERE "application_name" = '${NAME}'`;
+const SERVICE = `pg_stat_activity WHERE "application_name" = '${PRODUCT.name}'`;
 
 /** Starts the service with `sslmode=verify-full`. */
 function serve(host: string, authority: string, logger = new MemoryLogger()) {

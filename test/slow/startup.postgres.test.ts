@@ -6,6 +6,8 @@ import { type PostgresServer, startPostgres } from '../support/postgres.js';
 import { queryPostgres } from '../support/postgres-client.js';
 import { kill, restart } from '../support/postgres-faults.js';
 import { waitFor } from '../support/wait.js';
+import { AppModule } from '../../src/app.module.js';
+import { PRODUCT } from '../../src/product.js';
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -18,8 +20,8 @@ describe('startup while the database is unavailable', () => {
   it('retries while the server is down, and then recovers', async () => {
     await kill(server);
     const logger = new MemoryLogger();
-    const config = loadConfig({ DATABASE_URL: server.url });
-    const app = await createApp(config, { logger });
+    const config = loadConfig(PRODUCT, { DATABASE_URL: server.url });
+    const app = await createApp(config, AppModule, { logger });
     try {
       await app.listen(0, config.host);
       const url = await app.getUrl();
@@ -35,8 +37,8 @@ describe('startup while the database is unavailable', () => {
 
   it('fails with the cause if retrying would not help, as with a wrong password', async () => {
     const url = Object.assign(new URL(server.url), { username: 'tester', password: 'wrong' });
-    const config = loadConfig({ DATABASE_URL: url.href });
-    const app = await createApp(config, { logger: new MemoryLogger() });
+    const config = loadConfig(PRODUCT, { DATABASE_URL: url.href });
+    const app = await createApp(config, AppModule, { logger: new MemoryLogger() });
     await expect(app.init()).rejects.toThrow('password authentication failed');
     await app.close();
   });

@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import type { Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Module, type Type } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import request from 'supertest';
@@ -10,10 +11,12 @@ import { type AppOptions, createApp } from '../../src/app.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
 import type { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
+import { FEATURES } from '../../src/features.js';
 import { DATABASE } from './databases.js';
 import './fixture.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
 import { queryPostgres } from './postgres-client.js';
+import { PRODUCT } from '../../src/product.js';
 
 /** An isolated database for a test, not migrated yet. */
 export interface TestDatabase {
@@ -81,28 +84,38 @@ async function createPostgresDatabase(isolation: string): Promise<TestDatabase> 
   };
 }
 
+/** Creates the root module of a service with features. */
+export function toRoot(features: readonly Type[]): Type {
+  class Root {}
+  Module({ imports: [...features] })(Root);
+  return Root;
+}
+
 /**
  * Starts the application.
  *
  * @param options.database a database that outlives the application; by default a new one is created
  * @param options.isolation the isolation level of the new database
  * @param options.config overrides of the default configuration
+ * @param options.features by default those of src/features.ts, and the categories
  */
 export async function startApp(
   options: {
     database?: TestDatabase;
     isolation?: string;
     config?: Partial<Config>;
+    features?: readonly Type[];
   } & AppOptions = {},
 ): Promise<TestApp> {
   const database = options.database ?? (await createDatabase(DATABASE, options.isolation));
   const config: Config = {
-    ...loadConfig({}),
+    ...loadConfig(PRODUCT, {}),
     port: 0,
     database: database.config,
     ...options.config,
   };
-  const app = await createApp(config, { logger: false, ...options });
+  const { features = FEATURES, ...others } = options;
+  const app = await createApp(config, toRoot(features), { logger: false, ...others });
   await app.listen(config.port, config.host);
   const url = await app.getUrl();
   const { key } = await app.get(ApiKeysService).create('test');

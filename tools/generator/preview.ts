@@ -137,11 +137,16 @@ interface App {
 async function serve(folder: string, key: string): Promise<string> {
   const load = <Value>(file: string): Promise<Value> =>
     import(pathToFileURL(join(folder, 'dist', file)).href) as Promise<Value>;
-  const { createApp } = await load<{ createApp: (config: unknown) => Promise<App> }>('app.js');
-  const { loadConfig } = await load<{ loadConfig: (environment: NodeJS.ProcessEnv) => unknown }>(
-    'platform/config/config.js',
-  );
-  const app = await createApp(loadConfig({ BOOTSTRAP_API_KEY: key, LOG_LEVEL: 'warn' }));
+  const { createApp } = await load<{
+    createApp: (config: unknown, root: unknown) => Promise<App>;
+  }>('app.js');
+  const { loadConfig } = await load<{
+    loadConfig: (product: unknown, environment: NodeJS.ProcessEnv) => unknown;
+  }>('platform/config/config.js');
+  const { AppModule } = await load<{ AppModule: unknown }>('app.module.js');
+  const { PRODUCT } = await load<{ PRODUCT: unknown }>('product.js');
+  const config = loadConfig(PRODUCT, { BOOTSTRAP_API_KEY: key, LOG_LEVEL: 'warn' });
+  const app = await createApp(config, AppModule);
   await app.listen(0, '127.0.0.1');
   stop = () => void app.close().finally(() => process.exit());
   return app.getUrl();

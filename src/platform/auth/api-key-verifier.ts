@@ -115,7 +115,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
 
   private async findValid(key: string): Promise<ApiKey | undefined> {
     // Neither malformed nor mistyped keys can exist, so they need no query.
-    if (key === '' || isMistyped(key)) return undefined;
+    if (key === '' || isMistyped(key, this.config.product.keyPrefixes)) return undefined;
     const now = Date.now();
     const checkedAt = performance.now();
     const record = await this.keys.findOneBy({ hash: hashKey(key), revokedAt: IsNull() });

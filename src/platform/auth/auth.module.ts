@@ -2,7 +2,6 @@ import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Counter } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
-import { NAME } from '../config/product.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { MetricsRegistry } from '../metrics/prometheus-registry.js';
 import { ApiKeyGuard } from './api-key.guard.js';
@@ -27,7 +26,9 @@ export class AuthModule implements OnModuleInit {
 
   onModuleInit(): void {
     const help = 'API keys in recent use that expire within 7 days.';
-    this.metrics.addGauge(`${NAME}_api_keys_expiring`, help, () => this.verifier.countExpiring());
+    this.metrics.addGauge(`${this.config.product.name}_api_keys_expiring`, help, () =>
+      this.verifier.countExpiring(),
+    );
     const { bootstrapApiKey, metricsPort } = this.config;
     if (metricsPort !== undefined) this.addCounters(this.verifier, this.guard);
     if (bootstrapApiKey === undefined) return;
@@ -36,7 +37,7 @@ export class AuthModule implements OnModuleInit {
 
   private addCounters(verifier: ApiKeyVerifier, guard: ApiKeyGuard): void {
     new Counter({
-      name: `${NAME}_authentication_failures_total`,
+      name: `${this.config.product.name}_authentication_failures_total`,
       help: 'Requests with an invalid API key, of which those at once with the same one are one.',
       registers: [this.metrics],
       collect() {
@@ -45,7 +46,7 @@ export class AuthModule implements OnModuleInit {
       },
     });
     new Counter({
-      name: `${NAME}_api_key_requests_total`,
+      name: `${this.config.product.name}_api_key_requests_total`,
       help: 'Requests with a valid API key, by its id; those of keys past the first 1,000 as one.',
       labelNames: ['api_key_id'],
       registers: [this.metrics],
@@ -55,7 +56,7 @@ export class AuthModule implements OnModuleInit {
       },
     });
     new Counter({
-      name: `${NAME}_rate_limited_requests_total`,
+      name: `${this.config.product.name}_rate_limited_requests_total`,
       help: 'Requests that exceeded a rate limit, by the limit.',
       labelNames: ['policy'],
       registers: [this.metrics],

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import type { Format } from './formats.js';
 import { withHost } from './uri.js';
-import { type Variable, VARIABLES } from './environment-variables.js';
+import { declareVariables, type Variable } from './environment-variables.js';
+import type { Product } from './product.js';
 
 /** The injection token of the {@link Config}. */
 export const CONFIG = Symbol('CONFIG');
@@ -10,8 +11,12 @@ export const CONFIG = Symbol('CONFIG');
 type Value<V extends Variable> =
   V['format'] extends Format<infer T> ? (V extends { default: string } ? T : T | undefined) : never;
 
+type Variables = ReturnType<typeof declareVariables>;
+
 /** The configuration of one running service: read once at startup, validated and frozen. */
-export type Config = { readonly [P in keyof typeof VARIABLES]: Value<(typeof VARIABLES)[P]> };
+export type Config = { readonly [P in keyof Variables]: Value<Variables[P]> } & {
+  readonly product: Product;
+};
 
 /** The database: a SQLite file or a PostgreSQL server. */
 export type DatabaseConfig = Config['database'];
@@ -49,11 +54,12 @@ export const isProduction = (): boolean => process.env['NODE_ENV'] === 'producti
 /**
  * Reads and validates the environment. An empty variable counts as unset.
  *
+ * @param product what is configured by source, and part of the configuration
  * @throws {ConfigError} with every problem at once, by variable name
  */
-export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config {
+export function loadConfig(product: Product, environment: NodeJS.ProcessEnv = process.env): Config {
   const issues: string[] = [];
-  const values = Object.entries<Variable>(VARIABLES).map(([property, variable]) => {
+  const values = Object.entries<Variable>(declareVariables(product)).map(([property, variable]) => {
     const { name, format } = variable;
     const isInFile = variable.secret && environment[`${name}_FILE`];
     const source = isInFile ? `The content of ${name}_FILE` : name;
@@ -67,7 +73,7 @@ export function loadConfig(environment: NodeJS.ProcessEnv = process.env): Config
     else if (value === undefined) issues.push(`${source} must be ${format.expected}`);
     return [property, Object.freeze(value)];
   });
-  const config = Object.freeze(Object.fromEntries(values) as Config);
+  const config = Object.freeze({ ...Object.fromEntries(values), product } as Config);
   if (config.metricsPort && config.metricsPort === config.port)
     issues.push('METRICS_PORT must differ from PORT');
   if (issues.length > 0) throw new ConfigError(issues);
@@ -97,9 +103,9 @@ function readSecret(
   return undefined;
 }
 
-/** Returns the configuration for the log: without the bootstrap key, and the user and password of the database. */
+/** Returns the configuration for the log: without the product and the bootstrap key, and the user and password of the database. */
 export function redactConfig(config: Config): Partial<Config> {
-  const redacted = { ...config, bootstrapApiKey: undefined };
+  const redacted = { ...config, product: undefined, bootstrapApiKey: undefined };
   const { database } = config;
   if (database.type === 'sqlite') return redacted;
   const { host, pathname } = new URL(withHost(database.url));

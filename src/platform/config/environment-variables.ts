@@ -1,5 +1,5 @@
 import * as formats from './formats.js';
-import { NAME } from './product.js';
+import type { Product } from './product.js';
 
 /** The levels of `LOG_LEVEL`, from least to most verbose. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose'] as const;
@@ -17,18 +17,18 @@ export interface Variable {
 }
 
 /**
- * The environment variables of the service, by their property of `Config`. `npm run docs:configuration` writes
+ * Declares the environment variables of a service, by their property of `Config`. `npm run docs:configuration` writes
  * docs/configuration.md and .env.example from it.
  */
 // prettier-ignore
-export const VARIABLES = {
+export const declareVariables = ({ name, keyPrefixes }: Pick<Product, 'name' | 'keyPrefixes'>) => ({
   host: { name: 'HOST', format: formats.HOST, default: '127.0.0.1',
     description: 'where to listen, for the API and the metrics; `0.0.0.0` listens on all IPv4 addresses' },
   port: { name: 'PORT', format: formats.integer(0, 65_535), default: '3000',
     description: 'TCP port of the API; `0` picks a free one' },
   metricsPort: { name: 'METRICS_PORT', format: formats.integer(0, 65_535),
     description: 'TCP port that serves `/metrics` without an API key; `0` picks a free one; metrics are not served without it' },
-  database: { name: 'DATABASE_URL', format: formats.DATABASE_URL, default: `sqlite:data/${NAME}.sqlite`, secret: true,
+  database: { name: 'DATABASE_URL', format: formats.DATABASE_URL, default: `sqlite:data/${name}.sqlite`, secret: true,
     description: 'the database; for a Unix socket, the host is its directory, such as `%2Frun%2Fpostgresql`' },
   databasePoolSize: { name: 'DATABASE_POOL_SIZE', format: formats.integer(2, 1000), default: '10',
     description: 'PostgreSQL: maximum number of connections of this process' },
@@ -36,7 +36,7 @@ export const VARIABLES = {
     description: 'PostgreSQL: `auto` prepares the most frequent statements, until one fails because of it' },
   migrations: { name: 'MIGRATIONS', format: formats.oneOf('auto', 'off'), default: 'auto',
     description: '`off` requires pending migrations to be applied [explicitly](install.md#migrations)' },
-  bootstrapApiKey: { name: 'BOOTSTRAP_API_KEY', format: formats.API_KEY, secret: true,
+  bootstrapApiKey: { name: 'BOOTSTRAP_API_KEY', format: formats.apiKey(keyPrefixes), secret: true,
     description: 'a key that is valid from the first start; stored as a hash, like every other key' },
   publicBaseUrl: { name: 'PUBLIC_BASE_URL', format: formats.BASE_URL,
     description: 'the URL that clients use, for the OpenAPI document; with https, responses carry `Strict-Transport-Security`' },
@@ -62,4 +62,4 @@ export const VARIABLES = {
     description: 'milliseconds of [shutdown](install.md#graceful-shutdown) in which `/readyz` responds 503 and requests are accepted' },
   production: { name: 'NODE_ENV', format: formats.NODE_ENV, default: 'development',
     description: '`production`: JSON logs, and API keys are never printed at startup' },
-} satisfies Record<string, Variable>;
+}) satisfies Record<string, Variable>;

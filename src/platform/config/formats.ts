@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
 import { isMistyped } from './key-format.js';
-import { KEY_PREFIXES } from './product.js';
 import { isDecodable, withHost } from './uri.js';
 
 /** What the text of a variable may be. */
@@ -41,10 +40,11 @@ const checked = (expected: string, isValid: (text: string) => boolean): Format<s
 export const HOST = checked('an address or a host name', (host) => /^\S+$/.test(host));
 
 /** A bearer token (RFC 6750, section 2.1) that `ApiKeyGuard` can accept. */
-export const API_KEY = checked(
-  `32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only; ${KEY_PREFIXES.map((prefix) => `${prefix}_`).join(' or ')} and 49 letters or digits must end in the checksum of a generated key`,
-  (key) => /^(?=.{32,256}$)[A-Za-z0-9\-._~+/]+=*$/.test(key) && !isMistyped(key),
-);
+export const apiKey = (prefixes: readonly string[]): Format<string> =>
+  checked(
+    `32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only; ${prefixes.map((prefix) => `${prefix}_`).join(' or ')} and 49 letters or digits must end in the checksum of a generated key`,
+    (key) => /^(?=.{32,256}$)[A-Za-z0-9\-._~+/]+=*$/.test(key) && !isMistyped(key, prefixes),
+  );
 
 /** A URL that may be published: it ends in the version and contains no credentials. */
 export const BASE_URL = checked('an http or https URL whose path ends in /v1', (url) => {

@@ -1,24 +1,25 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-/** The name of the product for people; package.json has the one for machines, of letters and digits. See docs/adopting.md. */
-export const TITLE = 'Petstore';
+/** What a team decides about its service; src/product.ts has the values. */
+export interface Product {
+  /** The name for machines, of lower-case letters and digits: the realm, the connections to PostgreSQL, the default database. */
+  readonly name: string;
+  /** The name for people. */
+  readonly title: string;
+  /** A sentence, with which the description of the OpenAPI document begins. */
+  readonly description: string;
+  /** The version of the API. */
+  readonly version: string;
+  /** The prefixes of API keys, of letters and digits: that of new keys, and those of former names. */
+  readonly keyPrefixes: readonly [string, ...string[]];
+}
 
-/** The prefixes of API keys, of letters and digits: that of new keys, and those of former names. */
-export const KEY_PREFIXES = ['pet'];
-
-const packageJson = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8');
 // Only `npm run build` writes it.
 const commitFile = new URL('../../commit', import.meta.url);
-
-/** The name of the product in metrics, the realm and other identifiers, its description, and the version of the service. */
-export const {
-  name: NAME,
-  description: DESCRIPTION,
-  version: VERSION,
-} = JSON.parse(packageJson) as { name: string; description: string; version: string };
 
 /** The commit that the service was built from, if it is known. */
 export const COMMIT = (existsSync(commitFile) && readFileSync(commitFile, 'utf8')) || undefined;
 
-/** What `--version` prints: the version, and the commit if it is known. */
-export const RELEASE = COMMIT === undefined ? VERSION : `${VERSION} (${COMMIT})`;
+/** Returns what `--version` prints: the version, and the commit if it is known. */
+export const getRelease = ({ version }: Product): string =>
+  COMMIT === undefined ? version : `${version} (${COMMIT})`;

@@ -20,8 +20,8 @@ export class DatabaseModule {
       imports: [
         TypeOrmModule.forRootAsync({
           inject: [CONFIG],
-          useFactory: ({ database, databasePoolSize: poolSize }: Config) => ({
-            ...databaseOptions(database, schema, poolSize),
+          useFactory: (config: Config) => ({
+            ...databaseOptions(config, schema, config.databasePoolSize),
             // DatabaseConnection does it.
             manualInitialization: true,
           }),

@@ -77,7 +77,7 @@ function getIdempotencyKey(
     value,
     // The API key is in no database: without it, a password in the body could be guessed from the record.
     fingerprint: crypto
-      .createHmac('sha256', getApiKey(request))
+      .createHmac('sha256', getApiKey(request)!)
       .update(`${method} ${path}?${query}\n`)
       .update(content)
       .digest('hex'),

@@ -3,7 +3,6 @@ import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { trace } from '@opentelemetry/api';
 import type { Config } from '../config/config.js';
 import { LOG_LEVELS } from '../config/environment-variables.js';
-import { TITLE } from '../config/product.js';
 
 export interface RequestInProgress {
   readonly id: string;
@@ -71,10 +70,11 @@ class Logger extends ConsoleLogger {
 export function createLogger({
   production,
   logLevel,
-}: Pick<Config, 'logLevel' | 'production'>): ConsoleLogger {
+  product,
+}: Pick<Config, 'logLevel' | 'product' | 'production'>): ConsoleLogger {
   const levels = LOG_LEVELS.slice(0, LOG_LEVELS.indexOf(logLevel) + 1);
   return new Logger({
-    prefix: TITLE,
+    prefix: product.title,
     json: production,
     // Nest would color the lines of a file, too.
     ...(!process.stdout.isTTY && { colors: false }),

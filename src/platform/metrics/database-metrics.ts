@@ -4,7 +4,6 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Pool } from 'pg';
 import { Counter, Gauge, Histogram } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
-import { NAME } from '../config/product.js';
 import { DURATION_BUCKETS, MetricsRegistry } from './prometheus-registry.js';
 
 /** The codes of a full disk, which an alert needs before the first one. */
@@ -28,14 +27,14 @@ export class DatabaseMetrics {
   ) {
     if (config.metricsPort === undefined) return;
     this.errors = new Counter({
-      name: `${NAME}_database_errors_total`,
+      name: `${this.config.product.name}_database_errors_total`,
       help: 'Failed database operations, by the code of the driver.',
       labelNames: ['db_response_status_code'],
       registers: [registry],
     });
     for (const code of DISK_FULL) this.errors.inc({ db_response_status_code: code }, 0);
     this.rejectedRows = new Counter({
-      name: `${NAME}_rejected_rows_total`,
+      name: `${this.config.product.name}_rejected_rows_total`,
       help: 'Rows of create requests that the database rejected, by table and the code of the driver.',
       labelNames: ['db_collection_name', 'db_response_status_code'],
       registers: [registry],
@@ -49,16 +48,16 @@ export class DatabaseMetrics {
         registers: [registry],
       });
     this.listRebuildDurations = createHistogram(
-      `${NAME}_list_rebuild_duration_seconds`,
+      `${this.config.product.name}_list_rebuild_duration_seconds`,
       'Duration of the rebuilds of a cached list, because its table may have changed.',
     );
     this.batchSizes = createHistogram(
-      `${NAME}_insert_batch_size`,
+      `${this.config.product.name}_insert_batch_size`,
       'Rows per transaction of concurrent create requests.',
       [1, 2, 5, 10, 20, 50, 100, 200, 500],
     );
     this.batchDurations = createHistogram(
-      `${NAME}_insert_batch_duration_seconds`,
+      `${this.config.product.name}_insert_batch_duration_seconds`,
       'Duration of the transactions of create requests, their commit included.',
     );
   }
@@ -66,7 +65,7 @@ export class DatabaseMetrics {
   /** @param requireWritable rejects if the database cannot be written */
   observeAvailability(requireWritable: () => Promise<void>): void {
     const help = 'Whether the instance can write to its database.';
-    this.registry.addGauge(`${NAME}_database_up`, help, () =>
+    this.registry.addGauge(`${this.config.product.name}_database_up`, help, () =>
       requireWritable().then(
         () => 1,
         () => 0,
@@ -78,7 +77,9 @@ export class DatabaseMetrics {
   observeFiles(file: string): void {
     const addGauge = (name: string, help: string, read: () => Promise<number>) =>
       // NaN fires no alert: `database_up` reports that a file was moved.
-      this.registry.addGauge(`${NAME}_database_${name}_bytes`, help, () => read().catch(() => NaN));
+      this.registry.addGauge(`${this.config.product.name}_database_${name}_bytes`, help, () =>
+        read().catch(() => NaN),
+      );
     const addSize = (name: string, path: string, help: string) =>
       addGauge(name, help, async () => (await stat(path)).size);
     const addSpace = (name: string, blocks: 'bavail' | 'blocks', help: string) =>

@@ -1,6 +1,6 @@
 import type { Express } from 'express';
 import { Counter, Histogram } from 'prom-client';
-import { NAME } from '../config/product.js';
+import type { Product } from '../config/product.js';
 import { DURATION_BUCKETS, type MetricsRegistry } from './prometheus-registry.js';
 import { isIdle } from '../http/server/connections.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
@@ -14,7 +14,11 @@ const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TR
 const FAILURES = [500, 503];
 
 /** Measures every response, under the names of OpenTelemetry's semantic conventions. */
-export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter): void {
+export function addHttpMetrics(
+  registry: MetricsRegistry,
+  adapter: HttpAdapter,
+  { name }: Product,
+): void {
   const { http } = adapter;
   const duration = new Histogram({
     name: 'http_server_request_duration_seconds',
@@ -42,7 +46,7 @@ export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter):
     );
   });
   new Counter({
-    name: `${NAME}_slow_readers_closed_total`,
+    name: `${name}_slow_readers_closed_total`,
     help: 'Connections closed because they read a superseded list too slowly.',
     registers: [registry],
     collect() {
@@ -56,7 +60,7 @@ export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter):
     () => [...http.connections].filter((connection) => !isIdle(connection)).length,
   );
   registry.addGauge(
-    `${NAME}_http_connections`,
+    `${name}_http_connections`,
     'Open connections, idle ones included.',
     () => http.connections.size,
   );

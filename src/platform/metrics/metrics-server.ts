@@ -52,10 +52,10 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
    * @throws {StartupError} if the port cannot be used
    */
   async onModuleInit(): Promise<void> {
-    const { host, metricsPort } = this.config;
+    const { host, metricsPort, product } = this.config;
     if (metricsPort === undefined) return;
-    addProcessMetrics(this.registry);
-    addHttpMetrics(this.registry, this.host.httpAdapter);
+    addProcessMetrics(this.registry, product);
+    addHttpMetrics(this.registry, this.host.httpAdapter, product);
     this.server.listen(metricsPort, host);
     await once(this.server, 'listening').catch((error: unknown) => {
       throw toListenError(error, `${host}:${metricsPort}`, 'METRICS_PORT');

@@ -1,21 +1,21 @@
 import { collectDefaultMetrics, Counter, Gauge } from 'prom-client';
-import { COMMIT, NAME, VERSION } from '../config/product.js';
+import { COMMIT, type Product } from '../config/product.js';
 import type { MetricsRegistry } from './prometheus-registry.js';
 
 /** Gauges of prom-client that `promtool check metrics` rejects for their names, and that only add up others. */
 const SUMS = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`);
 
 /** Registers the metrics of the process: the build, the event loop, and prom-client's default metrics. */
-export function addProcessMetrics(registry: MetricsRegistry): void {
+export function addProcessMetrics(registry: MetricsRegistry, { name, version }: Product): void {
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  for (const name of SUMS) registry.removeSingleMetric(name);
+  for (const sum of SUMS) registry.removeSingleMetric(sum);
   new Gauge({
-    name: `${NAME}_build_info`,
+    name: `${name}_build_info`,
     help: 'The version of the service and its commit, which is empty if unknown.',
     labelNames: ['version', 'commit'],
     registers,
-  }).set({ version: VERSION, commit: COMMIT ?? '' }, 1);
+  }).set({ version, commit: COMMIT ?? '' }, 1);
   new Counter({
     name: 'nodejs_eventloop_time_seconds_total',
     help: 'How long the event loop was active and idle, by state.',

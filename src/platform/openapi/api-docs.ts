@@ -50,6 +50,7 @@ export function setupApiDocs(app: NestExpressApplication, config: Config, docs: 
   app.use('/docs', swaggerUiHeaders(config), selectFiles(GUIDE_PATHS));
   SwaggerModule.setup('docs', app, () => toPageDocument(getDocument(), config), {
     ...swaggerUiOptions,
+    customSiteTitle: `${config.product.title} API`,
     raw: false,
   });
   // Relative, because a proxy may serve the service under a path prefix.

@@ -3,7 +3,6 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
 import type { Config } from '../config/config.js';
-import { DESCRIPTION, TITLE } from '../config/product.js';
 import { ERROR_CODES, type FeatureErrorCode } from '../errors/error-codes.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { PLAIN_TEXT, toTextExample } from '../validation/plain-text.js';
@@ -11,6 +10,7 @@ import { closeRequestBodies } from './closed-request-body.js';
 import { resolveClasses } from './schema-references.js';
 import {
   COMMON_HEADERS,
+  describeHeaders,
   describeStandardResponses,
   type Operation,
   STANDARD_HEADERS,
@@ -36,12 +36,12 @@ const API_PREFIX = '/v1';
 /** The server of a document, at whatever address it was read. */
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
 
-function describe(errorCodes: readonly FeatureErrorCode[]): string {
+function describe(description: string, errorCodes: readonly FeatureErrorCode[]): string {
   const rows = [
     ...Object.entries(ERROR_CODES).map(([code, row]) => toRow(code, row)),
     ...errorCodes.map((row) => toRow(row.code, row)),
   ];
-  return `${DESCRIPTION} Every operation requires an API key, which the
+  return `${description} Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
 out. The [client guide](/docs/clients.md) has examples. The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
 
@@ -104,7 +104,7 @@ export function createDocument(
   }
   closeRequestBodies(document, operations);
   addComponents(document, 'responses', STANDARD_RESPONSES);
-  addComponents(document, 'headers', STANDARD_HEADERS);
+  addComponents(document, 'headers', describeHeaders(config.product));
   return document;
 }
 
@@ -123,7 +123,7 @@ function scan(app: NestExpressApplication, base: Omit<OpenAPIObject, 'paths'>): 
 function addComponents(
   document: OpenAPIObject,
   kind: 'responses' | 'headers',
-  components: Readonly<Record<string, object>>,
+  components: Readonly<Record<string, object | undefined>>,
 ): void {
   const json = JSON.stringify(document);
   const used = Object.entries(components).filter(([name]) =>
@@ -138,14 +138,14 @@ function withoutVersion({ url, ...others }: { url: string }) {
 
 /** The parts of the document that do not come from the controllers. */
 function createBase(
-  { publicBaseUrl, stagingBaseUrl, contact }: Config,
+  { product, publicBaseUrl, stagingBaseUrl, contact }: Config,
   { tags, errorCodes }: FeatureDocs,
 ): Omit<OpenAPIObject, 'paths'> {
   const builder = new DocumentBuilder()
     .setOpenAPIVersion('3.0.3')
-    .setTitle(TITLE)
-    .setDescription(describe(errorCodes))
-    .setVersion('1.0.0')
+    .setTitle(product.title)
+    .setDescription(describe(product.description, errorCodes))
+    .setVersion(product.version)
     .addBearerAuth(
       {
         type: 'http',

@@ -1,6 +1,6 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { ErrorCode } from '../errors/error-codes.js';
-import { NAME } from '../config/product.js';
+import type { Product } from '../config/product.js';
 import { getErrorCode } from '../http/responses/error.filter.js';
 import { MAX_ETAGS_LENGTH } from '../http/server/server-options.js';
 
@@ -32,7 +32,7 @@ export const STANDARD_HEADERS = {
   'WWW-Authenticate': {
     description:
       'The challenge (RFC 6750): the scheme, and what is wrong with a key that was sent.',
-    schema: { type: 'string', maxLength: 200, example: `Bearer realm="${NAME}"` },
+    schema: { type: 'string', maxLength: 200, example: 'Bearer' },
   },
   Deprecation: {
     description: 'Since when the operation is deprecated: `@` and seconds since 1970 (RFC 9745).',
@@ -43,6 +43,13 @@ export const STANDARD_HEADERS = {
     schema: { type: 'string', maxLength: 100, example: 'Mon, 01 Nov 2027 00:00:00 GMT' },
   },
 } satisfies Headers;
+
+/** Returns {@link STANDARD_HEADERS} with the challenge of a service. */
+export function describeHeaders({ name }: Product): Headers {
+  const challenge = STANDARD_HEADERS['WWW-Authenticate'];
+  const schema = { ...challenge.schema, example: `Bearer realm="${name}"` };
+  return { ...STANDARD_HEADERS, 'WWW-Authenticate': { ...challenge, schema } };
+}
 
 /** The headers of every response after the API key was accepted. */
 const RATE_LIMIT_HEADERS = ['RateLimit', 'RateLimit-Policy'] as const;

@@ -1,6 +1,5 @@
 import type { SwaggerCustomOptions } from '@nestjs/swagger';
 import type { RequestHandler } from 'express';
-import { TITLE } from '../config/product.js';
 import { allowMethods, rejectUnmatched } from '../http/server/unmatched-routes.js';
 
 declare const document: {
@@ -103,7 +102,6 @@ const CSS = `
 
 /** The appearance and the behaviour of Swagger UI. Its default layout has the switch of the dark mode. */
 export const swaggerUiOptions: SwaggerCustomOptions = {
-  customSiteTitle: `${TITLE} API`,
   customCss: CSS,
   swaggerOptions: {
     // The key survives a reload of the page.

@@ -12,6 +12,7 @@ import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../../src/platform/config/config.js';
 import { startApp, type TestApp } from '../../../test/support/app.js';
 import { commandSucceeds, requires } from '../../../test/support/requirements.js';
+import { PRODUCT } from '../../../src/product.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const execute = promisify(execFile);
@@ -81,7 +82,11 @@ function loadPodConfig(
   const { data, metadata } = resources.get('ConfigMap') as ConfigMap;
   expect(container.envFrom![0]).toEqual({ configMapRef: { name: metadata!.name } });
   const env = Object.fromEntries(container.env!.map(({ name, value }) => [name, value]));
-  return loadConfig({ DATABASE_URL: 'postgres://petstore:secret@db/petstore', ...data, ...env });
+  return loadConfig(PRODUCT, {
+    DATABASE_URL: 'postgres://petstore:secret@db/petstore',
+    ...data,
+    ...env,
+  });
 }
 
 kubectl.describe('deploy/kubernetes', () => {

@@ -1,8 +1,9 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type FindManyOptions, IsNull, Repository } from 'typeorm';
 import { isDataOrConstraintError } from '../../database/connection/driver-errors.js';
 import { ApiKey, type Scope, SCOPES } from './api-key.entity.js';
+import { CONFIG, type Config } from '../../config/config.js';
 import { generateKey, hashKey } from '../../config/key-format.js';
 
 /** The properties of a new key; by default it does not expire, and has all scopes and no limit of its own. */
@@ -17,11 +18,14 @@ export interface KeyOptions {
 export class ApiKeysService {
   private readonly logger = new Logger(ApiKeysService.name);
 
-  constructor(@InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>) {}
+  constructor(
+    @InjectRepository(ApiKey) private readonly keys: Repository<ApiKey>,
+    @Inject(CONFIG) private readonly config: Pick<Config, 'product'>,
+  ) {}
 
   /** Creates a key, which is not stored and cannot be retrieved later. */
   async create(name: string, options: KeyOptions = {}): Promise<{ key: string; record: ApiKey }> {
-    const key = generateKey();
+    const key = generateKey(this.config.product.keyPrefixes[0]);
     const record = await this.save(this.keys, key, name, options);
     this.logCreation(record);
     return { key, record };
@@ -39,7 +43,7 @@ export class ApiKeysService {
     id: number,
     overlap: number,
   ): Promise<{ key: string; record: ApiKey; replaced: ApiKey } | undefined> {
-    const key = generateKey();
+    const key = generateKey(this.config.product.keyPrefixes[0]);
     const rotation = await this.keys.manager.transaction(async (manager) => {
       const keys = manager.getRepository(ApiKey);
       const now = Date.now();

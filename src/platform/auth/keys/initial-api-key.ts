@@ -1,7 +1,6 @@
 import { type INestApplication, Logger } from '@nestjs/common';
 import type { Express } from 'express';
 import type { Config } from '../../config/config.js';
-import { TITLE } from '../../config/product.js';
 import { DatabaseConnection } from '../../database/connection/database-connection.js';
 import { getRoutes } from '../../http/server/unmatched-routes.js';
 import { ApiKeysService } from './api-keys.service.js';
@@ -12,9 +11,9 @@ import { ApiKeysService } from './api-keys.service.js';
  */
 export async function createInitialApiKey(
   app: INestApplication,
-  { production }: Config,
+  { production, product }: Config,
 ): Promise<void> {
-  const logger = new Logger(TITLE);
+  const logger = new Logger(product.title);
   const database = app.get(DatabaseConnection);
   await database.ready;
   // The application was shut down while it waited for the database.

@@ -1,7 +1,6 @@
 import type { Client } from 'pg';
 import type { DataSourceOptions } from 'typeorm';
-import type { DatabaseConfig } from '../../config/config.js';
-import { NAME } from '../../config/product.js';
+import type { Config } from '../../config/config.js';
 import { CONNECT_TIMEOUT_MS } from './timeouts.js';
 
 /**
@@ -13,9 +12,9 @@ const MAX_CONNECTION_LIFETIME_S = 300;
 /** The options that features contribute: their entities and migrations. */
 export type Schema = Required<Pick<DataSourceOptions, 'entities' | 'migrations'>>;
 
-/** Returns TypeORM's options for a database. */
+/** Returns TypeORM's options for the database of a service. */
 export function databaseOptions(
-  database: DatabaseConfig,
+  { database, product }: Pick<Config, 'database' | 'product'>,
   schema: Schema,
   poolSize?: number,
 ): DataSourceOptions {
@@ -39,7 +38,7 @@ export function databaseOptions(
     ...common,
     type: 'postgres',
     url: database.url,
-    applicationName: NAME,
+    applicationName: product.name,
     ...(poolSize && { poolSize }),
     connectTimeoutMS: CONNECT_TIMEOUT_MS,
     // The pool replaces an idle connection that breaks; there is nothing to report.

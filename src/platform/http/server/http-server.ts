@@ -19,7 +19,7 @@ import {
   isIdle,
 } from './connections.js';
 import { createMessageClasses } from './message-classes.js';
-import { getRequestId, validateRequestHead } from './request-head.js';
+import { getRequestId, toKeyPattern, validateRequestHead } from './request-head.js';
 import type { ResponseListener } from './request-info.js';
 import { SharedBodies } from './shared-bodies.js';
 import {
@@ -42,7 +42,10 @@ const PARSER_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMEOUT', 'The request did not arrive in time.'],
 };
 
-export type ServerConfig = Pick<Config, 'bootstrapApiKey' | 'keepAliveTimeout' | 'publicBaseUrl'>;
+export type ServerConfig = Pick<
+  Config,
+  'bootstrapApiKey' | 'keepAliveTimeout' | 'product' | 'publicBaseUrl'
+>;
 
 /**
  * Node's HTTP server, which responds with the Error body and a request id to everything Node would
@@ -56,6 +59,7 @@ export class HttpServer {
   readonly connections = new Set<Connection>();
   readonly sharedBodies = new SharedBodies();
   private readonly classes;
+  private readonly keyPattern;
   private readonly responseListeners: ResponseListener[] = [];
 
   /** @param handle handles the requests whose head is valid, with the Express application `app` if it is given */
@@ -64,6 +68,7 @@ export class HttpServer {
     private readonly handle: RequestListener,
     { app, timeouts = {} }: { app?: Express; timeouts?: Partial<ServerTimeouts> } = {},
   ) {
+    this.keyPattern = toKeyPattern(config.product);
     this.timeouts = { ...SERVER_TIMEOUTS, ...timeouts };
     this.classes = createMessageClasses(defaultHeaders(config), app);
     const options = {
@@ -151,7 +156,7 @@ export class HttpServer {
     const connection = request.socket as Connection;
     connection.previousResponse = connection.latestResponse;
     connection.latestResponse = response;
-    request.id = getRequestId(request, this.config.bootstrapApiKey);
+    request.id = getRequestId(request, this.keyPattern, this.config.bootstrapApiKey);
     if (this.responseListeners.length === 0) return;
     const startedAt = performance.now();
     response.on('close', () => {

@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { KEY_PREFIXES } from '../../config/product.js';
+import type { Product } from '../../config/product.js';
 import { ApiError } from '../../errors/api-error.js';
 import { MAX_ETAGS_LENGTH, MAX_HEADERS } from './server-options.js';
 
 /** The characters of a host and a port (RFC 3986, section 3.2.2). The host must not be empty (RFC 9110, section 4.2.1). */
 const HOST = /^(?!:)[\w.~!$&'()*+,;=:%[\]-]+$/;
 const REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
-/** An API key of the service, or most of one. A client may send it as its request id, which is logged. */
-const API_KEY = new RegExp(`(${KEY_PREFIXES.join('|')})_[\\w-]{16}`);
 
 /**
  * Checks what Node's parser accepts but HTTP/1.1 does not, or what a proxy in front may read differently.
@@ -67,9 +65,21 @@ function countLines({ rawHeaders }: IncomingMessage, header: string): number {
   return count;
 }
 
-/** Returns the client's `X-Request-Id` if it is valid and contains no key, otherwise a new UUID. */
-export function getRequestId({ headers }: IncomingMessage, bootstrapKey = '\0'): string {
+/** Returns an expression for an API key of the service, or most of one. */
+export const toKeyPattern = ({ keyPrefixes }: Product): RegExp =>
+  new RegExp(`(${keyPrefixes.join('|')})_[\\w-]{16}`);
+
+/**
+ * Returns the client's `X-Request-Id` if it is valid and contains no key, because it is logged; otherwise a new UUID.
+ *
+ * @param key what {@link toKeyPattern} returns
+ */
+export function getRequestId(
+  { headers }: IncomingMessage,
+  key: RegExp,
+  bootstrapKey = '\0',
+): string {
   const id = headers['x-request-id'];
   const isValid = typeof id === 'string' && REQUEST_ID.test(id);
-  return isValid && !API_KEY.test(id) && !id.includes(bootstrapKey) ? id : randomUUID();
+  return isValid && !key.test(id) && !id.includes(bootstrapKey) ? id : randomUUID();
 }

@@ -1,5 +1,7 @@
 /** Changes a generated module whose table has rows, as docs/adding-a-module.md shows, and what it does not show. */
 import { readdir, readFile } from 'node:fs/promises';
+import { FEATURES } from '../../../../src/features.js';
+import { PRODUCT } from '../../../../src/product.js';
 import { createDataSource } from '../../../../src/data-source.js';
 import { createDatabase, type TestDatabase } from '../../../../test/support/app.js';
 import { DATABASE } from '../../../../test/support/databases.js';
@@ -25,7 +27,10 @@ const migrate = (script: string): Promise<string> =>
 
 /** Runs statements, and returns the rows of the last one. */
 async function query(...statements: string[]): Promise<unknown> {
-  const dataSource = await createDataSource(database.config).initialize();
+  const dataSource = await createDataSource(
+    { database: database.config, product: PRODUCT },
+    FEATURES,
+  ).initialize();
   try {
     let rows: unknown;
     for (const statement of statements) rows = await dataSource.query(statement);

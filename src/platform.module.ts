@@ -1,0 +1,47 @@
+import { type DynamicModule, Module, type Type } from '@nestjs/common';
+import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core';
+import { collectSchema } from './data-source.js';
+import { ApiKeyGuard } from './platform/auth/api-key.guard.js';
+import { AuthModule } from './platform/auth/auth.module.js';
+import { CONFIG, type Config } from './platform/config/config.js';
+import { DatabaseModule } from './platform/database/database.module.js';
+import { getFeatures } from './platform/feature.decorator.js';
+import { HealthController } from './platform/health/health.controller.js';
+import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
+import { ResourceKit } from './platform/resource/resource-kit.js';
+import { StrictValidationPipe } from './platform/validation/validation.pipe.js';
+import { ReplayFilter } from './platform/idempotency/replay.filter.js';
+import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
+import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
+import { MetricsModule } from './platform/metrics/metrics.module.js';
+
+/** The platform, the root module of a service, and the global guards, pipe and filter in their order. */
+@Module({})
+export class PlatformModule {
+  /** @param root the module of the service, which imports its features */
+  static forRoot(config: Config, root: Type): DynamicModule {
+    return {
+      module: PlatformModule,
+      global: true,
+      imports: [
+        MetricsModule,
+        DatabaseModule.forRoot(collectSchema(getFeatures(root))),
+        AuthModule,
+        IdempotencyModule,
+        root,
+      ],
+      controllers: [HealthController],
+      providers: [
+        { provide: CONFIG, useValue: config },
+        ResourceKit,
+        // The guards run in this order: no byte of a body is read before the key is checked.
+        { provide: APP_GUARD, useExisting: ApiKeyGuard },
+        { provide: APP_GUARD, useClass: LifecycleGuard },
+        { provide: APP_GUARD, useClass: BodyParserGuard },
+        { provide: APP_PIPE, useClass: StrictValidationPipe },
+        { provide: APP_FILTER, useClass: ReplayFilter },
+      ],
+      exports: [CONFIG, ResourceKit],
+    };
+  }
+}

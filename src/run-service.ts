@@ -1,0 +1,102 @@
+import { type INestApplication, Logger, type Type } from '@nestjs/common';
+import { createApp } from './app.js';
+import { createInitialApiKey } from './platform/auth/keys/initial-api-key.js';
+import {
+  type Config,
+  ConfigError,
+  isProduction,
+  loadConfig,
+  loadEnvFile,
+  redactConfig,
+} from './platform/config/config.js';
+import { COMMIT, getRelease, type Product } from './platform/config/product.js';
+import { DatabaseConnection } from './platform/database/connection/database-connection.js';
+import { StartupError, toListenError } from './platform/errors/startup-error.js';
+import { createLogger } from './platform/logging/logger.js';
+import { TERMINATION_SIGNALS } from './termination-signals.js';
+
+/** The documented maximum of a shutdown without its delay. Later, the next signal ends the process. */
+const SHUTDOWN_TIMEOUT_MS = 10_000;
+
+/**
+ * Runs a service until a signal ends the process, or prints its version.
+ *
+ * @param root the module of the service, which imports its features
+ */
+export async function runService(root: Type, product: Product): Promise<void> {
+  const logger = new Logger(product.title);
+  // The state of the process is unknown after either: it exits, and a supervisor restarts it. What was
+  // acknowledged is durable.
+  process.on('uncaughtException', (error) =>
+    exitOnFatalError(logger, 'Uncaught exception, exiting', error),
+  );
+  process.on('unhandledRejection', (reason) =>
+    exitOnFatalError(logger, 'Unhandled promise rejection, exiting', reason),
+  );
+  // A log that cannot be written, to a full disk or a closed pipe, must not affect requests.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+
+  await bootstrap(root, product, logger).catch((error: unknown) => {
+    // These are for the operator; anything else needs its stack.
+    if (error instanceof ConfigError || error instanceof StartupError)
+      exitOnFatalError(logger, error.message);
+    else exitOnFatalError(logger, 'Startup failed', error);
+  });
+}
+
+async function bootstrap(root: Type, product: Product, logger: Logger): Promise<void> {
+  if (process.argv[2] === '--version') {
+    process.stdout.write(`${getRelease(product)}\n`);
+    return;
+  }
+  loadEnvFile();
+  // For errors until the configuration is known.
+  Logger.overrideLogger(createLogger({ product, production: isProduction(), logLevel: 'info' }));
+  const config = loadConfig(product);
+  const app = await createApp(config, root);
+  shutDownOnSignal(app, config, logger);
+  await app.init();
+  await app.listen(config.port, config.host).catch((error: unknown) => {
+    throw toListenError(error, `${config.host}:${config.port}`, 'PORT');
+  });
+  const { schemaVersion } = app.get(DatabaseConnection);
+  logger.log(`Listening on ${await app.getUrl()}`, {
+    version: product.version,
+    ...(COMMIT !== undefined && { commit: COMMIT }),
+    node: process.version,
+    schema: schemaVersion,
+    // For operators; in development it would only be in the way.
+    ...(config.production && { config: redactConfig(config) }),
+  });
+  await createInitialApiKey(app, config);
+}
+
+/** Further signals are ignored: a supervisor signals its process group, and npm passes a signal on. */
+function shutDownOnSignal(app: INestApplication, { shutdownDelay }: Config, logger: Logger): void {
+  let deadline: number | undefined;
+  for (const signal of TERMINATION_SIGNALS) {
+    process.on(signal, () => {
+      if (deadline !== undefined) {
+        if (performance.now() < deadline) return;
+        exitOnFatalError(logger, `Received ${signal}, exiting before the shutdown is complete`);
+      }
+      deadline = performance.now() + shutdownDelay + SHUTDOWN_TIMEOUT_MS;
+      logger.log(`Received ${signal}, shutting down`);
+      void app.close().then(
+        () => {
+          logger.log('Shutdown complete');
+          process.exit(0);
+        },
+        (error: unknown) => exitOnFatalError(logger, 'Shutdown failed', error),
+      );
+    });
+  }
+}
+
+function exitOnFatalError(logger: Logger, message: string, error?: unknown): never {
+  try {
+    logger.fatal(message, ...(error === undefined ? [] : [error]));
+  } finally {
+    process.exit(1);
+  }
+}
