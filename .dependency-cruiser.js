@@ -18,7 +18,7 @@ const LAYERS = [
   ['platform/feature.decorator[.]ts'],
   ['platform/resource/operation'],
   ['platform/resource'],
-  ['platform/index[.]ts'],
+  ['platform/index[.]ts', 'platform/application'],
   ['modules/([^/]+)'],
 ];
 

@@ -2,7 +2,7 @@ import { copyFile, mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import Database from 'better-sqlite3';
-import { createDataSource } from '../src/data-source.js';
+import { createDataSource } from '../src/platform/application/data-source.js';
 import { startApp, type TestApp } from './support/app.js';
 import { type CommandResult, type RunningCommand, spawnCommand } from './support/cli.js';
 import { CategoriesClient, type Category } from './support/http-client.js';

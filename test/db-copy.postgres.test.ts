@@ -5,7 +5,7 @@ import type { Client } from 'pg';
 import { PetsModule } from '../examples/petstore/pets/pets.module.js';
 import { StoreModule } from '../examples/petstore/store/store.module.js';
 import { copyDatabase, main } from '../src/cli/db-copy.js';
-import { collectSchema, createDataSource } from '../src/data-source.js';
+import { collectSchema, createDataSource } from '../src/platform/application/data-source.js';
 import { PRODUCT } from '../src/product.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';

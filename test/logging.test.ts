@@ -7,7 +7,7 @@ import { ApiOperation, ApiTags } from '@nestjs/swagger';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
 import type { DataSource } from 'typeorm';
-import { createApp } from '../src/app.js';
+import { createApp } from '../src/platform/application/create-app.js';
 import { main as keys } from '../src/cli/keys.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';

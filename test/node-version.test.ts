@@ -51,7 +51,7 @@ describe('the supported releases of Node', () => {
     ['26.10.0', true],
     ['27.0.0', true],
   ])('are the same in the check and in engines: %s', async (version, isSupported) => {
-    const { code } = await runOn(version, 'src/check-node-version.js');
+    const { code } = await runOn(version, 'src/platform/application/check-node-version.js');
     expect(code === 0).toBe(isSupported);
     const [major, minor] = version.split('.').map(Number) as [number, number];
     const isInEngines = engines.node.split(' || ').some((range) => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Controller, Get, Post, Version } from '@nestjs/common';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { parse as parseYaml } from 'yaml';
-import { createApp } from '../src/app.js';
+import { createApp } from '../src/platform/application/create-app.js';
 import { renderDocument } from '../src/cli/openapi.js';
 import { FEATURES } from '../src/features.js';
 import { SERVICE_FEATURES } from './support/fixture.js';

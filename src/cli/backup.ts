@@ -1,11 +1,11 @@
 /** `npm run backup -- <file>`: copies the SQLite database of a service that may be running. */
-import '../check-node-version.js';
+import '../platform/application/check-node-version.js';
 import { randomUUID } from 'node:crypto';
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Command } from 'commander';
 import { loadConfig } from '../platform/config/config.js';
-import { TERMINATION_SIGNALS } from '../termination-signals.js';
+import { TERMINATION_SIGNALS } from '../platform/application/termination-signals.js';
 import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 

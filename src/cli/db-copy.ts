@@ -1,10 +1,10 @@
 /** `npm run db:copy -- --from sqlite:<file> --to-file <file>`: copies a database to an empty one. */
-import '../check-node-version.js';
+import '../platform/application/check-node-version.js';
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { Command, Option } from 'commander';
 import type { EntityManager, EntityMetadata } from 'typeorm';
-import { createDataSource } from '../data-source.js';
+import { createDataSource } from '../platform/application/data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import type { ServiceDataSource } from '../platform/database/connection/service-data-source.js';
 import { FEATURES } from '../features.js';

@@ -1,11 +1,11 @@
 /** `npm run keys -- create | list | show | rotate | revoke`: manages the API keys of the configured database. */
-import '../check-node-version.js';
+import '../platform/application/check-node-version.js';
 import { existsSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { ApiKey, type Scope, SCOPES } from '../platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../platform/auth/keys/api-keys.service.js';
-import { createDataSource } from '../data-source.js';
+import { createDataSource } from '../platform/application/data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { MAX_ID } from '../platform/config/max-id.js';
 import { FEATURES } from '../features.js';

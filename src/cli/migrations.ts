@@ -1,7 +1,7 @@
 /** `npm run migration:run` and `migration:revert`: migrates the configured database explicitly. */
-import '../check-node-version.js';
+import '../platform/application/check-node-version.js';
 import { Command } from 'commander';
-import { createDataSource } from '../data-source.js';
+import { createDataSource } from '../platform/application/data-source.js';
 import { loadConfig } from '../platform/config/config.js';
 import { FEATURES } from '../features.js';
 import { PRODUCT } from '../product.js';

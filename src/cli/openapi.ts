@@ -1,9 +1,9 @@
 /** `npm run openapi`: writes `openapi.json`, the OpenAPI document of the code. */
-import '../check-node-version.js';
+import '../platform/application/check-node-version.js';
 import { writeFile } from 'node:fs/promises';
 import type { Type } from '@nestjs/common';
 import { Command } from 'commander';
-import { createApp } from '../app.js';
+import { createApp } from '../platform/application/create-app.js';
 import { AppModule } from '../app.module.js';
 import { loadConfig } from '../platform/config/config.js';
 import { getDocs, getFeatures } from '../platform/feature.decorator.js';

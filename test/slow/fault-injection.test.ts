@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import Database from 'better-sqlite3';
-import { createApp } from '../../src/app.js';
+import { createApp } from '../../src/platform/application/create-app.js';
 import { loadConfig } from '../../src/platform/config/config.js';
 import {
   CategoriesClient,

@@ -5,7 +5,7 @@ import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { createApp } from '../../src/app.js';
+import { createApp } from '../../src/platform/application/create-app.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import { loadConfig } from '../../src/platform/config/config.js';
 import { createDatabase, toRoot } from '../support/app.js';

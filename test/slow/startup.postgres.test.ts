@@ -1,4 +1,4 @@
-import { createApp } from '../../src/app.js';
+import { createApp } from '../../src/platform/application/create-app.js';
 import { loadConfig } from '../../src/platform/config/config.js';
 import { sendRequest } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';

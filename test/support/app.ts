@@ -7,7 +7,7 @@ import { Module, type Type } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import request from 'supertest';
-import { type AppOptions, createApp } from '../../src/app.js';
+import { type AppOptions, createApp } from '../../src/platform/application/create-app.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { type Config, type DatabaseConfig, loadConfig } from '../../src/platform/config/config.js';
 import type { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';

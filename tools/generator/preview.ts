@@ -8,7 +8,7 @@ import { basename, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { Command } from 'commander';
-import { TERMINATION_SIGNALS } from '../../src/termination-signals.js';
+import { TERMINATION_SIGNALS } from '../../src/platform/application/termination-signals.js';
 import { toCommands } from './commands.js';
 import { generate } from './generator.js';
 import { addContractOptions, type ContractOptions, toModuleName } from './options.js';
@@ -139,7 +139,7 @@ async function serve(folder: string, key: string): Promise<string> {
     import(pathToFileURL(join(folder, 'dist', file)).href) as Promise<Value>;
   const { createApp } = await load<{
     createApp: (config: unknown, root: unknown) => Promise<App>;
-  }>('app.js');
+  }>('platform/application/create-app.js');
   const { loadConfig } = await load<{
     loadConfig: (product: unknown, environment: NodeJS.ProcessEnv) => unknown;
   }>('platform/config/config.js');

@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { FEATURES } from '../../../../src/features.js';
 import { PRODUCT } from '../../../../src/product.js';
-import { createDataSource } from '../../../../src/data-source.js';
+import { createDataSource } from '../../../../src/platform/application/data-source.js';
 import { createDatabase, type TestDatabase } from '../../../../test/support/app.js';
 import { DATABASE } from '../../../../test/support/databases.js';
 import { Guide } from './guide.js';

@@ -1,6 +1,6 @@
 import { type INestApplication, Logger, type Type } from '@nestjs/common';
-import { createApp } from './app.js';
-import { createInitialApiKey } from './platform/auth/keys/initial-api-key.js';
+import { createApp } from './create-app.js';
+import { createInitialApiKey } from '../auth/keys/initial-api-key.js';
 import {
   type Config,
   ConfigError,
@@ -8,11 +8,11 @@ import {
   loadConfig,
   loadEnvFile,
   redactConfig,
-} from './platform/config/config.js';
-import { COMMIT, getRelease, type Product } from './platform/config/product.js';
-import { DatabaseConnection } from './platform/database/connection/database-connection.js';
-import { StartupError, toListenError } from './platform/errors/startup-error.js';
-import { createLogger } from './platform/logging/logger.js';
+} from '../config/config.js';
+import { COMMIT, getRelease, type Product } from '../config/product.js';
+import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { StartupError, toListenError } from '../errors/startup-error.js';
+import { createLogger } from '../logging/logger.js';
 import { TERMINATION_SIGNALS } from './termination-signals.js';
 
 /** The documented maximum of a shutdown without its delay. Later, the next signal ends the process. */

@@ -2,13 +2,13 @@ import { type LoggerService, type Type, VersioningType } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { PlatformModule } from './platform.module.js';
-import type { Config } from './platform/config/config.js';
-import { getDocs, getFeatures } from './platform/feature.decorator.js';
-import { corsOptions } from './platform/http/responses/cors-options.js';
-import { HttpAdapter } from './platform/http/server/http.adapter.js';
-import { logResponse } from './platform/http/server/request-logger.js';
-import { createLogger } from './platform/logging/logger.js';
-import { setupApiDocs } from './platform/openapi/api-docs.js';
+import type { Config } from '../config/config.js';
+import { getDocs, getFeatures } from '../feature.decorator.js';
+import { corsOptions } from '../http/responses/cors-options.js';
+import { HttpAdapter } from '../http/server/http.adapter.js';
+import { logResponse } from '../http/server/request-logger.js';
+import { createLogger } from '../logging/logger.js';
+import { setupApiDocs } from '../openapi/api-docs.js';
 
 /** The parts that a test replaces. */
 export interface AppOptions {

@@ -1,19 +1,19 @@
 import { type DynamicModule, Module, type Type } from '@nestjs/common';
 import { APP_FILTER, APP_GUARD, APP_PIPE } from '@nestjs/core';
 import { collectSchema } from './data-source.js';
-import { ApiKeyGuard } from './platform/auth/api-key.guard.js';
-import { AuthModule } from './platform/auth/auth.module.js';
-import { CONFIG, type Config } from './platform/config/config.js';
-import { DatabaseModule } from './platform/database/database.module.js';
-import { getFeatures } from './platform/feature.decorator.js';
-import { HealthController } from './platform/health/health.controller.js';
-import { BodyParserGuard } from './platform/http/body/body-parser.guard.js';
-import { ResourceKit } from './platform/resource/resource-kit.js';
-import { StrictValidationPipe } from './platform/validation/validation.pipe.js';
-import { ReplayFilter } from './platform/idempotency/replay.filter.js';
-import { IdempotencyModule } from './platform/idempotency/idempotency.module.js';
-import { LifecycleGuard } from './platform/lifecycle/lifecycle.guard.js';
-import { MetricsModule } from './platform/metrics/metrics.module.js';
+import { ApiKeyGuard } from '../auth/api-key.guard.js';
+import { AuthModule } from '../auth/auth.module.js';
+import { CONFIG, type Config } from '../config/config.js';
+import { DatabaseModule } from '../database/database.module.js';
+import { getFeatures } from '../feature.decorator.js';
+import { HealthController } from '../health/health.controller.js';
+import { BodyParserGuard } from '../http/body/body-parser.guard.js';
+import { ResourceKit } from '../resource/resource-kit.js';
+import { StrictValidationPipe } from '../validation/validation.pipe.js';
+import { ReplayFilter } from '../idempotency/replay.filter.js';
+import { IdempotencyModule } from '../idempotency/idempotency.module.js';
+import { LifecycleGuard } from '../lifecycle/lifecycle.guard.js';
+import { MetricsModule } from '../metrics/metrics.module.js';
 
 /** The platform, the root module of a service, and the global guards, pipe and filter in their order. */
 @Module({})
