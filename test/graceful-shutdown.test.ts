@@ -48,7 +48,7 @@ function blockEventLoop(milliseconds: number): void {
 
 describe('graceful shutdown', () => {
   it('responds with 503 on /readyz while it still serves other requests', async () => {
-    await start(LONG_TIMEOUTS, { shutdownDelay: 1_500 });
+    await start(LONG_TIMEOUTS, { shutdownDelay: 500 });
     const closed = app.app.close();
     const readiness = await waitFor(
       () => sendRequest(`${app.url}/readyz`),
@@ -101,7 +101,7 @@ describe('graceful shutdown', () => {
   });
 
   it('accepts a connection that was opened while the event loop was blocked before it stops listening', async () => {
-    await start(LONG_TIMEOUTS, { shutdownDelay: 1_000 });
+    await start(LONG_TIMEOUTS, { shutdownDelay: 500 });
     const closed = app.app.close();
     await waitFor(
       () => sendRequest(`${app.url}/readyz`),
@@ -110,56 +110,53 @@ describe('graceful shutdown', () => {
     const opened = RawConnection.open(app.url);
     // Node opens it in the next tick.
     await Promise.resolve();
-    blockEventLoop(1_500);
+    blockEventLoop(800);
     const request = rawRequest({ target: '/livez', headers: ['Connection: close'] });
     const connection = (await opened).send(request);
     expect(await connection.closed()).toMatchObject([{ status: 200 }]);
     await closed;
   });
 
-  it.each([0, 500])(
-    'completes every request under load and keeps every acknowledged create with a shutdown delay of %d ms',
-    async (shutdownDelay) => {
-      const CLIENTS = 16;
-      await start(LONG_TIMEOUTS, { shutdownDelay });
-      const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
-      const categories = new CategoriesClient(app.url, app.key, agent);
-      const created: Category[] = [];
-      const responses = Array<number>(CLIENTS).fill(0);
-      const unexpected: unknown[] = [];
+  it('completes every request under load and keeps every acknowledged create', async () => {
+    const CLIENTS = 16;
+    await start(LONG_TIMEOUTS);
+    const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+    const categories = new CategoriesClient(app.url, app.key, agent);
+    const created: Category[] = [];
+    const responses = Array<number>(CLIENTS).fill(0);
+    const unexpected: unknown[] = [];
 
-      /** Lists and creates in turn until the connection is refused. */
-      const runClient = async (client: number): Promise<void> => {
-        for (let turn = 0; ; turn++) {
-          const writes = turn % 2 === client % 2;
-          try {
-            const response = writes
-              ? await categories.create(`${client}-${turn}`)
-              : await categories.list();
-            responses[client]!++;
-            if (response.status !== (writes ? 201 : 200)) unexpected.push(response.text);
-            else if (writes) created.push(response.json());
-          } catch (error) {
-            const { code, message } = error as NodeJS.ErrnoException;
-            if (code !== 'ECONNREFUSED') unexpected.push({ client, turn, code, message });
-            return;
-          }
+    /** Lists and creates in turn until the connection is refused. */
+    const runClient = async (client: number): Promise<void> => {
+      for (let turn = 0; ; turn++) {
+        const writes = turn % 2 === client % 2;
+        try {
+          const response = writes
+            ? await categories.create(`${client}-${turn}`)
+            : await categories.list();
+          responses[client]!++;
+          if (response.status !== (writes ? 201 : 200)) unexpected.push(response.text);
+          else if (writes) created.push(response.json());
+        } catch (error) {
+          const { code, message } = error as NodeJS.ErrnoException;
+          if (code !== 'ECONNREFUSED') unexpected.push({ client, turn, code, message });
+          return;
         }
-      };
-      // Opens all connections first: one that the service has not accepted yet would be reset.
-      await Promise.all(Array.from({ length: CLIENTS }, () => categories.list()));
-      const clients = Array.from({ length: CLIENTS }, (_, client) => runClient(client));
-      await waitFor(
-        () => Math.min(...responses),
-        (fewest) => fewest >= 5,
-      );
-      await app.app.close();
-      await Promise.all(clients);
-      agent.destroy();
+      }
+    };
+    // Opens all connections first: one that the service has not accepted yet would be reset.
+    await Promise.all(Array.from({ length: CLIENTS }, () => categories.list()));
+    const clients = Array.from({ length: CLIENTS }, (_, client) => runClient(client));
+    await waitFor(
+      () => Math.min(...responses),
+      (fewest) => fewest >= 5,
+    );
+    await app.app.close();
+    await Promise.all(clients);
+    agent.destroy();
 
-      expect(unexpected).toEqual([]);
-      expect(created.length).toBeGreaterThanOrEqual(2 * CLIENTS);
-      expect(await getStoredCategories()).toEqual(created.toSorted((a, b) => a.id - b.id));
-    },
-  );
+    expect(unexpected).toEqual([]);
+    expect(created.length).toBeGreaterThanOrEqual(2 * CLIENTS);
+    expect(await getStoredCategories()).toEqual(created.toSorted((a, b) => a.id - b.id));
+  });
 });

@@ -66,10 +66,6 @@ class NextController {
 })
 class NextModule {}
 
-type SchemaObject = Exclude<
-  NonNullable<NonNullable<OpenAPIObject['components']>['schemas']>[string],
-  { $ref: string }
->;
 type ResponseObject = { description: string; headers?: object; content?: object };
 
 /** The service with all features, at configured addresses, and its document. */
@@ -161,30 +157,18 @@ describe('OpenAPI document', () => {
     }
   });
 
-  it('declares a name pattern that matches every accepted name, but no white space', async () => {
-    const { properties } = document.components!.schemas!['NewCategory'] as SchemaObject;
-    const pattern = new RegExp((properties!['name'] as SchemaObject).pattern!, 'u');
-    const names =
-      'dog| dog |🐶|\u0301| |\u0085|\u00A0|\u3000|\0|\0dog|dog\0|dog\n|\n\0dog|\x01|\x1b \x7f|\x9f|\x1bdog'.split(
-        '|',
-      );
-    for (const name of names) {
-      const { status } = await app.categories.create(name);
-      expect([name, status]).toEqual([name, pattern.test(name) ? 201 : 400]);
-    }
-  });
-
   it('has no pattern that is too slow for some texts', () => {
-    const slow: string[] = [];
+    const patterns = new Map<string, number | undefined>();
     type Value = { pattern?: unknown; maxLength?: number; format?: string } | null;
-    JSON.stringify(document, (name, value: Value) => {
+    JSON.stringify(document, (_name, value: Value) => {
       // The repetitions of the service's own pattern of emails are bounded.
-      if (typeof value?.pattern !== 'string' || value.format === 'email') return value;
-      const growth = findBacktracking(value.pattern, value.maxLength);
-      if (growth !== undefined) slow.push(`${name}: ${value.pattern} (${growth})`);
+      if (typeof value?.pattern === 'string' && value.format !== 'email')
+        patterns.set(value.pattern, value.maxLength);
       return value;
     });
-    expect(slow).toEqual([]);
+    expect(patterns.size).toBeGreaterThan(0);
+    for (const each of patterns)
+      expect([each, findBacktracking(...each)]).toEqual([each, undefined]);
   });
 
   it('lists the configured servers, or else the deployment that serves it', () => {
@@ -269,16 +253,6 @@ describe('OpenAPI document', () => {
     expect(localDocument.info.description).not.toContain('CATEGORY_EMPTY');
     const response = await app.send('POST', '/v2/categories');
     expect(response).toBeError(EMPTY, 'Category 1 has no pets.');
-  });
-
-  it('refers to the classes in the schema of a response', () => {
-    expect(document.paths['/v2/categories']!.get!.responses['200']).toMatchObject({
-      content: {
-        'application/json': {
-          schema: { properties: { items: { items: { $ref: '#/components/schemas/Category' } } } },
-        },
-      },
-    });
   });
 
   it('contains only headers and responses that an operation refers to', () => {

@@ -81,64 +81,155 @@ const OWNED: Schema = {
   },
 };
 const CAT = { kind: 'cat', lives: 9 };
-const OLD_CAT = { kind: 'cat', lives: 1 };
+const REX = { kind: 'dog', name: 'REX' };
+const CAT_SCHEMA: Schema = { type: () => Cat };
+const CATS: Schema = { type: 'array', items: CAT_SCHEMA };
+const EXCLUSIVE: Schema = { type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 2.5 };
+const INT32 = { format: 'int32', maximum: 2 ** 40 };
+const toFormat = (format: string): Schema => ({ type: 'string', format });
 const NAME: Schema = { type: 'string', minLength: 2, maxLength: 20, notBlank: true };
 
+/** Accepted, although they are on an edge that the OpenAPI document does not describe. */
+const ACCEPTED: [Schema, ...unknown[]][] = [
+  [{ type: 'number', multipleOf: 0.01 }, 19.99, 0.07, 1e21, 0, -0.01],
+  [{ type: 'number', multipleOf: 1e-7 }, 3e-7],
+  [{ type: 'number', format: 'float' }, 3.4028234663852886e38],
+  [toFormat('byte'), 'A'.repeat(2 ** 17)],
+  [toFormat('date-time'), '0000-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z'],
+  [{ type: 'string', pattern: String.raw`^[\w\-\_]+$` }, 'a-b'],
+  [{ type: 'array', items: { type: 'string' }, uniqueItems: true }, [UUID, UUID.toUpperCase()]],
+  [{ type: 'array', items: { type: 'array', items: PET } }, [[], [CAT, REX]]],
+  [{ type: 'object', additionalProperties: { type: () => Cat } }, {}, { tom: CAT }],
+  [
+    { ...POINT, additionalProperties: true },
+    { x: 1, y: 2, label: null, z: [3] },
+  ],
+  [ANY_OF_TYPES, 'a', 1, [CAT], CAT, null],
+  [{ oneOf: [{ type: 'number' }, { type: 'integer' }] }, 'a', 1.5, true],
+  [{ oneOf: [{ type: 'string' }, {}] }, 'a', 1],
+  [{ minLength: 2, minimum: 2 }, 'ab', 2, true, []],
+];
+
+const UNIQUE: Schema = { type: 'array', uniqueItems: true };
+const deep = (depth: number): unknown => (depth === 0 ? '\0' : [deep(depth - 1)]);
+/** What the messages say of a value, and values that get each of them. */
+const REJECTED: [string, Schema, ...unknown[]][] = [
+  ['must be a number, at least -1', { type: 'number', minimum: -1 }, -1.1, Infinity, '1', null],
+  [
+    'must be a number, greater than 0 and less than 1',
+    { type: 'number', minimum: 0, exclusiveMinimum: 0, exclusiveMaximum: 1 },
+    0,
+    1,
+  ],
+  ['must be a number, at most 1', { type: 'number', maximum: 1 }, 2],
+  ['must be a multiple of 0.01', { type: 'number', multipleOf: 0.01 }, 19.999, 1e-9],
+  ['must be a number', { type: 'number', format: 'float' }, 3.5e38],
+  ['must be an integer from 1 to 2', EXCLUSIVE, 0, 3, 1.5],
+  ['must be an integer from 1 to 9007199254740991', { type: 'integer', minimum: 1 }, 2 ** 53, '1'],
+  ['must be an integer from -2147483648 to 2147483647', { type: 'integer', ...INT32 }, 2 ** 31],
+  ['must be true or false', { type: 'boolean' }, 'true', 0, null],
+  ['is missing', { type: 'boolean' }, undefined],
+  ['must be one of 1, a, null', { enum: [1, 'a', null] }, '1', [1], { length: 1 }],
+  ['must be 2 to 20 characters long', NAME, 'x', 'x'.repeat(21), '🪀'],
+  ['must not be blank', NAME, '   '],
+  ['must be a string', NAME, 1, null, {}],
+  // The pattern would take longer than the age of the universe.
+  [
+    'must be at most 9 characters long',
+    { type: 'string', pattern: '^(a+)+$', maxLength: 9 },
+    `${'a'.repeat(100)}!`,
+  ],
+  ['must match the pattern ^[A-Z]{3}$', { type: 'string', pattern: /^[A-Z]{3}$/u }, 'AB', 'ABCD'],
+  ['must be a date, such as 2026-11-01', toFormat('date'), '2026-02-29', 1],
+  [
+    'must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z',
+    toFormat('date-time'),
+    '2026-11-01',
+    1,
+    null,
+  ],
+  [
+    'must be in the years 0000 to 9999 in UTC',
+    toFormat('date-time'),
+    '9999-12-31T23:59:59-12:00',
+    '0000-01-01T00:00:00+00:01',
+  ],
+  ['must be a UUID', toFormat('uuid'), '0190c8f5', `{${UUID}}`, 1],
+  ['must be a decimal number in a string, such as 9.99', toFormat('decimal'), '1.', 1],
+  [
+    'must be a URI that starts with http:// or https://',
+    toFormat('uri'),
+    'javascript:alert(1)',
+    'http://',
+    'http://a b',
+    'http://a:b',
+    'http://ä',
+  ],
+  // The characters of a long text must not be checked.
+  ['must be at most 2048 characters long', toFormat('uri'), `http://${'x'.repeat(20_000_000)}`],
+  ['must be an email address, such as ann@example.com', toFormat('email'), 'a@b', 'a@b.co\n', 1],
+  ['must be at most 254 characters long', toFormat('email'), `a@${'b.'.repeat(200)}co`],
+  ['must be encoded in base64, with padding', toFormat('byte'), 'cA', 'cA==\n'],
+  ['must be of the type string or number or array or object', ANY_OF_TYPES, true],
+  ['must be at most 3 characters long', ANY_OF_TYPES, 'long'],
+  ['must be an integer from 0 to 9', ANY_OF_TYPES, 1.5, 10],
+  ['must have 1 to 2 items', { type: 'array', minItems: 1, maxItems: 2 }, [], [1, 2, 3]],
+  ['must be an array', { type: 'array' }, {}, { 0: CAT }, 'x', null],
+  ['must not contain equal items', { ...UNIQUE, items: ANY_OF_TYPES }, [CAT, { kind: 'cat' }]],
+  [
+    'must not contain equal items',
+    UNIQUE,
+    [
+      { a: 1, b: 2 },
+      { b: 2, a: 1 },
+    ],
+  ],
+  // One UUID is stored in lower case.
+  [
+    'must not contain equal items',
+    { ...UNIQUE, items: OWNED },
+    [UUID, UUID.toUpperCase()].map((id) => ({ ids: [[id]], owner: { id }, byName: { a: id } })),
+  ],
+  ['must have 1 to 2 properties', { type: 'object', minProperties: 1, maxProperties: 2 }, {}],
+  ['must be an object', { type: () => Cat }, 1, 'x', [], null],
+  ['must be an object', PET, null, 'cat', [CAT]],
+];
+/** Where the messages say that a problem is. */
+const PLACES: [string, Schema, unknown][] = [
+  ['unknown property value', { type: 'integer', readOnly: true }, null],
+  ['value[1].kind is missing', ANY_OF_TYPES, [CAT, {}]],
+  ['unknown property value[0][0].x', { type: 'array', items: CATS }, [[{ kind: 'cat', x: 1 }]]],
+  [
+    'value[1] must be true or false; value[3] must be true or false',
+    { type: 'array', items: { type: 'boolean' } },
+    [true, 'a', false, 'b'],
+  ],
+  ['value.a.kind is missing', { type: 'object', additionalProperties: CAT_SCHEMA }, { a: {} }],
+  // What every object inherits is easily mistaken for a known property.
+  ['unknown property value.toString', CAT_SCHEMA, { ...CAT, toString: null }],
+  ['unknown property value.a.constructor', { type: 'object' }, { a: { constructor: 1 } }],
+  ['unknown property value.__proto__', { type: 'object' }, JSON.parse('{"__proto__":{}}')],
+  ['unknown property value.prototype', { type: 'object' }, { prototype: 1 }],
+  ['value.a[0] must not contain a NUL character', { type: 'object' }, { a: ['\0'] }],
+  ['value.a: a key must not contain a lone surrogate', {}, { a: { '\ud800': 1 } }],
+  [`value${'[0]'.repeat(20)} must not contain a NUL character`, {}, deep(20)],
+  ['unknown property value.z', POINT, { x: 1, z: 1 }],
+  [
+    'value.z must be a string',
+    { ...POINT, additionalProperties: { type: 'string' } },
+    { x: 1, z: 1 },
+  ],
+  ['value.kind must be one of cat, dog', PET, { kind: 'toString' }],
+  ['value.kind must be one of cat, dog', PET, { kind: ['cat'] }],
+  [
+    'value.a[1].name must be in upper case',
+    { type: 'object', additionalProperties: { type: 'array', items: PET } },
+    { a: [CAT, { kind: 'dog', name: 'rex' }] },
+  ],
+];
+
 describe('@Property with a schema', () => {
-  it.each<[Schema, unknown[]]>([
-    [{ type: 'number', multipleOf: 0.01 }, [19.99, 0.07, 1e21, 0, -0.01]],
-    [{ type: 'number', multipleOf: 1e-7 }, [3e-7]],
-    [{ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 2.5, multipleOf: 2 }, [2]],
-    [{ type: 'integer', maximum: 2 ** 63 }, [Number.MAX_SAFE_INTEGER]],
-    [{ type: 'integer', enum: [1, 2] }, [1, 2]],
-    [{ type: 'number', format: 'float' }, [3.4028234663852886e38, 0.1]],
-    [{ enum: ['a'], nullable: true }, ['a', null]],
-    [
-      { type: 'string', format: 'email' },
-      ['a@b.co', "o'neil+x@a-b.example.org", `${'x'.repeat(64)}@b.co`],
-    ],
-    [{ type: 'string', format: 'byte' }, ['', 'cGV0', 'cA==', '+/8=', 'A'.repeat(2 ** 17)]],
-    [{ type: 'string', format: 'password', minLength: 2 }, ['ab']],
-    [{ type: 'string', format: 'hostname' }, ['anything']],
-    [{ type: 'string', format: 'date' }, ['2024-02-29', '0000-02-29', '9999-12-31']],
-    [
-      { type: 'string', format: 'date-time' },
-      [
-        '2026-11-01t12:00:00.5z',
-        '2026-11-01T12:00:00-23:59',
-        '0000-01-01T00:00:00Z',
-        '9999-12-31T23:59:59.999Z',
-      ],
-    ],
-    [
-      { type: 'string', format: 'uuid' },
-      ['0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70', '0190C8F5-7C6F-7D3A-9C5E-2F1A8B4D6E70'],
-    ],
-    [{ type: 'string', format: 'decimal' }, ['0', '-0.99', '9999.99', '10']],
-    [
-      { type: 'string', format: 'uri' },
-      ['http://example.com', 'https://u@example.com:8080/a%20b?c=d#e'],
-    ],
-    [NAME, ['ab', '🪀🪀', 'x'.repeat(20)]],
-    [{ type: 'string', minLength: 2, nullable: true }, ['x'.repeat(20_000), null]],
-    [{ type: 'string', pattern: String.raw`^[\w\-\_]+$` }, ['a-b']],
-    [{ type: 'string', pattern: String.raw`^\p{Lu}$` }, ['Ä']],
-    [{ type: 'array', items: { type: () => Cat }, uniqueItems: true }, [[CAT, OLD_CAT]]],
-    [{ type: 'array', items: { type: 'string' }, uniqueItems: true }, [[UUID, UUID.toUpperCase()]]],
-    [{ type: 'array', items: { type: 'integer', nullable: true } }, [[1, null]]],
-    [{ type: 'array', items: { type: 'array', items: { type: () => Cat } } }, [[[], [CAT]]]],
-    [{ type: 'object', additionalProperties: { type: () => Cat } }, [{}, { tom: CAT }]],
-    [POINT, [{ x: 1, y: 2, label: null }]],
-    [{ ...POINT, additionalProperties: true }, [{ x: 1, y: 2, z: [3] }]],
-    [PET, [CAT, { kind: 'dog', name: 'REX' }]],
-    [{ type: 'array', items: PET }, [[CAT, { kind: 'dog', name: 'REX' }]]],
-    [ANY_OF_TYPES, ['a', 1, [CAT], CAT, null]],
-    [{ oneOf: [{ type: 'number' }, { type: 'integer' }] }, ['a', 1.5, true]],
-    [{ oneOf: [{ type: () => Cat }, { type: 'object' }] }, ['a', {}]],
-    [{ oneOf: [{ type: 'string' }, {}] }, ['a', 1]],
-    [{}, [1, 'a', null, true, [], {}, { a: [{ b: null }] }]],
-    [{ minLength: 2, minimum: 2 }, ['ab', 2, true, []]],
-  ])('accepts and returns %j', async (schema, values) => {
+  it.each(ACCEPTED)('accepts and returns values of %j', async (schema, ...values) => {
     class Holder {
       @Property(schema) value?: unknown;
     }
@@ -146,231 +237,12 @@ describe('@Property with a schema', () => {
       expect(JSON.parse(JSON.stringify(await validateBody(Holder, { value })))).toEqual({ value });
   });
 
-  const NO_EMAILS: unknown[] = ['', 'a b@c.de', 'a@b.co\n', `${'x'.repeat(65)}@b.co`, 1].concat(
-    'a @b.co a@b a@b..co .a@b.co a.@b.co a@-b.co ä@b.co'.split(' '),
-  );
-  const deep = (depth: number): unknown => (depth === 0 ? '\0' : [deep(depth - 1)]);
-  it.each<[Schema, string, unknown[]]>([
-    [
-      { type: 'number', minimum: -1, exclusiveMaximum: 1 },
-      'value must be a number, at least -1 and less than 1',
-      [-1.1, 1, Infinity],
-    ],
-    [
-      { type: 'number', minimum: 0, exclusiveMinimum: 0, maximum: 1 },
-      'value must be a number, greater than 0 and at most 1',
-      [0, 2],
-    ],
-    [{ type: 'number', multipleOf: 0.01 }, 'value must be a multiple of 0.01', [19.999, 1e-9]],
-    [{ type: 'number' }, 'value must be a number', ['1.5', null, true]],
-    [
-      { type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 2.5 },
-      'value must be an integer from 1 to 2',
-      [0, 3, 1.5],
-    ],
-    [
-      { type: 'integer', minimum: 1 },
-      'value must be an integer from 1 to 9007199254740991',
-      [2 ** 53, '1', null],
-    ],
-    [
-      { type: 'integer', format: 'int32', maximum: 2 ** 40 },
-      'value must be an integer from -2147483648 to 2147483647',
-      [2 ** 31],
-    ],
-    [{ type: 'integer', readOnly: true }, 'unknown property value', [1, null]],
-    [
-      { type: 'number', format: 'float', minimum: -1e300 },
-      'value must be a number, at least -1e+300',
-      [3.5e38, -3.5e38],
-    ],
-    [{ type: 'boolean' }, 'value must be true or false', ['true', 0, null]],
-    [{ type: 'boolean' }, 'value is missing', [undefined]],
-    [{ const: false }, 'value must be one of false', [0, 'false', null]],
-    [{ enum: [1, 'a', null] }, 'value must be one of 1, a, null', ['1', [1], { length: 1 }]],
-    [NAME, 'value must be 2 to 20 characters long', ['', 'x', 'x'.repeat(21), '🪀']],
-    [NAME, 'value must not be blank', ['   ']],
-    [
-      { type: 'string', pattern: '^(a+)+$', maxLength: 9 },
-      'value must be at most 9 characters long',
-      // The pattern would take longer than the age of the universe.
-      [`${'a'.repeat(100)}!`],
-    ],
-    [NAME, 'value must be a string', [1, null, {}]],
-    [
-      { type: 'string', pattern: /^\p{Lu}{3}$/u },
-      String.raw`value must match the pattern ^\p{Lu}{3}$`,
-      ['AB', 'ABCD', 'abc'],
-    ],
-    [
-      { type: 'string', format: 'date' },
-      'value must be a date, such as 2026-11-01',
-      ['2026-02-29', '2026-13-01', '2026-1-1', '+02026-01-01', '2026-11-01T00:00:00Z', 1],
-    ],
-    [
-      { type: 'string', format: 'date-time' },
-      'value must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z',
-      ['2026-11-01', '2026-02-30T12:00:00Z', '2026-11-01T24:00:00Z', 1, null],
-    ],
-    [
-      { type: 'string', format: 'date-time' },
-      'value must be in the years 0000 to 9999 in UTC',
-      ['9999-12-31T23:59:59-12:00', '0000-01-01T00:00:00+00:01'],
-    ],
-    [
-      { type: 'string', format: 'uuid' },
-      'value must be a UUID',
-      ['0190c8f5', '{0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70}', 1],
-    ],
-    [
-      { type: 'string', format: 'decimal' },
-      'value must be a decimal number in a string, such as 9.99',
-      ['+1', '1.', '.5', '01', '1e2', ' 1', '', 1],
-    ],
-    [
-      { type: 'string', format: 'uri' },
-      'value must be a URI that starts with http:// or https://',
-      'javascript:alert(1)|urn:a||ftp://a|http://|http://a b|//a|http://a\\b|http://ä|http://a/%'.split(
-        '|',
-      ),
-    ],
-    [
-      { type: 'string', format: 'uri' },
-      'value must be at most 2048 characters long',
-      // The characters of a long text must not be checked.
-      [`http://a/${'x'.repeat(2048)}`, `http://${'x'.repeat(20_000_000)}`],
-    ],
-    [
-      { type: 'string', format: 'email' },
-      'value must be an email address, such as ann@example.com',
-      NO_EMAILS,
-    ],
-    [
-      { type: 'string', format: 'email' },
-      'value must be at most 254 characters long',
-      [`a@${'b.'.repeat(200)}co`],
-    ],
-    [
-      { type: 'string', format: 'byte' },
-      'value must be encoded in base64, with padding',
-      ['a', 'cA=', 'cA', 'c-A=', 'cA==\n', ' '],
-    ],
-    [ANY_OF_TYPES, 'value must be of the type string or number or array or object', [true]],
-    [ANY_OF_TYPES, 'value must be at most 3 characters long', ['long']],
-    [ANY_OF_TYPES, 'value must be an integer from 0 to 9', [1.5, 10]],
-    [ANY_OF_TYPES, 'value[1].kind is missing', [[CAT, {}]]],
-    [ANY_OF_TYPES, 'unknown property value.x', [{ ...CAT, x: 1 }]],
-    [
-      { anyOf: [{ type: 'string' }, { type: 'boolean' }] },
-      'value must be of the type string or boolean',
-      [null, 1, [], {}],
-    ],
-    [
-      { type: 'array', items: ANY_OF_TYPES, uniqueItems: true },
-      'value must not contain equal items',
-      [[CAT, { kind: 'cat' }]],
-    ],
-    [
-      { type: 'array', items: { oneOf: [ID, { type: 'integer' }] }, uniqueItems: true },
-      'value must not contain equal items',
-      [[UUID, UUID.toUpperCase()]],
-    ],
-    [{ type: 'array' }, 'value must be an array', [{}, { 0: CAT }, 'x', null]],
-    [{ type: 'array', minItems: 1 }, 'value must have at least 1 items', [[]]],
-    [{ type: 'array', minItems: 1, maxItems: 2 }, 'value must have 1 to 2 items', [[], [1, 2, 3]]],
-    [
-      { type: 'array', items: { type: () => Cat }, uniqueItems: true },
-      'value must not contain equal items',
-      [
-        [CAT, CAT],
-        [CAT, { kind: 'cat' }],
-      ],
-    ],
-    [
-      { type: 'array', uniqueItems: true },
-      'value must not contain equal items',
-      [
-        [
-          { a: 1, b: 2 },
-          { b: 2, a: 1 },
-        ],
-      ],
-    ],
-    [
-      { type: 'array', items: { type: 'boolean' }, uniqueItems: true },
-      'value[0] must be true or false; value[1] must be true or false',
-      [[1, 1]],
-    ],
-    [
-      { type: 'array', items: OWNED, uniqueItems: true },
-      'value must not contain equal items',
-      // One UUID is stored in lower case.
-      [[UUID, UUID.toUpperCase()].map((id) => ({ ids: [[id]], owner: { id }, byName: { a: id } }))],
-    ],
-    [{ type: () => Cat }, 'value must be an object', [1, 'x', [], [CAT], null]],
-    [{ type: () => Cat }, 'value.kind is missing', [{}]],
-    // What every object inherits is easily mistaken for a known property.
-    [{ type: () => Cat }, 'unknown property value.toString', [{ ...CAT, toString: null }]],
-    [{ type: () => Cat }, 'unknown property value.', [Object.assign({ '': 1 }, CAT)]],
-    [
-      { type: 'array', items: { type: 'array', items: { type: () => Cat } } },
-      'unknown property value[0][0].x',
-      [[[{ kind: 'cat', x: 1 }]]],
-    ],
-    [
-      { type: 'array', items: { type: 'integer', maximum: 2, minimum: 1 } },
-      'value[1] must be an integer from 1 to 2; value[3] must be an integer from 1 to 2',
-      [[1, 'a', 2, 'b']],
-    ],
-    [
-      { type: 'object', additionalProperties: { type: () => Cat } },
-      'value.a.lives must be an integer from 0 to 9007199254740991',
-      [{ a: { kind: 'cat', lives: -1 } }],
-    ],
-    [
-      { type: 'object', minProperties: 1, maxProperties: 2 },
-      'value must have 1 to 2 properties',
-      [{}, { a: 1, b: 2, c: 3 }],
-    ],
-    [{ type: 'object' }, 'value must be an object', [[], 1, null]],
-    [{ type: 'object' }, 'unknown property value.a.constructor', [{ a: { constructor: 1 } }]],
-    [
-      { type: 'object' },
-      'unknown property value.__proto__',
-      [JSON.parse('{"__proto__":{}}') as object],
-    ],
-    [{ type: 'object' }, 'unknown property value.prototype', [{ prototype: 1 }]],
-    [{ type: 'object' }, 'value.a[0] must not contain a NUL character', [{ a: ['\0'] }]],
-    [
-      { type: 'object' },
-      'value.a: a key must not contain a lone surrogate',
-      [{ a: { '\ud800': 1 } }],
-    ],
-    [{}, `value${'[0]'.repeat(20)} must not contain a NUL character`, [deep(20)]],
-    [{}, 'value must be a number', [Infinity]],
-    [POINT, 'unknown property value.z', [{ x: 1, z: 1 }]],
-    [POINT, 'value.x is missing', [{}]],
-    [
-      { ...POINT, additionalProperties: { type: 'string' } },
-      'value.z must be a string',
-      [{ x: 1, z: 1 }],
-    ],
-    [
-      PET,
-      'value.kind must be one of cat, dog',
-      [{}, { kind: 'bird' }, { kind: 'toString' }, { kind: ['cat'] }],
-    ],
-    [PET, 'value must be an object', [null, 'cat', [CAT]]],
-    [PET, 'value.name must be in upper case', [{ kind: 'dog', name: 'rex' }]],
-    [
-      { type: 'object', additionalProperties: { type: 'array', items: PET } },
-      'value.a[1].name must be in upper case',
-      [{ a: [CAT, { kind: 'dog', name: 'rex' }] }],
-    ],
-    [{ minLength: 2, minimum: 2 }, 'value must be at least 2 characters long', ['a']],
-    [{ minLength: 2, minimum: 2 }, 'value must be a number, at least 2', [1]],
-  ])('rejects values of %j: %s', async (schema, message, values) => {
-    for (const value of values) expect(await findProblem(schema, value)).toBe(`${message}.`);
+  it.each(REJECTED)('says of a value that it %s: %j', async (message, schema, ...values) => {
+    for (const value of values) expect(await findProblem(schema, value)).toBe(`value ${message}.`);
+  });
+
+  it.each(PLACES)('says where a problem is: %s', async (message, schema, value) => {
+    expect(await findProblem(schema, value)).toBe(`${message}.`);
   });
 
   it.each<[string, Schema]>([
@@ -381,58 +253,27 @@ describe('@Property with a schema', () => {
   });
 
   it.each<[Schema, object]>([
-    [
-      { type: 'string', format: 'date', optional: true },
-      { maxLength: 10, example: '2026-11-01' },
-    ],
-    [
-      { type: 'string', format: 'date-time' },
-      { maxLength: 64, example: '2026-11-01T12:00:00.000Z' },
-    ],
-    [
-      { type: 'string', format: 'uri', description: 'A photo.' },
-      {
-        maxLength: 2048,
-        pattern: expect.stringMatching(/^\^https\?:/),
-        example: 'https://example.com/photos/1.jpg',
-      },
-    ],
-    [
-      { type: 'string', format: 'uuid', pattern: '^[0-9A-F-]+$' },
-      { maxLength: 36, pattern: '^[0-9A-F-]+$' },
-    ],
+    [toFormat('date'), { maxLength: 10, example: '2026-11-01' }],
+    [toFormat('date-time'), { maxLength: 64, example: '2026-11-01T12:00:00.000Z' }],
+    [{ ...toFormat('uuid'), pattern: '^[0-9A-F-]+$' }, { maxLength: 36 }],
     [NAME, { pattern: expect.stringMatching(/^\^.*\$$/), example: 'text' }],
     [
       { type: 'string', minLength: 5 },
       { pattern: String.raw`^[^\x00]*$`, example: 'text.' },
     ],
-    [{ type: 'string', pattern: /^\p{Lu}$/u }, { pattern: String.raw`^\p{Lu}$` }],
     [
       { type: 'integer', minimum: 1 },
       { format: 'int64', maximum: Number.MAX_SAFE_INTEGER },
     ],
-    [{ type: 'number' }, { example: 1.5 }],
     [{ type: 'number', maximum: 1 }, { example: undefined }],
-    [{ type: 'boolean' }, { example: true }],
-    [
-      { enum: ['a', 'b'], default: 'b' },
-      { enum: ['a', 'b'], default: 'b', example: 'a' },
-    ],
+    [{ enum: ['a', 'b'], default: 'b' }, { example: 'a' }],
     [
       { type: 'string', enum: ['a'], nullable: true },
       { enum: ['a', null], example: 'a' },
     ],
-    [
-      { type: 'array', items: { type: 'number' }, uniqueItems: true, minItems: 1, example: [3] },
-      { items: { type: 'number', example: 1.5 }, uniqueItems: true, minItems: 1, example: [3] },
-    ],
-    [{ type: 'boolean', readOnly: true, writeOnly: true }, { example: true }],
-    [
-      { type: () => Cat, description: 'A cat.' },
-      { type: undefined, allOf: [{ $ref: expect.any(Function) }] },
-    ],
-  ])('is described in the OpenAPI document: %j', (schema, expected) => {
-    const { optional: _optional, notBlank: _notBlank, ...keywords } = schema;
+    [{ type: 'array', items: { type: 'number' } }, { items: { type: 'number', example: 1.5 } }],
+  ])('completes its schema in the OpenAPI document: %j', (schema, expected) => {
+    const { notBlank: _notBlank, ...keywords } = schema;
     expect(toDocument(schema)).toEqual({ ...keywords, ...expected });
   });
 });
@@ -442,17 +283,12 @@ class Holder {
 }
 
 describe('alternatives of different types', () => {
-  it('convert the objects among them', async () => {
-    const { value } = await validateBody(Holder, { value: { kind: 'cat' } });
-    expect(value).toBeInstanceOf(Cat);
-    const { value: cats } = await validateBody(Holder, { value: [{ kind: 'cat' }] });
-    expect(cats).toEqual([Object.assign(new Cat(), CAT)]);
-  });
-
-  it('may lack properties in a merge patch', async () => {
+  it('convert the objects among them, which may lack properties in a merge patch', async () => {
+    const { value } = await validateBody(Holder, { value: [{ kind: 'cat' }] });
+    expect(value).toEqual([Object.assign(new Cat(), CAT)]);
     const dto = MergePatch(Holder);
-    for (const value of [{ lives: 1 }, 'a', [CAT]])
-      expect(await validateBody(dto, { value })).toEqual({ value });
+    for (const sent of [{ lives: 1 }, 'a', [CAT]])
+      expect(await validateBody(dto, { value: sent })).toEqual({ value: sent });
     await expect(validateBody(dto, { value: { x: 1 } })).rejects.toThrow('value.x');
     await expect(validateBody(dto, { value: true })).rejects.toThrow('must be of the type');
   });
@@ -460,7 +296,7 @@ describe('alternatives of different types', () => {
 
 const toReference = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 
-const HEIGHT = { exclusiveMaximum: 5, maximum: 2, title: 'Height', deprecated: true };
+const HEIGHT = { exclusiveMaximum: 5, maximum: 2, title: 'Height' };
 
 /** A pet in every position that a schema has for a DTO. */
 class Zoo {
@@ -566,17 +402,14 @@ describe('an operation with schemas of every kind', () => {
     expect(components!.schemas!.PublicZoo).not.toHaveProperty('properties.secret');
   });
 
-  it.each<[unknown, string]>([
-    [{}, 'the body must be an array'],
-    [[CAT, CAT, CAT], 'the body must have at most 2 items'],
-    [[CAT, { ...CAT, x: 1 }], 'unknown property [1].x'],
-    [[{}], '[0].kind is missing'],
-  ])('rejects a body that is not an array of its DTOs: %j', async (body, message) => {
-    expect(await send('put', body)).toBeError('VALIDATION_FAILED', `${message}.`);
-  });
-
   it('accepts an array of DTOs as a body', async () => {
     expect((await send('put', [CAT, { kind: 'cat' }])).body).toEqual([CAT, CAT]);
+    for (const [body, message] of [
+      [{}, 'the body must be an array'],
+      [[CAT, CAT, CAT], 'the body must have at most 2 items'],
+      [[CAT, { ...CAT, x: 1 }], 'unknown property [1].x'],
+    ] as const)
+      expect(await send('put', body)).toBeError('VALIDATION_FAILED', `${message}.`);
   });
 
   it('gets undefined instead of an optional body, and an id of another published schema', async () => {
@@ -598,16 +431,11 @@ describe('an operation with schemas of every kind', () => {
   it.each<[object, string]>([
     [{ id: 1 }, 'unknown property id'],
     [{ name: null }, 'name must be a string'],
-    [{ name: 'x' }, 'name must be at least 2 characters long'],
     [{ cat: { kind: null } }, 'cat.kind must be one of cat'],
     [{ cat: { x: 1 } }, 'unknown property cat.x'],
-    [{ cat: [] }, 'cat must be an object'],
     [{ place: { x: null } }, 'place.x must be a number'],
     [{ parts: [{ rows: [[{}]] }] }, 'parts[0].rows[0][0].kind must be one of cat, dog'],
-    [
-      { byName: { tom: { lives: -1 } } },
-      'byName.tom.lives must be an integer from 0 to 9007199254740991',
-    ],
+    [{ byName: { tom: { kind: 1 } } }, 'byName.tom.kind must be one of cat'],
   ])('rejects the merge patch %j', async (patch, message) => {
     expect(await send('patch', patch)).toBeError('VALIDATION_FAILED', `${message}.`);
   });
@@ -657,13 +485,7 @@ describe('an operation with schemas of every kind', () => {
           parts: { items: { anyOf: [toReference('Zoo'), { nullable: true, enum: [null] }] } },
           anything: {},
           // The booleans of OpenAPI 3.0.
-          height: {
-            minimum: 0,
-            exclusiveMinimum: true,
-            maximum: 2,
-            title: 'Height',
-            deprecated: true,
-          },
+          height: { minimum: 0, exclusiveMinimum: true, maximum: 2, title: 'Height' },
           floors: { minimum: 1, maximum: 8, format: 'int32' },
         },
       },
@@ -677,9 +499,7 @@ describe('an operation with schemas of every kind', () => {
           parts: { items: { anyOf: [toReference('ZooRequest'), { nullable: true }] } },
         },
       },
-      Cat: { properties: { kind: { enum: ['cat'] } } },
       CatRequest: { additionalProperties: false, properties: { kind: { enum: ['cat'] } } },
-      Dog: { required: ['kind', 'name'] },
       DogRequest: { additionalProperties: false, required: ['kind', 'name'] },
       ZooPatch: {
         properties: {
@@ -693,10 +513,8 @@ describe('an operation with schemas of every kind', () => {
         },
       },
     });
-    expect(components!.schemas!.Zoo).not.toHaveProperty('required');
-    expect(components!.schemas!.Zoo).not.toHaveProperty('properties.height.exclusiveMaximum');
-    expect(components!.schemas!.Zoo).not.toHaveProperty('properties.floors.exclusiveMinimum');
-    expect(components!.schemas!.Zoo).not.toHaveProperty('properties.anything.type');
+    for (const path of ['required', 'properties.height.exclusiveMaximum'])
+      expect(components!.schemas!.Zoo).not.toHaveProperty(path);
     for (const name of ['ZooPatch', 'CatMergePatch'])
       expect(JSON.stringify(components!.schemas![name])).not.toMatch(/"(required|default|id)"/);
     const cats = { items: toReference('CatRequest'), maxItems: 2 };

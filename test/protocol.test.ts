@@ -108,63 +108,42 @@ describe('a request that is not valid HTTP', () => {
     ['plain text', 'hello\r\n\r\n'],
     ['an unknown method', line('FETCH /v1/categories HTTP/1.1')],
     ['a target with a fragment', line('GET /v1/categories#x HTTP/1.1')],
-    ['an empty fragment after a query', line('GET /v1/categories?a=1# HTTP/1.1')],
-    ['an absolute target with a fragment', line('GET http://petstore/livez#x HTTP/1.1')],
-    ...['HTTP/0.9', 'HTTP/1.2', 'HTTP/2.0', 'ICY/1.1'].map((version): [string, string] => [
-      `the version ${version}`,
-      line(`GET /v1/categories ${version}`),
-    ]),
-    ['a folded header', get('A: 1\r\n 2')],
+    ['the version HTTP/0.9', line('GET /v1/categories HTTP/0.9')],
+    ['the version HTTP/2.0', line('GET /v1/categories HTTP/2.0')],
     ['no Host', withHost()],
     ['no Host but an absolute target', write('GET http://petstore/livez HTTP/1.1', [KEY, CLOSE])],
-    ['two Hosts', withHost(HOST, 'hOST: other')],
     ['two equal Hosts', withHost(HOST, HOST)],
-    ['two Authorization headers', get('aUTHORIZATION: Bearer other')],
-    ['two equal Authorization headers', get(KEY)],
-    ['two Content-Type headers', post([LENGTH, 'content-type: text/plain'])],
-    ['two Hosts in HTTP/1.0', line('GET /v1/categories HTTP/1.0', 'Host: other')],
+    ['two Hosts in HTTP/1.0', line('GET /v1/categories HTTP/1.0', 'hOST: other')],
     ...['', ':80', 'a b', 'a/b', 'a@b', '\xe4'].map((host): [string, string] => [
       `the Host "${host}"`,
       withHost(`Host: ${host}`),
     ]),
-    ['the Content-Length "x"', withLength('x')],
+    ['two equal Authorization headers', get(KEY)],
+    ['two Content-Type headers', post([LENGTH, 'content-type: text/plain'])],
     ['two equal Content-Length headers', post([LENGTH, LENGTH])],
-    ['two different Content-Length headers', post([LENGTH, 'Content-Length: 2'])],
     ['Content-Length before Transfer-Encoding', post([LENGTH, CHUNKED], CHUNKS)],
     ['Transfer-Encoding before Content-Length', post([CHUNKED, LENGTH], CHUNKS)],
-    ...['chunked, identity', 'chunked, chunked', 'chunked;a=b', '"chunked"', '', 'x', 'xchunked']
-      .concat('\x0bchunked')
-      .map((coding): [string, string] => [`the transfer coding "${coding}"`, withCoding(coding)]),
+    ...['chunked, identity', 'chunked, chunked', 'chunked;a=b', '', 'xchunked', '\x0bchunked'].map(
+      (coding): [string, string] => [`the transfer coding "${coding}"`, withCoding(coding)],
+    ),
     ['chunked in two headers', post([CHUNKED, CHUNKED], CHUNKS)],
-    ['a space before the colon of Transfer-Encoding', post('Transfer-Encoding : chunked', CHUNKS)],
     [
       'chunked in HTTP/1.0',
       post([CHUNKED, 'Connection: keep-alive'], CHUNKS).replace('1.1', '1.0'),
     ],
     ['the chunk size "zz"', chunked(CHUNKS.replace('e', 'zz'))],
-    ['a chunk that exceeds its size', chunked(`2\r\n${CATEGORY}\r\n0\r\n\r\n`)],
   ];
   const TOO_LARGE: [string, string][] = [
     ['a long header', get(`A: ${'a'.repeat(20_000)}`)],
-    ['a long target', line(`GET /v1/categories?${'a'.repeat(20_000)} HTTP/1.1`)],
-    ['3,000 headers', get(...Array.from({ length: 3_000 }, (_, index) => `A-${index}: 1`))],
     ['a long If-None-Match', get(`If-None-Match: ${'a'.repeat(8_193)}`)],
-    [
-      'a long If-Match in two lines',
-      get(...Array<string>(2).fill(`If-Match: ${'a'.repeat(4_096)}`)),
-    ],
+    ['two long If-Match', get(...Array<string>(2).fill(`If-Match: ${'a'.repeat(4_096)}`))],
     ['101 headers', get(...emptyHeaders(99))],
     // Node keeps a thousand headers, and drops the rest.
-    ['2,000 headers before the key', write('GET / HTTP/1.1', [HOST, ...emptyHeaders(2_000), KEY])],
-    ['2,000 headers before Host', withHost(...emptyHeaders(2_000), HOST)],
     ['2,000 headers before Content-Length', post([...emptyHeaders(2_000), LENGTH])],
     ['3,000 trailers', chunked(CHUNKS.replace('0\r\n', `0\r\n${'A: 1234567\r\n'.repeat(3_000)}`))],
   ];
   const UNSUPPORTED: [string, string][] = [
-    ...['gzip, chunked', ', chunked', 'identity, chunked'].map((coding): [string, string] => [
-      `the transfer codings "${coding}"`,
-      withCoding(coding),
-    ]),
+    ['the transfer codings "gzip, chunked"', withCoding('gzip, chunked')],
     ['transfer codings in two headers', post(['Transfer-Encoding: gzip', CHUNKED], CHUNKS)],
     ['two transfer codings on a GET request', get('Transfer-Encoding: gzip, chunked')],
   ];
@@ -190,14 +169,6 @@ describe('a request that is not valid HTTP', () => {
     });
   });
 
-  it('is rejected with HEADERS_TOO_LARGE while the client keeps sending headers', async () => {
-    const connection = await open('GET / HTTP/1.1\r\n');
-    for (let index = 0; index < 2_000; index++)
-      connection.send(`A-${index}: ${'a'.repeat(1_000)}\r\n`);
-    expect(await connection.nextResponse()).toBeError('HEADERS_TOO_LARGE');
-    await connection.closed();
-  });
-
   it.each([
     ['a missing Host, before the API key', write('GET / HTTP/1.1', ['X-Request-Id: mine'])],
     ['a malformed chunk', post([CHUNKED, 'X-Request-Id: mine'], '2\r\n{"\r\nzz\r\n')],
@@ -212,22 +183,16 @@ describe('a request that is not valid HTTP', () => {
 /** Requests on one connection, and the statuses of all responses until it is closed. */
 const CONVERSATIONS: [string, string, number[]][] = [
   ['100 headers', get(...emptyHeaders(97), CLOSE), [200]],
-  ...['petstore', 'pet_store.example:8080', '127.0.0.1', '[::1]:80', '%70et'].map(
-    (host): [string, string, number[]] => [`the Host "${host}"`, withHost(`Host: ${host}`), [200]],
-  ),
+  ['a Host with a port', withHost('Host: pet_store.example:8080'), [200]],
+  ['a Host that is an IPv6 address', withHost('Host: [::1]:80'), [200]],
   ['HTTP/1.0 without a Host', write('GET /v1/categories HTTP/1.0', [KEY]), [200]],
-  ['HTTP/1.0 with a Host', line('GET /v1/categories HTTP/1.0'), [200]],
-  ...['100-continue', 'tea'].map((expectation): [string, string, number[]] => [
-    `Expect: ${expectation} in HTTP/1.0, which has no interim responses`,
-    post([LENGTH, `Expect: ${expectation}`]).replace('HTTP/1.1', 'HTTP/1.0'),
+  [
+    'Expect in HTTP/1.0, which has no interim responses',
+    post([LENGTH, 'Expect: 100-continue']).replace('HTTP/1.1', 'HTTP/1.0'),
     [201],
-  ]),
-  ...['100-continue', '100-Continue'].map((expectation): [string, string, number[]] => [
-    `Expect: ${expectation}`,
-    post([LENGTH, `Expect: ${expectation}`, CLOSE]),
-    [100, 201],
-  ]),
-  ...['tea', '200-ok', '100-continued', '100-continue, tea', 'tea; 100-continue'].map(
+  ],
+  ['Expect: 100-Continue', post([LENGTH, 'Expect: 100-Continue', CLOSE]), [100, 201]],
+  ...['tea', '100-continued', '100-continue, tea'].map(
     (expectation): [string, string, number[]] => [
       `the unsupported Expect: ${expectation}`,
       post([LENGTH, `Expect: ${expectation}`, CLOSE]),
@@ -253,10 +218,7 @@ const CONVERSATIONS: [string, string, number[]][] = [
   ['valid requests before garbage', get() + created + GARBAGE, [200, 201]],
   ['valid requests before a bad chunk', get() + created + chunked('zz\r\n'), [200, 201]],
   ['requests that follow a rejected one, which are discarded', get(HOST) + created, [400]],
-  ['garbage after Connection: close, which is ignored', last + GARBAGE, [200]],
   ['requests after Connection: close, which are discarded', last + created, [200]],
-  ['empty lines between requests', `\r\n${get()}\r\n\r\n${last}`, [200, 200]],
-  ['a body that is longer than its Content-Length', post(LENGTH, `${CATEGORY}{"a":1}`), [201]],
   [
     'a request smuggled within a Content-Length, which is not executed',
     post(`Content-Length: ${CATEGORY.length + live.length}`, CATEGORY + live) + last,
@@ -268,25 +230,14 @@ const CONVERSATIONS: [string, string, number[]][] = [
     [200, 200],
   ],
   [
-    'chunk extensions and trailers',
-    post([CHUNKED, CLOSE], '7;a=b\r\n{"name"\r\n7;c\r\n:"dog"}\r\n0\r\nX-Trailer: 1\r\n\r\n'),
-    [201],
-  ],
-  [
     'the key in a trailer, which does not count',
     post([CHUNKED, CLOSE], CHUNKS.replace('0\r\n', `0\r\n${KEY}\r\n`)).replace(`${KEY}\r\n`, ''),
     [401],
   ],
-  ['an absolute target', line('GET http://petstore/v1/categories HTTP/1.1', CLOSE), [200]],
-  ['one with a query', line('GET http://other:80/v1/categories?x=1 HTTP/1.1', CLOSE), [200]],
-  ...['http://', 'http://[/v1/categories', '/v1/categories/%'].map(
-    (target): [string, string, number[]] => [
-      `the target ${target}`,
-      line(`GET ${target} HTTP/1.1`, CLOSE),
-      [400],
-    ],
-  ),
-  ...['//petstore/v1/categories', '/\\petstore', '/v1/categories%00', '/;x', '*'].map(
+  ['an absolute target', line('GET http://other:80/v1/categories?x=1 HTTP/1.1', CLOSE), [200]],
+  ['an invalid absolute target', line('GET http://[/v1/categories HTTP/1.1', CLOSE), [400]],
+  ['an invalid path', line('GET /v1/categories/% HTTP/1.1', CLOSE), [400]],
+  ...['//petstore/v1/categories', '/v1/categories%00', '*'].map(
     (target): [string, string, number[]] => [
       `the target ${target}`,
       line(`GET ${target} HTTP/1.1`, CLOSE),
@@ -294,14 +245,11 @@ const CONVERSATIONS: [string, string, number[]][] = [
     ],
   ),
   ['the target * with OPTIONS', line('OPTIONS * HTTP/1.1', CLOSE), [204]],
-  [
-    'Upgrade without a key',
-    unauthorized.replace(HOST, `${HOST}\r\nUpgrade: h2c\r\n${CLOSE}`),
-    [401],
-  ],
-  ...['TRACE /v1/categories', 'PROPFIND /v1/categories', 'CONNECT petstore:443'].map(
-    (method): [string, string, number[]] => [method, line(`${method} HTTP/1.1`, CLOSE), [405]],
-  ),
+  ...['TRACE /v1/categories', 'CONNECT petstore:443'].map((method): [string, string, number[]] => [
+    method,
+    line(`${method} HTTP/1.1`, CLOSE),
+    [405],
+  ]),
 ];
 
 describe('a connection', () => {
@@ -333,15 +281,11 @@ describe('a connection', () => {
     );
   });
 
-  it.each(['websocket', 'h2c', 'TLS/1.3'])(
-    'still speaks HTTP/1.1 after Upgrade: %s',
-    async (name) => {
-      const settings = 'HTTP2-Settings: AAMAAABkAAQAAP__';
-      const connection = await open(get(`Upgrade: ${name}`, 'Connection: Upgrade', settings));
-      expect((await connection.nextResponse()).status).toBe(200);
-      expect(statuses(await connection.send(toBytes(last)).closed())).toEqual([200, 200]);
-    },
-  );
+  it('still speaks HTTP/1.1 after Upgrade', async () => {
+    const connection = await open(get('Upgrade: h2c', 'Connection: Upgrade'));
+    expect((await connection.nextResponse()).status).toBe(200);
+    expect(statuses(await connection.send(toBytes(last)).closed())).toEqual([200, 200]);
+  });
 
   it('gets a 400 for garbage that arrives after a response', async () => {
     const connection = await open(get());
@@ -393,17 +337,12 @@ describe('a connection', () => {
 
   it.each([
     ['after garbage', GARBAGE.repeat(1_000)],
-    ['after a request', get()],
-    ['while it sends headers', get().slice(0, 30)],
     ['while it sends a body', withLength('1000')],
-    ['while it sends chunks', chunked(`e\r\n${CATEGORY}`)],
     ['after CONNECT', connect + 'x'.repeat(50_000)],
   ])('may be reset %s without an effect on others', async (_name, text) => {
-    for (let round = 0; round < 5; round++) {
-      const connection = await open(text);
-      await connection.flushed();
-      connection.reset();
-    }
+    const connection = await open(text);
+    await connection.flushed();
+    connection.reset();
     expect((await app.http().get('/livez')).status).toBe(200);
   });
 
@@ -441,13 +380,10 @@ describe('a client that is too slow', () => {
   /** What it sends, which timeout ends its connection, and what it drips so that it is never idle. */
   const CASES: [string, string, 'headers' | 'request', number[], drip?: string][] = [
     ['sends nothing', '', 'headers', [408]],
-    ['sends half a line', 'GET /v1', 'headers', [408]],
-    ['never completes its headers', incomplete, 'headers', [408]],
     ['sends its headers one at a time', incomplete, 'headers', [408], 'A: 1\r\n'],
     ['never completes its second request', get() + incomplete, 'headers', [200, 408]],
     ['never sends its body', post(['Content-Length: 1000', MINE], ''), 'request', [408]],
     ['drips its body', post(['Content-Length: 90000', MINE], '{'), 'request', [408], ' '],
-    ['never sends its last chunk', post([CHUNKED, MINE], '2\r\n{"\r\n'), 'request', [408]],
     [
       'never sends its body after a 100 response',
       post(['Content-Length: 1000', 'Expect: 100-continue', MINE], ''),
@@ -481,10 +417,10 @@ describe('a client that is too slow', () => {
     }, 50);
     for (let turn = 0; turn < 20; turn++)
       expect(statuses(await send(created + last))).toEqual([201, 200]);
-    expect([countOpen('headers'), countOpen('request')]).toEqual([100, 120]);
+    expect([countOpen('headers'), countOpen('request')]).toEqual([60, 100]);
     app.server.headersTimeout = 300;
     await waitForNone('headers');
-    expect(countOpen('request')).toBe(120);
+    expect(countOpen('request')).toBe(100);
     app.server.requestTimeout = 300;
     await waitForNone('request');
     clearInterval(dripping);
@@ -521,30 +457,6 @@ describe('a client that reads no responses', () => {
     // They are 75 MB.
     expect(connection.bytesWritten).toBeLessThan(50_000_000);
     client.destroy();
-  });
-});
-
-describe('a client that reads a response slowly', () => {
-  it('is disconnected only once it has read nothing for as long as the timeout', () => {
-    const destroy = jest.fn();
-    const handle = { writeQueueSize: 0 };
-    const connection = {
-      _handle: handle,
-      bytesWritten: 10,
-      acceptedBytes: 0,
-      acceptedAt: 0,
-      destroy,
-    };
-    adapter.http.connections.add(connection as unknown as Connection);
-    const calls = [9, 8, 7, 7].map((queued, index) => {
-      handle.writeQueueSize = queued;
-      jest.spyOn(performance, 'now').mockReturnValue((index + 1) * (TIMEOUTS.socket + 1));
-      adapter.http['closeUnread']();
-      return destroy.mock.calls.length;
-    });
-    jest.restoreAllMocks();
-    adapter.http.connections.delete(connection as unknown as Connection);
-    expect(calls).toEqual([0, 0, 0, 1]);
   });
 });
 

@@ -1,8 +1,7 @@
 import { Body, Controller, Get, Param, Post, Query } from '@nestjs/common';
-import { type OpenAPIObject, PartialType } from '@nestjs/swagger';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import { Type } from 'class-transformer';
 import { IsInt, IsOptional, IsUppercase, ValidateNested } from 'class-validator';
-import * as fc from 'fast-check';
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { Feature } from '../src/platform/feature.decorator.js';
@@ -81,69 +80,25 @@ const repeat = (count: number, toText: (index: number) => string): string =>
 const toJson = (name: string, inner: string): string => `{${JSON.stringify(name)}:${inner}}`;
 
 describe('a rejected body', () => {
-  const BODY_LIMIT = 102_400;
-  const name = fc.oneof(
-    fc.constantFrom('one', 'x', 'valueOf', '__proto__', 'inner', 'list', 'some', 'map'),
-    fc.string({ unit: 'binary', maxLength: 20 }).filter((text) => !text.includes(';')),
-    fc
-      .tuple(
-        fc.constantFrom('k', '"', '\u0001', '\ud800', '🪀'),
-        fc.integer({ min: 50, max: 8000 }),
-      )
-      .map(([character, length]) => character.repeat(length)),
-  );
-  const value = fc.constantFrom('0', '{}', '[]', 'null', '{"valueOf":1}', '{"x":{"one":2}}');
-  /** Values whose every part is invalid: wide, deep, with long names, and arrays of objects. */
-  const { body } = fc.letrec<{ body: string }>((tie) => ({
-    body: fc.oneof(
-      { maxDepth: 4, withCrossShrink: true },
-      fc.tuple(name, value).map(([key, inner]) => toJson(key, inner)),
-      fc
-        .tuple(fc.integer({ min: 1, max: 11_000 }), value)
-        .map(([count, inner]) => `{${repeat(count, (index) => `"${index}":${inner}`)}}`),
-      fc.tuple(name, tie('body')).map(([key, inner]) => toJson(key, inner)),
-      fc
-        .tuple(fc.constantFrom('list', 'some', 'x'), fc.nat(33_000), tie('body'))
-        .map(([key, count, inner]) => {
-          const length = Math.min(count, Math.floor(BODY_LIMIT / (inner.length + 1)));
-          return toJson(key, `[${repeat(length, () => inner)}]`);
-        }),
-      fc
-        .tuple(fc.constantFrom('inner', 'x'), fc.integer({ min: 1, max: 28 }), tie('body'))
-        .map(([key, depth, inner]) => `{"${key}":`.repeat(depth) + inner + '}'.repeat(depth)),
-    ),
-  }));
-
-  it('reports at most ten problems in 4 KB, and ends the validation with them', async () => {
-    await fc.assert(
-      fc.asyncProperty(body, async (text) => {
-        fc.pre(Buffer.byteLength(text) <= BODY_LIMIT);
-        Object.assign(work, { checks: 0, conversions: 0 });
-        const response = await app
-          .http()
-          .post('/v1/boxes')
-          .auth(app.key, { type: 'bearer' })
-          .type('json')
-          .send(text);
-        fc.pre(response.status !== 201);
-        expect(response).toBeError('VALIDATION_FAILED');
-        expect(Buffer.byteLength(response.text)).toBeLessThanOrEqual(4096);
-        const { message } = response.body as { message: string };
-        expect(message.split('; ').length).toBeLessThanOrEqual(10);
-        expect(work.conversions).toBe(0);
-        expect(work.checks).toBeLessThanOrEqual(10);
-      }),
-      {
-        examples: [
-          [toJson('k'.repeat(45_000), `[${repeat(3500, () => '{"valueOf":1}')}]`)],
-          [`{${repeat(11_000, (index) => `"${index}":1`)}}`],
-          [toJson('list', `[${repeat(20, () => toJson('\u0001'.repeat(200), '1'))}]`)],
-          [toJson('some', `[${repeat(33_000, () => '{}')}]`)],
-          [toJson('list', `[${repeat(10_000, () => '{"one":2}')}]`)],
-          [toJson('list', `[${repeat(10_000, () => '1')}]`)],
-        ],
-      },
-    );
+  it.each<[string, string]>([
+    ['a long name', toJson('k'.repeat(45_000), `[${repeat(3500, () => '{"valueOf":1}')}]`)],
+    ['many names', `{${repeat(11_000, (index) => `"${index}":1`)}}`],
+    ['names to escape', toJson('list', `[${repeat(20, () => toJson('\u0001'.repeat(200), '1'))}]`)],
+    ['too many items', toJson('some', `[${repeat(33_000, () => '{}')}]`)],
+    ['invalid items', toJson('list', `[${repeat(10_000, () => '{"one":2}')}]`)],
+    ['items of another type', toJson('list', `[${repeat(10_000, () => '1')}]`)],
+    ['depth', '{"inner":'.repeat(28) + toJson('one', '2') + '}'.repeat(28)],
+    ['invalid values of a map', toJson('map', `{${repeat(9_000, (index) => `"${index}":{}`)}}`)],
+  ])('has at most ten problems in 4 KB, which end the validation: %s', async (_name, text) => {
+    Object.assign(work, { checks: 0, conversions: 0 });
+    const request = app.http().post('/v1/boxes').auth(app.key, { type: 'bearer' });
+    const response = await request.type('json').send(text);
+    expect(response).toBeError('VALIDATION_FAILED');
+    expect(Buffer.byteLength(response.text)).toBeLessThanOrEqual(4096);
+    const { message } = response.body as { message: string };
+    expect(message.split('; ').length).toBeLessThanOrEqual(10);
+    expect(work.conversions).toBe(0);
+    expect(work.checks).toBeLessThanOrEqual(10);
   });
 });
 
@@ -183,10 +138,6 @@ describe('a DTO with decorators of class-validator', () => {
     await expect(transform({ age: '7', x: '1' })).resolves.toEqual({ age: 7 });
     await expect(transform({ age: 'x' })).rejects.toThrow('age must be an integer number.');
   });
-
-  it('may be derived with PartialType', async () => {
-    await expect(validateBody(PartialType(Contact), {})).resolves.toEqual({});
-  });
 });
 
 describe('a query', () => {
@@ -203,17 +154,13 @@ describe('a query', () => {
   });
 
   it.each([
-    ['status=gone', 'status must be one of available, sold'],
     ['limit=0', 'limit must be an integer from 1 to 100'],
-    ['limit=', 'limit must be an integer from 1 to 100'],
     ['limit=1e1', 'limit must be an integer from 1 to 100'],
     ['limit=1&limit=2', 'limit must be an integer from 1 to 100'],
-    ['minWeight=NaN', 'minWeight must be a number'],
     ['minWeight=1e999', 'minWeight must be a number'],
     ['inStock=1', 'inStock must be true or false'],
     ['tag=1&tag=x', 'tag[1] must be an integer from 1 to 9007199254740991'],
     ['tag=1,2', 'tag[0] must be an integer from 1 to 9007199254740991'],
-    ['tag=1&tag=2&tag=3&tag=4', 'tag must have at most 3 items'],
     ['name=x&name=%00', 'name[1] must not contain a NUL character'],
   ])('is rejected with 400 if it is invalid: %s', async (query, message) => {
     expect(await get(`boxes?${query}`)).toBeError('VALIDATION_FAILED', `${message}.`);
@@ -231,13 +178,10 @@ describe('a path', () => {
     },
   );
 
-  it.each([
-    ['12', 200, { page: 12 }],
-    ['100', 400, { message: 'page must be an integer from 1 to 99.' }],
-    ['x', 400, { message: 'page must be an integer from 1 to 99.' }],
-  ])('with the parameters of a DTO is converted and validated: %s', async (page, status, body) => {
-    const response = await get(`boxes/pages/${page}`);
-    expect([response.status, response.body]).toMatchObject([status, body]);
+  it('with the parameters of a DTO is converted and validated', async () => {
+    expect((await get('boxes/pages/12')).body).toEqual({ page: 12 });
+    const message = 'page must be an integer from 1 to 99.';
+    expect(await get('boxes/pages/100')).toBeError('VALIDATION_FAILED', message);
   });
 });
 
