@@ -11,8 +11,6 @@ afterAll(() => app.stop());
 const send = (method: 'get' | 'head' | 'post', path: string, target = app): Test =>
   target.http()[method](path).auth(target.key, { type: 'bearer' });
 
-const describeDog = (description: unknown): object => ({ name: 'dog', description });
-
 /** @param body a value to serialize, or JSON */
 const create = (body: object | string): Test =>
   send('post', PATH).type('application/json').send(body);
@@ -35,14 +33,21 @@ await describeResource(app, '/categories', {
 });
 
 describe('GET /v1/categories', () => {
-  it('returns an empty array when there are no categories', async () => {
+  it('returns an empty array, and 64-bit ids as JSON numbers up to the maximum', async () => {
     const empty = await startApp();
     const response = await send('get', PATH, empty);
-    await empty.stop();
-    expect(response.status).toBe(200);
-    expect(response.type).toBe('application/json');
+    expect([response.status, response.type, response.text]).toEqual([
+      200,
+      'application/json',
+      '[]',
+    ]);
     expect(response.headers['cache-control']).toBe('private, no-cache');
-    expect(response.text).toBe('[]');
+    await empty.dataSource.query(
+      `INSERT INTO "categories" ("id", "name") VALUES (2147483648, 'dog'), (9007199254740991, 'cat')`,
+    );
+    const { text } = await send('get', PATH, empty);
+    await empty.stop();
+    expect(text).toBe('[{"id":2147483648,"name":"dog"},{"id":9007199254740991,"name":"cat"}]');
   });
 
   it('returns every category in id order, with exactly the documented properties', async () => {
@@ -63,19 +68,7 @@ describe('GET /v1/categories', () => {
     ]);
   });
 
-  it('returns 64-bit ids as JSON numbers, up to the maximum', async () => {
-    const full = await startApp();
-    await full.dataSource.query(
-      `INSERT INTO "categories" ("id", "name") VALUES (2147483648, 'beyond 32 bits'), (9007199254740991, 'the maximum')`,
-    );
-    const { text } = await send('get', PATH, full);
-    await full.stop();
-    expect(text).toBe(
-      '[{"id":2147483648,"name":"beyond 32 bits"},{"id":9007199254740991,"name":"the maximum"}]',
-    );
-  });
-
-  it.each(['?limit=1', '?page=2&size=1', '?name=nothing', '?id=1&id=2', '?', '?%zz', '?a[b]=c'])(
+  it.each(['?limit=1', '?name=nothing', '?%zz', '?a[b]=c'])(
     'ignores the query string %s',
     async (query) => {
       await createCategory({ name: 'dog' });
@@ -117,83 +110,26 @@ describe('POST /v1/categories', () => {
 
 describe('the name and the description of a category', () => {
   it.each([
-    ['ASCII', 'dog'],
-    ['leading and trailing spaces', '  dog \t'],
-    ['line breaks', 'dog\r\ncat\n'],
+    ['spaces and line breaks', '  dog \t\r\n'],
     ['control characters', 'a\u0001\u0007\u001b[31m\u007f\u0085b'],
-    ['an emoji with joiners', '👨‍👩‍👧‍👦 🏳️‍🌈'],
-    ['4-byte characters', '𠜎𝒳𐍈\u{10FFFF}'],
-    ['composed characters', 'caf\u00e9'],
-    ['combining marks', 'cafe\u0301 z\u0351\u0342'],
-    ['right-to-left text and marks', '\u202Eקטגוריה\u202C \u200Fفئة'],
-    ['a byte order mark', '\uFEFFdog\uFEFF'],
-    ['zero-width characters', '\u200Bdog\u2060'],
-    ['line and paragraph separators', 'a\u2028b\u2029c'],
-    ['noncharacters', 'a\uFFFE\uFFFFb'],
-    ['replacement characters', '\uFFFD'],
-    ['quotes', `"double" 'single' \`back\``],
-    ['backslashes', 'C:\\dogs\\n\\u0041\\'],
-    ['HTML', '<script>alert("dog")</script>&amp;'],
-    ['SQL', `'); DROP TABLE "categories"; --`],
-    ['JSON', '{"id":1}'],
-    ['format placeholders', '%s %d $1 ? :name {0} ${dog}'],
-    ['a property name', '__proto__'],
-    ['a JSON literal', 'null'],
-    ['one character', 'd'],
-    ['100 characters', '🐶'.repeat(100)],
-    ['100 code points', 'e\u0301'.repeat(50)],
+    ['4-byte characters', '🐶'.repeat(100)],
+    ['combining marks', 'e\u0301'.repeat(50)],
+    ['right-to-left text, marks and separators', '\u202Eקטגוריה\u202C\u200F\uFEFF\u200B\u2028'],
+    ['noncharacters', 'a\uFFFE\uFFFF\uFFFDb'],
+    ['quotes, SQL and format placeholders', `'); DROP TABLE "categories"; -- %s $1 ? :name \\n`],
   ])('are stored and returned unchanged: %s', async (_label, text) => {
-    const category = await createCategory({ name: text, description: text });
-    expect(category).toEqual({ id: category.id, name: text, description: text });
+    const description = text + 'd'.repeat(1000 - Array.from(text).length);
+    const category = await createCategory({ name: text, description });
+    expect(category).toEqual({ id: category.id, name: text, description });
     expect(await findInList(category.id)).toEqual(category);
   });
 
-  it.each(['d'.repeat(1000), '🐶'.repeat(1000), ' \t\u3000', ''])(
-    'may be long, and the description empty (%#)',
-    async (description) => {
-      const category = await createCategory({ name: 'dog', description });
-      expect(category).toEqual({ id: category.id, name: 'dog', description });
-      expect(await findInList(category.id)).toEqual(category);
-    },
-  );
-
-  it('may contain JSON escapes', async () => {
-    const category = await createCategory(
-      '{"name":"\\ud83d\\udc36\\u0061\\u00e9\\/","description":"\\ufeff"}',
-    );
-    expect(category).toEqual({ id: category.id, name: '🐶aé/', description: '\uFEFF' });
-  });
-});
-
-describe('POST /v1/categories with an invalid body', () => {
-  const NAME_LENGTH = 'name must be 1 to 100 characters long';
-  const DESCRIPTION_LENGTH = 'description must be at most 1000 characters long';
-
-  it.each<[string, (object | string)[]]>([
-    ['name is missing', [{}, { description: 'Dogs' }]],
-    [NAME_LENGTH, [{ name: '' }, { name: 'd'.repeat(101) }, { name: '🐶'.repeat(101) }]],
-    [NAME_LENGTH, [{ name: '🐶'.repeat(50) + 'd'.repeat(51) }, { name: 'e\u0301'.repeat(51) }]],
-    [DESCRIPTION_LENGTH, ['d'.repeat(1001), '🐶'.repeat(1001)].map(describeDog)],
-  ])('responds with 400: %s (%#)', async (message, bodies) => {
-    const before = await send('get', PATH);
-    for (const body of bodies)
-      expect(await create(body)).toBeError('VALIDATION_FAILED', `${message}.`);
-    expect((await send('get', PATH)).text).toBe(before.text);
-  });
-
-  it.each([
-    // Every character with the Unicode property White_Space.
-    [
-      'white space',
-      '\t\n\v\f\r \u0085\u00A0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200A\u2028\u2029\u202F\u205F\u3000',
-    ],
-    ['control characters', '\u0001\u0007\u001b\u007f\u0080\u009f'],
-  ])('rejects a name of only %s with 400', async (_name, characters) => {
-    for (const blank of [...Array.from(characters), characters])
-      expect(await create({ name: blank })).toBeError(
-        'VALIDATION_FAILED',
-        'name must not be blank.',
-      );
+  it('rejects a name of only white space and control characters with 400', async () => {
+    // White space and control characters.
+    const blank =
+      '\t\n\v\f\r \u0001\u0007\u001b\u007f\u0080\u009f\u0085\u00A0\u1680\u2000\u200A\u2028\u202F\u205F\u3000\uFEFF';
+    for (const name of [...Array.from(blank), blank])
+      expect(await create({ name })).toBeError('VALIDATION_FAILED', 'name must not be blank.');
   });
 
   it('reports all violations at once', async () => {
