@@ -1,6 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
-import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Test } from 'supertest';
 import { PetsModule } from '../examples/petstore/pets/pets.module.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
@@ -54,16 +53,7 @@ describe('an operation with a binary body', () => {
     ['a larger body', TOO_LARGE, {}, 'PAYLOAD_TOO_LARGE', /larger than 1000000 bytes/],
     ['a larger chunked body', TOO_LARGE, CHUNKED, 'PAYLOAD_TOO_LARGE', /larger than 1000000 bytes/],
     ['a body larger after decompression', gzipSync(TOO_LARGE), GZIP, 'PAYLOAD_TOO_LARGE', /larger/],
-    [
-      'JSON',
-      '{}',
-      { 'Content-Type': 'application/json' },
-      'UNSUPPORTED_MEDIA_TYPE',
-      /octet-stream/,
-    ],
-    ['another media type', 'x', { 'Content-Type': '' }, 'UNSUPPORTED_MEDIA_TYPE', /octet-stream/],
-    ['a missing body', '', {}, 'VALIDATION_FAILED', /^request body is required\.$/],
-    ['an empty chunked body', '', CHUNKED, 'VALIDATION_FAILED', /^request body is required\.$/],
+    ['another media type', '{}', { 'Content-Type': '' }, 'UNSUPPORTED_MEDIA_TYPE', /octet-stream/],
     ['an empty body in gzip', gzipSync(''), GZIP, 'VALIDATION_FAILED', /^request body is required/],
     ['an invalid encoding', 'no', GZIP, 'BAD_REQUEST', /^The body is not valid gzip\.$/],
     ['a body without a key', TOO_LARGE, { Authorization: '' }, 'UNAUTHORIZED', /key/],
@@ -96,16 +86,5 @@ describe('an operation with a binary body', () => {
     expect(await send('application/octet-stream', '{}')).toBeError('UNSUPPORTED_MEDIA_TYPE');
     const large = JSON.stringify({ name: 'x'.repeat(app.config.bodyLimit) });
     expect(await send('application/json', large)).toBeError('PAYLOAD_TOO_LARGE');
-  });
-
-  it('is documented', async () => {
-    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
-    expect(paths['/pets/{petId}/uploadImage']!.post).toMatchObject({
-      requestBody: {
-        required: true,
-        content: { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } },
-      },
-      responses: { 413: {}, 415: {} },
-    });
   });
 });

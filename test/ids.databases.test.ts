@@ -47,7 +47,7 @@ const integers = [1, 9, 10, 2 ** 31, Number.MAX_SAFE_INTEGER];
 const uuids = ['0', '0A', 'a', 'B'].map(
   (text) => `${text.padEnd(8, '0')}-0000-4000-8000-000000000000`,
 );
-const texts = ['10', '9', 'B', '_', 'a', 'a b', 'a-b', 'ab', 'é', '\uFFFD', '🐶'];
+const texts = ['10', '9', 'B', '_', 'a b', 'a-b', 'é', '\uFFFD', '🐶'];
 
 /** Each kind of ids, with those that create requests send, and those of the rows. */
 const KINDS: [string, IdOptions, unknown[], unknown[]][] = [
@@ -137,20 +137,19 @@ describe('a create with an id of the client that exists', () => {
 });
 
 describe('a text of a client that no URL can have as a path segment', () => {
-  it.each(['', '.', '..'])('is rejected with 400 as an id, also in a batch: %j', async (id) => {
-    const { entity } = features.at(-1)!;
-    const repository = app.dataSource.getRepository(entity);
+  it('is rejected with 400 as an id, also in a batch', async () => {
+    const repository = app.dataSource.getRepository(features.at(-1)!.entity);
     await repository.clear();
     const rows = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
-    const ids = ['...', id, '.a', '..b', '%2e'];
-    const results = await Promise.allSettled(
-      ids.map((each) => rows.create({ id: each, name: 'a' })),
-    );
-    expect(results[1]).toMatchObject({ reason: { code: 'VALIDATION_FAILED' } });
-    const insert = insertReturning(repository, { id, name: 'a' });
+    const ids = ['...', '', '.', '.a', '..', '%2e'];
+    const results = await Promise.allSettled(ids.map((id) => rows.create({ id, name: 'a' })));
+    const codes = results.map((each) => (each.status === 'rejected' ? each.reason.code : 'stored'));
+    const invalid = 'VALIDATION_FAILED';
+    expect(codes).toEqual(['stored', invalid, invalid, 'stored', invalid, 'stored']);
+    const insert = insertReturning(repository, { id: '.', name: 'a' });
     await expect(insert).rejects.toThrow('The id must not be empty, . or ..');
-    const stored = new Set((await repository.find()).map((row) => row.id));
-    expect(stored).toEqual(new Set(ids.filter((each) => each !== id)));
+    const stored = (await repository.find()).map((row) => row.id);
+    expect(new Set(stored)).toEqual(new Set(['...', '.a', '%2e']));
   });
 });
 
@@ -167,15 +166,14 @@ describeOnPostgres('the migrations of all kinds of ids', () => {
 });
 
 describe('createUuid', () => {
-  it('returns UUIDs of version 7 with the time, in ascending order within a millisecond', () => {
+  it('returns UUIDs of version 7 in ascending order, also if the clock is set back', () => {
     jest.useFakeTimers({ now: Date.UTC(2100, 0) });
     const created = Array.from({ length: 10_000 }, createUuid);
     jest.setSystemTime(Date.UTC(2099, 0));
     created.push(createUuid());
     jest.setSystemTime(Date.UTC(2101, 0));
     created.push(createUuid());
-    expect(created).toEqual(created.toSorted());
-    expect(new Set(created).size).toBe(created.length);
+    expect(created).toEqual([...new Set(created)].toSorted());
     for (const uuid of created) expect(uuid).toMatch(UUID_7);
     const times = created.map((uuid) => Number.parseInt(uuid.replace('-', '').slice(0, 12), 16));
     expect([times[0], times.at(-1)]).toEqual([Date.UTC(2100, 0), Date.UTC(2101, 0)]);

@@ -188,13 +188,3 @@ describe.each(KINDS)('an array of references to ids of the kind %s', (kind) => {
     for (const post of changed) await expectTags(post, (await readPost(post))[kind]);
   });
 });
-
-describe('a patch', () => {
-  it('changes neither the id nor the version that a row may have', async () => {
-    const { id } = await createPost();
-    const patch = { title: randomUUID(), id: randomUUID(), version: 7 };
-    const { body, version } = await posts.patch({ id }, patch);
-    expect(body).toMatchObject({ id, title: patch.title });
-    expect(version).not.toBe(7);
-  });
-});

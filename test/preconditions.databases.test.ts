@@ -4,8 +4,6 @@ import { CategoriesModule } from '../src/modules/categories/categories.module.js
 import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
 
-const MISSING_ID = Number.MAX_SAFE_INTEGER;
-
 const app = useApp({ features: [CategoriesModule, CagesModule] });
 
 type Method = 'get' | 'head' | 'post' | 'put' | 'patch' | 'delete';

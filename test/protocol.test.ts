@@ -315,10 +315,7 @@ describe('a connection', () => {
     expect(await countCategories()).toBe(before);
   });
 
-  it.each([
-    ['of known length', created],
-    ['in chunks', chunked(CHUNKS)],
-  ])('may be half-closed before its key is looked up, with a body %s', async (_name, text) => {
+  it('may be half-closed before its key is looked up', async () => {
     const verifier = app.app.get(ApiKeyVerifier);
     const verify = verifier.verify.bind(verifier);
     const requested = once(app.server, 'request');
@@ -330,7 +327,7 @@ describe('a connection', () => {
       );
       return (await verify(...sent))!;
     });
-    const responses = await (await open(text)).endWrites().closed();
+    const responses = await (await open(chunked(CHUNKS))).endWrites().closed();
     jest.restoreAllMocks();
     expect(statuses(responses)).toEqual([201]);
   });

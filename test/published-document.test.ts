@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Body, Controller, Get, Post, Query } from '@nestjs/common';
+import { Body, Controller, Get, Patch, Post, Put, Query } from '@nestjs/common';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { Ajv } from 'ajv';
 import addFormats from 'ajv-formats';
@@ -8,6 +8,8 @@ import { MAX_ID } from '../src/platform/config/max-id.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { Feature } from '../src/platform/feature.decorator.js';
 import { IdempotencyKey } from '../src/platform/idempotency/idempotency-key.decorator.js';
+import { JsonBody } from '../src/platform/resource/operation/json-body.decorator.js';
+import { MergePatch } from '../src/platform/resource/merge-patch.js';
 import { Operation } from '../src/platform/resource/operation/operation.decorator.js';
 import { UNSUPPORTED } from '../src/platform/resource/operation/unsupported.js';
 import { Property } from '../src/platform/validation/property.js';
@@ -99,11 +101,23 @@ class EdgesQuery {
   @Property({ type: 'boolean', optional: true }) flag?: boolean;
 }
 
+class EdgesPatch extends MergePatch(Edges, ['d', 'm', 'u', 'v', 'w', 'y']) {}
+
 @Controller('edges')
 class EdgesController {
   @Post()
   @Operation({ operationId: 'createEdges', status: 201, response: 'Nothing.' })
   createEdges(@Body() _edges: Edges, @IdempotencyKey() _key?: IdempotencyKey): void {}
+
+  @Put()
+  @Operation({ operationId: 'replaceLeaves', response: 'Nothing.' })
+  replaceLeaves(
+    @JsonBody({ type: 'array', items: { type: () => Leaf }, maxItems: 2 }) _leaves: Leaf[],
+  ): void {}
+
+  @Patch()
+  @Operation({ operationId: 'updateEdges', response: 'Nothing.' })
+  updateEdges(@Body() _patch: EdgesPatch): void {}
 
   @Get()
   @Operation({ operationId: 'listEdges', response: 'Nothing.' })
