@@ -186,11 +186,11 @@ const CONVERSATIONS: [string, string, number[]][] = [
   ['a Host with a port', withHost('Host: pet_store.example:8080'), [200]],
   ['a Host that is an IPv6 address', withHost('Host: [::1]:80'), [200]],
   ['HTTP/1.0 without a Host', write('GET /v1/categories HTTP/1.0', [KEY]), [200]],
-  [
-    'Expect in HTTP/1.0, which has no interim responses',
-    post([LENGTH, 'Expect: 100-continue']).replace('HTTP/1.1', 'HTTP/1.0'),
+  ...['100-continue', 'tea'].map((expectation): [string, string, number[]] => [
+    `Expect: ${expectation} in HTTP/1.0, which has no interim responses`,
+    post([LENGTH, `Expect: ${expectation}`]).replace('HTTP/1.1', 'HTTP/1.0'),
     [201],
-  ],
+  ]),
   ['Expect: 100-Continue', post([LENGTH, 'Expect: 100-Continue', CLOSE]), [100, 201]],
   ...['tea', '100-continued', '100-continue, tea'].map(
     (expectation): [string, string, number[]] => [
