@@ -104,6 +104,7 @@ const ACCEPTED: [Schema, ...unknown[]][] = [
   ],
   [ANY_OF_TYPES, 'a', 1, [CAT], CAT, null],
   [{ oneOf: [{ type: 'number' }, { type: 'integer' }] }, 'a', 1.5, true],
+  [{ type: 'array' }, [1, 1]],
   [{ oneOf: [{ type: 'string' }, {}] }, 'a', 1],
   [{ minLength: 2, minimum: 2 }, 'ab', 2, true, []],
 ];
