@@ -2,9 +2,15 @@ import { copyFile, mkdir, mkdtemp, open, readdir, rm, stat } from 'node:fs/promi
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import Database from 'better-sqlite3';
+import { main } from '../src/cli/backup.js';
 import { createDataSource } from '../src/platform/application/data-source.js';
 import { startApp, type TestApp } from './support/app.js';
-import { type CommandResult, type RunningCommand, spawnCommand } from './support/cli.js';
+import {
+  type CommandResult,
+  type RunningCommand,
+  runCommand,
+  spawnCommand,
+} from './support/cli.js';
 import { CategoriesClient, type Category } from './support/http-client.js';
 import { LoadGenerator } from './support/load-generator.js';
 import { waitFor } from './support/wait.js';
@@ -50,12 +56,13 @@ async function createSource(count = 1_000): Promise<void> {
   seed(count);
 }
 
-function spawnBackup(): RunningCommand {
-  const env = { DATABASE_URL: `sqlite:${databaseFile}` };
-  return spawnCommand('backup', [file], { env, cwd: directory });
-}
+const getEnvironment = () => ({ DATABASE_URL: `sqlite:${databaseFile}` });
 
-const runBackup = (): Promise<CommandResult> => spawnBackup().result;
+const spawnBackup = (): RunningCommand =>
+  spawnCommand('backup', [file], { env: getEnvironment(), cwd: directory });
+
+const runBackup = (): Promise<CommandResult> =>
+  runCommand(main, [file], getEnvironment(), directory);
 
 const listBackups = (): Promise<string[]> => readdir(join(directory, 'backups'));
 
@@ -68,7 +75,7 @@ describe('backup', () => {
     load.start(service.url, { writers: 16, readers: 0, pause: 20 });
     await load.waitForSuccesses(20);
     const before = [...load.created];
-    const result = await runBackup();
+    const result = await spawnBackup().result;
     // Ensures that the load overlapped with the backup.
     expect(load.created.length).toBeGreaterThan(before.length);
     await load.stop();
@@ -104,7 +111,7 @@ describe('backup', () => {
     await createSource();
     const named = file;
     file = ` ${relative(directory, file)} `;
-    const concurrent = await Promise.all([runBackup(), runBackup(), runBackup()]);
+    const concurrent = await Promise.all([spawnBackup().result, spawnBackup().result]);
     expect(concurrent.filter(({ code }) => code === 0)).toHaveLength(1);
     file = named;
     expect(await runBackup()).toEqual({
@@ -128,7 +135,7 @@ describe('backup', () => {
       await handle.write(Buffer.alloc(2_000, 0xaa), 0, 2_000, page * 4096 + 1_000);
     }
     await handle.close();
-    expect(await runBackup()).toMatchObject({
+    expect(await spawnBackup().result).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/damaged|malformed/) as string,
     });
