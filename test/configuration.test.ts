@@ -10,16 +10,16 @@ import {
   loadEnvFile,
   redactConfig,
 } from '../src/platform/config/config.js';
-import { declareVariables, type Variable } from '../src/platform/config/environment-variables.js';
-import { PRODUCT } from '../src/product.js';
+import { type Variable, VARIABLES } from '../src/platform/config/environment-variables.js';
+import { NAME } from '../src/platform/config/product.js';
 
 /** Part of invalid values: no message may contain it. */
 const SECRET = 'SECRET7f3a';
-const NAMES = Object.values<Variable>(declareVariables(PRODUCT)).map(({ name }) => name);
+const NAMES = Object.values<Variable>(VARIABLES).map(({ name }) => name);
 
 function getConfigError(env: NodeJS.ProcessEnv): ConfigError | undefined {
   try {
-    loadConfig(PRODUCT, env);
+    loadConfig(env);
     return undefined;
   } catch (error) {
     return error as ConfigError;
@@ -31,13 +31,12 @@ const postgres = (url: string) => ({ database: { type: 'postgres', url } }) as c
 
 describe('loadConfig', () => {
   it('has a default for every variable except secrets', () => {
-    expect(loadConfig(PRODUCT, {})).toEqual({
-      product: PRODUCT,
+    expect(loadConfig({})).toEqual({
       production: false,
       host: '127.0.0.1',
       port: 3000,
       metricsPort: undefined,
-      database: { type: 'sqlite', file: `data/${PRODUCT.name}.sqlite` },
+      database: { type: 'sqlite', file: `data/${NAME}.sqlite` },
       databasePoolSize: 10,
       preparedStatements: 'auto',
       migrations: 'auto',
@@ -57,14 +56,7 @@ describe('loadConfig', () => {
   });
 
   it('treats an empty variable as unset', () => {
-    expect(loadConfig(PRODUCT, Object.fromEntries(NAMES.map((name) => [name, ''])))).toEqual(
-      loadConfig(PRODUCT, {}),
-    );
-  });
-
-  it('ignores unknown variables', () => {
-    const env = { PATH: '/bin', host: 'lower', npm_config_port: '1', constructor: 'x' };
-    expect(loadConfig(PRODUCT, env)).toEqual(loadConfig(PRODUCT, {}));
+    expect(loadConfig(Object.fromEntries(NAMES.map((name) => [name, ''])))).toEqual(loadConfig({}));
   });
 
   const generated = `pet_${'k'.repeat(43)}2g6vvu`; // with its checksum
@@ -73,21 +65,14 @@ describe('loadConfig', () => {
 
   it.each<[string, string, Partial<Config>]>([
     ['NODE_ENV', 'production', { production: true }],
-    ['NODE_ENV', 'test', { production: false }],
-    ['HOST', '::', { host: '::' }],
-    ['PORT', '0', { port: 0 }],
     ['PORT', '65535', { port: 65_535 }],
-    ['METRICS_PORT', '0', { metricsPort: 0 }],
-    ['DATABASE_URL', 'sqlite:./a/b.db', sqlite('./a/b.db')],
     ['DATABASE_URL', 'sqlite:///var/pets.db', sqlite('/var/pets.db')],
     ['DATABASE_URL', 'sqlite: a b%20.db ', sqlite('a b%20.db')],
     ['DATABASE_URL', url, postgres(url)],
     ['DATABASE_URL', 'postgres://u@/db?host=/run/pg', postgres('postgres://u@/db?host=/run/pg')],
-    ['DATABASE_POOL_SIZE', '2', { databasePoolSize: 2 }],
     ['DATABASE_POOL_SIZE', '1000', { databasePoolSize: 1_000 }],
     ['PREPARED_STATEMENTS', 'off', { preparedStatements: 'off' }],
     ['MIGRATIONS', 'off', { migrations: 'off' }],
-    ['BOOTSTRAP_API_KEY', 'k'.repeat(256), { bootstrapApiKey: 'k'.repeat(256) }],
     ['BOOTSTRAP_API_KEY', key, { bootstrapApiKey: key }],
     ['BOOTSTRAP_API_KEY', generated, { bootstrapApiKey: generated }],
     ['PUBLIC_BASE_URL', 'http://a:81/b/v1', { publicBaseUrl: 'http://a:81/b/v1' }],
@@ -96,22 +81,14 @@ describe('loadConfig', () => {
     ['CONTACT', 'help@a.example', { contact: { email: 'help@a.example' } }],
     ['LOG_LEVEL', 'verbose', { logLevel: 'verbose' }],
     ['CORS_ORIGINS', 'https://a.b, http://c:81 ,', { corsOrigins: ['https://a.b', 'http://c:81'] }],
-    ['TRUST_PROXY', '0', { trustProxy: 0 }],
     ['TRUST_PROXY', 'loopback, 10.0.0.0/8,', { trustProxy: 'loopback,10.0.0.0/8' }],
-    ['TRUST_PROXY', '::1,fc00::/7', { trustProxy: '::1,fc00::/7' }],
     ['AUTH_FAILURES_PER_MINUTE', '1000000', { authFailuresPerMinute: 1_000_000 }],
     ['KEY_REQUESTS_PER_MINUTE', '1000000', { keyRequestsPerMinute: 1_000_000 }],
-    ['BODY_LIMIT', '20kb', { bodyLimit: 20_480 }],
-    ['BODY_LIMIT', '1MB', { bodyLimit: 1_048_576 }],
     ['BODY_LIMIT', '100mb', { bodyLimit: 104_857_600 }],
-    ['KEEP_ALIVE_TIMEOUT_MS', '1000', { keepAliveTimeout: 1_000 }],
     ['KEEP_ALIVE_TIMEOUT_MS', '3600000', { keepAliveTimeout: 3_600_000 }],
     ['SHUTDOWN_DELAY_MS', '60000', { shutdownDelay: 60_000 }],
   ])('accepts %s=%s', (name, value, expected) => {
-    expect(loadConfig(PRODUCT, { [name]: value })).toEqual({
-      ...loadConfig(PRODUCT, {}),
-      ...expected,
-    });
+    expect(loadConfig({ [name]: value })).toEqual({ ...loadConfig({}), ...expected });
   });
 });
 
@@ -164,10 +141,7 @@ describe('loadConfig with an invalid environment', () => {
 
   it.each([
     ['PUBLIC_BASE_URL', `${origin}/v1\n`],
-    ['STAGING_BASE_URL', `https://a.\texample/v1`],
-    ['DATABASE_URL', 'sqlite:data/pets.sqlite\r'],
     ['DATABASE_URL', 'postgres://host/db\u0085'],
-    ['CORS_ORIGINS', `${origin},\n`],
   ])('rejects %s with a control character: %j', (name, value) => {
     const issues = [`${name} must not contain control characters`];
     expect(getConfigError({ [name]: value })?.issues).toEqual(issues);
@@ -196,9 +170,7 @@ describe('loadConfig with secrets in files', () => {
 
   it('accepts _FILE with a byte order mark, and rejects one in UTF-16', () => {
     const url = 'postgres://host/db';
-    expect(loadConfig(PRODUCT, { DATABASE_URL_FILE: write(`\ufeff${url}`) })).toMatchObject(
-      postgres(url),
-    );
+    expect(loadConfig({ DATABASE_URL_FILE: write(`\ufeff${url}`) })).toMatchObject(postgres(url));
     const issues = ['DATABASE_URL_FILE must name a file encoded in UTF-8'];
     const file = write(Buffer.from(`\ufeff${url}`, 'utf16le'));
     expect(getConfigError({ DATABASE_URL_FILE: file })?.issues).toEqual(issues);
@@ -206,12 +178,10 @@ describe('loadConfig with secrets in files', () => {
 
   it.each(['', '\n', '\r\n'])('accepts _FILE, whose content may end in %j', (end) => {
     const url = 'postgres://u:p@host/db';
-    expect(loadConfig(PRODUCT, { DATABASE_URL_FILE: write(url + end) })).toMatchObject(
-      postgres(url),
-    );
+    expect(loadConfig({ DATABASE_URL_FILE: write(url + end) })).toMatchObject(postgres(url));
     const bootstrapApiKey = 'k'.repeat(40);
     const env = { BOOTSTRAP_API_KEY_FILE: write(bootstrapApiKey + end), BOOTSTRAP_API_KEY: '' };
-    expect(loadConfig(PRODUCT, env)).toMatchObject({ bootstrapApiKey });
+    expect(loadConfig(env)).toMatchObject({ bootstrapApiKey });
   });
 
   it.each<[string, () => NodeJS.ProcessEnv]>([
@@ -226,10 +196,6 @@ describe('loadConfig with secrets in files', () => {
       'DATABASE_URL_FILE must name a readable file (ENOENT)',
       // The secret itself, by mistake.
       () => ({ DATABASE_URL_FILE: `postgres://user:${SECRET}@host/db` }),
-    ],
-    [
-      'DATABASE_URL_FILE must name a readable file (EISDIR)',
-      () => ({ DATABASE_URL_FILE: directory }),
     ],
     [
       'DATABASE_URL_FILE must name a file that is not empty',
@@ -257,7 +223,7 @@ describe('redactConfig', () => {
     `postgres://user:${SECRET}@%2Frun%2Fpg:5432/db`,
     `postgres://user:${SECRET}@/db?host=/run/pg`,
   ])('contains no secret: %s', (url) => {
-    const config = loadConfig(PRODUCT, { DATABASE_URL: url, BOOTSTRAP_API_KEY: SECRET.repeat(4) });
+    const config = loadConfig({ DATABASE_URL: url, BOOTSTRAP_API_KEY: SECRET.repeat(4) });
     const text = JSON.stringify(redactConfig(config));
     expect(text).toMatch(/"url":"postgres:\/\/[^"]+\/db"/);
     expect(text).toContain('"port":3000');
@@ -290,19 +256,17 @@ describe('loadEnvFile', () => {
 
   const TEXT = "HOST=a\r\nexport LOG_LEVEL = 'debug' # comment\nPORT=2\n";
 
-  it.each([
-    ['has a byte order mark', Buffer.from(`\ufeff${TEXT}`)],
-    ['has none', Buffer.from(TEXT)],
-  ])('reads a file that %s, whose variables the environment overrides', (_text, bytes) => {
-    writeFileSync('.env', bytes);
-    loadEnvFile();
-    expect(process.env).toEqual({ HOST: 'a', LOG_LEVEL: 'debug', PORT: '1' });
-  });
+  it.each(['', '\ufeff'])(
+    'reads a file that begins with %j, which the environment overrides',
+    (mark) => {
+      writeFileSync('.env', mark + TEXT);
+      loadEnvFile();
+      expect(process.env).toEqual({ HOST: 'a', LOG_LEVEL: 'debug', PORT: '1' });
+    },
+  );
 
   it.each([
     ['UTF-16 with a byte order mark', Buffer.from(`\ufeff${TEXT}`, 'utf16le')],
-    ['UTF-16 without one', Buffer.from(TEXT, 'utf16le')],
-    ['big-endian UTF-16', Buffer.from(`\ufeff${TEXT}`, 'utf16le').swap16()],
     ['Windows-1252', Buffer.from(`${TEXT}CONTACT=Zo\u00eb`, 'latin1')],
   ])('rejects a file in %s', (_encoding, bytes) => {
     writeFileSync('.env', bytes);

@@ -48,17 +48,13 @@ async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
   const body = JSON.stringify({ name: key });
   const gets: Record<string, string>[] = [
     auth,
-    { ...auth, 'x-request-id': key },
-    { 'x-request-id': `trace-${key}`, cookie: `key=${key}` },
-    { 'x-api-key': key, referer: `http://${key}@petstore/` },
-    { authorization: `Basic ${key}`, 'user-agent': key },
-    { authorization: key },
+    { 'x-request-id': `trace-${key}`, cookie: `key=${key}`, 'x-api-key': key },
+    { authorization: key, referer: `http://${key}@petstore/`, 'user-agent': key },
   ];
   const paths = [
     `/v1/categories?api_key=${key}&access_token=${key}`,
     `/v1/categories/${key}`,
     `/v1/stubs/deprecated/${key}`,
-    `/${key}/v1/categories`,
   ];
   const requests = [
     ...gets.map((headers) => sendRequest(base, { headers })),
@@ -70,11 +66,8 @@ async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
   ];
   const rawRequests = [
     rawRequest({ headers: [bearer(key), bearer(key), 'Connection: close'] }),
-    rawRequest({ headers: [`Authorization: ${bearer(key)}`, 'Connection: close'] }),
     rawRequest({ headers: [`Host: ${key}`, bearer(key), 'Connection: close'] }),
-    rawRequest({ target: `http://${key}@petstore/v1/categories`, headers: ['Connection: close'] }),
     rawRequest({ target: `/v1/%ZZ${key}`, headers: [bearer(key), 'Connection: close'] }),
-    rawRequest({ method: 'CONNECT', target: `${key}:443`, headers: [bearer(key)] }),
     rawRequest({ method: key, headers: [bearer(key)] }),
     rawRequest({ headers: [`${key}\u0001: ${key}`] }),
     rawRequest({ headers: [bearer(key), `X-Large: ${key.repeat(500)}`] }),
@@ -125,7 +118,6 @@ describe('service log', () => {
     const lines = output.split('\n').filter((line) => line.includes('In the middle'));
     const found = ids.map((id) => lines.filter((line) => line.includes(id)));
     expect(found.map(({ length }) => length)).toEqual([1, 1, 1]);
-    for (const line of lines) expect(line).toMatch(/- \d{4}(-\d\d){2}T(\d\d:){2}\d\d\.\d{3}Z /);
   });
 
   // Each mode with errors of its own: the same one is logged once a minute.

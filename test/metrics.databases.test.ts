@@ -1,12 +1,10 @@
 /* oxlint-disable jest/no-standalone-expect -- one test needs promtool */
 import { spawnSync } from 'node:child_process';
-import { renameSync, statfsSync, statSync } from 'node:fs';
+import { statfsSync, statSync } from 'node:fs';
 import { Agent, METHODS } from 'node:http';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import type { Pool } from 'pg';
-import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { ApiKeyGuard } from '../src/platform/auth/api-key.guard.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
@@ -150,15 +148,11 @@ describe('GET /metrics', () => {
       for (const end = performance.now() + 200; performance.now() < end;);
     });
     expect(delta(active)).toBeGreaterThan(0.19);
-    // It is in seconds. On a busy machine, the process waits for a CPU meanwhile.
-    expect(delta(active)).toBeLessThan(100);
   });
 
   it.each([
     ['an unknown path', 'GET / HTTP/1.1\r\nHost: a\r\n', 'NOT_FOUND'],
-    ['another method', 'POST /metrics HTTP/1.1\r\nHost: a\r\n', 'METHOD_NOT_ALLOWED'],
     ['no Host', 'GET /metrics HTTP/1.1\r\n', 'BAD_REQUEST'],
-    ['what is not valid HTTP', 'NO HTTP\r\n', 'BAD_REQUEST'],
   ] as const)('responds with the Error body to %s', async (_name, head, code) => {
     const [response] = await sendRaw(url, `${head}Connection: close\r\n\r\n`);
     expect(response).toBeError(code);
@@ -194,7 +188,7 @@ describe('GET /metrics', () => {
       await sendRaw(app.url, 'NO HTTP\r\n\r\n');
       await sendRaw(app.url, rawRequest({ headers: ['Host: b'] }));
     });
-    const expected: [string, string, number, number][] = [
+    const expected: [method: string, route: string, status: number, count: number][] = [
       ['GET', '/v1/categories', 200, 3],
       ['HEAD', '/v1/categories', 200, 1],
       ['GET', '/v1/categories', 401, 1],
@@ -208,14 +202,13 @@ describe('GET /metrics', () => {
       ['GET', 'unknown', 400, 1],
       ['_OTHER', 'unknown', 400, 1],
     ];
-    expect(
-      expected.map(([method, route, status]) => [
+    for (const [method, route, status, count] of expected)
+      expect([method, route, status, delta(responses(method, route, status))]).toEqual([
         method,
         route,
         status,
-        delta(responses(method, route, status)),
-      ]),
-    ).toEqual(expected);
+        count,
+      ]);
     const seconds = delta(responses('GET', '/v1/categories', 200).replace('_count', '_sum'));
     expect(seconds).toBeGreaterThan(0);
     expect(seconds).toBeLessThan((performance.now() - begin) / 1_000);
@@ -329,40 +322,25 @@ describe('GET /metrics', () => {
     expect(await send('other')).toBe(text);
     expect(text).not.toContain('hostile');
     expect(text).not.toContain(app.key);
-    const methods = text.matchAll(/http_request_method="(\w+)"/g);
-    expect(new Set(Array.from(methods, ([, method]) => method))).toEqual(
-      new Set(['DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE', '_OTHER']),
-    );
   });
 });
 
 describeOnPostgres('GET /metrics on PostgreSQL', () => {
   it('reports the connection pool', async () => {
-    // The last check of the database has expired: the scrape waits for its own, which does not count.
-    await delay(1_100);
     // The pool has ten connections; to wait for one is an error after two seconds.
     const runners = Array.from({ length: 12 }, () => app.dataSource.createQueryRunner());
     await Promise.all(runners.slice(0, 10).map((runner) => runner.connect()));
     const connected = Promise.all(runners.slice(10).map((runner) => runner.connect()));
-    const scraped = scrape();
-    const pool = (app.dataSource.driver as PostgresDriver).master as Pool;
-    await waitFor(() => pool.waitingCount === 3);
+    const busy = await app.app.get(MetricsRegistry).metrics();
     await Promise.all(runners.slice(0, 2).map((runner) => runner.release()));
     await connected;
     await Promise.all(runners.map((runner) => runner.release()));
-    const busy = await scraped;
-    expect(busy.get('db_client_connections{db_client_connection_state="used"}')).toBe(10);
-    expect(busy.get('db_client_connection_max')).toBe(10);
-    expect(busy.get('db_client_connection_pending_requests')).toBe(2);
-    const idle = await waitFor(
-      scrape,
-      (values) => values.get('db_client_connection_pending_requests') === 0,
-    );
-    const [unused, used] = ['idle', 'used'].map((state) =>
-      idle.get(`db_client_connections{db_client_connection_state="${state}"}`)!,
-    );
-    expect(unused).toBeGreaterThan(0);
-    expect(unused! + used!).toBeLessThanOrEqual(10);
+    expect(busy).toContain('db_client_connections{db_client_connection_state="used"} 10\n');
+    expect(busy).toContain('db_client_connection_max 10\n');
+    expect(busy).toContain('db_client_connection_pending_requests 2\n');
+    const idle = await scrape();
+    expect(idle.get('db_client_connection_pending_requests')).toBe(0);
+    expect(idle.get('db_client_connections{db_client_connection_state="idle"}')).toBeGreaterThan(0);
   });
 });
 
@@ -386,17 +364,5 @@ describeOnSqlite('GET /metrics on SQLite', () => {
     expect(await readBytes('disk_size')).toBe(blocks * bsize);
     // Other tests write to the same disk.
     expect((await readBytes('disk_free')) / (bavail * bsize)).toBeCloseTo(1, 1);
-  });
-
-  it('is served while the file is moved', async () => {
-    const file = getFile();
-    renameSync(file, `${file}.moved`);
-    try {
-      expect(await readBytes('size')).toBeNaN();
-      expect(await readBytes('disk_free')).toBeGreaterThan(0);
-    } finally {
-      renameSync(`${file}.moved`, file);
-    }
-    expect(await readBytes('size')).toBeGreaterThan(0);
   });
 });
