@@ -25,10 +25,6 @@ const OUTAGES: [string, Outage][] = [
   ['hangs', { isDown, failsAfter: 2_000 }],
   ['hangs, with few requests', { isDown, failsAfter: 2_000, pause: 3_000 }],
   ['hangs for one table', { isDown, failsAfter: 2_000, isPartial: true }],
-  [
-    'hangs for one table, with few requests',
-    { isDown, failsAfter: 2_000, pause: 3_000, isPartial: true },
-  ],
   ['denies access to one table', { isDown, isPartial: true }],
   ['is lost and found every 3 seconds', { isDown: (time) => isDown(time) && time % 6_000 < 3_000 }],
 ];
