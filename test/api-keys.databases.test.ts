@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { getRepositoryToken } from '@nestjs/typeorm';
 import type { Repository } from 'typeorm';
 import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
@@ -182,6 +183,8 @@ describe('the last use of a key', () => {
       [now, now],
       [now + HOUR_MS - 1, now],
       [now + HOUR_MS, now + HOUR_MS],
+      // The clock was ahead.
+      [now, now],
     ] as const) {
       advanceTime(time);
       // At the second request the key is cached.
@@ -191,6 +194,21 @@ describe('the last use of a key', () => {
         (lastUse) => Number(lastUse) === written,
       );
     }
+  });
+});
+
+describe('the use of a key by the last request', () => {
+  it('is written before the shutdown ends', async () => {
+    const other = await startApp({ logger });
+    const table = other.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
+    const result = { raw: [], affected: 1, generatedMaps: [] };
+    const written = jest.spyOn(table, 'update').mockImplementation(() => delay(300, result));
+    expect((await other.categories.list()).status).toBe(200);
+    const [write] = written.mock.results;
+    let isWritten = false;
+    void (write!.value as Promise<unknown>).then(() => (isWritten = true));
+    await other.stop();
+    expect(isWritten).toBe(true);
   });
 });
 
@@ -251,6 +269,17 @@ describe.each(DATABASE === 'sqlite' ? ['read committed'] : ['read committed', 's
       expect(lookUps).toEqual({ started: valid.length + unknown.length, max: LIMIT });
       expect(await sendAll([unknownKey()])).toEqual([401]);
       expect(await sendAll([unknownKey()])).toEqual([429]);
+    });
+
+    it('gets 503 after its deadline if the look-ups of others do not end, and is then not looked up', async () => {
+      const valid = await createMany(20);
+      let release!: () => void;
+      const released = new Promise<void>((resolve) => (release = resolve));
+      const lookUps = delayLookUps(() => released);
+      expect(new Set(await sendAll(valid))).toEqual(new Set([503]));
+      release();
+      expect(await sendAll(valid.slice(LIMIT, LIMIT + 1))).toEqual([200]);
+      expect(lookUps.started).toBe(LIMIT + 1);
     });
   },
 );

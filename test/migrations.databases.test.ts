@@ -221,6 +221,13 @@ describeOnSqlite('a migration after which rows refer to missing rows', () => {
     await expect(dataSource.revertMigration()).rejects.toThrow(ERROR);
     expect(await readAppliedMigrations(dataSource)).toHaveLength(ALL_NAMES.length + 1);
   });
+
+  it('is applied if the references were wrong before', async () => {
+    await connectMigrated();
+    changeUnchecked(`${TABLE}; ${INSERT}`);
+    const dataSource = await connectTo('DELETE FROM "toys" WHERE "category_id" = 8');
+    expect(await dataSource.migrate()).toHaveLength(1);
+  });
 });
 
 describe('MIGRATIONS=off', () => {

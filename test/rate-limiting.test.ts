@@ -8,7 +8,7 @@ import { generateKey } from '../src/platform/config/key-format.js';
 import { KEY_PREFIXES, NAME } from '../src/platform/config/product.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
-import { advanceTime } from './support/clock.js';
+import { advanceTime, setSystemTime } from './support/clock.js';
 import {
   CategoriesClient,
   type HttpResponse,
@@ -79,6 +79,8 @@ describe('rate limit on failed authentications', () => {
       expect(await list(app, unknownKey(), '192.0.2.1')).toBeError('UNAUTHORIZED');
     // A part of a second counts as one.
     advanceTime(now + 1);
+    // The clock of the system may be set meanwhile.
+    setSystemTime(now - 86_400_000);
     const limited = await list(app, unknownKey(), '192.0.2.1');
     expect(limited).toBeError('TOO_MANY_REQUESTS');
     expect(limited.headers).toMatchObject({
