@@ -6,7 +6,7 @@ import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { isMistyped } from '../src/platform/config/key-format.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
-import { KEY_PREFIXES, NAME } from '../src/platform/config/product.js';
+import { PRODUCT } from '../src/product.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
 import { DATABASE } from './support/databases.js';
@@ -33,7 +33,8 @@ afterEach(() => jest.restoreAllMocks());
 
 const list = (key: string): Promise<HttpResponse> => new CategoriesClient(app.url, key).list();
 
-const unknownKey = (): string => `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
+const unknownKey = (): string =>
+  `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
 
 const getDateIn = (days: number): Date => new Date(Date.now() + days * DAY_MS);
 
@@ -50,8 +51,8 @@ async function getRow(key: string): Promise<Record<string, unknown>> {
 describe('an API key', () => {
   it('consists of a prefix, 256 random bits in base62, and their CRC-32', async () => {
     const { key } = await keys.create('format');
-    expect(key).toMatch(new RegExp(`^${KEY_PREFIXES[0]}_[A-Za-z0-9]{49}$`));
-    expect(isMistyped(key)).toBe(false);
+    expect(key).toMatch(new RegExp(`^${PRODUCT.keyPrefixes[0]}_[A-Za-z0-9]{49}$`));
+    expect(isMistyped(key, PRODUCT.keyPrefixes)).toBe(false);
   });
 
   it('that was mistyped is rejected without a query', async () => {
@@ -78,8 +79,8 @@ describe('an API key', () => {
       expect.stringContaining('(expiring soon)'),
     ]);
     const metrics = app.app.get(MetricsRegistry);
-    const metric = await metrics.getSingleMetricAsString(`${NAME}_api_keys_expiring`);
-    expect(metric).toMatch(new RegExp(`^${NAME}_api_keys_expiring 1$`, 'm'));
+    const metric = await metrics.getSingleMetricAsString(`${PRODUCT.name}_api_keys_expiring`);
+    expect(metric).toMatch(new RegExp(`^${PRODUCT.name}_api_keys_expiring 1$`, 'm'));
   });
 
   it('with an unknown scope in the database does not have the scope read', async () => {
@@ -91,7 +92,7 @@ describe('an API key', () => {
   });
 
   it('in the format of earlier versions is accepted, even if it was rejected before', async () => {
-    const key = `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
+    const key = `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
     expect(await list(key)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
     await keys.ensureKey(key, 'late');
     expect((await list(key)).status).toBe(200);

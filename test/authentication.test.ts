@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { FEATURES } from '../src/features.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
-import { KEY_PREFIXES, NAME } from '../src/platform/config/product.js';
+import { PRODUCT } from '../src/product.js';
 import { useApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 import { type HttpResponse, sendRequest } from './support/http-client.js';
@@ -68,11 +68,11 @@ const getExamplePaths = (): string[] => [
 
 /** The responses to a missing key and to an invalid one, as returned by {@link summarize}. */
 const MISSING = unauthorized(
-  `Bearer realm="${NAME}"`,
+  `Bearer realm="${PRODUCT.name}"`,
   'The API key is missing: send Authorization: Bearer <API_KEY>.',
 );
 const INVALID = unauthorized(
-  `Bearer realm="${NAME}", error="invalid_token"`,
+  `Bearer realm="${PRODUCT.name}", error="invalid_token"`,
   'The API key is invalid: it is unknown, expired or revoked.',
 );
 
@@ -154,7 +154,8 @@ function fill(names: string, value: string): Record<string, string> {
 const toQuery = (value: string): string => new URLSearchParams(fill(PARAMETERS, value)).toString();
 
 const json = 'Content-Type: application/json';
-const unknownKey = (): string => `${KEY_PREFIXES[0]}_${randomBytes(32).toString('base64url')}`;
+const unknownKey = (): string =>
+  `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
 
 describe('every operation', () => {
   // Shows that the tests below would detect a request that is let through.
@@ -175,7 +176,7 @@ describe('every operation', () => {
     const documented = getOperations(body as OpenAPIObject);
     const { key } = await app.app.get(ApiKeysService).create('scoped', { scopes: [scope] });
     const responses = await sendToOperations({ headers: { Authorization: `Bearer ${key}` } });
-    const challenge = `Bearer realm="${NAME}", error="insufficient_scope", scope="${missing}"`;
+    const challenge = `Bearer realm="${PRODUCT.name}", error="insufficient_scope", scope="${missing}"`;
     for (const { method, path, response } of responses) {
       const isForbidden = response.status === 403 && response.challenge === challenge;
       const implied = ['GET', 'HEAD'].includes(method) ? 'read' : 'write';
@@ -219,7 +220,7 @@ describe('every operation', () => {
 
   it('reports the missing scheme for a key without it', async () => {
     const message = 'The scheme Bearer is missing: send Authorization: Bearer <API_KEY>.';
-    const expected = fromOperations(unauthorized(`Bearer realm="${NAME}"`, message));
+    const expected = fromOperations(unauthorized(`Bearer realm="${PRODUCT.name}"`, message));
     for (const key of [app.key, unknownKey()])
       expect(await sendToOperations({ headers: { Authorization: key } })).toEqual(expected);
   });

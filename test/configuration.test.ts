@@ -10,16 +10,16 @@ import {
   loadEnvFile,
   redactConfig,
 } from '../src/platform/config/config.js';
-import { type Variable, VARIABLES } from '../src/platform/config/environment-variables.js';
-import { NAME } from '../src/platform/config/product.js';
+import { declareVariables, type Variable } from '../src/platform/config/environment-variables.js';
+import { PRODUCT } from '../src/product.js';
 
 /** Part of invalid values: no message may contain it. */
 const SECRET = 'SECRET7f3a';
-const NAMES = Object.values<Variable>(VARIABLES).map(({ name }) => name);
+const NAMES = Object.values<Variable>(declareVariables(PRODUCT)).map(({ name }) => name);
 
 function getConfigError(env: NodeJS.ProcessEnv): ConfigError | undefined {
   try {
-    loadConfig(env);
+    loadConfig(PRODUCT, env);
     return undefined;
   } catch (error) {
     return error as ConfigError;
@@ -31,12 +31,13 @@ const postgres = (url: string) => ({ database: { type: 'postgres', url } }) as c
 
 describe('loadConfig', () => {
   it('has a default for every variable except secrets', () => {
-    expect(loadConfig({})).toEqual({
+    expect(loadConfig(PRODUCT, {})).toEqual({
+      product: PRODUCT,
       production: false,
       host: '127.0.0.1',
       port: 3000,
       metricsPort: undefined,
-      database: { type: 'sqlite', file: `data/${NAME}.sqlite` },
+      database: { type: 'sqlite', file: `data/${PRODUCT.name}.sqlite` },
       databasePoolSize: 10,
       preparedStatements: 'auto',
       migrations: 'auto',
@@ -56,7 +57,9 @@ describe('loadConfig', () => {
   });
 
   it('treats an empty variable as unset', () => {
-    expect(loadConfig(Object.fromEntries(NAMES.map((name) => [name, ''])))).toEqual(loadConfig({}));
+    expect(loadConfig(PRODUCT, Object.fromEntries(NAMES.map((name) => [name, ''])))).toEqual(
+      loadConfig(PRODUCT, {}),
+    );
   });
 
   const generated = `pet_${'k'.repeat(43)}2g6vvu`; // with its checksum
@@ -88,7 +91,10 @@ describe('loadConfig', () => {
     ['KEEP_ALIVE_TIMEOUT_MS', '3600000', { keepAliveTimeout: 3_600_000 }],
     ['SHUTDOWN_DELAY_MS', '60000', { shutdownDelay: 60_000 }],
   ])('accepts %s=%s', (name, value, expected) => {
-    expect(loadConfig({ [name]: value })).toEqual({ ...loadConfig({}), ...expected });
+    expect(loadConfig(PRODUCT, { [name]: value })).toEqual({
+      ...loadConfig(PRODUCT, {}),
+      ...expected,
+    });
   });
 });
 
@@ -170,7 +176,9 @@ describe('loadConfig with secrets in files', () => {
 
   it('accepts _FILE with a byte order mark, and rejects one in UTF-16', () => {
     const url = 'postgres://host/db';
-    expect(loadConfig({ DATABASE_URL_FILE: write(`\ufeff${url}`) })).toMatchObject(postgres(url));
+    expect(loadConfig(PRODUCT, { DATABASE_URL_FILE: write(`\ufeff${url}`) })).toMatchObject(
+      postgres(url),
+    );
     const issues = ['DATABASE_URL_FILE must name a file encoded in UTF-8'];
     const file = write(Buffer.from(`\ufeff${url}`, 'utf16le'));
     expect(getConfigError({ DATABASE_URL_FILE: file })?.issues).toEqual(issues);
@@ -178,10 +186,12 @@ describe('loadConfig with secrets in files', () => {
 
   it.each(['', '\n', '\r\n'])('accepts _FILE, whose content may end in %j', (end) => {
     const url = 'postgres://u:p@host/db';
-    expect(loadConfig({ DATABASE_URL_FILE: write(url + end) })).toMatchObject(postgres(url));
+    expect(loadConfig(PRODUCT, { DATABASE_URL_FILE: write(url + end) })).toMatchObject(
+      postgres(url),
+    );
     const bootstrapApiKey = 'k'.repeat(40);
     const env = { BOOTSTRAP_API_KEY_FILE: write(bootstrapApiKey + end), BOOTSTRAP_API_KEY: '' };
-    expect(loadConfig(env)).toMatchObject({ bootstrapApiKey });
+    expect(loadConfig(PRODUCT, env)).toMatchObject({ bootstrapApiKey });
   });
 
   it.each<[string, () => NodeJS.ProcessEnv]>([
@@ -223,7 +233,7 @@ describe('redactConfig', () => {
     `postgres://user:${SECRET}@%2Frun%2Fpg:5432/db`,
     `postgres://user:${SECRET}@/db?host=/run/pg`,
   ])('contains no secret: %s', (url) => {
-    const config = loadConfig({ DATABASE_URL: url, BOOTSTRAP_API_KEY: SECRET.repeat(4) });
+    const config = loadConfig(PRODUCT, { DATABASE_URL: url, BOOTSTRAP_API_KEY: SECRET.repeat(4) });
     const text = JSON.stringify(redactConfig(config));
     expect(text).toMatch(/"url":"postgres:\/\/[^"]+\/db"/);
     expect(text).toContain('"port":3000');

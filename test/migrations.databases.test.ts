@@ -3,11 +3,12 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import Database from 'better-sqlite3';
 import type { QueryRunner } from 'typeorm';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
-import { createApp } from '../src/app.js';
+import { createApp } from '../src/platform/application/create-app.js';
 import { main as keysCommand } from '../src/cli/keys.js';
 import { main as migrationsCommand } from '../src/cli/migrations.js';
-import { collectSchema, createDataSource } from '../src/data-source.js';
+import { collectSchema, createDataSource } from '../src/platform/application/data-source.js';
 import { FEATURES } from '../src/features.js';
+import { PRODUCT } from '../src/product.js';
 import { CategoriesModule } from '../src/modules/categories/categories.module.js';
 import { CreateCategories1763600000002 } from '../src/modules/categories/migrations/1763600000002-create-categories.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
@@ -16,7 +17,7 @@ import { generateKey } from '../src/platform/config/key-format.js';
 import { databaseOptions } from '../src/platform/database/connection/data-source-options.js';
 import { ServiceDataSource } from '../src/platform/database/connection/service-data-source.js';
 import { Feature } from '../src/platform/feature.decorator.js';
-import { createDatabase, startApp, type TestDatabase } from './support/app.js';
+import { createDatabase, startApp, type TestDatabase, toRoot } from './support/app.js';
 import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { runCommand } from './support/cli.js';
 import { advanceTime } from './support/clock.js';
@@ -42,7 +43,7 @@ afterEach(async () => {
 });
 
 function connect(): ServiceDataSource {
-  const dataSource = createDataSource(database.config);
+  const dataSource = createDataSource({ database: database.config, product: PRODUCT }, FEATURES);
   dataSources.push(dataSource);
   return dataSource;
 }
@@ -143,7 +144,8 @@ describe('a migration that the database rejects', () => {
     await dataSource.query('CREATE TABLE "categories" ("unrelated" text)');
     const before = await dumpSchema(dataSource);
     const app = await createApp(
-      { ...loadConfig({}), database: database.config },
+      { ...loadConfig(PRODUCT, {}), database: database.config },
+      toRoot(FEATURES),
       { logger: false },
     );
     // TypeORM prints it.
@@ -178,7 +180,9 @@ async function connectTo(up: string, down = ''): Promise<ServiceDataSource> {
   @Feature({ tag: [], migrations: [ChangeToys1800000000000] })
   class ToysModule {}
   const schema = collectSchema([...FEATURES, ToysModule]);
-  const dataSource = new ServiceDataSource(databaseOptions(database.config, schema));
+  const dataSource = new ServiceDataSource(
+    databaseOptions({ database: database.config, product: PRODUCT }, schema),
+  );
   dataSources.push(dataSource);
   return dataSource.initialize();
 }
@@ -234,14 +238,14 @@ describe('MIGRATIONS=off', () => {
   const logger = new MemoryLogger();
   let app: NestExpressApplication;
   beforeEach(async () => {
-    const config = { ...loadConfig({ MIGRATIONS: 'off' }), database: database.config };
-    app = await createApp(config, { logger });
+    const config = { ...loadConfig(PRODUCT, { MIGRATIONS: 'off' }), database: database.config };
+    app = await createApp(config, toRoot(FEATURES), { logger });
     await app.listen(0, '127.0.0.1');
   });
   afterEach(() => app.close());
 
   const getStatus = async (path: string): Promise<number> => {
-    const headers = { authorization: `Bearer ${generateKey()}` };
+    const headers = { authorization: `Bearer ${generateKey(PRODUCT.keyPrefixes[0])}` };
     return (await sendRequest((await app.getUrl()) + path, { headers })).status;
   };
 

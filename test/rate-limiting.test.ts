@@ -5,7 +5,7 @@ import { ApiKey } from '../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../src/platform/auth/keys/api-keys.service.js';
 import { DatabaseUnavailableError } from '../src/platform/database/connection/driver-errors.js';
 import { generateKey } from '../src/platform/config/key-format.js';
-import { KEY_PREFIXES, NAME } from '../src/platform/config/product.js';
+import { PRODUCT } from '../src/product.js';
 import { MetricsRegistry } from '../src/platform/metrics/prometheus-registry.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
@@ -22,7 +22,7 @@ const { jest } = import.meta;
 afterEach(() => jest.restoreAllMocks());
 
 /** With a valid checksum, so that it is looked up. */
-const unknownKey = generateKey;
+const unknownKey = (): string => generateKey(PRODUCT.keyPrefixes[0]);
 
 /** Lists the categories with a key, optionally from a given client address. */
 const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse> =>
@@ -34,7 +34,7 @@ const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse
 async function readLimited({ app }: TestApp): Promise<number[]> {
   const text = await app.get(MetricsRegistry).metrics();
   return ['auth-failures', 'auth-failures-global', 'api-key'].map((policy) => {
-    const series = `\n${NAME}_rate_limited_requests_total{policy="${policy}"} `;
+    const series = `\n${PRODUCT.name}_rate_limited_requests_total{policy="${policy}"} `;
     return parseInt(text.split(series)[1]!, 10);
   });
 }
@@ -96,7 +96,9 @@ describe('rate limit on failed authentications', () => {
   it('logs invalid keys once a minute for each client, at most 20 clients, and counts them all', async () => {
     const metrics = app.app.get(MetricsRegistry);
     const readFailures = async (): Promise<number> => {
-      const text = await metrics.getSingleMetricAsString(`${NAME}_authentication_failures_total`);
+      const text = await metrics.getSingleMetricAsString(
+        `${PRODUCT.name}_authentication_failures_total`,
+      );
       return Number(text.trim().split(' ').at(-1));
     };
     const findClients = (): string[] =>
@@ -118,7 +120,7 @@ describe('rate limit on failed authentications', () => {
     advanceTime(now + 60_000);
     await getStatus(unknownKey(), '192.0.2.9');
     expect(findClients()).toHaveLength(21);
-    expect(logger.text).not.toContain(`${KEY_PREFIXES[0]}_`);
+    expect(logger.text).not.toContain(`${PRODUCT.keyPrefixes[0]}_`);
   });
 
   it('counts failures on all operations, but not requests that match none', async () => {
