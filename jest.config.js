@@ -12,7 +12,7 @@ export const swcOptions = {
 /** Jest runs the sources as ES modules. */
 const common = {
   testEnvironment: 'node',
-  setupFilesAfterEnv: ['<rootDir>/test/support/matchers.ts'],
+  setupFilesAfterEnv: ['<rootDir>/test/platform/support/matchers.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: { '^.+\\.ts$': ['@swc/jest', swcOptions] },
@@ -24,7 +24,7 @@ const common = {
 export const GENERATOR = 'tools/{generator,corpus}/test';
 
 /** Everything else. */
-const PARENTS = ['test', 'tools/!(generator|corpus)/test', 'examples/*'];
+const PARENTS = ['test/platform', 'test/modules', 'tools/!(generator|corpus)/test', 'examples/*'];
 
 /**
  * Creates the configuration for a set of test files: all of them run on SQLite but those named
@@ -42,7 +42,7 @@ export const createConfig = (folder, testTimeout = 120_000, parents = PARENTS) =
   workerIdleMemoryLimit: '800MB',
   workerGracefulExitTimeout: 15_000,
   testTimeout,
-  globalSetup: '<rootDir>/test/support/compile.js',
+  globalSetup: '<rootDir>/test/platform/support/compile.js',
   coverageProvider: 'v8',
   coverageReporters: ['text', 'html'],
   collectCoverageFrom: ['src/**/*.ts'],
@@ -59,8 +59,8 @@ export const createConfig = (folder, testTimeout = 120_000, parents = PARENTS) =
       ...common,
       displayName: 'postgres',
       globals: { TEST_DATABASE: 'postgres' },
-      globalSetup: '<rootDir>/test/support/postgres.ts',
-      globalTeardown: '<rootDir>/test/support/postgres-teardown.ts',
+      globalSetup: '<rootDir>/test/platform/support/postgres.ts',
+      globalTeardown: '<rootDir>/test/platform/support/postgres-teardown.ts',
       testMatch: parents.map((parent) => `<rootDir>/${parent}/${folder}*.test.ts`),
       testPathIgnorePatterns: ['(?<!\\.(postgres|databases))\\.test\\.ts$'],
     },

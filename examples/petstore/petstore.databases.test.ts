@@ -2,11 +2,11 @@
 import { PetsModule } from './pets/pets.module.js';
 import { StoreModule } from './store/store.module.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
-import { startApp } from '../../test/support/app.js';
-import { describeResource } from '../../test/support/describe-resource.js';
-import { insertRow } from '../../test/support/fixtures.js';
-import { onEachConnection, RetryingClient } from '../../test/support/retrying-client.js';
-import { dumpSchema } from '../../test/support/schema-dump.js';
+import { startApp } from '../../test/platform/support/app.js';
+import { describeResource } from '../../test/platform/support/describe-resource.js';
+import { insertRow } from '../../test/platform/support/fixtures.js';
+import { onEachConnection, RetryingClient } from '../../test/platform/support/retrying-client.js';
+import { dumpSchema } from '../../test/platform/support/schema-dump.js';
 
 const FEATURES = [CategoriesModule, PetsModule, StoreModule];
 

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { queryPostgres } from '../../test/support/postgres-client.js';
-import { startPostgres } from '../../test/support/postgres.js';
+import { queryPostgres } from '../../test/platform/support/postgres-client.js';
+import { startPostgres } from '../../test/platform/support/postgres.js';
 import { moveToLoadCore, readCpu, ROOT } from './servers.js';
 
 /** Where the data is: SQLite on the disk of the project, in memory, or with a sync of 1 ms; or PostgreSQL. */

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findFreePort } from '../../test/support/postgres.js';
+import { findFreePort } from '../../test/platform/support/postgres.js';
 import type { Target } from './rows.js';
 
 export const ROOT = join(import.meta.dirname, '../../..');

@@ -40,10 +40,10 @@ export const DECLARATIONS: Declarations = {
   ...declare('src/platform/resource/resource.js', '*Complete *Resource'),
   ...declare('src/platform/resource/resource-kit.js', 'ResourceKit'),
   ...declare('src/platform/resource/operation/versioned.js', 'ReturnsEtag *Versioned'),
-  ...declare('test/support/app.js', 'startApp'),
-  ...declare('test/support/contract-driver.js', 'describeContract'),
-  ...declare('test/support/describe-resource.js', 'describeResource'),
-  ...declare('test/support/fixtures.js', 'insertPath insertRow'),
+  ...declare('test/platform/support/app.js', 'startApp'),
+  ...declare('test/platform/support/contract-driver.js', 'describeContract'),
+  ...declare('test/platform/support/describe-resource.js', 'describeResource'),
+  ...declare('test/platform/support/fixtures.js', 'insertPath insertRow'),
 };
 
 /** @param names separated by spaces; those of types have a `*` */

@@ -10,8 +10,8 @@ import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadConfig } from '../../../src/platform/config/config.js';
-import { startApp, type TestApp } from '../../../test/support/app.js';
-import { commandSucceeds, requires } from '../../../test/support/requirements.js';
+import { startApp, type TestApp } from '../../../test/platform/support/app.js';
+import { commandSucceeds, requires } from '../../../test/platform/support/requirements.js';
 import { PRODUCT } from '../../../src/product.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { requires } from '../../../test/support/requirements.js';
+import { requires } from '../../../test/platform/support/requirements.js';
 import { type Action, applyOverlay } from '../overlay.js';
 import { toOverlay } from '../proposals.js';
 import { readDocument } from '../read/document.js';

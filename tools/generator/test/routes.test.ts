@@ -2,7 +2,7 @@ import { Controller, Get } from '@nestjs/common';
 import { Feature } from '../../../src/platform/feature.decorator.js';
 import { IdParam } from '../../../src/platform/resource/operation/id-param.decorator.js';
 import { Operation } from '../../../src/platform/resource/operation/operation.decorator.js';
-import { useApp } from '../../../test/support/app.js';
+import { useApp } from '../../../test/platform/support/app.js';
 import { toRoute } from '../write/api-file.js';
 
 @Controller()

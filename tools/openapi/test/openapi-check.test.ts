@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type CommandResult, runCommand } from '../../../test/support/cli.js';
+import { type CommandResult, runCommand } from '../../../test/platform/support/cli.js';
 import { compare, main } from '../openapi-check.js';
 import { type Document, edit, readPublished } from './documents.js';
 

@@ -1,7 +1,7 @@
 /** OWASP's rules for the OpenAPI document, with the exceptions of .spectral.yaml, which must not hide anything else. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import { getCommand } from '../../../test/support/project-copy.js';
+import { getCommand } from '../../../test/platform/support/project-copy.js';
 import { edit, readPublished } from './documents.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');

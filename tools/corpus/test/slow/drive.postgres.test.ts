@@ -2,10 +2,10 @@
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { driveContract } from '../../../../test/support/contract-driver.js';
-import { getCommand } from '../../../../test/support/project-copy.js';
-import { requires } from '../../../../test/support/requirements.js';
-import { BOOTSTRAP_KEY } from '../../../../test/support/service-process.js';
+import { driveContract } from '../../../../test/platform/support/contract-driver.js';
+import { getCommand } from '../../../../test/platform/support/project-copy.js';
+import { requires } from '../../../../test/platform/support/requirements.js';
+import { BOOTSTRAP_KEY } from '../../../../test/platform/support/service-process.js';
 import { Guide } from '../../../generator/test/slow/guide.js';
 
 import.meta.jest.setTimeout(7_200_000);

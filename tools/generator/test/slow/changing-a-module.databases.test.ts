@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { FEATURES } from '../../../../src/features.js';
 import { PRODUCT } from '../../../../src/product.js';
 import { createDataSource } from '../../../../src/platform/application/data-source.js';
-import { createDatabase, type TestDatabase } from '../../../../test/support/app.js';
-import { DATABASE } from '../../../../test/support/databases.js';
+import { createDatabase, type TestDatabase } from '../../../../test/platform/support/app.js';
+import { DATABASE } from '../../../../test/platform/support/databases.js';
 import { Guide } from './guide.js';
 
 import.meta.jest.setTimeout(1_800_000);

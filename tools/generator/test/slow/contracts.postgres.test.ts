@@ -4,10 +4,13 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'yaml';
-import { driveContract } from '../../../../test/support/contract-driver.js';
-import { requires } from '../../../../test/support/requirements.js';
-import { onEachConnection, RetryingClient } from '../../../../test/support/retrying-client.js';
-import { BOOTSTRAP_KEY } from '../../../../test/support/service-process.js';
+import { driveContract } from '../../../../test/platform/support/contract-driver.js';
+import { requires } from '../../../../test/platform/support/requirements.js';
+import {
+  onEachConnection,
+  RetryingClient,
+} from '../../../../test/platform/support/retrying-client.js';
+import { BOOTSTRAP_KEY } from '../../../../test/platform/support/service-process.js';
 import { Guide } from './guide.js';
 
 import.meta.jest.setTimeout(1_800_000);

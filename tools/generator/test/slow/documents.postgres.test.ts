@@ -16,10 +16,10 @@ import {
   DocumentBuilder,
   SwaggerModule,
 } from '@nestjs/swagger';
-import { driveContract } from '../../../../test/support/contract-driver.js';
+import { driveContract } from '../../../../test/platform/support/contract-driver.js';
 import { download, PACKAGE } from '../../../corpus/documents.js';
-import { requires } from '../../../../test/support/requirements.js';
-import { BOOTSTRAP_KEY } from '../../../../test/support/service-process.js';
+import { requires } from '../../../../test/platform/support/requirements.js';
+import { BOOTSTRAP_KEY } from '../../../../test/platform/support/service-process.js';
 import { readDocument } from '../../read/document.js';
 import { getResults, toModule } from '../excerpts.js';
 import { Guide } from './guide.js';

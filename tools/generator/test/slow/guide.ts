@@ -1,10 +1,17 @@
 /** Runs commands and the guide in a copy of the project that is a git repository. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { createDatabase } from '../../../../test/support/app.js';
-import { type CopyResult, getCommand, ProjectCopy } from '../../../../test/support/project-copy.js';
-import { RetryingClient } from '../../../../test/support/retrying-client.js';
-import { BOOTSTRAP_KEY, createServices } from '../../../../test/support/service-process.js';
+import { createDatabase } from '../../../../test/platform/support/app.js';
+import {
+  type CopyResult,
+  getCommand,
+  ProjectCopy,
+} from '../../../../test/platform/support/project-copy.js';
+import { RetryingClient } from '../../../../test/platform/support/retrying-client.js';
+import {
+  BOOTSTRAP_KEY,
+  createServices,
+} from '../../../../test/platform/support/service-process.js';
 import { declare } from '../../declarations.js';
 import { addImports } from '../../write/imports.js';
 
@@ -20,7 +27,7 @@ const DECLARATIONS = {
   ...declare('src/platform/errors/error-codes.js', '*FeatureErrorCode'),
   ...declare('src/platform/idempotency/idempotency-records.js', 'transactionOnce'),
   ...declare('src/platform/database/statements/returning.js', 'insertReturning updateReturning'),
-  ...declare('test/support/http-client.js', '*Category jsonHeaders sendRequest'),
+  ...declare('test/platform/support/http-client.js', '*Category jsonHeaders sendRequest'),
   ...declare('src/modules/pets/pet.entity.js', 'PetEntity'),
   ...declare('src/modules/pets/pets.api.gen.js', 'NewPet Pet'),
   ...declare('src/modules/pets/pets.service.js', 'toPet'),

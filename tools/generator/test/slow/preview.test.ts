@@ -5,8 +5,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { requires } from '../../../../test/support/requirements.js';
-import { waitFor } from '../../../../test/support/wait.js';
+import { requires } from '../../../../test/platform/support/requirements.js';
+import { waitFor } from '../../../../test/platform/support/wait.js';
 import { toDocument as toFieldsDocument } from '../../read/fields.js';
 import { pets, toContent, toDocument, toResponses } from '../excerpts.js';
 

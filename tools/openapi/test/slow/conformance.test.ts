@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkConformance } from '../../conformance.js';
-import { startApp, type TestApp } from '../../../../test/support/app.js';
-import { sendRequest } from '../../../../test/support/http-client.js';
+import { startApp, type TestApp } from '../../../../test/platform/support/app.js';
+import { sendRequest } from '../../../../test/platform/support/http-client.js';
 
 /** A response that the proxy forwards. */
 interface Response {

@@ -5,11 +5,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { FEATURES } from '../../../../src/features.js';
-import { startApp, type TestApp } from '../../../../test/support/app.js';
-import { getCommand } from '../../../../test/support/project-copy.js';
-import { commandSucceeds, requires } from '../../../../test/support/requirements.js';
-import { joinSnippets, readBlocks, readSnippets } from '../../../../test/support/snippets.js';
-import { StubsModule } from '../../../../test/support/stubs.module.js';
+import { startApp, type TestApp } from '../../../../test/platform/support/app.js';
+import { getCommand } from '../../../../test/platform/support/project-copy.js';
+import { commandSucceeds, requires } from '../../../../test/platform/support/requirements.js';
+import {
+  joinSnippets,
+  readBlocks,
+  readSnippets,
+} from '../../../../test/platform/support/snippets.js';
+import { StubsModule } from '../../../../test/platform/support/stubs.module.js';
 
 /** The program that uses the generated client. */
 const CLIENT = 'openapi-fetch';

@@ -1,0 +1,106 @@
+import type { Test } from 'supertest';
+import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
+import { toConstraintError } from '../../src/platform/database/statements/constraint-error.js';
+import { useApp } from './support/app.js';
+import { type Cage, CageEntity, CagesController, CagesModule } from './support/cages.module.js';
+
+const MISSING_ID = Number.MAX_SAFE_INTEGER;
+
+const app = useApp({ features: [CategoriesModule, CagesModule] });
+
+let count = 0;
+const newCage = (properties: object = {}): Omit<Cage, 'id'> => ({
+  label: `label ${++count}`,
+  room: 'attic',
+  shelfPosition: count,
+  ...properties,
+});
+const send = (method: 'post' | 'patch', path: string, body: object): Test =>
+  app.http()[method](`/v1/cages${path}`).auth(app.key, { type: 'bearer' }).send(body);
+
+async function createCage(properties?: object): Promise<Cage> {
+  const response = await send('post', '', newCage(properties));
+  expect(response.status).toBe(201);
+  return response.body as Cage;
+}
+
+describe('a request that violates a constraint', () => {
+  it.each([
+    ['the unique property', ['label'], 'label'],
+    ['all properties of a unique constraint', ['room', 'shelfPosition'], 'room and shelfPosition'],
+  ] as const)('is rejected with 409 and the names of %s', async (_label, properties, names) => {
+    // Whatever characters the values contain.
+    const cage = await createCage({ label: `${count} a)=(b "c", 'd': label, room` });
+    const same = Object.fromEntries(properties.map((property) => [property, cage[property]]));
+    const error = ['ALREADY_EXISTS', `Another resource has the same ${names}.`] as const;
+    expect(await send('post', '', newCage(same))).toBeError(...error);
+    const other = await createCage();
+    expect(await send('patch', `/${other.id}`, same)).toBeError(...error);
+  });
+
+  it('is rejected with 400 and the name of the reference', async () => {
+    const { id } = await createCage();
+    const error = ['VALIDATION_FAILED', 'categoryId must reference an existing resource.'] as const;
+    const invalid = { categoryId: MISSING_ID };
+    expect(await send('post', '', newCage(invalid))).toBeError(...error);
+    expect(await send('patch', `/${id}`, invalid)).toBeError(...error);
+  });
+
+  it('does not affect the others of its batch', async () => {
+    const { label } = await createCage();
+    const cages = app.app.get(CagesController);
+    const bodies = [
+      newCage(),
+      newCage({ label }),
+      newCage(),
+      newCage({ categoryId: MISSING_ID }),
+      newCage(),
+    ];
+    const results = await Promise.allSettled(bodies.map((body) => cages.createCage(body)));
+    expect(results).toMatchObject([
+      { value: { body: bodies[0] } },
+      { reason: { code: 'ALREADY_EXISTS', message: 'Another resource has the same label.' } },
+      { value: { body: bodies[2] } },
+      { reason: { code: 'VALIDATION_FAILED' } },
+      { value: { body: bodies[4] } },
+    ]);
+  });
+
+  it('is rejected with 409 if the constraint is on an expression', async () => {
+    await app.dataSource.query('CREATE UNIQUE INDEX "uq_lower" ON "cages" (lower("label"))');
+    const { label } = await createCage();
+    expect(await send('post', '', newCage({ label: label.toUpperCase() }))).toBeError(
+      'ALREADY_EXISTS',
+      'Another resource has the same values.',
+    );
+    await app.dataSource.query('DROP INDEX "uq_lower"');
+  });
+});
+
+describe('toConstraintError', () => {
+  it('names the paths of properties that the body has elsewhere', async () => {
+    const { label } = await createCage();
+    const cages = app.dataSource.getRepository(CageEntity);
+    const paths = { label: 'sign.text', categoryId: 'category.id' };
+    const insert = async (row: Omit<Cage, 'id'>): Promise<unknown> =>
+      cages.insert(row).catch((error: unknown) => toConstraintError(error, cages, row, paths));
+    expect(await insert(newCage({ label }))).toMatchObject({
+      code: 'ALREADY_EXISTS',
+      message: 'Another resource has the same sign.text.',
+    });
+    expect(await insert(newCage({ categoryId: MISSING_ID }))).toMatchObject({
+      code: 'VALIDATION_FAILED',
+      message: 'category.id must reference an existing resource.',
+    });
+  });
+
+  it('names all references if those that were missing exist by now', async () => {
+    const cages = app.dataSource.getRepository(CageEntity);
+    const row = newCage({ categoryId: MISSING_ID });
+    const error: unknown = await cages.insert(row).catch((reason: unknown) => reason);
+    const { id } = (await app.categories.create('dog')).json<{ id: number }>();
+    expect(await toConstraintError(error, cages, { ...row, categoryId: id })).toMatchObject({
+      message: 'categoryId must reference an existing resource.',
+    });
+  });
+});

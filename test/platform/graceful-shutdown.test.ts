@@ -1,0 +1,162 @@
+import { Agent } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
+import { type Config, loadConfig } from '../../src/platform/config/config.js';
+import { HttpAdapter } from '../../src/platform/http/server/http.adapter.js';
+import type { ServerTimeouts } from '../../src/platform/http/server/server-options.js';
+import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
+import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
+import { RawConnection, rawRequest } from './support/raw-connection.js';
+import { waitFor } from './support/wait.js';
+import { PRODUCT } from '../../src/product.js';
+
+/** So long that a pause of the test process is not taken for the end of the requests. */
+const LONG_TIMEOUTS = { drainGracePeriod: 5_000, shutdown: 60_000 };
+
+let database: TestDatabase;
+let app: TestApp;
+beforeEach(async () => {
+  database = await createDatabase();
+});
+afterEach(async () => {
+  await app.stop();
+  await database.drop();
+});
+
+async function start(
+  timeouts: Partial<ServerTimeouts>,
+  config: Partial<Config> = {},
+): Promise<void> {
+  const adapter = new HttpAdapter({ ...loadConfig(PRODUCT, {}), ...config }, timeouts);
+  app = await startApp({ database, config, adapter });
+}
+
+/** Starts the application again on the same database and lists the categories. */
+async function getStoredCategories(): Promise<Category[]> {
+  app = await startApp({ database });
+  return app.categories.getAll();
+}
+
+/** Waits without a timer, so that the caller runs before those of the shutdown. */
+async function waitUntilNotListening(): Promise<void> {
+  while (app.server.listening) await setImmediate();
+}
+
+function blockEventLoop(milliseconds: number): void {
+  const end = performance.now() + milliseconds;
+  while (performance.now() < end);
+}
+
+describe('graceful shutdown', () => {
+  it('responds with 503 on /readyz while it still serves other requests', async () => {
+    await start(LONG_TIMEOUTS, { shutdownDelay: 500 });
+    const closed = app.app.close();
+    const readiness = await waitFor(
+      () => sendRequest(`${app.url}/readyz`),
+      ({ status }) => status !== 200,
+    );
+    expect(readiness).toBeError('SERVICE_UNAVAILABLE');
+    expect(readiness.headers['retry-after']).toBe('1');
+    expect((await sendRequest(`${app.url}/livez`)).status).toBe(200);
+    expect((await app.categories.create('dog')).status).toBe(201);
+    expect(await app.categories.getNames()).toEqual(['dog']);
+    await closed;
+  });
+
+  it('waits for a request whose body is incomplete', async () => {
+    await start(LONG_TIMEOUTS);
+    const request = rawRequest({
+      method: 'POST',
+      headers: [
+        `Authorization: Bearer ${app.key}`,
+        'Content-Type: application/json',
+        'Content-Length: 15',
+      ],
+      body: '{"name":"late"}',
+    });
+    const connection = await RawConnection.open(app.url);
+    // A response proves that the service has accepted the connection.
+    await connection.send(rawRequest({ target: '/livez' })).nextResponse();
+    connection.send(request.subarray(0, -5));
+    const closed = app.app.close();
+    await waitUntilNotListening();
+    connection.send(request.subarray(-5));
+    const [, response] = await connection.closed();
+    expect(response).toMatchObject({ status: 201, headers: { connection: 'close' } });
+    await closed;
+    expect(await getStoredCategories()).toMatchObject([{ name: 'late' }]);
+  });
+
+  it('responds to a request that arrived while the event loop was blocked for longer than the grace period', async () => {
+    await start({ drainGracePeriod: 100 });
+    const request = rawRequest({ headers: [`Authorization: Bearer ${app.key}`] });
+    const connection = await RawConnection.open(app.url);
+    await connection.send(request).nextResponse();
+    const closed = app.app.close();
+    await waitUntilNotListening();
+    connection.send(request);
+    blockEventLoop(300);
+    const [, response] = await connection.closed();
+    expect(response).toMatchObject({ status: 200, headers: { connection: 'close' } });
+    await closed;
+  });
+
+  it('accepts a connection that was opened while the event loop was blocked before it stops listening', async () => {
+    await start(LONG_TIMEOUTS, { shutdownDelay: 500 });
+    const closed = app.app.close();
+    await waitFor(
+      () => sendRequest(`${app.url}/readyz`),
+      ({ status }) => status === 503,
+    );
+    const opened = RawConnection.open(app.url);
+    // Node opens it in the next tick.
+    await Promise.resolve();
+    blockEventLoop(800);
+    const request = rawRequest({ target: '/livez', headers: ['Connection: close'] });
+    const connection = (await opened).send(request);
+    expect(await connection.closed()).toMatchObject([{ status: 200 }]);
+    await closed;
+  });
+
+  it('completes every request under load and keeps every acknowledged create', async () => {
+    const CLIENTS = 16;
+    await start(LONG_TIMEOUTS);
+    const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
+    const categories = new CategoriesClient(app.url, app.key, agent);
+    const created: Category[] = [];
+    const responses = Array<number>(CLIENTS).fill(0);
+    const unexpected: unknown[] = [];
+
+    /** Lists and creates in turn until the connection is refused. */
+    const runClient = async (client: number): Promise<void> => {
+      for (let turn = 0; ; turn++) {
+        const writes = turn % 2 === client % 2;
+        try {
+          const response = writes
+            ? await categories.create(`${client}-${turn}`)
+            : await categories.list();
+          responses[client]!++;
+          if (response.status !== (writes ? 201 : 200)) unexpected.push(response.text);
+          else if (writes) created.push(response.json());
+        } catch (error) {
+          const { code, message } = error as NodeJS.ErrnoException;
+          if (code !== 'ECONNREFUSED') unexpected.push({ client, turn, code, message });
+          return;
+        }
+      }
+    };
+    // Opens all connections first: one that the service has not accepted yet would be reset.
+    await Promise.all(Array.from({ length: CLIENTS }, () => categories.list()));
+    const clients = Array.from({ length: CLIENTS }, (_, client) => runClient(client));
+    await waitFor(
+      () => Math.min(...responses),
+      (fewest) => fewest >= 5,
+    );
+    await app.app.close();
+    await Promise.all(clients);
+    agent.destroy();
+
+    expect(unexpected).toEqual([]);
+    expect(created.length).toBeGreaterThanOrEqual(2 * CLIENTS);
+    expect(await getStoredCategories()).toEqual(created.toSorted((a, b) => a.id - b.id));
+  });
+});

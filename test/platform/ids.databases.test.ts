@@ -1,0 +1,181 @@
+import type { Type } from '@nestjs/common';
+import { Column, Entity } from 'typeorm';
+import { IdColumn, type IdOptions } from '../../src/platform/database/statements/columns.js';
+import { createUuid } from '../../src/platform/database/statements/uuid.js';
+import { Feature } from '../../src/platform/feature.decorator.js';
+import type { PageRequest } from '../../src/platform/database/lists/cached-list.js';
+import { toCursor } from '../../src/platform/database/lists/cursor.js';
+import { ApiError } from '../../src/platform/errors/api-error.js';
+import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
+import { insertReturning } from '../../src/platform/database/statements/returning.js';
+import { useApp } from './support/app.js';
+import { describeOnPostgres } from './support/databases.js';
+import { createTable } from './support/create-table.js';
+import { collectRows } from './support/queries.js';
+
+const { jest } = import.meta;
+
+interface Row {
+  id: number | string;
+  name: string;
+}
+
+/** Creates the feature of a table whose ids are of this kind. */
+function createFeature(table: string, timestamp: number, options: IdOptions) {
+  @Entity(table)
+  class RowEntity implements Row {
+    @IdColumn(`pk_${table}`, options)
+    id!: number | string;
+
+    @Column('varchar', { length: 100 })
+    name!: string;
+  }
+
+  @Feature({
+    tag: { name: table, description: 'Rows.' },
+    entities: [RowEntity],
+    migrations: [createTable(RowEntity, timestamp, options)],
+  })
+  class RowsModule {}
+  return { entity: RowEntity as Type<Row>, module: RowsModule };
+}
+
+const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const assigned = [undefined, 7, 'ignored', undefined, undefined];
+/** Ids of clients, in ascending order of their bytes in UTF-8, which is not that of UTF-16 or of a language. */
+const integers = [1, 9, 10, 2 ** 31, Number.MAX_SAFE_INTEGER];
+const uuids = ['0', '0A', 'a', 'B'].map(
+  (text) => `${text.padEnd(8, '0')}-0000-4000-8000-000000000000`,
+);
+const texts = ['10', '9', 'B', '_', 'a b', 'a-b', 'é', '\uFFFD', '🐶'];
+
+/** Each kind of ids, with those that create requests send, and those of the rows. */
+const KINDS: [string, IdOptions, unknown[], unknown[]][] = [
+  ['an integer of the database', {}, assigned, assigned.map(() => expect.any(Number))],
+  [
+    'a UUID of the service',
+    { type: 'uuid' },
+    assigned,
+    assigned.map(() => expect.stringMatching(UUID_7)),
+  ],
+  ['an integer of the client', { byClient: true }, integers, integers],
+  [
+    'a UUID of the client',
+    { type: 'uuid', byClient: true },
+    uuids,
+    uuids.map((uuid) => uuid.toLowerCase()),
+  ],
+  ['a text of the client', { type: 'text', length: 50 }, texts, texts],
+];
+const features = KINDS.map(([, options], index) =>
+  createFeature(`rows_${index}`, 1_790_000_001_000 + index, options),
+);
+
+const app = useApp({ features: features.map(({ module }) => module) });
+afterEach(() => jest.useRealTimers());
+
+describe.each(KINDS)(
+  'a table whose id is %s',
+  (name, { type, byClient = type === 'text' }, sent, ids) => {
+    const { entity } = features[KINDS.findIndex(([other]) => other === name)]!;
+
+    it('stores concurrent creates, and lists them in the order of the ids, whole and in pages', async () => {
+      const repository = app.dataSource.getRepository(entity);
+      const kit = app.app.get(ResourceKit);
+      const inserter = kit.inserter(repository, (row) => row);
+      const list = kit.cachedList(repository, async (chunks, { next }) => ({
+        rows: await collectRows(chunks),
+        next,
+      }));
+      const rows = sent.map((id, index) => ({ id, name: `row ${index}` }) as Row);
+      // Clients can send ids in any order.
+      if (byClient) rows.reverse();
+      const created = [
+        await insertReturning(repository, rows[0]!),
+        ...(await Promise.all(rows.slice(1).map((row) => inserter.insertOnce(row)))),
+      ];
+      if (byClient) created.reverse();
+      expect(created.map(({ id }) => id)).toEqual(ids);
+      expect((await list.get()).rows).toEqual(created);
+      for (const by of ['after', 'cursor']) {
+        const read: Row[] = [];
+        let next: Readonly<Record<string, number | string>> | undefined = {};
+        do {
+          const request = { limit: 2, [by]: next[by] } as unknown as PageRequest;
+          const page = await list.getPage(request);
+          read.push(...page.rows);
+          ({ next } = page);
+        } while (next !== undefined);
+        expect(read).toEqual(created);
+      }
+      const cursor = toCursor({ metadata: repository.metadata, filters: {} }, 'a\0');
+      await expect(list.getPage({ limit: 2, cursor })).rejects.toBeInstanceOf(ApiError);
+    });
+  },
+);
+
+describe('a create with an id of the client that exists', () => {
+  it.each(KINDS.filter(([, { type, byClient = type === 'text' }]) => byClient))(
+    'is rejected with 409, alone and in a batch: %s',
+    async (name, _options, sent) => {
+      const { entity } = features[KINDS.findIndex(([other]) => other === name)]!;
+      const repository = app.dataSource.getRepository(entity);
+      await repository.clear();
+      const rows = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
+      const [first, second] = sent.map((id) => ({ id, name: 'new' }) as Row) as [Row, Row];
+      const results = await Promise.allSettled(
+        [first, second, first].map((row) => rows.create(row)),
+      );
+      expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+      await expect(rows.create({ ...first, name: 'other' })).rejects.toMatchObject({
+        code: 'ALREADY_EXISTS',
+        message: 'Another resource has the same id.',
+      });
+      expect(await repository.find()).toHaveLength(2);
+    },
+  );
+});
+
+describe('a text of a client that no URL can have as a path segment', () => {
+  it('is rejected with 400 as an id, also in a batch', async () => {
+    const repository = app.dataSource.getRepository(features.at(-1)!.entity);
+    await repository.clear();
+    const rows = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
+    const ids = ['...', '', '.', '.a', '..', '%2e'];
+    const results = await Promise.allSettled(ids.map((id) => rows.create({ id, name: 'a' })));
+    const codes = results.map((each) => (each.status === 'rejected' ? each.reason.code : 'stored'));
+    const invalid = 'VALIDATION_FAILED';
+    expect(codes).toEqual(['stored', invalid, invalid, 'stored', invalid, 'stored']);
+    const insert = insertReturning(repository, { id: '.', name: 'a' });
+    await expect(insert).rejects.toThrow('The id must not be empty, . or ..');
+    const stored = (await repository.find()).map((row) => row.id);
+    expect(new Set(stored)).toEqual(new Set(['...', '.a', '%2e']));
+  });
+});
+
+describeOnPostgres('the migrations of all kinds of ids', () => {
+  it('create the schema of the entities, with the order of bytes', async () => {
+    const { upQueries } = await app.dataSource.driver.createSchemaBuilder().log();
+    expect(upQueries).toEqual([]);
+    const columns = await app.dataSource.query<{ collation: string }[]>(
+      `SELECT "collation_name" AS "collation" FROM information_schema.columns
+        WHERE "table_name" LIKE 'rows_%' AND "data_type" = 'character varying' AND "column_name" = 'id'`,
+    );
+    expect(columns.map(({ collation }) => collation)).toEqual(['C', 'C', 'C']);
+  });
+});
+
+describe('createUuid', () => {
+  it('returns UUIDs of version 7 in ascending order, also if the clock is set back', () => {
+    jest.useFakeTimers({ now: Date.UTC(2100, 0) });
+    const created = Array.from({ length: 10_000 }, createUuid);
+    jest.setSystemTime(Date.UTC(2099, 0));
+    created.push(createUuid());
+    jest.setSystemTime(Date.UTC(2101, 0));
+    created.push(createUuid());
+    expect(created).toEqual([...new Set(created)].toSorted());
+    for (const uuid of created) expect(uuid).toMatch(UUID_7);
+    const times = created.map((uuid) => Number.parseInt(uuid.replace('-', '').slice(0, 12), 16));
+    expect([times[0], times.at(-1)]).toEqual([Date.UTC(2100, 0), Date.UTC(2101, 0)]);
+  });
+});

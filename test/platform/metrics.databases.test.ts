@@ -1,0 +1,368 @@
+/* oxlint-disable jest/no-standalone-expect -- one test needs promtool */
+import { spawnSync } from 'node:child_process';
+import { statfsSync, statSync } from 'node:fs';
+import { Agent, METHODS } from 'node:http';
+import { dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
+import { ApiKeyGuard } from '../../src/platform/auth/api-key.guard.js';
+import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
+import { DatabaseConnection } from '../../src/platform/database/connection/database-connection.js';
+import { MetricsServer } from '../../src/platform/metrics/metrics-server.js';
+import { MetricsRegistry } from '../../src/platform/metrics/prometheus-registry.js';
+import { startApp, useApp } from './support/app.js';
+import { DATABASE, describeOnPostgres, describeOnSqlite } from './support/databases.js';
+import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
+import { RawConnection, rawRequest, sendRaw } from './support/raw-connection.js';
+import { requires } from './support/requirements.js';
+import { StubsModule } from './support/stubs.module.js';
+import { waitFor } from './support/wait.js';
+import { PRODUCT } from '../../src/product.js';
+
+const { jest } = import.meta;
+
+/** Keeps connections open, so that concurrent create requests arrive together. */
+const agent = new Agent({ keepAlive: true });
+afterAll(() => agent.destroy());
+const app = useApp({ features: [CategoriesModule, StubsModule], config: { metricsPort: 0 } });
+let categories: CategoriesClient;
+/** The address of the metrics. */
+let url: string;
+beforeAll(() => {
+  categories = new CategoriesClient(app.url, app.key, agent);
+  url = app.app.get(MetricsServer).url!;
+});
+afterEach(() => jest.restoreAllMocks());
+
+/** The value of every series of a scrape, by name and labels. */
+type MetricValues = ReadonlyMap<string, number>;
+
+async function scrape(): Promise<MetricValues> {
+  const { status, text } = await sendRequest(url);
+  expect(status).toBe(200);
+  return new Map(
+    text
+      .split('\n')
+      .filter((line) => /^[^#]/.test(line))
+      .map((line) => {
+        const end = line.lastIndexOf(' ');
+        return [line.slice(0, end), Number(line.slice(end + 1))];
+      }),
+  );
+}
+
+const IN_FLIGHT = 'http_server_active_requests';
+
+/** Waits until `count` requests are in flight: all others have been measured. */
+const waitForInFlight = (count: number): Promise<MetricValues> =>
+  waitFor(scrape, (values) => values.get(IN_FLIGHT) === count);
+
+/** Returns a function that returns the increase of a series during the action. */
+async function metricDelta(action: () => Promise<unknown>): Promise<(series: string) => number> {
+  const before = await waitForInFlight(0);
+  await action();
+  const after = await waitForInFlight(0);
+  return (series) => (after.get(series) ?? 0) - (before.get(series) ?? 0);
+}
+
+const responses = (method: string, route: string, status: number): string =>
+  `http_server_request_duration_seconds_count{http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"}`;
+const ofCategories = (name: string): string => `${name}{db_collection_name="categories"}`;
+const ofKey = (id: number | string): string =>
+  `${PRODUCT.name}_api_key_requests_total{api_key_id="${id}"}`;
+const BATCHES = ofCategories(`${PRODUCT.name}_insert_batch_size_count`);
+const REBUILDS = ofCategories(`${PRODUCT.name}_list_rebuild_duration_seconds_count`);
+
+const promtool = requires('promtool');
+
+async function list(count = 1): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await categories.getAll();
+}
+
+/** Sends concurrent create requests and returns their statuses. */
+async function create(count: number): Promise<number[]> {
+  const created = await Promise.all(
+    Array.from({ length: count }, (_, index) => categories.create(`n${index}`)),
+  );
+  return created.map(({ status }) => status);
+}
+
+/** Opens a connection and sends a create request without its body. */
+async function sendIncompleteCreate(): Promise<RawConnection> {
+  const headers = [
+    `Authorization: Bearer ${app.key}`,
+    'Content-Type: application/json',
+    'Content-Length: 15',
+  ];
+  return (await RawConnection.open(app.url)).send(rawRequest({ method: 'POST', headers }));
+}
+
+describe('GET /metrics', () => {
+  it('has the failures of operations from the start, and not those of the pages that clients read', async () => {
+    const { text } = await sendRequest(url);
+    expect(text).toContain(responses('GET', '/v1/categories', 500));
+    expect(text).not.toMatch(/http_route="\/(docs|examples)\//);
+  });
+
+  it('requires no key, on a port of its own', async () => {
+    const response = await sendRequest(url);
+    expect(response.headers).toMatchObject({
+      'content-type': 'text/plain; version=0.0.4; charset=utf-8',
+      'cache-control': 'no-store',
+    });
+    expect(response.text).toMatch(/^process_cpu_seconds_total /m);
+    expect(new URL(url).port).not.toBe(new URL(app.url).port);
+    expect(await app.http().get('/metrics')).toBeError('NOT_FOUND');
+  });
+
+  it('is not served, and nothing is observed, unless METRICS_PORT is set', async () => {
+    const other = await startApp();
+    const { url: address } = other.app.get(MetricsServer);
+    expect((await other.categories.create('a')).status).toBe(201);
+    expect((await other.categories.list()).status).toBe(200);
+    const observed = await other.app.get(MetricsRegistry).metrics();
+    await other.stop();
+    expect(address).toBeUndefined();
+    expect(observed).not.toMatch(/_(count|total)\b/);
+  });
+
+  promtool.it('passes promtool check metrics', async () => {
+    await list();
+    expect(await create(1)).toEqual([201]);
+    const { text: input } = await sendRequest(url);
+    const check = spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' });
+    expect(check).toMatchObject({ status: 0, stdout: '', stderr: '' });
+  });
+
+  it('names the version and the commit', async () => {
+    const build = [...(await scrape()).keys()].find((name) =>
+      name.startsWith(`${PRODUCT.name}_build_info`),
+    );
+    expect(build).toMatch(`version="${PRODUCT.version}",commit="`);
+  });
+
+  it('measures how long the event loop is active', async () => {
+    const active = 'nodejs_eventloop_time_seconds_total{nodejs_eventloop_state="active"}';
+    const delta = await metricDelta(async () => {
+      for (const end = performance.now() + 200; performance.now() < end;);
+    });
+    expect(delta(active)).toBeGreaterThan(0.19);
+  });
+
+  it.each([
+    ['an unknown path', 'GET / HTTP/1.1\r\nHost: a\r\n', 'NOT_FOUND'],
+    ['no Host', 'GET /metrics HTTP/1.1\r\n', 'BAD_REQUEST'],
+  ] as const)('responds with the Error body to %s', async (_name, head, code) => {
+    const [response] = await sendRaw(url, `${head}Connection: close\r\n\r\n`);
+    expect(response).toBeError(code);
+  });
+
+  it('is available while the database is not', async () => {
+    const database = app.app.get(DatabaseConnection);
+    for (const isReady of [false, true]) {
+      database.isReady = isReady;
+      expect((await scrape()).get(`${PRODUCT.name}_database_up`)).toBe(Number(isReady));
+    }
+  });
+
+  it('counts responses by method, route pattern and status, and sums up their seconds', async () => {
+    const begin = performance.now();
+    const delta = await metricDelta(async () => {
+      await list(3);
+      expect(await create(2)).toEqual([201, 201]);
+      const call = (path: string, method = 'GET', key = app.key): Promise<unknown> =>
+        sendRequest(app.url + path, {
+          method,
+          headers: jsonHeaders(key),
+          ...(method === 'POST' ? { body: '{}' } : {}),
+        });
+      await call('/v1/categories', 'POST');
+      await call('/v1/categories?a=b', 'GET', 'wrong');
+      await call('/v1/categories', 'HEAD');
+      await call('/v1/categories', 'DELETE');
+      await call('/v1/stubs/deprecated/1');
+      await call('/livez');
+      await call('/nowhere');
+      await sendRequest(`${app.url}/docs/swagger-ui.css`);
+      await sendRaw(app.url, 'NO HTTP\r\n\r\n');
+      await sendRaw(app.url, rawRequest({ headers: ['Host: b'] }));
+    });
+    const expected: [method: string, route: string, status: number, count: number][] = [
+      ['GET', '/v1/categories', 200, 3],
+      ['HEAD', '/v1/categories', 200, 1],
+      ['GET', '/v1/categories', 401, 1],
+      ['POST', '/v1/categories', 201, 2],
+      ['POST', '/v1/categories', 400, 1],
+      ['DELETE', '/v1/categories', 405, 1],
+      ['GET', '/v1/stubs/deprecated/:id', 501, 1],
+      ['GET', 'not_found', 404, 1],
+      ['GET', '/livez', 200, 1],
+      ['GET', 'unknown', 200, 1],
+      ['GET', 'unknown', 400, 1],
+      ['_OTHER', 'unknown', 400, 1],
+    ];
+    for (const [method, route, status, count] of expected)
+      expect([method, route, status, delta(responses(method, route, status))]).toEqual([
+        method,
+        route,
+        status,
+        count,
+      ]);
+    const seconds = delta(responses('GET', '/v1/categories', 200).replace('_count', '_sum'));
+    expect(seconds).toBeGreaterThan(0);
+    expect(seconds).toBeLessThan((performance.now() - begin) / 1_000);
+  });
+
+  it('tracks requests in flight, and counts those that their client aborts as 499', async () => {
+    const delta = await metricDelta(async () => {
+      const waiting = await Promise.all([1, 2, 3].map(() => sendIncompleteCreate()));
+      await waitForInFlight(3);
+      for (const connection of waiting) connection.reset();
+    });
+    expect(delta(responses('POST', '/v1/categories', 499))).toBe(3);
+  });
+
+  it('measures the rebuilds of the cached list', async () => {
+    await list();
+    const delta = await metricDelta(async () => {
+      await create(1);
+      await list(20);
+    });
+    expect(delta(REBUILDS)).toBeGreaterThanOrEqual(1);
+    // On SQLite writing the last use of the key, once an hour, also invalidates the cache.
+    expect(delta(REBUILDS)).toBeLessThan(10);
+    expect(delta(REBUILDS.replace('count', 'sum'))).toBeGreaterThan(0);
+  });
+
+  it('measures the sizes and durations of batches', async () => {
+    await create(40);
+    const delta = await metricDelta(() => create(40));
+    expect(delta(BATCHES.replace('count', 'sum'))).toBe(40);
+    expect(delta(BATCHES)).toBeGreaterThan(0);
+    expect(delta(BATCHES)).toBeLessThan(40);
+    const durations = BATCHES.replace('size', 'duration_seconds');
+    expect(delta(durations)).toBe(delta(BATCHES));
+    expect(delta(durations.replace('count', 'sum'))).toBeGreaterThan(0);
+  });
+
+  it('counts database errors by code, once per failed batch', async () => {
+    const code = DATABASE === 'sqlite' ? 'SQLITE_ERROR' : '42P01';
+    const delta = await metricDelta(async () => {
+      await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
+      expect(new Set(await create(30))).toEqual(new Set([500]));
+      await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
+    });
+    const errors = delta(
+      `${PRODUCT.name}_database_errors_total{db_response_status_code="${code}"}`,
+    );
+    expect(errors).toBe(delta(BATCHES));
+    expect(errors).toBeGreaterThan(0);
+    await list();
+  });
+
+  it('counts rejected rows, but not as errors of the database', async () => {
+    const code = DATABASE === 'sqlite' ? 'SQLITE_CONSTRAINT_UNIQUE' : '23505';
+    const label = `db_response_status_code="${code}"`;
+    const delta = await metricDelta(async () => {
+      await app.dataSource.query(
+        `CREATE UNIQUE INDEX "once" ON "categories" ("name") WHERE "name" = 'once'`,
+      );
+      for (const status of [201, 409])
+        expect((await categories.create('once')).status).toBe(status);
+      await app.dataSource.query('DROP INDEX "once"');
+    });
+    expect(
+      delta(`${PRODUCT.name}_rejected_rows_total{db_collection_name="categories",${label}}`),
+    ).toBe(1);
+    expect(delta(`${PRODUCT.name}_database_errors_total{${label}}`)).toBe(0);
+  });
+
+  it('counts the requests of each key, those of the keys past the first 1,000 as one', async () => {
+    const keys = app.app.get(ApiKeysService);
+    const { key, record } = await keys.create('counted', { scopes: ['read'] });
+    const client = new CategoriesClient(app.url, key);
+    const delta = await metricDelta(async () => {
+      // A create request is checked before and after its body arrives.
+      const statuses = [await client.list(), await client.create('a'), await list()];
+      expect(statuses.map((response) => response?.status)).toEqual([200, 403, undefined]);
+      const delayed = await sendIncompleteCreate();
+      await delay(200);
+      expect((await delayed.send('{"name": "dog"}').nextResponse()).status).toBe(201);
+    });
+    expect(delta(ofKey(record.id))).toBe(2);
+    expect(delta(ofKey(1))).toBe(2);
+    const { requests } = app.app.get(ApiKeyGuard);
+    for (let id = 10_000; requests.size < 1_000; id++) requests.set(id, 0);
+    const others = await Promise.all(['b', 'c'].map((name) => keys.create(name)));
+    const further = await metricDelta(async () => {
+      for (const other of others) await new CategoriesClient(app.url, other.key).list();
+      await list();
+    });
+    expect([further(ofKey('other')), further(ofKey(1)), requests.size]).toEqual([2, 1, 1_001]);
+    for (const id of requests.keys()) if (Number(id) >= 10_000) requests.delete(id);
+  });
+
+  it('contains no series or label for client-controlled input', async () => {
+    const send = async (chosen: string): Promise<string> => {
+      for (const method of METHODS.filter((name) => name !== 'CONNECT')) {
+        const headers = jsonHeaders(chosen);
+        await sendRequest(`${app.url}/v1/${chosen}?${chosen}=${method}`, { method, headers });
+        await sendRequest(`${app.url}/v1/stubs/deprecated/${chosen}`, {
+          headers: jsonHeaders(app.key),
+        });
+      }
+      await sendRaw(app.url, `${chosen} / HTTP/1.1\r\nHost: ${chosen}\r\n\r\n`);
+      const names = [...(await waitForInFlight(0)).keys()];
+      return names
+        .filter((name) => ['http', PRODUCT.name].some((prefix) => name.startsWith(`${prefix}_`)))
+        .join('\n');
+    };
+    const text = await send('hostile');
+    expect(await send('other')).toBe(text);
+    expect(text).not.toContain('hostile');
+    expect(text).not.toContain(app.key);
+  });
+});
+
+describeOnPostgres('GET /metrics on PostgreSQL', () => {
+  it('reports the connection pool', async () => {
+    // The pool has ten connections; to wait for one is an error after two seconds.
+    const runners = Array.from({ length: 12 }, () => app.dataSource.createQueryRunner());
+    await Promise.all(runners.slice(0, 10).map((runner) => runner.connect()));
+    const connected = Promise.all(runners.slice(10).map((runner) => runner.connect()));
+    const busy = await app.app.get(MetricsRegistry).metrics();
+    await Promise.all(runners.slice(0, 2).map((runner) => runner.release()));
+    await connected;
+    await Promise.all(runners.map((runner) => runner.release()));
+    expect(busy).toContain('db_client_connections{db_client_connection_state="used"} 10\n');
+    expect(busy).toContain('db_client_connection_max 10\n');
+    expect(busy).toContain('db_client_connection_pending_requests 2\n');
+    const idle = await scrape();
+    expect(idle.get('db_client_connection_pending_requests')).toBe(0);
+    expect(idle.get('db_client_connections{db_client_connection_state="idle"}')).toBeGreaterThan(0);
+  });
+});
+
+const getFile = (): string => app.dataSource.options.database as string;
+const readBytes = async (name: string): Promise<number> =>
+  (await scrape()).get(`${PRODUCT.name}_database_${name}_bytes`)!;
+
+describeOnSqlite('GET /metrics on SQLite', () => {
+  it('reports the sizes of the database, of its WAL and of its disk', async () => {
+    const file = getFile();
+    expect(await readBytes('size')).toBe(statSync(file).size);
+    const before = await readBytes('wal_size');
+    expect(before).toBe(statSync(`${file}-wal`).size);
+    // As a program does that hangs while it reads.
+    const reader = new Database(file, { readonly: true });
+    reader.exec('BEGIN; SELECT * FROM "categories"');
+    for (let n = 0; n < 10; n++) expect(await create(20)).not.toContain(503);
+    reader.close();
+    expect(await readBytes('wal_size')).toBeGreaterThan(before);
+    const { bsize, bavail, blocks } = statfsSync(dirname(file));
+    expect(await readBytes('disk_size')).toBe(blocks * bsize);
+    // Other tests write to the same disk.
+    expect((await readBytes('disk_free')) / (bavail * bsize)).toBeCloseTo(1, 1);
+  });
+});

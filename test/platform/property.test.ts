@@ -1,0 +1,479 @@
+import {
+  Body,
+  ClassSerializerInterceptor,
+  Controller,
+  Patch,
+  Post,
+  Put,
+  SerializeOptions,
+  UseInterceptors,
+} from '@nestjs/common';
+import { ApiCreatedResponse, ApiOkResponse, type OpenAPIObject } from '@nestjs/swagger';
+import { IsUppercase } from 'class-validator';
+import { Feature } from '../../src/platform/feature.decorator.js';
+import { IdParam } from '../../src/platform/resource/operation/id-param.decorator.js';
+import { JsonBody } from '../../src/platform/resource/operation/json-body.decorator.js';
+import { applyMergePatch, MergePatch } from '../../src/platform/resource/merge-patch.js';
+import { Operation } from '../../src/platform/resource/operation/operation.decorator.js';
+import { Property, toDocument } from '../../src/platform/validation/property.js';
+import type { Schema } from '../../src/platform/validation/schema.js';
+import { validateBody } from '../../src/platform/validation/validation.pipe.js';
+import { useApp } from './support/app.js';
+
+/** Returns the message that rejects a value, or undefined. */
+async function findProblem(schema: Schema, value: unknown): Promise<string | undefined> {
+  class Holder {
+    @Property(schema) value?: unknown;
+  }
+  try {
+    await validateBody(Holder, { value });
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+class Cat {
+  @Property({ const: 'cat' }) kind!: string;
+  @Property({ type: 'integer', minimum: 0, default: 9 }) lives!: number;
+}
+class Dog {
+  @Property({ const: 'dog' }) kind!: string;
+  // A decorator of class-validator, which runs at every depth.
+  @IsUppercase({ message: '$property must be in upper case' })
+  @Property({ type: 'string' })
+  name!: string;
+}
+const PET: Schema = {
+  oneOf: [() => Cat, () => Dog],
+  discriminator: { propertyName: 'kind', mapping: { cat: () => Cat, dog: () => Dog } },
+};
+/** Alternatives of different types. */
+const ANY_OF_TYPES: Schema = {
+  oneOf: [
+    { type: 'string', maxLength: 3, nullable: true },
+    { type: 'integer', minimum: 0, maximum: 9 },
+    { type: 'array', items: { type: () => Cat } },
+    () => Cat,
+  ],
+};
+const POINT: Schema = {
+  type: 'object',
+  properties: {
+    x: { type: 'number' },
+    y: { type: 'number', default: 0 },
+    label: { type: 'string', optional: true, nullable: true },
+  },
+};
+const UUID = '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70';
+const ID: Schema = { type: 'string', format: 'uuid' };
+class Owner {
+  @Property(ID) id!: string;
+}
+const OWNED: Schema = {
+  type: 'object',
+  properties: {
+    ids: { type: 'array', items: { type: 'array', items: ID } },
+    owner: { type: () => Owner },
+    byName: { type: 'object', additionalProperties: ID },
+  },
+};
+const CAT = { kind: 'cat', lives: 9 };
+const REX = { kind: 'dog', name: 'REX' };
+const CAT_SCHEMA: Schema = { type: () => Cat };
+const CATS: Schema = { type: 'array', items: CAT_SCHEMA };
+const EXCLUSIVE: Schema = { type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 2.5 };
+const INT32 = { format: 'int32', maximum: 2 ** 40 };
+const toFormat = (format: string): Schema => ({ type: 'string', format });
+const NAME: Schema = { type: 'string', minLength: 2, maxLength: 20, notBlank: true };
+
+/** Accepted, although they are on an edge that the OpenAPI document does not describe. */
+const ACCEPTED: [Schema, ...unknown[]][] = [
+  [{ type: 'number', multipleOf: 0.01 }, 19.99, 0.07, 1e21, 0, -0.01],
+  [{ type: 'number', multipleOf: 1e-7 }, 3e-7],
+  [{ type: 'number', format: 'float' }, 3.4028234663852886e38],
+  [toFormat('byte'), 'A'.repeat(2 ** 17)],
+  [toFormat('date-time'), '0000-01-01T00:00:00Z', '9999-12-31T23:59:59.999Z'],
+  [{ type: 'string', pattern: String.raw`^[\w\-\_]+$` }, 'a-b'],
+  [{ type: 'array', items: { type: 'string' }, uniqueItems: true }, [UUID, UUID.toUpperCase()]],
+  [{ type: 'array', items: { type: 'array', items: PET } }, [[], [CAT, REX]]],
+  [{ type: 'object', additionalProperties: { type: () => Cat } }, {}, { tom: CAT }],
+  [
+    { ...POINT, additionalProperties: true },
+    { x: 1, y: 2, label: null, z: [3] },
+  ],
+  [ANY_OF_TYPES, 'a', 1, [CAT], CAT, null],
+  [{ oneOf: [{ type: 'number' }, { type: 'integer' }] }, 'a', 1.5, true],
+  [{ type: 'array' }, [1, 1]],
+  [{ oneOf: [{ type: 'string' }, {}] }, 'a', 1],
+  [{ minLength: 2, minimum: 2 }, 'ab', 2, true, []],
+];
+
+const UNIQUE: Schema = { type: 'array', uniqueItems: true };
+const deep = (depth: number): unknown => (depth === 0 ? '\0' : [deep(depth - 1)]);
+/** What the messages say of a value, and values that get each of them. */
+const REJECTED: [string, Schema, ...unknown[]][] = [
+  ['must be a number, at least -1', { type: 'number', minimum: -1 }, -1.1, Infinity, '1', null],
+  [
+    'must be a number, greater than 0 and less than 1',
+    { type: 'number', minimum: 0, exclusiveMinimum: 0, exclusiveMaximum: 1 },
+    0,
+    1,
+  ],
+  ['must be a number, at most 1', { type: 'number', maximum: 1 }, 2],
+  ['must be a multiple of 0.01', { type: 'number', multipleOf: 0.01 }, 19.999, 1e-9],
+  ['must be a number', { type: 'number', format: 'float' }, 3.5e38],
+  ['must be an integer from 1 to 2', EXCLUSIVE, 0, 3, 1.5],
+  ['must be an integer from 1 to 9007199254740991', { type: 'integer', minimum: 1 }, 2 ** 53, '1'],
+  ['must be an integer from -2147483648 to 2147483647', { type: 'integer', ...INT32 }, 2 ** 31],
+  ['must be true or false', { type: 'boolean' }, 'true', 0, null],
+  ['is missing', { type: 'boolean' }, undefined],
+  ['must be one of 1, a, null', { enum: [1, 'a', null] }, '1', [1], { length: 1 }],
+  ['must be 2 to 20 characters long', NAME, 'x', 'x'.repeat(21), '🪀'],
+  ['must not be blank', NAME, '   '],
+  ['must be a string', NAME, 1, null, {}],
+  // The pattern would take longer than the age of the universe.
+  [
+    'must be at most 9 characters long',
+    { type: 'string', pattern: '^(a+)+$', maxLength: 9 },
+    `${'a'.repeat(100)}!`,
+  ],
+  ['must match the pattern ^[A-Z]{3}$', { type: 'string', pattern: /^[A-Z]{3}$/u }, 'AB', 'ABCD'],
+  ['must be a date, such as 2026-11-01', toFormat('date'), '2026-02-29', 1],
+  [
+    'must be a date and time with an offset from UTC, such as 2026-11-01T12:00:00Z',
+    toFormat('date-time'),
+    '2026-11-01',
+  ],
+  [
+    'must be in the years 0000 to 9999 in UTC',
+    toFormat('date-time'),
+    '9999-12-31T23:59:59-12:00',
+    '0000-01-01T00:00:00+00:01',
+  ],
+  ['must be a UUID', toFormat('uuid'), '0190c8f5', `{${UUID}}`, 1],
+  ['must be a decimal number in a string, such as 9.99', toFormat('decimal'), '1.', 1],
+  [
+    'must be a URI that starts with http:// or https://',
+    toFormat('uri'),
+    'javascript:alert(1)',
+    'http://',
+    'http://a b',
+    'http://a:b',
+    'http://ä',
+  ],
+  // The characters of a long text must not be checked.
+  ['must be at most 2048 characters long', toFormat('uri'), `http://${'x'.repeat(20_000_000)}`],
+  ['must be an email address, such as ann@example.com', toFormat('email'), 'a@b', 'a@b.co\n', 1],
+  ['must be at most 254 characters long', toFormat('email'), `a@${'b.'.repeat(200)}co`],
+  ['must be encoded in base64, with padding', toFormat('byte'), 'cA', 'cA==\n'],
+  ['must be of the type string or number or array or object', ANY_OF_TYPES, true],
+  ['must be at most 3 characters long', ANY_OF_TYPES, 'long'],
+  ['must be an integer from 0 to 9', ANY_OF_TYPES, 1.5, 10],
+  ['must have 1 to 2 items', { type: 'array', minItems: 1, maxItems: 2 }, [], [1, 2, 3]],
+  ['must be an array', { type: 'array' }, {}, { 0: CAT }, 'x', null],
+  ['must not contain equal items', { ...UNIQUE, items: ANY_OF_TYPES }, [CAT, { kind: 'cat' }]],
+  [
+    'must not contain equal items',
+    UNIQUE,
+    [
+      { a: 1, b: 2 },
+      { b: 2, a: 1 },
+    ],
+  ],
+  // One UUID is stored in lower case.
+  [
+    'must not contain equal items',
+    { ...UNIQUE, items: OWNED },
+    [UUID, UUID.toUpperCase()].map((id) => ({ ids: [[id]], owner: { id }, byName: { a: id } })),
+  ],
+  ['must have 1 to 2 properties', { type: 'object', minProperties: 1, maxProperties: 2 }, {}],
+  ['must be an object', { type: () => Cat }, 1, 'x', [], null],
+  ['must be an object', PET, null, 'cat', [CAT]],
+];
+/** Where the messages say that a problem is. */
+const PLACES: [string, Schema, unknown][] = [
+  ['unknown property value', { type: 'integer', readOnly: true }, null],
+  ['value[1].kind is missing', ANY_OF_TYPES, [CAT, {}]],
+  ['unknown property value[0][0].x', { type: 'array', items: CATS }, [[{ kind: 'cat', x: 1 }]]],
+  [
+    'value[1] must be true or false; value[3] must be true or false',
+    { type: 'array', items: { type: 'boolean' } },
+    [true, 'a', false, 'b'],
+  ],
+  ['value.a.kind is missing', { type: 'object', additionalProperties: CAT_SCHEMA }, { a: {} }],
+  // What every object inherits is easily mistaken for a known property.
+  ['unknown property value.toString', CAT_SCHEMA, { ...CAT, toString: null }],
+  ['unknown property value.a.constructor', { type: 'object' }, { a: { constructor: 1 } }],
+  ['unknown property value.__proto__', { type: 'object' }, JSON.parse('{"__proto__":{}}')],
+  ['unknown property value.prototype', { type: 'object' }, { prototype: 1 }],
+  ['value.a[0] must not contain a NUL character', { type: 'object' }, { a: ['\0'] }],
+  ['value.a: a key must not contain a lone surrogate', {}, { a: { '\ud800': 1 } }],
+  [`value${'[0]'.repeat(20)} must not contain a NUL character`, {}, deep(20)],
+  ['unknown property value.z', POINT, { x: 1, z: 1 }],
+  [
+    'value.z must be a string',
+    { ...POINT, additionalProperties: { type: 'string' } },
+    { x: 1, z: 1 },
+  ],
+  ['value.kind must be one of cat, dog', PET, { kind: 'toString' }],
+  ['value.kind must be one of cat, dog', PET, { kind: ['cat'] }],
+  [
+    'value.a[1].name must be in upper case',
+    { type: 'object', additionalProperties: { type: 'array', items: PET } },
+    { a: [CAT, { kind: 'dog', name: 'rex' }] },
+  ],
+];
+
+describe('@Property with a schema', () => {
+  it.each(ACCEPTED)('accepts and returns values of %j', async (schema, ...values) => {
+    class Holder {
+      @Property(schema) value?: unknown;
+    }
+    for (const value of values)
+      expect(JSON.parse(JSON.stringify(await validateBody(Holder, { value })))).toEqual({ value });
+  });
+
+  it.each(REJECTED)('says of a value that it %s: %j', async (message, schema, ...values) => {
+    for (const value of values) expect(await findProblem(schema, value)).toBe(`value ${message}.`);
+  });
+
+  it.each(PLACES)('says where a problem is: %s', async (message, schema, value) => {
+    expect(await findProblem(schema, value)).toBe(`${message}.`);
+  });
+
+  it.each<[string, Schema]>([
+    ['a pattern with flags', { type: 'string', pattern: /x/i }],
+    ['two patterns', { type: 'string', pattern: /x/, notBlank: true }],
+  ])('refuses what the OpenAPI document cannot express: %s', (_name, schema) => {
+    expect(() => Property(schema)).toThrow(TypeError);
+  });
+
+  it.each<[Schema, object]>([
+    [toFormat('date'), { maxLength: 10, example: '2026-11-01' }],
+    [toFormat('date-time'), { maxLength: 64, example: '2026-11-01T12:00:00.000Z' }],
+    [{ ...toFormat('uuid'), pattern: '^[0-9A-F-]+$' }, { maxLength: 36 }],
+    [NAME, { pattern: expect.stringMatching(/^\^.*\$$/), example: 'text' }],
+    [
+      { type: 'string', minLength: 5 },
+      { pattern: String.raw`^[^\x00]*$`, example: 'text.' },
+    ],
+    [
+      { type: 'integer', minimum: 1 },
+      { format: 'int64', maximum: Number.MAX_SAFE_INTEGER },
+    ],
+    [{ type: 'number', maximum: 1 }, { example: undefined }],
+    [{ enum: ['a', 'b'], default: 'b' }, { example: 'a' }],
+    [
+      { type: 'string', enum: ['a'], nullable: true },
+      { enum: ['a', null], example: 'a' },
+    ],
+    [{ type: 'array', items: { type: 'number' } }, { items: { type: 'number', example: 1.5 } }],
+  ])('completes its schema in the OpenAPI document: %j', (schema, expected) => {
+    const { notBlank: _notBlank, ...keywords } = schema;
+    expect(toDocument(schema)).toEqual({ ...keywords, ...expected });
+  });
+});
+
+class Holder {
+  @Property(ANY_OF_TYPES) value!: unknown;
+}
+
+describe('alternatives of different types', () => {
+  it('convert the objects among them, which may lack properties in a merge patch', async () => {
+    const { value } = await validateBody(Holder, { value: [{ kind: 'cat' }] });
+    expect(value).toEqual([Object.assign(new Cat(), CAT)]);
+    const dto = MergePatch(Holder);
+    for (const sent of [{ lives: 1 }, 'a', [CAT]])
+      expect(await validateBody(dto, { value: sent })).toEqual({ value: sent });
+    await expect(validateBody(dto, { value: { x: 1 } })).rejects.toThrow('value.x');
+    await expect(validateBody(dto, { value: true })).rejects.toThrow('must be of the type');
+  });
+});
+
+const toReference = (name: string) => ({ $ref: `#/components/schemas/${name}` });
+
+const HEIGHT = { exclusiveMaximum: 5, maximum: 2, title: 'Height' };
+
+/** A pet in every position that a schema has for a DTO. */
+class Zoo {
+  @Property({ type: 'integer', readOnly: true, optional: true }) id?: number;
+  @Property({ type: 'string', writeOnly: true, optional: true }) secret?: string;
+  @Property({ type: 'string', minLength: 2, optional: true }) name?: string;
+  @Property({ type: () => Cat, optional: true, description: 'A cat.' }) cat?: Cat;
+  @Property({ type: 'object', additionalProperties: { type: () => Cat }, optional: true })
+  byName?: Record<string, Cat>;
+  @Property({ type: 'array', items: { type: 'array', items: PET }, optional: true })
+  rows?: (Cat | Dog)[][];
+  @Property({ ...PET, optional: true, description: 'The boss.' }) boss?: Cat | Dog;
+  @Property({ ...POINT, optional: true, description: 'Where it is.' }) place?: {
+    x: number;
+    y?: number;
+    label?: string | null;
+  };
+  @Property({ type: 'array', items: { type: () => Zoo, nullable: true }, optional: true })
+  parts?: (Zoo | null)[];
+  @Property({ optional: true }) anything?: unknown;
+  @Property({ type: 'number', ...HEIGHT, minimum: -9, exclusiveMinimum: 0, optional: true })
+  height?: number;
+  @Property({ type: 'integer', exclusiveMinimum: 0, exclusiveMaximum: 9, optional: true })
+  floors?: number;
+}
+class ZooPatch extends MergePatch(Zoo, ['boss', 'place', 'cat', 'byName', 'parts']) {}
+
+@Controller('zoos')
+class ZoosController {
+  @Post()
+  @UseInterceptors(ClassSerializerInterceptor)
+  @SerializeOptions({ type: Zoo })
+  @ApiCreatedResponse({ type: Zoo })
+  createZoo(@Body() zoo: Zoo): Zoo {
+    return zoo;
+  }
+  @Patch()
+  @ApiOkResponse({ type: Zoo })
+  updateZoo(@Body() patch: ZooPatch): object {
+    return patch;
+  }
+  @Put()
+  @ApiOkResponse({ type: [Cat] })
+  replaceCats(
+    @JsonBody({ type: 'array', items: { type: () => Cat }, maxItems: 2 }) cats: Cat[],
+  ): Cat[] {
+    return cats.filter((cat) => cat instanceof Cat);
+  }
+  @Patch(':zooId')
+  @Operation({ operationId: 'feed', response: 'What the handler gets.' })
+  feed(
+    @IdParam('zooId', { schema: { type: 'string', description: 'An id.', example: '7' } })
+    id: number,
+    @JsonBody({ type: () => ZooPatch }, { required: false, mergePatch: true }) patch?: ZooPatch,
+  ): object {
+    return { id, isPatch: patch instanceof ZooPatch };
+  }
+}
+
+@Feature({ tag: { name: 'zoos', description: 'Zoos.' }, controllers: [ZoosController] })
+class ZoosModule {}
+
+describe('an operation with schemas of every kind', () => {
+  const app = useApp({ features: [ZoosModule] });
+  const send = (method: 'post' | 'patch' | 'put', body: unknown) => {
+    const request = app.http()[method]('/v1/zoos').auth(app.key, { type: 'bearer' });
+    return request.type('json').send(JSON.stringify(body));
+  };
+
+  it('gets DTOs with their defaults, at every depth, and responds without what is write-only', async () => {
+    const cat = { kind: 'cat' };
+    const response = await send('post', {
+      secret: 'x',
+      byName: { tom: cat },
+      rows: [[cat]],
+      boss: cat,
+      place: { x: 1 },
+      parts: [null, { boss: cat }],
+      anything: [{ a: null }],
+    });
+    expect(response.body).toEqual({
+      byName: { tom: CAT },
+      rows: [[CAT]],
+      boss: CAT,
+      place: { x: 1, y: 0 },
+      parts: [null, { boss: CAT }],
+      anything: [{ a: null }],
+    });
+  });
+
+  it('gets an array of DTOs as a body', async () => {
+    expect((await send('put', [CAT, { kind: 'cat' }])).body).toEqual([CAT, CAT]);
+    expect(await send('put', {})).toBeError('VALIDATION_FAILED', 'the body must be an array.');
+  });
+
+  it('gets undefined instead of an optional body, and an id of another published schema', async () => {
+    const feed = () => app.http().patch('/v1/zoos/7').auth(app.key, { type: 'bearer' });
+    expect((await feed()).body).toEqual({ id: 7, isPatch: false });
+    const type = 'application/merge-patch+json';
+    expect((await feed().type(type).send('{}')).body).toEqual({ id: 7, isPatch: true });
+    expect(await feed().type(type).send('{"a": 1}')).toBeError('VALIDATION_FAILED');
+    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const { parameters, requestBody } = paths['/zoos/{zooId}']!.patch!;
+    expect(parameters).toMatchObject([{ name: 'zooId', schema: { type: 'string', example: '7' } }]);
+    const schema = { $ref: '#/components/schemas/ZooPatch' };
+    expect(requestBody).toEqual({
+      required: false,
+      content: { [type]: { schema }, 'application/json': { schema } },
+    });
+  });
+
+  it.each<[object, string]>([
+    [{ name: null }, 'name must be a string'],
+    [{ place: { x: null } }, 'place.x must be a number'],
+    [{ parts: [{ rows: [[{}]] }] }, 'parts[0].rows[0][0].kind must be one of cat, dog'],
+  ])('rejects the merge patch %j', async (patch, message) => {
+    expect(await send('patch', patch)).toBeError('VALIDATION_FAILED', `${message}.`);
+  });
+
+  it('accepts a merge patch of objects, maps and unions, which null removes, without defaults', async () => {
+    for (const body of [{}, { cat: null, byName: null, parts: null }, { parts: [{ boss: CAT }] }])
+      expect((await send('patch', body)).body).toEqual(body);
+    const patch = {
+      secret: 'x',
+      cat: {},
+      byName: { tom: { lives: 1 }, tim: null },
+      boss: { kind: 'dog', lives: null },
+      place: { label: null },
+    };
+    expect((await send('patch', patch)).body).toEqual(patch);
+    const zoo = applyMergePatch(
+      { boss: CAT, place: { x: 1, label: 'a' } },
+      { ...patch, byName: {}, cat: {} },
+    );
+    await expect(validateBody(Zoo, zoo)).rejects.toThrow('boss.name is missing.');
+  });
+
+  it('has DTOs in the OpenAPI document for its requests, its merge patches and its responses', async () => {
+    const { paths, components } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const toPet = (cat: string, dog: string) => ({
+      oneOf: [toReference(cat), toReference(dog)],
+      discriminator: {
+        propertyName: 'kind',
+        mapping: { cat: `#/components/schemas/${cat}`, dog: `#/components/schemas/${dog}` },
+      },
+    });
+    expect(components!.schemas).toMatchObject({
+      Zoo: {
+        properties: {
+          cat: { allOf: [toReference('Cat')], description: 'A cat.' },
+          rows: { items: { type: 'array', items: toPet('Cat', 'Dog') } },
+          parts: { items: { anyOf: [toReference('Zoo'), { nullable: true, enum: [null] }] } },
+          // The booleans of OpenAPI 3.0.
+          height: { minimum: 0, exclusiveMinimum: true, maximum: 2, title: 'Height' },
+          floors: { minimum: 1, maximum: 8, format: 'int32' },
+        },
+      },
+      ZooRequest: {
+        properties: {
+          cat: { allOf: [toReference('CatRequest')], description: 'A cat.' },
+          rows: { items: { type: 'array', items: toPet('CatRequest', 'DogRequest') } },
+        },
+      },
+      ZooPatch: {
+        properties: {
+          byName: { additionalProperties: { anyOf: [toReference('CatMergePatch'), {}] } },
+          boss: { type: 'object', nullable: true },
+        },
+      },
+    });
+    for (const name of ['ZooPatch', 'CatMergePatch'])
+      expect(JSON.stringify(components!.schemas![name])).not.toMatch(/"(required|default|id)"/);
+    const cats = { items: toReference('CatRequest'), maxItems: 2 };
+    expect(paths['/zoos']!.put!.requestBody).toMatchObject({
+      content: { 'application/json': { schema: cats } },
+    });
+    // Clients must expect other properties in responses.
+    const received = ['Zoo', 'Cat', 'Dog'].map((name) => components!.schemas![name]);
+    expect(JSON.stringify(received)).not.toContain('"additionalProperties":false');
+    // A class that only requests have keeps its name.
+    expect(components!.schemas).not.toHaveProperty('ZooPatchRequest');
+  });
+});

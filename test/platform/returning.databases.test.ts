@@ -1,0 +1,126 @@
+import type { Repository } from 'typeorm';
+import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
+import {
+  insertReturning,
+  modifyReturning,
+  selectOne,
+  updateReturning,
+} from '../../src/platform/database/statements/returning.js';
+import { DatabaseUnavailableError } from '../../src/platform/database/connection/driver-errors.js';
+import { requestContext } from '../../src/platform/logging/logger.js';
+import { useApp } from './support/app.js';
+import { CageEntity, CagesModule } from './support/cages.module.js';
+import { advanceTime } from './support/clock.js';
+
+const { jest } = import.meta;
+
+const app = useApp({ features: [CategoriesModule, CagesModule] });
+let cages: Repository<CageEntity>;
+beforeAll(async () => {
+  cages = app.dataSource.getRepository(CageEntity);
+});
+afterEach(() => jest.restoreAllMocks());
+
+let count = 0;
+const newCage = () => ({
+  label: `label ${++count}`,
+  room: 'attic',
+  shelfPosition: count,
+  categoryId: null,
+  weight: 1.5,
+  locked: true,
+  builtAt: '1970-01-01T00:00:01.000Z',
+});
+
+describe('insertReturning', () => {
+  it('is part of a transaction through the repository of its manager', async () => {
+    let id = 0;
+    const transaction = app.dataSource.transaction(async (manager) => {
+      ({ id } = await insertReturning(manager.getRepository(CageEntity), newCage()));
+      throw new Error('rejected');
+    });
+    await expect(transaction).rejects.toThrow('rejected');
+    expect(id).toBeGreaterThan(0);
+    expect(await cages.findOneBy({ id })).toBeNull();
+  });
+});
+
+describe('selectOne', () => {
+  it('finds no row by an integer beyond those of its column', async () => {
+    const { id, shelfPosition } = await cages.save(newCage());
+    const find = (position: number) => selectOne(cages, { id, shelfPosition: position });
+    expect(await find(shelfPosition)).toMatchObject({ id });
+    for (const position of [2 ** 31, Number.MAX_SAFE_INTEGER, -(2 ** 40)])
+      expect(await find(position)).toBeUndefined();
+  });
+});
+
+describe('updateReturning', () => {
+  it('leaves a property unchanged that is undefined, and reads the row if all are', async () => {
+    const { id, label } = await cages.save(newCage());
+    const updated = await updateReturning(cages, { id }, { room: 'x', label: undefined });
+    expect(updated).toMatchObject({ label, room: 'x' });
+    expect(await updateReturning(cages, { id }, { label: undefined })).toEqual(updated);
+  });
+
+  it('updates only a row that meets every criterion', async () => {
+    const { id } = await cages.save(newCage());
+    const update = (room: string[], weight: number): Promise<CageEntity | undefined> =>
+      updateReturning(cages, { id, room }, { weight });
+    expect(await update(['attic', 'cellar'], 2)).toMatchObject({ weight: 2 });
+    expect(await update(['cellar'], 3)).toBeUndefined();
+    expect(await update([], 4)).toBeUndefined();
+    expect(await cages.findOneBy({ id })).toMatchObject({ weight: 2 });
+  });
+
+  it('sends nothing if the time of the request is over', async () => {
+    const { id } = await cages.save(newCage());
+    const outcome = requestContext.run({ id: 'a', databaseTimeLeft: 0 }, () =>
+      updateReturning(cages, { id }, { weight: 0 }),
+    );
+    await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
+    expect(await cages.findOneBy({ id })).toMatchObject({ weight: 1.5 });
+  });
+
+  it('rejects criteria without a value', async () => {
+    await expect(updateReturning(cages, {}, { weight: 1 })).rejects.toThrow(TypeError);
+    const criteria = { id: undefined } as unknown as { id: number };
+    await expect(updateReturning(cages, criteria, { weight: 1 })).rejects.toThrow(TypeError);
+  });
+});
+
+describe('modifyReturning', () => {
+  it('loses none of the changes that concurrent requests make to the same row', async () => {
+    const { id } = await cages.save({ ...newCage(), weight: 1 });
+    const rows = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        modifyReturning(cages, { id }, ({ weight }) => ({ weight: weight! + 1 })),
+      ),
+    );
+    const weights = rows.map((row) => row!.weight!).toSorted((a, b) => a - b);
+    expect(weights).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
+    expect(await cages.findOneBy({ id })).toMatchObject({ weight: 11 });
+  });
+
+  it('changes nothing if the deadline of the request passes before the commit', async () => {
+    const { id } = await cages.save(newCage());
+    const outcome = modifyReturning(cages, { id }, () => {
+      advanceTime(Date.now() + 2_400);
+      return { weight: 0 };
+    });
+    await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
+    expect(await cages.findOneBy({ id })).toMatchObject({ weight: 1.5, version: 1 });
+  });
+
+  it('changes nothing if no row meets the criteria, or getting the changes fails', async () => {
+    const { id } = await cages.save(newCage());
+    const changes = { room: 'cellar' };
+    expect(await modifyReturning(cages, { id, version: 2 }, () => changes)).toBeUndefined();
+    const failure = new Error('invalid');
+    const fail = (): never => {
+      throw failure;
+    };
+    await expect(modifyReturning(cages, { id }, fail)).rejects.toBe(failure);
+    expect(await cages.findOneBy({ id })).toMatchObject({ room: 'attic', version: 1 });
+  });
+});

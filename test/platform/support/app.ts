@@ -1,0 +1,157 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Module, type Type } from '@nestjs/common';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { getDataSourceToken } from '@nestjs/typeorm';
+import request from 'supertest';
+import { type AppOptions, createApp } from '../../../src/platform/application/create-app.js';
+import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
+import {
+  type Config,
+  type DatabaseConfig,
+  loadConfig,
+} from '../../../src/platform/config/config.js';
+import type { ServiceDataSource } from '../../../src/platform/database/connection/service-data-source.js';
+import { FEATURES } from '../../../src/features.js';
+import { DATABASE } from './databases.js';
+import './fixture.js';
+import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
+import { queryPostgres } from './postgres-client.js';
+import { PRODUCT } from '../../../src/product.js';
+
+/** An isolated database for a test, not migrated yet. */
+export interface TestDatabase {
+  readonly config: DatabaseConfig;
+  /** The `DATABASE_URL` for a process that uses this database. */
+  readonly url: string;
+  drop(): Promise<void>;
+}
+
+/** The real application, listening on a free port of the loopback interface. */
+export interface TestApp {
+  readonly app: NestExpressApplication;
+  readonly config: Config;
+  readonly server: Server;
+  /** `http://127.0.0.1:<port>` */
+  readonly url: string;
+  /** A valid API key. */
+  readonly key: string;
+  /** A client with this key. */
+  readonly categories: CategoriesClient;
+  readonly dataSource: ServiceDataSource;
+  /** Sends a request without a body, with this key by default. */
+  send(method: string, path: string, key?: string): Promise<HttpResponse>;
+  /** A supertest client without a key. */
+  http(): ReturnType<typeof request>;
+  /** Stops the application, and drops the database if `startApp` created it. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Creates a database, by default of the type under test.
+ *
+ * @param isolation the isolation level of transactions on PostgreSQL; on SQLite they are serializable
+ */
+export function createDatabase(
+  type = DATABASE,
+  isolation = 'read committed',
+): Promise<TestDatabase> {
+  return type === 'postgres' ? createPostgresDatabase(isolation) : createSqliteDatabase();
+}
+
+async function createSqliteDatabase(): Promise<TestDatabase> {
+  const directory = await mkdtemp(join(tmpdir(), 'petstore-test-'));
+  const file = join(directory, 'petstore.sqlite');
+  return {
+    config: { type: 'sqlite', file },
+    url: `sqlite:${file}`,
+    drop: () => rm(directory, { recursive: true, force: true }),
+  };
+}
+
+async function createPostgresDatabase(isolation: string): Promise<TestDatabase> {
+  const server = process.env['TEST_DATABASE_URL']!;
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  await queryPostgres(server, `CREATE DATABASE ${name}`);
+  const setting = `default_transaction_isolation = '${isolation}'`;
+  await queryPostgres(server, `ALTER DATABASE ${name} SET ${setting}`);
+  const url = Object.assign(new URL(server), { pathname: `/${name}` }).href;
+  return {
+    config: { type: 'postgres', url },
+    url,
+    drop: async () => {
+      await queryPostgres(server, `DROP DATABASE ${name} WITH (FORCE)`);
+    },
+  };
+}
+
+/** Creates the root module of a service with features. */
+export function toRoot(features: readonly Type[]): Type {
+  class Root {}
+  Module({ imports: [...features] })(Root);
+  return Root;
+}
+
+/**
+ * Starts the application.
+ *
+ * @param options.database a database that outlives the application; by default a new one is created
+ * @param options.isolation the isolation level of the new database
+ * @param options.config overrides of the default configuration
+ * @param options.features by default those of src/features.ts, and the categories
+ */
+export async function startApp(
+  options: {
+    database?: TestDatabase;
+    isolation?: string;
+    config?: Partial<Config>;
+    features?: readonly Type[];
+  } & AppOptions = {},
+): Promise<TestApp> {
+  const database = options.database ?? (await createDatabase(DATABASE, options.isolation));
+  const config: Config = {
+    ...loadConfig(PRODUCT, {}),
+    port: 0,
+    database: database.config,
+    ...options.config,
+  };
+  const { features = FEATURES, ...others } = options;
+  const app = await createApp(config, toRoot(features), { logger: false, ...others });
+  await app.listen(config.port, config.host);
+  const url = await app.getUrl();
+  const { key } = await app.get(ApiKeysService).create('test');
+  const dataSource = app.get<ServiceDataSource>(getDataSourceToken());
+  return {
+    app,
+    config,
+    server: app.getHttpServer(),
+    url,
+    key,
+    categories: new CategoriesClient(url, key),
+    dataSource,
+    send: (method, path, sent = key) =>
+      sendRequest(url + path, { method, headers: { authorization: `Bearer ${sent}` } }),
+    http: () => request(url),
+    stop: async () => {
+      await app.close();
+      if (options.database === undefined) await database.drop();
+    },
+  };
+}
+
+/**
+ * Starts the application before the tests of a file or a `describe` block, and stops it after them.
+ *
+ * @returns the application, whose properties are set when the tests run
+ */
+export function useApp(options: Parameters<typeof startApp>[0] = {}): TestApp {
+  const app = {} as TestApp;
+  beforeAll(async () => {
+    Object.assign(app, await startApp(options));
+  });
+  afterAll(() => app.stop());
+  return app;
+}

@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto';
+import type { DataSource } from 'typeorm';
+import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
+import {
+  epochMillisTransformer,
+  uuidTransformer,
+} from '../../../src/platform/database/statements/columns.js';
+
+/** The number of values generated so far. */
+let count = 0;
+
+/**
+ * Inserts a row with a valid value in every required column, and the rows it references. Values differ
+ * from row to row, in case they must be unique.
+ *
+ * @returns the id of the row
+ */
+export async function insertRow(dataSource: DataSource, table: string): Promise<number | string> {
+  const [{ type }] = dataSource.getMetadata(table).primaryColumns as [ColumnMetadata];
+  const id = String((await insert(dataSource, table))['id']);
+  return type === 'varchar' ? id : Number(id);
+}
+
+/**
+ * Inserts a row as {@link insertRow} does.
+ *
+ * @param properties those of the row that the parameters of a path stand for, such as `{ petId: 'id', ownerId: 'ownerId' }`
+ * @returns the parameters of the path
+ */
+export async function insertPath(
+  dataSource: DataSource,
+  table: string,
+  properties: Readonly<Record<string, string>>,
+): Promise<Record<string, number | string>> {
+  const row = await insert(dataSource, table);
+  const entries = Object.entries(properties);
+  return Object.fromEntries(entries.map(([name, property]) => [name, row[property] as string]));
+}
+
+/** @returns the values of the row, by property */
+async function insert(dataSource: DataSource, table: string): Promise<Record<string, unknown>> {
+  const { target, columns, foreignKeys } = dataSource.getMetadata(table);
+  const row: Record<string, unknown> = {};
+  for (const column of columns) {
+    if (column.isGenerated || column.isNullable) continue;
+    const foreignKey = foreignKeys.find((candidate) => candidate.columns[0] === column);
+    if (foreignKey === undefined) {
+      row[column.propertyName] = sampleValue(column);
+    } else {
+      const referenced = await insert(dataSource, foreignKey.referencedTablePath);
+      row[column.propertyName] = referenced[foreignKey.referencedColumns[0]!.propertyName];
+    }
+  }
+  const { identifiers } = await dataSource.getRepository(target).insert(row);
+  return { ...row, ...identifiers[0] };
+}
+
+function sampleValue({ type, transformer }: ColumnMetadata): unknown {
+  count++;
+  if (transformer === epochMillisTransformer) return new Date(count);
+  if (transformer === uuidTransformer) return randomUUID();
+  if (type === 'boolean') return true;
+  if (type === 'json') return {};
+  // Not a number that a test counts to.
+  return type === 'varchar' || type === 'text' ? String(count) : 1_000_000_000 + count;
+}
+
+/** Creates an Idempotency-Key as a request has it, which counts how often its response is repeated. */
+export function createKey(value: string = randomUUID(), fingerprint = 'a') {
+  const key = { apiKeyId: 1, value, fingerprint, replays: 0, onReplay: () => void key.replays++ };
+  return key;
+}

@@ -1,0 +1,38 @@
+import type { DataSource } from 'typeorm';
+import type { RowChunks } from '../../../src/platform/database/lists/cached-list.js';
+
+const { jest } = import.meta;
+
+/** Records the statements matching the pattern that the service executes through the DataSource. */
+export function recordQueries(dataSource: DataSource, pattern: RegExp): string[] {
+  const statements: string[] = [];
+  const query = dataSource.query.bind(dataSource);
+  jest.spyOn(dataSource, 'query').mockImplementation(async (sql, ...rest) => {
+    if (typeof sql === 'string' && pattern.test(sql)) statements.push(sql);
+    return query(sql, ...rest);
+  });
+  return statements;
+}
+
+/** Records the statements matching the pattern that are sent to the database, those of transactions included. */
+export function recordStatements({ logger }: DataSource, pattern: RegExp): string[] {
+  const statements: string[] = [];
+  jest.spyOn(logger, 'logQuery').mockImplementation((sql: string | { text: string }) => {
+    // A prepared one has a name.
+    const text = typeof sql === 'string' ? sql : sql.text;
+    if (pattern.test(text)) statements.push(text);
+  });
+  return statements;
+}
+
+/** Matches the query that reads the whole list. */
+export const LIST_QUERY = /^SELECT\b.*\bFROM "categories"/is;
+/** Matches the statement that inserts a batch of categories. */
+export const INSERT_QUERY = /^INSERT INTO "categories"/i;
+
+/** Builds the value of a `CachedList` that is its rows. */
+export async function collectRows<Entity>(chunks: RowChunks<Entity>): Promise<Entity[]> {
+  const rows: Entity[] = [];
+  for await (const chunk of chunks) rows.push(...chunk);
+  return rows;
+}
