@@ -56,6 +56,12 @@ export default {
       from: { path: '^(src/modules|examples)/', pathNot: '[.]test[.]ts$' },
       to: { path: '^src/platform/', pathNot: '^src/platform/index[.]ts$' },
     },
+    {
+      name: 'tests of modules import only the public names of the platform',
+      severity: 'error',
+      from: { path: '^test/modules/' },
+      to: { path: '^(src|test)/platform/', pathNot: '^(src|test)/platform/index[.]ts$' },
+    },
     forbid('no layer', {
       path: '^src/(platform|modules)/',
       pathNot: LAYERS.flat().map(toPath),
@@ -64,6 +70,6 @@ export default {
   options: {
     parser: 'swc',
     tsPreCompilationDeps: true,
-    includeOnly: '^(src|examples|tools/generator)/',
+    includeOnly: '^(src|examples|test|tools/generator)/',
   },
 };

@@ -1,11 +1,11 @@
 import type { Test } from 'supertest';
-import { startApp } from '../platform/support/app.js';
-import { describeResource } from '../platform/support/describe-resource.js';
-import type { Category } from '../platform/support/http-client.js';
+import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
+import type { Category } from '../../src/modules/categories/category.dto.js';
+import { describeResource, startApp } from '../platform/index.js';
 
 const PATH = '/v1/categories';
 
-const app = await startApp();
+const app = await startApp({ features: [CategoriesModule] });
 afterAll(() => app.stop());
 
 const send = (method: 'get' | 'head' | 'post', path: string, target = app): Test =>
@@ -34,7 +34,7 @@ await describeResource(app, '/categories', {
 
 describe('GET /v1/categories', () => {
   it('returns an empty array, and 64-bit ids as JSON numbers up to the maximum', async () => {
-    const empty = await startApp();
+    const empty = await startApp({ features: [CategoriesModule] });
     const response = await send('get', PATH, empty);
     expect([response.status, response.type, response.text]).toEqual([
       200,

@@ -2,9 +2,10 @@
  * The published operation of store, which returns 501 until a team implements it. `generate -- resource`
  * deletes this file when it replaces the operation; if you implement it by hand, delete it, too.
  */
-import { useApp } from '../platform/support/app.js';
+import { StoreModule } from '../../src/modules/store/store.module.js';
+import { useApp } from '../platform/index.js';
 
-const app = useApp();
+const app = useApp({ features: [StoreModule] });
 
 describe('GET /v1/store/orders', () => {
   it('returns 501 and is not deprecated', async () => {

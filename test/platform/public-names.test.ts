@@ -6,9 +6,9 @@ const ROOT = join(import.meta.dirname, '..', '..');
 const read = (path: string): Promise<string> => readFile(join(ROOT, path), 'utf8');
 
 describe('docs/platform.md', () => {
-  it('lists the public names of the platform', async () => {
+  it('lists the public names of the platform and of its tests', async () => {
     // The source, because types are not exported when it runs.
-    const source = await read('src/platform/index.ts');
+    const source = (await read('src/platform/index.ts')) + (await read('test/platform/index.ts'));
     const lists = [...source.matchAll(/^export (?:type )?\{([^}]*)\}/gm)].map(([, list]) => list!);
     const exported = lists.flatMap((list) => list.replaceAll(/\btype /g, '').match(/\w+/g)!);
     const cells = [...(await read('docs/platform.md')).matchAll(/^\| (`[^|]*) \|/gm)];
