@@ -5,7 +5,7 @@ import { register } from 'import-in-the-middle/register-hooks.mjs';
 register({ include: ['express'] });
 
 const defaults = {
-  OTEL_SERVICE_NAME: 'petstore',
+  OTEL_SERVICE_NAME: 'api',
   OTEL_NODE_ENABLED_INSTRUMENTATIONS: 'http,express,pg',
   OTEL_METRICS_EXPORTER: 'none',
   OTEL_LOGS_EXPORTER: 'none',

@@ -1,9 +1,9 @@
-/** A typed TypeScript client: `npm run build:tools && PETSTORE_API_KEY=… node build/examples/client.js`. */
+/** A typed TypeScript client: `npm run build:tools && API_KEY=… node build/examples/client.js`. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import createClient, { type Client, type Middleware } from 'openapi-fetch';
-import type { components, paths } from './petstore.js';
+import type { components, paths } from './api.js';
 
 type Category = components['schemas']['Category'];
 
@@ -147,13 +147,13 @@ export class CategoryList {
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const { PETSTORE_URL = 'http://127.0.0.1:3000/v1', PETSTORE_API_KEY = '' } = process.env;
-  const client = connect(PETSTORE_URL, PETSTORE_API_KEY);
+  const { API_URL = 'http://127.0.0.1:3000/v1', API_KEY = '' } = process.env;
+  const client = connect(API_URL, API_KEY);
 
   const { data, error } = await client.POST('/categories', {
     body: { name: 'dog', description: 'Dogs of every breed and size' },
   });
-  if (error?.code === 'UNAUTHORIZED') throw new Error('Set PETSTORE_API_KEY to a valid key.');
+  if (error?.code === 'UNAUTHORIZED') throw new Error('Set API_KEY to a valid key.');
   if (error !== undefined) throw new Error(`${error.code}: ${error.message}`);
   console.log(`Created ${data.id}: ${data.name}`);
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Calls the API with curl: PETSTORE_API_KEY=… examples/curl.sh
+# Calls the API with curl: API_KEY=… examples/curl.sh
 set -euo pipefail
 
-url=${PETSTORE_URL:-http://127.0.0.1:3000/v1}
-key=${PETSTORE_API_KEY:?Set PETSTORE_API_KEY to a valid key.}
+url=${API_URL:-http://127.0.0.1:3000/v1}
+key=${API_KEY:?Set API_KEY to a valid key.}
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 

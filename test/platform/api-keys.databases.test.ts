@@ -79,8 +79,8 @@ describe('an API key', () => {
       expect.stringContaining('(expiring soon)'),
     ]);
     const metrics = app.app.get(MetricsRegistry);
-    const metric = await metrics.getSingleMetricAsString(`${PRODUCT.name}_api_keys_expiring`);
-    expect(metric).toMatch(new RegExp(`^${PRODUCT.name}_api_keys_expiring 1$`, 'm'));
+    const metric = await metrics.getSingleMetricAsString(`service_api_keys_expiring`);
+    expect(metric).toMatch(new RegExp(`^service_api_keys_expiring 1$`, 'm'));
   });
 
   it('with an unknown scope in the database does not have the scope read', async () => {

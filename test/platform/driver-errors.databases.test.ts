@@ -16,7 +16,6 @@ import { useApp } from './support/app.js';
 import { DATABASE, describeOnPostgres } from './support/databases.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { findFreePort } from './support/postgres.js';
-import { PRODUCT } from '../../src/product.js';
 
 const { jest } = import.meta;
 afterEach(() => jest.restoreAllMocks());
@@ -92,7 +91,7 @@ const call = (path: string) =>
   app.http().get(`/v1/calls/${path}`).auth(app.key, { type: 'bearer' });
 
 const readDatabaseErrors = async (): Promise<unknown> =>
-  app.app.get(MetricsRegistry).getSingleMetricAsString(`${PRODUCT.name}_database_errors_total`);
+  app.app.get(MetricsRegistry).getSingleMetricAsString(`service_database_errors_total`);
 
 describe('a feature that fails to reach another service', () => {
   it('gets 500 or the error that it chose, and no database error is counted', async () => {

@@ -78,7 +78,7 @@ describe('examples', () => {
   const app = useApp({ features: [StubsModule, ...FEATURES] });
   let env: Record<string, string>;
   beforeAll(() => {
-    env = { PETSTORE_URL: `${app.url}/v1`, PETSTORE_API_KEY: app.key };
+    env = { API_URL: `${app.url}/v1`, API_KEY: app.key };
   });
 
   describe('client.ts', () => {
@@ -93,10 +93,10 @@ describe('examples', () => {
       ]);
       expect(stderr).not.toMatch(/^\s+at /m);
       expect(code).toBe(0);
-      const invalid = { ...env, PETSTORE_API_KEY: 'wrong' };
+      const invalid = { ...env, API_KEY: 'wrong' };
       const unauthorized = await run(process.execPath, [client], invalid);
       expect(unauthorized.code).toBe(1);
-      expect(unauthorized.stderr).toContain('Set PETSTORE_API_KEY to a valid key.');
+      expect(unauthorized.stderr).toContain('Set API_KEY to a valid key.');
     });
 
     it('warns once about a deprecated operation, with its sunset date', async () => {
@@ -205,14 +205,14 @@ describe('examples', () => {
         /^\{"id":\d+,"name":"dog","description":"Dogs of every breed and size"\}$/m,
       );
       expect(stdout).toContain('"code":"VALIDATION_FAILED"');
-      expect((await run('bash', ['examples/curl.sh'])).stderr).toContain('Set PETSTORE_API_KEY');
+      expect((await run('bash', ['examples/curl.sh'])).stderr).toContain('Set API_KEY');
     });
 
     it('creates one category, and prints each response once, after 429 and a connection that is lost while the body arrives', async () => {
       const before = await app.categories.getNames();
       const failures = [failWith('TOO_MANY_REQUESTS', '1'), loseBody];
       const server = await failFirstResponses(app.url, (response) => failures.shift()!(response));
-      const flaky = { ...env, PETSTORE_URL: `${server.url}/v1` };
+      const flaky = { ...env, API_URL: `${server.url}/v1` };
       const { code, stdout } = await run('bash', ['examples/curl.sh'], flaky);
       server.close();
       expect({ code, statuses: stdout.match(/^\d{3}$/gm) }).toEqual({
@@ -228,7 +228,7 @@ describe('examples', () => {
       const server = await listen((_request, response) =>
         failWith('TOO_MANY_REQUESTS', '3600')(response),
       );
-      const limited = { ...env, PETSTORE_URL: `${server.url}/v1` };
+      const limited = { ...env, API_URL: `${server.url}/v1` };
       const { stdout } = await run('bash', ['examples/curl.sh'], limited);
       server.close();
       expect(stdout.match(/^\d{3}$/gm)).toEqual(['429', '429', '429', '429']);
@@ -245,7 +245,7 @@ describe('docs/clients.md', () => {
   beforeEach(async () => {
     app = await startApp();
     server = await failFirstResponses(app.url, (response) => response.destroy());
-    env = { PETSTORE_URL: `${server.url}/v1`, PETSTORE_API_KEY: app.key };
+    env = { API_URL: `${server.url}/v1`, API_KEY: app.key };
     directory = await mkdtemp(join(tmpdir(), 'petstore-snippets-'));
   });
   afterEach(async () => {

@@ -69,10 +69,9 @@ async function metricDelta(action: () => Promise<unknown>): Promise<(series: str
 const responses = (method: string, route: string, status: number): string =>
   `http_server_request_duration_seconds_count{http_request_method="${method}",http_route="${route}",http_response_status_code="${status}"}`;
 const ofCategories = (name: string): string => `${name}{db_collection_name="categories"}`;
-const ofKey = (id: number | string): string =>
-  `${PRODUCT.name}_api_key_requests_total{api_key_id="${id}"}`;
-const BATCHES = ofCategories(`${PRODUCT.name}_insert_batch_size_count`);
-const REBUILDS = ofCategories(`${PRODUCT.name}_list_rebuild_duration_seconds_count`);
+const ofKey = (id: number | string): string => `service_api_key_requests_total{api_key_id="${id}"}`;
+const BATCHES = ofCategories(`service_insert_batch_size_count`);
+const REBUILDS = ofCategories(`service_list_rebuild_duration_seconds_count`);
 
 const promtool = requires('promtool');
 
@@ -137,7 +136,7 @@ describe('GET /metrics', () => {
 
   it('names the version and the commit', async () => {
     const build = [...(await scrape()).keys()].find((name) =>
-      name.startsWith(`${PRODUCT.name}_build_info`),
+      name.startsWith(`service_build_info`),
     );
     expect(build).toMatch(`version="${PRODUCT.version}",commit="`);
   });
@@ -162,7 +161,7 @@ describe('GET /metrics', () => {
     const database = app.app.get(DatabaseConnection);
     for (const isReady of [false, true]) {
       database.isReady = isReady;
-      expect((await scrape()).get(`${PRODUCT.name}_database_up`)).toBe(Number(isReady));
+      expect((await scrape()).get(`service_database_up`)).toBe(Number(isReady));
     }
   });
 
@@ -253,9 +252,7 @@ describe('GET /metrics', () => {
       expect(new Set(await create(30))).toEqual(new Set([500]));
       await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
     });
-    const errors = delta(
-      `${PRODUCT.name}_database_errors_total{db_response_status_code="${code}"}`,
-    );
+    const errors = delta(`service_database_errors_total{db_response_status_code="${code}"}`);
     expect(errors).toBe(delta(BATCHES));
     expect(errors).toBeGreaterThan(0);
     await list();
@@ -272,10 +269,8 @@ describe('GET /metrics', () => {
         expect((await categories.create('once')).status).toBe(status);
       await app.dataSource.query('DROP INDEX "once"');
     });
-    expect(
-      delta(`${PRODUCT.name}_rejected_rows_total{db_collection_name="categories",${label}}`),
-    ).toBe(1);
-    expect(delta(`${PRODUCT.name}_database_errors_total{${label}}`)).toBe(0);
+    expect(delta(`service_rejected_rows_total{db_collection_name="categories",${label}}`)).toBe(1);
+    expect(delta(`service_database_errors_total{${label}}`)).toBe(0);
   });
 
   it('counts the requests of each key, those of the keys past the first 1,000 as one', async () => {
@@ -315,7 +310,7 @@ describe('GET /metrics', () => {
       await sendRaw(app.url, `${chosen} / HTTP/1.1\r\nHost: ${chosen}\r\n\r\n`);
       const names = [...(await waitForInFlight(0)).keys()];
       return names
-        .filter((name) => ['http', PRODUCT.name].some((prefix) => name.startsWith(`${prefix}_`)))
+        .filter((name) => ['http', 'service'].some((prefix) => name.startsWith(`${prefix}_`)))
         .join('\n');
     };
     const text = await send('hostile');
@@ -346,7 +341,7 @@ describeOnPostgres('GET /metrics on PostgreSQL', () => {
 
 const getFile = (): string => app.dataSource.options.database as string;
 const readBytes = async (name: string): Promise<number> =>
-  (await scrape()).get(`${PRODUCT.name}_database_${name}_bytes`)!;
+  (await scrape()).get(`service_database_${name}_bytes`)!;
 
 describeOnSqlite('GET /metrics on SQLite', () => {
   it('reports the sizes of the database, of its WAL and of its disk', async () => {

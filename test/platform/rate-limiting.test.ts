@@ -34,7 +34,7 @@ const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse
 async function readLimited({ app }: TestApp): Promise<number[]> {
   const text = await app.get(MetricsRegistry).metrics();
   return ['auth-failures', 'auth-failures-global', 'api-key'].map((policy) => {
-    const series = `\n${PRODUCT.name}_rate_limited_requests_total{policy="${policy}"} `;
+    const series = `\nservice_rate_limited_requests_total{policy="${policy}"} `;
     return parseInt(text.split(series)[1]!, 10);
   });
 }
@@ -96,9 +96,7 @@ describe('rate limit on failed authentications', () => {
   it('logs invalid keys once a minute for each client, at most 20 clients, and counts them all', async () => {
     const metrics = app.app.get(MetricsRegistry);
     const readFailures = async (): Promise<number> => {
-      const text = await metrics.getSingleMetricAsString(
-        `${PRODUCT.name}_authentication_failures_total`,
-      );
+      const text = await metrics.getSingleMetricAsString('service_authentication_failures_total');
       return Number(text.trim().split(' ').at(-1));
     };
     const findClients = (): string[] =>

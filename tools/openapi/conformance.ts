@@ -38,7 +38,7 @@ export async function checkConformance(
       'respect',
       WORKFLOWS,
       ...(readOnly ? READ_ONLY_WORKFLOWS.map((id) => `--workflow=${id}`) : []),
-      `--server=petstore=${baseUrl}`,
+      `--server=api=${baseUrl}`,
       ...(report === undefined ? [] : [`--json-output=${report}`]),
     ],
     {
@@ -67,9 +67,9 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const command = new Command('conformance')
     .description('Check a deployment against openapi.json; exits with 1 if a check fails')
     .requiredOption('--base-url <url>', 'URL such as https://staging.example/v1', parseBaseUrl)
-    .requiredOption('--key <key>', 'valid API key (or set PETSTORE_API_KEY)')
+    .requiredOption('--key <key>', 'valid API key (or set API_KEY)')
     .option('--read-only', 'send only GET requests')
     .option('--report <file>', 'write a JSON report to this file')
-    .setOptionValueWithSource('key', process.env['PETSTORE_API_KEY'], 'env');
+    .setOptionValueWithSource('key', process.env['API_KEY'], 'env');
   process.exitCode = await checkConformance(command.parse().opts<Options>());
 }

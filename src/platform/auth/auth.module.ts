@@ -26,9 +26,7 @@ export class AuthModule implements OnModuleInit {
 
   onModuleInit(): void {
     const help = 'API keys in recent use that expire within 7 days.';
-    this.metrics.addGauge(`${this.config.product.name}_api_keys_expiring`, help, () =>
-      this.verifier.countExpiring(),
-    );
+    this.metrics.addGauge('service_api_keys_expiring', help, () => this.verifier.countExpiring());
     const { bootstrapApiKey, metricsPort } = this.config;
     if (metricsPort !== undefined) this.addCounters(this.verifier, this.guard);
     if (bootstrapApiKey === undefined) return;
@@ -37,7 +35,7 @@ export class AuthModule implements OnModuleInit {
 
   private addCounters(verifier: ApiKeyVerifier, guard: ApiKeyGuard): void {
     new Counter({
-      name: `${this.config.product.name}_authentication_failures_total`,
+      name: 'service_authentication_failures_total',
       help: 'Requests with an invalid API key, of which those at once with the same one are one.',
       registers: [this.metrics],
       collect() {
@@ -46,7 +44,7 @@ export class AuthModule implements OnModuleInit {
       },
     });
     new Counter({
-      name: `${this.config.product.name}_api_key_requests_total`,
+      name: 'service_api_key_requests_total',
       help: 'Requests with a valid API key, by its id; those of keys past the first 1,000 as one.',
       labelNames: ['api_key_id'],
       registers: [this.metrics],
@@ -56,7 +54,7 @@ export class AuthModule implements OnModuleInit {
       },
     });
     new Counter({
-      name: `${this.config.product.name}_rate_limited_requests_total`,
+      name: 'service_rate_limited_requests_total',
       help: 'Requests that exceeded a rate limit, by the limit.',
       labelNames: ['policy'],
       registers: [this.metrics],

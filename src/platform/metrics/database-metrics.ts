@@ -27,14 +27,14 @@ export class DatabaseMetrics {
   ) {
     if (config.metricsPort === undefined) return;
     this.errors = new Counter({
-      name: `${this.config.product.name}_database_errors_total`,
+      name: 'service_database_errors_total',
       help: 'Failed database operations, by the code of the driver.',
       labelNames: ['db_response_status_code'],
       registers: [registry],
     });
     for (const code of DISK_FULL) this.errors.inc({ db_response_status_code: code }, 0);
     this.rejectedRows = new Counter({
-      name: `${this.config.product.name}_rejected_rows_total`,
+      name: 'service_rejected_rows_total',
       help: 'Rows of create requests that the database rejected, by table and the code of the driver.',
       labelNames: ['db_collection_name', 'db_response_status_code'],
       registers: [registry],
@@ -48,16 +48,16 @@ export class DatabaseMetrics {
         registers: [registry],
       });
     this.listRebuildDurations = createHistogram(
-      `${this.config.product.name}_list_rebuild_duration_seconds`,
+      'service_list_rebuild_duration_seconds',
       'Duration of the rebuilds of a cached list, because its table may have changed.',
     );
     this.batchSizes = createHistogram(
-      `${this.config.product.name}_insert_batch_size`,
+      'service_insert_batch_size',
       'Rows per transaction of concurrent create requests.',
       [1, 2, 5, 10, 20, 50, 100, 200, 500],
     );
     this.batchDurations = createHistogram(
-      `${this.config.product.name}_insert_batch_duration_seconds`,
+      'service_insert_batch_duration_seconds',
       'Duration of the transactions of create requests, their commit included.',
     );
   }
@@ -65,7 +65,7 @@ export class DatabaseMetrics {
   /** @param requireWritable rejects if the database cannot be written */
   observeAvailability(requireWritable: () => Promise<void>): void {
     const help = 'Whether the instance can write to its database.';
-    this.registry.addGauge(`${this.config.product.name}_database_up`, help, () =>
+    this.registry.addGauge('service_database_up', help, () =>
       requireWritable().then(
         () => 1,
         () => 0,
@@ -77,9 +77,7 @@ export class DatabaseMetrics {
   observeFiles(file: string): void {
     const addGauge = (name: string, help: string, read: () => Promise<number>) =>
       // NaN fires no alert: `database_up` reports that a file was moved.
-      this.registry.addGauge(`${this.config.product.name}_database_${name}_bytes`, help, () =>
-        read().catch(() => NaN),
-      );
+      this.registry.addGauge(`service_database_${name}_bytes`, help, () => read().catch(() => NaN));
     const addSize = (name: string, path: string, help: string) =>
       addGauge(name, help, async () => (await stat(path)).size);
     const addSpace = (name: string, blocks: 'bavail' | 'blocks', help: string) =>

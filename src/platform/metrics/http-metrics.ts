@@ -1,6 +1,5 @@
 import type { Express } from 'express';
 import { Counter, Histogram } from 'prom-client';
-import type { Product } from '../config/product.js';
 import { DURATION_BUCKETS, type MetricsRegistry } from './prometheus-registry.js';
 import { isIdle } from '../http/server/connections.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
@@ -14,11 +13,7 @@ const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TR
 const FAILURES = [500, 503];
 
 /** Measures every response, under the names of OpenTelemetry's semantic conventions. */
-export function addHttpMetrics(
-  registry: MetricsRegistry,
-  adapter: HttpAdapter,
-  { name }: Product,
-): void {
+export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter): void {
   const { http } = adapter;
   const duration = new Histogram({
     name: 'http_server_request_duration_seconds',
@@ -46,7 +41,7 @@ export function addHttpMetrics(
     );
   });
   new Counter({
-    name: `${name}_slow_readers_closed_total`,
+    name: 'service_slow_readers_closed_total',
     help: 'Connections closed because they read a superseded list too slowly.',
     registers: [registry],
     collect() {
@@ -60,7 +55,7 @@ export function addHttpMetrics(
     () => [...http.connections].filter((connection) => !isIdle(connection)).length,
   );
   registry.addGauge(
-    `${name}_http_connections`,
+    'service_http_connections',
     'Open connections, idle ones included.',
     () => http.connections.size,
   );

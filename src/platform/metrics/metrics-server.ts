@@ -55,7 +55,7 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
     const { host, metricsPort, product } = this.config;
     if (metricsPort === undefined) return;
     addProcessMetrics(this.registry, product);
-    addHttpMetrics(this.registry, this.host.httpAdapter, product);
+    addHttpMetrics(this.registry, this.host.httpAdapter);
     this.server.listen(metricsPort, host);
     await once(this.server, 'listening').catch((error: unknown) => {
       throw toListenError(error, `${host}:${metricsPort}`, 'METRICS_PORT');

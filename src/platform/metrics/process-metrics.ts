@@ -6,12 +6,12 @@ import type { MetricsRegistry } from './prometheus-registry.js';
 const SUMS = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`);
 
 /** Registers the metrics of the process: the build, the event loop, and prom-client's default metrics. */
-export function addProcessMetrics(registry: MetricsRegistry, { name, version }: Product): void {
+export function addProcessMetrics(registry: MetricsRegistry, { version }: Product): void {
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   for (const sum of SUMS) registry.removeSingleMetric(sum);
   new Gauge({
-    name: `${name}_build_info`,
+    name: 'service_build_info',
     help: 'The version of the service and its commit, which is empty if unknown.',
     labelNames: ['version', 'commit'],
     registers,

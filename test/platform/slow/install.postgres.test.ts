@@ -19,7 +19,6 @@ import { requires } from '../support/requirements.js';
 import { listen, type TestServer } from '../support/server.js';
 import { type Block, readBlocks } from '../support/snippets.js';
 import { waitFor } from '../support/wait.js';
-import { PRODUCT } from '../../../src/product.js';
 
 const PATH = [machineEnvironment['PATH'], '/usr/sbin'].join(delimiter);
 const SERVER = process.env['TEST_DATABASE_URL']!;
@@ -31,20 +30,20 @@ const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const SYSTEMCTL = `#!/bin/sh
 set -e
 start() {
-  unit=/etc/systemd/system/petstore@.service
-  mkdir -p /var/lib/petstore /var/cache/petstore
-  cd /opt/petstore
+  unit=/etc/systemd/system/api@.service
+  mkdir -p /var/lib/api /var/cache/api
+  cd /opt/api
   ( set -a
     eval "$(sed -n 's/^Environment=//p' $unit | sed "s/%i/$1/g; s#%S#/var/lib#; s#%C#/var/cache#")"
-    . /etc/petstore.env
+    . /etc/api.env
     exec $(sed -n 's/^ExecStart=//p' $unit)
-  ) >> /var/log/petstore@$1 2>&1 &
-  echo $! > /var/run/petstore@$1
+  ) >> /var/log/api@$1 2>&1 &
+  echo $! > /var/run/api@$1
 }
 stop() {
-  [ -e /var/run/petstore@$1 ] || return 0
-  pid=$(cat /var/run/petstore@$1)
-  rm /var/run/petstore@$1
+  [ -e /var/run/api@$1 ] || return 0
+  pid=$(cat /var/run/api@$1)
+  rm /var/run/api@$1
   kill $pid
   while grep -q '^State:.*[SRD] ' /proc/$pid/status 2>&1; do sleep 0.1; done
 }
@@ -52,12 +51,12 @@ action=$1
 shift
 if [ "$1" = --now ]; then action=start; shift; fi
 for unit; do
-  instance=\${unit#petstore@}
+  instance=\${unit#api@}
   case $action:$unit in
-    enable:petstore@[12]) ;;
-    start:petstore@[12]) start $instance ;;
-    restart:petstore@[12]) stop $instance; start $instance ;;
-    stop:petstore@\\*) for file in /var/run/petstore@*; do stop \${file##*@}; done ;;
+    enable:api@[12]) ;;
+    start:api@[12]) start $instance ;;
+    restart:api@[12]) stop $instance; start $instance ;;
+    stop:api@\\*) for file in /var/run/api@*; do stop \${file##*@}; done ;;
     reload:nginx) nginx -s reload ;;
     *) exit 1 ;;
   esac
@@ -93,8 +92,7 @@ const relocate = (text: string): string =>
     .replaceAll(/(?<=^install .*)-o \w+ /gm, '')
     .replaceAll(
       /postgres:\/\/(\w+):([\w-]+)@db\.example\/\w+/g,
-      (_url, role: string, password: string) =>
-        getUrl(role.replace(PRODUCT.name, DATABASE), password),
+      (_url, role: string, password: string) => getUrl(role.replace('api', DATABASE), password),
     );
 
 const getUrl = (username: string, password: string): string =>
@@ -177,7 +175,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-install-'));
   checkout = join(directory, 'checkout');
   await cloneProject(checkout);
-  for (const file of [`deploy/${PRODUCT.name}@.service`, 'deploy/nginx.conf']) {
+  for (const file of [`deploy/api@.service`, 'deploy/nginx.conf']) {
     const text = (await readText(`checkout/${file}`)).replace(
       'listen 80;',
       `listen 127.0.0.1:${ports[0]};`,
@@ -189,18 +187,14 @@ beforeAll(async () => {
   ))
     await mkdir(join(directory, folder), { recursive: true });
   for (const [command, script] of Object.entries(STAND_INS))
-    await writeFile(
-      join(directory, 'bin', command),
-      relocate(script.replaceAll('petstore', PRODUCT.name)),
-      {
-        mode: 0o755,
-      },
-    );
+    await writeFile(join(directory, 'bin', command), relocate(script), {
+      mode: 0o755,
+    });
   await symlink(process.execPath, join(directory, 'bin/node'));
 });
 afterAll(async () => {
   if (!isInstalled) return;
-  await run(`systemctl stop '${PRODUCT.name}@*'; nginx -s stop`);
+  await run(`systemctl stop 'api@*'; nginx -s stop`);
   collector.close();
   await queryPostgres(SERVER, `DROP DATABASE IF EXISTS ${DATABASE} WITH (FORCE)`);
   for (const role of [DATABASE, `${DATABASE}_user`, `${DATABASE}_owner`])
@@ -218,11 +212,11 @@ nginx.describe('docs/install.md', () => {
     await waitUntilReady(1);
     const { status, text } = await new CategoriesClient(getAddress(1), key).list();
     expect([status, text]).toEqual([200, '[]']);
-    const release = await run(`node /opt/${PRODUCT.name}/dist/main.js --version`);
+    const release = await run(`node /opt/api/dist/main.js --version`);
     const commit = (await run('git rev-parse HEAD')).trim();
     expect(release).toMatch(new RegExp(`^\\d+\\.\\d+\\.\\d+ \\(${commit}\\)\n$`));
     for (const command of ['keys', 'backup', 'db-copy', 'migrations', 'openapi'])
-      expect(await run(`${PRODUCT.name} ${command} --version`)).toBe(release);
+      expect(await run(`api ${command} --version`)).toBe(release);
   });
 
   it("serves two processes behind nginx, instead of Debian's site", async () => {
@@ -232,7 +226,7 @@ nginx.describe('docs/install.md', () => {
     await waitUntilReady(1, 2);
     await waitFor(async () => (await sendRequest(`${getAddress()}/readyz`)).status === 200);
     const document = (await sendRequest(`${getAddress()}/openapi.json`)).text;
-    expect(document).toContain(`https://${PRODUCT.name}.example/v1`);
+    expect(document).toContain(`https://api.example/v1`);
   });
 
   it('upgrades without a failed request, while nginx logs that a process refuses connections', async () => {
@@ -248,10 +242,7 @@ nginx.describe('docs/install.md', () => {
     expect(await readText('var/log/nginx/error.log')).toContain(
       'connect() failed (111: Connection refused) while connecting to upstream',
     );
-    expect((await readdir(join(directory, 'opt'))).toSorted()).toEqual([
-      PRODUCT.name,
-      `${PRODUCT.name}.old`,
-    ]);
+    expect((await readdir(join(directory, 'opt'))).toSorted()).toEqual(['api', `api.old`]);
   });
 
   it('makes a backup of a running service, and restores it', async () => {
@@ -273,7 +264,7 @@ nginx.describe('docs/install.md', () => {
     const client = new CategoriesClient(getAddress(), key);
     const before = await client.getAll();
     const [{ code: sql }] = blocks.filter(({ language }) => language === 'sql') as [Block];
-    const [roles, grants] = sql.replaceAll(PRODUCT.name, DATABASE).split(`\\connect ${DATABASE}\n`);
+    const [roles, grants] = sql.replaceAll('api', DATABASE).split(`\\connect ${DATABASE}\n`);
     // Not as one query, which would be a transaction.
     for (const statement of roles!.split(';')) await queryPostgres(SERVER, statement);
     await queryPostgres(Object.assign(new URL(SERVER), { pathname: DATABASE }).href, grants!);
@@ -302,12 +293,12 @@ nginx.describe('docs/install.md', () => {
       new RegExp(`"traceId":"${TRACE_ID}"[^[]*"name":"pg.query:INSERT`),
     ];
     for (const pattern of patterns) await waitFor(() => pattern.test(exported));
-    const log = await readText(`var/log/${PRODUCT.name}@1`);
+    const log = await readText(`var/log/api@1`);
     const line = log.split('\n').findLast((each) => each.includes('POST /v1/categories 201'));
     expect(log).not.toContain('Warning');
     expect(JSON.parse(line!)).toMatchObject({ trace_id: TRACE_ID });
     // Commands are traced, too.
-    expect(await run(`${PRODUCT.name} keys list`)).toContain('first');
+    expect(await run(`api keys list`)).toContain('first');
   });
 
   it('has no other block of commands', () => {

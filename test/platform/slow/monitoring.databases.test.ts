@@ -13,7 +13,6 @@ import { findFreePort } from '../support/postgres.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
 import { readBlocks } from '../support/snippets.js';
 import { waitFor } from '../support/wait.js';
-import { PRODUCT } from '../../../src/product.js';
 
 /** Debian's package `prometheus` has both. */
 const monitored = requires(
@@ -46,7 +45,7 @@ async function startPrometheus(): Promise<void> {
   const config = {
     global: { scrape_interval: '1s', evaluation_interval: '1s' },
     rule_files: [resolve('deploy/alerts.yml')],
-    scrape_configs: [{ job_name: PRODUCT.name, static_configs: [{ targets: [host] }] }],
+    scrape_configs: [{ job_name: 'api', static_configs: [{ targets: [host] }] }],
   };
   const file = join(directory, 'prometheus.yml');
   await writeFile(file, JSON.stringify(config));
@@ -60,7 +59,7 @@ async function startPrometheus(): Promise<void> {
   prometheus = spawn('prometheus', flags, { stdio: 'ignore' });
   api = `http://${address}/api/v1`;
   await waitFor(
-    () => query(`${PRODUCT.name}_build_info`).catch(() => []),
+    () => query(`service_build_info`).catch(() => []),
     ({ length }) => length > 0,
   );
 }
@@ -87,13 +86,13 @@ async function waitForResults(expressions: readonly string[]): Promise<void> {
   expect(await waitFor(findEmpty, ({ length }) => length === 0)).toEqual([]);
 }
 
-/** Returns the selectors of an expression, such as `up{job="petstore"}`. */
+/** Returns the selectors of an expression, such as `up{job="api"}`. */
 const getSelectors = (expression: string): string[] =>
   expression
     .replaceAll(/by \([^)]*\)/g, '')
     .match(
       new RegExp(
-        `\\b(?:up|(?:${PRODUCT.name}|http|db_client|nodejs|process)_[a-z_]+)\\b(?:\\{[^}]*\\})?`,
+        `\\b(?:up|(?:service|http|db_client|nodejs|process)_[a-z_]+)\\b(?:\\{[^}]*\\})?`,
         'g',
       ),
     ) ?? [];

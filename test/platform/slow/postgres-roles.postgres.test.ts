@@ -9,7 +9,6 @@ import { LoadGenerator } from '../support/load-generator.js';
 import { queryPostgres } from '../support/postgres-client.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
-import { PRODUCT } from '../../../src/product.js';
 
 const GUIDE = join(import.meta.dirname, '..', '..', '..', 'docs', 'install.md');
 const server = process.env['TEST_DATABASE_URL']!;
@@ -26,7 +25,7 @@ const admin = Object.assign(new URL(server), { pathname: name }).href;
 let services: Services;
 beforeAll(async () => {
   const [, sql] = /```sql\n(CREATE ROLE \w+_owner.*?)```/s.exec(await readFile(GUIDE, 'utf8'))!;
-  const [before, after] = sql!.replaceAll(PRODUCT.name, name).split(`\\connect ${name}\n`);
+  const [before, after] = sql!.replaceAll('api', name).split(`\\connect ${name}\n`);
   // Not as one query, which would be a transaction.
   for (const statement of before!.split(';')) await queryPostgres(server, statement);
   await queryPostgres(admin, after!);

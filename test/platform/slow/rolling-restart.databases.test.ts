@@ -20,7 +20,7 @@ let processes: Map<number, ServiceProcess>;
 let database: TestDatabase;
 let services: Services;
 
-/** Starts a process as `petstore@.service` does, and waits until it is ready. */
+/** Starts a process as `api@.service` does, and waits until it is ready. */
 async function startProcess(port: number): Promise<void> {
   const environment = { PORT: String(port), NODE_ENV: 'production', LOG_LEVEL: 'debug' };
   processes.set(port, services.start({ env: { ...environment, TRUST_PROXY: 'loopback' } }));

@@ -68,7 +68,7 @@ async function run(
 async function generate(): Promise<void> {
   await write('openapi.json', await (await fetch(`${app.url}/openapi.json`)).text());
   const input = 'openapi.json';
-  await run(getCommand('openapi-typescript'), [input, '--output', 'petstore.d.ts']);
+  await run(getCommand('openapi-typescript'), [input, '--output', 'api.d.ts']);
   await symlink(MODULES, join(directory, 'node_modules'));
 }
 
@@ -95,8 +95,8 @@ async function compile(names: readonly string[]): Promise<void> {
 registry.describe('a generated client', () => {
   it('compiles, and gets 200, 201, 304, 400, 401 and 501', async () => {
     const stdout = await run(process.execPath, [`build/${CLIENT}.js`], {
-      PETSTORE_URL: `${app.url}/v1`,
-      PETSTORE_API_KEY: app.key,
+      API_URL: `${app.url}/v1`,
+      API_KEY: app.key,
     });
     const dog = { id: expect.any(Number), name: 'dog' };
     expect(JSON.parse(stdout)).toEqual({
@@ -118,7 +118,7 @@ registry.describe('the commands of docs/clients.md', () => {
     await cp(join(directory, 'guide.ts'), join(folder, 'snippet.ts'));
     const blocks = await readBlocks('docs/clients.md');
     const { code } = blocks.find(({ language }) => language === 'bash')!;
-    const env = { PETSTORE_URL: `${app.url}/v1`, PETSTORE_API_KEY: app.key };
+    const env = { API_URL: `${app.url}/v1`, API_KEY: app.key };
     const stdout = await run('bash', ['-ec', code], env, folder);
     await rm(folder, { recursive: true });
     expect(stdout).toContain('Correct the input: name must be 1 to 100 characters long.');
