@@ -67,7 +67,9 @@ describe('README.md', () => {
     const [, summary] = (await readFile(join(ROOT, 'tools/bench/RESULTS.md'), 'utf8')).split(
       '\n\n',
     );
-    expect(getQuoted(await readFile(join(ROOT, 'README.md'), 'utf8'))).toBe(summary);
+    // A fork writes its own, which may quote nothing.
+    const quoted = getQuoted(await readFile(join(ROOT, 'README.md'), 'utf8'));
+    expect([summary, undefined]).toContain(quoted);
   });
 });
 
