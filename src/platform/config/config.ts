@@ -61,7 +61,7 @@ export function loadConfig(product: Product, environment: NodeJS.ProcessEnv = pr
   const issues: string[] = [];
   const values = Object.entries<Variable>(declareVariables(product)).map(([property, variable]) => {
     const { name, format } = variable;
-    const isInFile = variable.secret && environment['service_FILE'];
+    const isInFile = variable.secret && environment[`${name}_FILE`];
     const source = isInFile ? `The content of ${name}_FILE` : name;
     const text = isInFile
       ? readSecret(name, environment, issues)
@@ -86,7 +86,7 @@ function readSecret(
   environment: NodeJS.ProcessEnv,
   issues: string[],
 ): string | undefined {
-  const fileName = 'service_FILE';
+  const fileName = `${name}_FILE`;
   if (environment[name]) {
     issues.push(`${name} and ${fileName} must not both be set`);
     return undefined;

@@ -163,7 +163,7 @@ monitored.describe('deploy/alerts.yml', () => {
       // Prometheus rejects what it cannot parse.
       await query(expression);
       const names =
-        expression.match(/\b(?:petstore|http|nodejs|process|db_client)[_:][\w:]+(?=[[{>])/g) ?? [];
+        expression.match(/\b(?:service|http|nodejs|process|db_client)[_:][\w:]+(?=[[{>])/g) ?? [];
       expect([expression, names.length]).not.toEqual([expression, 0]);
       for (const name of names.filter((each) => !INAPPLICABLE.test(each)))
         expect([expression, known.has(name)]).toEqual([expression, true]);

@@ -155,7 +155,7 @@ kubectl.describe('deploy/kubernetes', () => {
     const ports = getContainer(deployment).ports!.map(({ name }) => name);
     expect(ports).toContain(spec.podMetricsEndpoints[0]!.port);
     const alerts = await readFile(join(ROOT, 'deploy/alerts.yml'), 'utf8');
-    expect(alerts).toContain(`up{job="${labels![spec.jobLabel]}"}`);
+    expect(alerts).toContain(`up{job=~"${labels![spec.jobLabel]}.*"}`);
   });
 
   it('migrates with a command of the service, in a pod that gets no requests', async () => {
