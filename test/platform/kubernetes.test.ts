@@ -1,0 +1,128 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { load, loadAll } from 'js-yaml';
+import { loadConfig } from '../../src/platform/config/config.js';
+import { startApp, type TestApp } from './support/app.js';
+import { commandSucceeds, requires } from './support/requirements.js';
+import { PRODUCT } from '../../src/product.js';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const execute = promisify(execFile);
+
+const kubectl = requires('kubectl', commandSucceeds('kubectl', ['kustomize', '--help']));
+
+// oxlint-disable-next-line typescript/no-explicit-any -- objects of many kinds, of which the tests name properties
+type Resource = any;
+
+/** Returns what `kubectl apply -k` would send, by kind. */
+async function render(overlay: string): Promise<Map<string, Resource>> {
+  const { stdout } = await execute('kubectl', ['kustomize', join('deploy/kubernetes', overlay)], {
+    cwd: ROOT,
+  });
+  const resources = loadAll(stdout) as Resource[];
+  return new Map(resources.map((resource) => [resource.kind, resource]));
+}
+
+const getContainer = (workload: Resource): Resource => workload.spec.template.spec.containers[0]!;
+
+/** The configuration of the service in a pod, whose secret contains `DATABASE_URL`, and whose other source is a ConfigMap. */
+function loadPodConfig(
+  container: Resource,
+  resources: ReadonlyMap<string, Resource>,
+): ReturnType<typeof loadConfig> {
+  const { data, metadata } = resources.get('ConfigMap');
+  expect(container.envFrom[0]).toEqual({ configMapRef: { name: metadata.name } });
+  const env = Object.fromEntries(container.env.map(({ name, value }: Resource) => [name, value]));
+  return loadConfig(PRODUCT, {
+    DATABASE_URL: 'postgres://petstore:secret@db/petstore',
+    ...data,
+    ...env,
+  });
+}
+
+kubectl.describe('deploy/kubernetes', () => {
+  let app: TestApp;
+  beforeAll(async () => {
+    app = await startApp();
+  });
+  afterAll(() => app.stop());
+
+  it.each([
+    [
+      'base',
+      ['ConfigMap', 'Deployment', 'Job', 'NetworkPolicy', 'PodDisruptionBudget', 'Service'],
+      'Deployment',
+    ],
+    ['sqlite', ['ConfigMap', 'NetworkPolicy', 'Service', 'StatefulSet'], 'StatefulSet'],
+  ])('%s has valid resources that fit the service', async (overlay, kinds, kind) => {
+    const resources = await render(overlay);
+    expect([...resources.keys()].toSorted()).toEqual(kinds);
+
+    const workload = resources.get(kind);
+    const { spec, metadata } = workload.spec.template;
+    const container = getContainer(workload);
+    const config = loadPodConfig(container, resources);
+    expect(config).toMatchObject({ publicBaseUrl: expect.any(String) as string, trustProxy: 1 });
+    expect(container.ports).toEqual([
+      { name: 'http', containerPort: config.port },
+      { name: 'metrics', containerPort: config.metricsPort },
+    ]);
+    for (const probe of [container.livenessProbe!, container.readinessProbe!]) {
+      expect(probe.httpGet.port).toBe('http');
+      expect((await app.send('GET', probe.httpGet.path, '')).status).toBe(200);
+    }
+    expect(spec.terminationGracePeriodSeconds! * 1000).toBeGreaterThanOrEqual(
+      config.shutdownDelay + 10_000,
+    );
+    const service = resources.get('Service');
+    expect(service.spec.ports).toEqual([{ name: 'http', port: 80, targetPort: 'http' }]);
+    const policy = resources.get('NetworkPolicy');
+    for (const labels of [
+      service.spec.selector,
+      workload.spec.selector.matchLabels,
+      policy.spec.podSelector.matchLabels,
+    ])
+      expect(metadata.labels).toEqual(labels);
+    // Each port is for one namespace, and none for all.
+    expect(
+      policy.spec.ingress.map(({ from, ports }: Resource) => [
+        from.flatMap(({ namespaceSelector }: Resource) =>
+          Object.values(namespaceSelector.matchLabels),
+        ),
+        ports.map(({ port }: Resource) => port),
+      ]),
+    ).toEqual([
+      [['ingress-nginx'], ['http']],
+      [['monitoring'], ['metrics']],
+    ]);
+  });
+
+  it('is scraped by the PodMonitor of docs/install.md, as the job of the alerts', async () => {
+    const page = await readFile(join(ROOT, 'docs/install.md'), 'utf8');
+    const [, block] = /```yaml\n([^`]*PodMonitor[^`]*)```/.exec(page)!;
+    const { spec } = load(block!) as Resource;
+    const deployment = (await render('base')).get('Deployment');
+    const { labels } = deployment.spec.template.metadata!;
+    expect(labels).toEqual(spec.selector.matchLabels);
+    const ports = getContainer(deployment).ports.map(({ name }: Resource) => name);
+    expect(ports).toContain(spec.podMetricsEndpoints[0].port);
+    const alerts = await readFile(join(ROOT, 'deploy/alerts.yml'), 'utf8');
+    expect(alerts).toContain(`up{job=~"${labels[spec.jobLabel]}.*"}`);
+  });
+
+  it('migrates with a command of the service, in a pod that gets no requests', async () => {
+    const resources = await render('base');
+    const job = resources.get('Job');
+    const { command, image, envFrom } = getContainer(job);
+    expect(command).toEqual(['node', 'dist/cli/migrations.js', 'run']);
+    expect(existsSync(join(ROOT, 'src/cli/migrations.ts'))).toBe(true);
+    expect(job.spec.template.metadata?.labels).toBeUndefined();
+    const container = getContainer(resources.get('Deployment'));
+    expect(image).toBe(container.image);
+    expect(container.envFrom).toEqual([expect.anything(), ...envFrom!]);
+    expect(loadPodConfig(container, resources).migrations).toBe('off');
+  });
+});
