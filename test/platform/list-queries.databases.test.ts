@@ -2,7 +2,6 @@
 import { Column, Entity } from 'typeorm';
 import type { RowOrder } from '../../src/platform/database/lists/cached-list.js';
 import { IdColumn } from '../../src/platform/database/statements/columns.js';
-import { anyItem, type Criteria } from '../../src/platform/database/statements/row-mapping.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { useApp } from './support/app.js';
@@ -66,14 +65,6 @@ async function readPages(order: RowOrder): Promise<Thing[]> {
   return results[0]!;
 }
 
-/** Returns the names of the rows that meet criteria, of a page and of a whole list. */
-const select = async (filters: Criteria<Thing>): Promise<(string | null)[]> => {
-  const { rows, total } = await createList(true).getPage({ limit: 50, offset: 0 }, filters);
-  expect(total).toBe(rows.length);
-  expect((await createList(false).get(filters)).rows).toEqual(rows);
-  return rows.map(({ name }) => name);
-};
-
 describe('pages that are sorted', () => {
   it.each<[keyof Thing, readonly unknown[]]>([
     // By their bytes in UTF-8, which is not the order of UTF-16 or of a language.
@@ -109,41 +100,5 @@ describe('pages that are sorted', () => {
       const { rows } = await list.getPage({ limit: 2, offset: 0, order });
       expect(rows.map(({ name }) => name)).toEqual(isDescending ? ['b', 'a'] : ['a', 'b']);
     }
-  });
-});
-
-describe('rows that are selected by the items of an array', () => {
-  const TEXTS = ['x', '%', '_', "it's", '"', '\\', '1', 'true', 'null', '[]', 'é', '🐶', ''];
-
-  it('have one of the texts', async () => {
-    await store([
-      { name: 'none', tags: [] },
-      { name: 'null', tags: null },
-      { name: 'xy', tags: ['x', 'y'] },
-      ...TEXTS.slice(1).map((text) => ({ name: text, tags: ['z', text] })),
-    ]);
-    expect(await select({ tags: anyItem('y') })).toEqual(['xy']);
-    for (const text of TEXTS.slice(1))
-      expect(await select({ tags: anyItem(text) })).toEqual([text]);
-    expect(await select({ tags: anyItem(['y', "it's", '%']) })).toEqual(['xy', '%', "it's"]);
-    expect(await select({ tags: anyItem('X') })).toEqual([]);
-    expect(await select({ tags: anyItem([]) })).toEqual([]);
-    expect(await select({ tags: anyItem(undefined) })).toHaveLength(TEXTS.length + 2);
-    const many = Array.from({ length: 1_000 }, (_, index) => `text ${index}`);
-    expect(await select({ tags: anyItem([...many, 'y']) })).toEqual(['xy']);
-    expect(await select({ tags: anyItem('z'), name: ['%', 'none'] })).toEqual(['%']);
-  });
-
-  it('have an item with the property', async () => {
-    await store([
-      { name: 'none' },
-      { name: 'a', parts: [{ size: 1 }, { name: 'wheel', size: 2 }] },
-      { name: 'b', parts: [{ name: 'arm', size: 1 }] },
-      { name: 'c', parts: [{ name: null, size: 1 }] },
-    ]);
-    expect(await select({ parts: anyItem('wheel', 'name') })).toEqual(['a']);
-    expect(await select({ parts: anyItem(['arm', 'wheel'], 'name') })).toEqual(['a', 'b']);
-    expect(await select({ parts: anyItem('null', 'name') })).toEqual([]);
-    expect(await select({ parts: anyItem('arm', "na'me") })).toEqual([]);
   });
 });

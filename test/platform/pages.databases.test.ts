@@ -45,20 +45,6 @@ async function followLinks(query: string): Promise<number[][]> {
   return pages;
 }
 
-/** Reads a page of the cages of a room, or of all, by a cursor. */
-const getPageByCursor = (
-  cursor?: string,
-  room?: string,
-): Promise<{ ids: number[]; next?: string }> =>
-  app.app
-    .get(ResourceKit)
-    .cachedList(app.dataSource.getRepository(CageEntity), async (chunks, { next = {} }) => {
-      const read: number[] = [];
-      for await (const rows of chunks) read.push(...rows.map(({ id }) => id));
-      return { ids: read, next: next['token'] as string };
-    })
-    .getPage({ limit: 2, cursor, next: 'token' }, { room });
-
 describe('a list with pages', () => {
   it('returns 20 items by default, and a link to the next page', async () => {
     const ids = await createCages(45);
@@ -125,35 +111,6 @@ describe('a list with pages', () => {
     expect(await cages.getPage({ ...pages, page: 1 })).toEqual({ ids: ids.slice(2) });
     const next = { skip: 2 };
     expect(await cages.getPage({ limit: 2, offset: 0, next: 'skip' })).toEqual({ ...first, next });
-  });
-});
-
-describe('pages by cursor', () => {
-  it('have each row once, although others are created and that of the cursor is deleted', async () => {
-    const ids = await createCages(3);
-    const first = await getPageByCursor();
-    expect(first).toEqual({ ids: ids.slice(0, 2), next: expect.stringMatching(/^[\w-]+$/) });
-    await app.dataSource.getRepository(CageEntity).delete({ id: ids[1]! });
-    const more = await createCages(1);
-    expect(await getPageByCursor(first.next)).toEqual({ ids: [ids[2], ...more], next: undefined });
-  });
-
-  it('have no cursor of another list, or one that a client made up', async () => {
-    const ids = await createCages(6);
-    const { next = '' } = await getPageByCursor(undefined, 'attic');
-    expect(await getPageByCursor(next, 'attic')).toEqual({ ids: [ids[4]], next: undefined });
-    const text = Buffer.from(next, 'base64url').toString();
-    const forged = [' 1', '1e3', '\0', 'NaN', '99999999999999999999', ''].map((id) =>
-      Buffer.from(text.slice(0, 8) + id).toString('base64url'),
-    );
-    for (const cursor of ['', '1', 'x'.repeat(5_000), `${next}=`, `${next}A`, '\0', ...forged])
-      await expect(getPageByCursor(cursor, 'attic')).rejects.toMatchObject({
-        code: 'VALIDATION_FAILED',
-      });
-    await expect(getPageByCursor(next)).rejects.toMatchObject({ code: 'VALIDATION_FAILED' });
-    await expect(getPageByCursor(next, 'cellar')).rejects.toMatchObject({
-      code: 'VALIDATION_FAILED',
-    });
   });
 });
 

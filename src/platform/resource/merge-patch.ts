@@ -1,6 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { Property } from '../validation/property.js';
-import { getAlternatives, isObject, type Schema } from '../validation/schema.js';
+import { isObject, type Schema } from '../validation/schema.js';
 import { FOREIGN, getFields } from '../validation/schema-rules.js';
 
 /** Every property is optional, and those that can be cleared may be null. */
@@ -46,9 +46,6 @@ function toPatch({ default: _default, ...schema }: Schema): Schema {
   // Which properties another branch has, only the result shows.
   if (discriminator !== undefined) return { type: 'object', description: schema.description };
   if (typeof type === 'function') return { ...schema, type: () => toNestedPatch(type()) };
-  const alternatives = getAlternatives(schema);
-  if (alternatives !== undefined)
-    return { ...schema, anyOf: undefined, oneOf: [...alternatives.values()].map(toPatch) };
   const entries = Object.entries(properties ?? {}).filter(([, inner]) => inner.readOnly !== true);
   return {
     ...schema,

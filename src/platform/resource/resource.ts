@@ -1,7 +1,6 @@
-import type { IncomingMessage } from 'node:http';
 import type { Type } from '@nestjs/common';
 import { PickType } from '@nestjs/swagger';
-import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
+import type { ObjectLiteral, Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
 import type { CachedList, PageRequest, Paging } from '../database/lists/cached-list.js';
 import { toConstraintError } from '../database/statements/constraint-error.js';
@@ -14,17 +13,14 @@ import { ApiError } from '../errors/api-error.js';
 import { CachedJsonResponse } from '../http/responses/cached-json-response.js';
 import { toVersionEtag } from '../http/responses/etag.js';
 import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js';
-import { isRecorded, transactionOnce } from '../idempotency/idempotency-records.js';
+import { isRecorded } from '../idempotency/idempotency-records.js';
 import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
-import { requestContext } from '../logging/logger.js';
-import { getReferenceKey, storeReferences } from '../database/statements/joins.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
 import { isObject } from '../validation/schema.js';
 import { getFields } from '../validation/schema-rules.js';
 import {
   type Changes,
   deleteReturning,
-  insertReturning,
   modifyReturning,
   selectOne,
   updateReturning,
@@ -60,11 +56,6 @@ export interface ResourceOptions<Entity, Body> {
   readonly envelope?: (items: Body[], paging: Paging & { readonly total: number }) => object;
   /** The DTO of a request body, which validates the objects in JSON columns after a merge patch has changed them. */
   readonly dto?: Type<object>;
-  /**
-   * The join entities of properties that are arrays of ids, such as `{ tags: PetTagEntity }`. The row has the ids as JSON,
-   * in the order of the client, and the join entity the foreign keys: see {@link storeReferences}.
-   */
-  readonly joins?: Readonly<Partial<Record<keyof Entity & string, Type<object>>>>;
 }
 
 /** Returns the size of a JSON value in bytes. */
@@ -81,7 +72,6 @@ const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
 export class Resource<Entity extends ObjectLiteral, Body> {
   private readonly cachedList: CachedList<Entity, CachedJsonResponse>;
   private readonly inserter: IdempotentInserter<Entity, Result<Entity, Body>>;
-  private readonly joins: readonly [property: string, entity: Type<object>][];
   /** The properties of the DTO that are in JSON columns. */
   private jsonDto: Type<object> | undefined;
 
@@ -90,8 +80,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     private readonly options: ResourceOptions<Entity, Body>,
     private readonly kit: ResourceKit,
   ) {
-    const { toBody, copiesId, envelope, joins = {} } = options;
-    this.joins = Object.entries(joins);
+    const { toBody, copiesId, envelope } = options;
     this.cachedList = kit.cachedList(
       repository,
       async (chunks, paging) => {
@@ -123,11 +112,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    *   ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
    */
   create(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
-    const inserted =
-      this.joins.length === 0
-        ? this.inserter.insertOnce(row, key)
-        : this.insertWithReferences(row, key);
-    return this.convertErrors(row, inserted, this.options.parent);
+    return this.convertErrors(row, this.inserter.insertOnce(row, key), this.options.parent);
   }
 
   /** @throws {ApiError} NOT_FOUND */
@@ -152,7 +137,6 @@ export class Resource<Entity extends ObjectLiteral, Body> {
 
   /**
    * Replaces a resource. A property that the row lacks becomes null if it may be null, unless it is one of the criteria.
-   * Read-only properties that the body of the request repeats (see `JsonBody`) have to be as they are stored.
    *
    * @param kept the properties that keep their values if the row lacks them
    * @throws {ApiError} NOT_FOUND; PRECONDITION_FAILED; VALIDATION_FAILED if a reference does not exist; ALREADY_EXISTS
@@ -172,18 +156,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
         values[name] ?? (isNullable && !keeps.has(name) ? null : undefined),
       ]);
     const replacement = Object.fromEntries(changes) as Changes<Entity>;
-    const request = requestContext.getStore() as IncomingMessage | undefined;
-    const repeated = Object.entries(request?.readOnlyProperties ?? {});
-    if (repeated.length === 0) return this.update(criteria, replacement);
-    return this.update(criteria, replacement, (stored) => {
-      const body: ObjectLiteral = this.options.toBody(stored);
-      const changed = repeated.filter(
-        ([name, value]) => JSON.stringify(body[name]) !== JSON.stringify(value),
-      );
-      if (changed.length === 0) return replacement;
-      const problems = changed.map(([name]) => `unknown property ${name}`);
-      throw new ApiError('VALIDATION_FAILED', `${problems.join('; ')}.`);
-    });
+    return this.update(criteria, replacement);
   }
 
   /**
@@ -252,52 +225,23 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     return { ...patch, ...(await validateBody(this.jsonDto, merged)) } as Changes<Entity>;
   }
 
-  /** Inserts a row and the rows of its join entities. */
-  private insertWithReferences(
-    row: InsertRow<Entity>,
-    key?: IdempotencyKey,
-  ): Promise<Result<Entity, Body>> {
-    const { target, manager } = this.repository;
-    return transactionOnce(manager.dataSource, key, async (own) => {
-      const inserted = await insertReturning(own.getRepository<Entity>(target), row);
-      await this.join(own, inserted, row);
-      return this.toResult(inserted);
-    });
-  }
-
   private async update(
     criteria: Criteria<Entity>,
     changes: Changes<Entity>,
     getChanges?: (row: Entity) => Changes<Entity> | Promise<Changes<Entity>>,
   ): Promise<Result<Entity, Body>> {
-    const joins = this.joins.some(([name]) => name in changes);
     const statement =
-      getChanges !== undefined || joins
-        ? modifyReturning(this.repository, criteria, async (row, own) => {
-            await this.join(own, row, changes);
-            return getChanges?.(row) ?? changes;
-          })
-        : updateReturning(this.repository, criteria, changes);
+      getChanges === undefined
+        ? updateReturning(this.repository, criteria, changes)
+        : modifyReturning(this.repository, criteria, getChanges);
     const changed = await this.convertErrors(changes, statement);
     return this.toResult(changed ?? (await this.fail(criteria)));
-  }
-
-  /** Stores the references in the values of a row. */
-  private async join(own: EntityManager, { id }: Entity, values: ObjectLiteral): Promise<void> {
-    for (const [name, entity] of this.joins)
-      if (values[name] !== undefined)
-        await storeReferences(own.getRepository(entity), id, values[name] ?? []);
   }
 
   /** Converts the error of a statement that violates a constraint. */
   private convertErrors<T>(row: object, statement: Promise<T>, parent?: string): Promise<T> {
     return statement.catch(async (error: unknown) => {
-      const { manager } = this.repository;
-      const joined = this.joins.map(
-        ([name, entity]) => [name, getReferenceKey(manager.getRepository(entity))] as const,
-      );
-      const keys = Object.fromEntries(joined);
-      throw await toConstraintError(error, this.repository, row, this.options.paths, keys, parent);
+      throw await toConstraintError(error, this.repository, row, this.options.paths, parent);
     });
   }
 

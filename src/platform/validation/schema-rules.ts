@@ -7,7 +7,7 @@ import {
   findSizeViolation,
   findStringViolation,
 } from './scalar-violations.js';
-import { getAlternatives, getKind, isObject, isOptional, type Schema } from './schema.js';
+import { isObject, isOptional, type Schema } from './schema.js';
 
 /** How many problems of a request are reported. */
 export const MAX_PROBLEMS = 10;
@@ -23,11 +23,6 @@ export function findProblems(schema: Schema, value: unknown, path = ''): string[
 function check(schema: Schema, value: unknown, path: string, problems: string[]): void {
   if (value === undefined && !isOptional(schema)) report(problems, path, ' is missing');
   if (value === undefined || (value === null && schema.nullable === true)) return;
-  const alternatives = getAlternatives(schema);
-  if (alternatives !== undefined) {
-    checkAlternatives(alternatives, value, path, problems);
-    return;
-  }
   const violation = findViolation(schema, value);
   if (violation !== undefined) report(problems, path, violation);
   else if (Array.isArray(value)) checkItems(schema, value, path, problems);
@@ -44,18 +39,6 @@ function check(schema: Schema, value: unknown, path: string, problems: string[])
       checkFields(new Map(Object.entries(properties)), others, value, path, problems);
     }
   }
-}
-
-function checkAlternatives(
-  alternatives: ReadonlyMap<string, Schema>,
-  value: unknown,
-  path: string,
-  problems: string[],
-): void {
-  const alternative = alternatives.get(getKind(value));
-  if (alternative !== undefined) check(alternative, value, path, problems);
-  else if (value !== null || ![...alternatives.values()].some(({ nullable }) => nullable === true))
-    report(problems, path, ` must be of the type ${[...alternatives.keys()].join(' or ')}`);
 }
 
 function report(problems: string[], path: string, violation: string): void {
@@ -118,8 +101,6 @@ function checkItems(schema: Schema, values: unknown[], path: string, problems: s
 
 /** Makes equal values equal as JSON: objects whose properties have another order, and UUIDs in other cases. */
 function normalize(schema: Schema, value: unknown): unknown {
-  const alternative = getAlternatives(schema)?.get(getKind(value));
-  if (alternative !== undefined) return normalize(alternative, value);
   const { items = {}, format, properties = {}, additionalProperties: others = {} } = schema;
   if (Array.isArray(value)) return value.map((item) => normalize(items, item));
   if (typeof value === 'string' && format === 'uuid') return value.toLowerCase();
@@ -176,8 +157,6 @@ export function parseParameter({ type, items = {} }: Schema, parameter: unknown)
 
 /** Converts the objects in a valid value to DTOs; an omitted value becomes the default. */
 export function convert(schema: Schema, value: unknown = structuredClone(schema.default)): unknown {
-  const alternative = getAlternatives(schema)?.get(getKind(value));
-  if (alternative !== undefined) return convert(alternative, value);
   const { items, properties, additionalProperties } = schema;
   if (Array.isArray(value))
     return items === undefined ? value : value.map((item) => convert(items, item));

@@ -39,8 +39,7 @@ export interface Schema {
   readonly minProperties?: number;
   readonly maxProperties?: number;
   /**
-   * The DTOs of which `discriminator` selects one. Without it, the JSON type of the value does, if that of each is another
-   * one; otherwise what the schemas say is only published.
+   * The DTOs of which `discriminator` selects one. Without it, what the schemas say is only published.
    */
   readonly oneOf?: readonly (Schema | (() => Class<object>))[];
   readonly anyOf?: readonly (Schema | (() => Class<object>))[];
@@ -74,35 +73,3 @@ export const isOptional = ({ optional, default: value }: Schema): boolean =>
 /** Whether a JSON value is an object. */
 export const isObject = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** The JSON type of a value; that of null is an object in JavaScript alone. */
-export const getKind = (value: unknown): string =>
-  value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value;
-
-/** Whether JSON types are known, and each is another one: `integer` and `number` are one. */
-export function areDifferent(types: readonly (string | undefined)[]): boolean {
-  const kinds = types.map((type) => (type === 'integer' ? 'number' : type));
-  return !kinds.includes(undefined) && new Set(kinds).size === kinds.length;
-}
-
-const alternativesOf = new WeakMap<object, ReadonlyMap<string, Schema> | undefined>();
-
-/** Returns the alternatives of a schema by their JSON types; undefined if these do not tell them apart. */
-export function getAlternatives(schema: Schema): ReadonlyMap<string, Schema> | undefined {
-  const { type, discriminator, oneOf, anyOf } = schema;
-  const declared = oneOf ?? anyOf;
-  if (declared === undefined || (type ?? discriminator) !== undefined) return undefined;
-  if (!alternativesOf.has(declared)) alternativesOf.set(declared, toAlternatives(declared));
-  return alternativesOf.get(declared);
-}
-
-function toAlternatives(
-  declared: NonNullable<Schema['oneOf']>,
-): ReadonlyMap<string, Schema> | undefined {
-  const schemas = declared.map((each) => (typeof each === 'function' ? { type: each } : each));
-  const types = schemas.map((each) =>
-    typeof each.type === 'function' || each.discriminator ? 'object' : each.type,
-  );
-  if (!areDifferent(types)) return undefined;
-  return new Map(schemas.map((each, index) => [types[index]!.replace('integer', 'number'), each]));
-}

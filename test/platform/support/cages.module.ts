@@ -271,7 +271,6 @@ class ToysController {
   @Post()
   @Operation({
     operationId: 'createToy',
-    unsupportedHeaders: ['Prefer', 'X-Tenant-Id'],
     unsupportedQuery: { filter: { type: 'object', additionalProperties: true } },
     ...created,
     returns: ToyEnvelope,
@@ -301,7 +300,7 @@ class ToysController {
   replaceToy(
     @IdParam('cageId') cageId: number,
     @IdParam('toyId', { type: 'uuid' }) id: string,
-    @JsonBody({ type: () => Toy }, { repeatsReadOnly: true }) toy: Toy,
+    @Body() toy: Toy,
   ): Promise<Toy> {
     const { ...row } = toy;
     return this.toys.replace({ id, cageId }, { ...row, cageId }, ['seenBy']);

@@ -2,7 +2,6 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
 import { ApiError } from '../../errors/api-error.js';
-import { type Id, parseCursor, toCursor } from './cursor.js';
 import { singleFlight } from './single-flight.js';
 import { CachedJsonResponse } from '../../http/responses/cached-json-response.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
@@ -18,6 +17,9 @@ import {
   toEntities,
 } from '../statements/row-mapping.js';
 import type { TableRevisionTracker } from './table-revision-tracker.js';
+
+/** The id of a row. */
+export type Id = number | string;
 
 /** How many rows are read with one statement and converted in one turn of the event loop, in about 8 ms. */
 const CHUNK_SIZE = 2_000;
@@ -35,11 +37,9 @@ const MAX_READS = 3;
 /** The rows of a list, a part at a time. */
 export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
 
-/** Which page of a list to read: the first or the one after an id or a cursor, the one at an offset, or with a number. */
+/** Which page of a list to read: the first or the one after an id, the one at an offset, or with a number. */
 export type PageRequest = (
   | { readonly after?: Id | undefined; readonly offset?: undefined; readonly page?: undefined }
-  /** An opaque text, which the page before has as `next`: a cursor of another list is 400. */
-  | { readonly cursor: string | undefined; readonly offset?: undefined; readonly page?: undefined }
   | { readonly offset: number; readonly page?: undefined; readonly order?: RowOrder }
   /** By default, the first page has the number 1. */
   | { readonly page: number; readonly firstPage?: 0 | 1; readonly order?: RowOrder }
@@ -101,7 +101,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     );
   }
 
-  /** @throws {ApiError} VALIDATION_FAILED if there is no such page or cursor; {@link DatabaseUnavailableError} */
+  /** @throws {ApiError} VALIDATION_FAILED if there is no such page; {@link DatabaseUnavailableError} */
   getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<Value> {
     const { start, offset, ...kind } = locate(request);
     // SQLite ignores a negative LIMIT or OFFSET, and PostgreSQL rejects it.
@@ -134,12 +134,10 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
   ): Promise<Value> {
     const { limit } = request;
     const { start, offset, by, next } = locate(request);
-    const list = { metadata: this.repository.metadata, filters };
-    const after = by === 'cursor' && start !== undefined ? parseCursor(list, `${start}`) : start;
     // One more row than the page has shows whether there is another page.
     const range = {
       limit: limit + 1,
-      after,
+      after: start,
       offset: Math.min(offset, MAX_ID),
       order: getOrder(request),
     };
@@ -147,8 +145,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     const hasMore = rows.length > limit;
     if (hasMore) rows.pop();
     const parameter = hasMore && request.next !== false && (request.next ?? by);
-    const toNext = (id: Id): Id => next ?? (by === 'cursor' ? toCursor(list, id) : id);
-    const selected = parameter ? { [parameter]: toNext(rows.at(-1)!['id'] as Id) } : undefined;
+    const selected = parameter ? { [parameter]: next ?? (rows.at(-1)!['id'] as Id) } : undefined;
     return this.build([rows], { ...request, next: selected, hasMore, total });
   }
 
@@ -245,7 +242,6 @@ function locate(request: PageRequest) {
     const { limit, offset } = request;
     return { offset, by: 'offset', next: offset + limit };
   }
-  if ('cursor' in request) return { start: request.cursor, offset: 0, by: 'cursor' };
   return { start: request.after, offset: 0, by: 'after' };
 }
 

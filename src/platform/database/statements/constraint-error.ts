@@ -18,7 +18,6 @@ import { StatementParameters } from './row-mapping.js';
  * @param row the properties of the entity that were to be stored
  * @param paths where the body has the value of a property, if not in a property of the same name: such as
  *   `{ petId: 'pet.id' }`
- * @param joined the foreign keys of other tables, by the property that is an array of the ids
  * @param parent the property whose value is in the path of the request
  * @returns VALIDATION_FAILED for a foreign key, NOT_FOUND for that of the parent, ALREADY_EXISTS for a unique constraint, or the error
  *   itself if it has another cause
@@ -28,11 +27,10 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
   row: object,
   paths: Readonly<Record<string, string>> = {},
-  joined: Readonly<Record<string, ForeignKeyMetadata>> = {},
   parent = '',
 ): Promise<unknown> {
   if (isForeignKeyViolation(error))
-    return withDeadline(toForeignKeyError(error, repository, row, paths, joined, parent));
+    return withDeadline(toForeignKeyError(error, repository, row, paths, parent));
   return isUniqueViolation(error) ? toUniqueError(error, repository, paths) : error;
 }
 
@@ -41,10 +39,9 @@ async function toForeignKeyError(
   repository: Repository<ObjectLiteral>,
   row: object,
   paths: Readonly<Record<string, string>>,
-  joined: Readonly<Record<string, ForeignKeyMetadata>>,
   parent: string,
 ): Promise<unknown> {
-  const keys = { ...getForeignKeys(repository), ...joined };
+  const keys = getForeignKeys(repository);
   const values = row as ObjectLiteral;
   const [missing] =
     error instanceof MissingReferenceError
@@ -57,8 +54,7 @@ async function toForeignKeyError(
   if (missing.includes(parent))
     return new ApiError('NOT_FOUND', 'Resource not found.', { cause: error });
   const messages = properties.map(
-    (property) =>
-      `${property.replace(/^\w+/, (name) => paths[name] ?? name)} must reference an existing resource`,
+    (property) => `${paths[property] ?? property} must reference an existing resource`,
   );
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, { cause: error });
 }
@@ -66,7 +62,7 @@ async function toForeignKeyError(
 const getForeignKeys = ({ metadata }: Repository<ObjectLiteral>) =>
   Object.fromEntries(metadata.foreignKeys.map((key) => [key.columns[0]!.propertyName, key]));
 
-/** Returns for each row the properties whose references do not exist, such as `petId` or `tags[2]`. */
+/** Returns for each row the properties whose references do not exist, such as `petId`. */
 async function findMissing(
   { manager }: Repository<ObjectLiteral>,
   rows: readonly ObjectLiteral[],
@@ -86,10 +82,7 @@ async function findMissing(
     const existing = new Set(found.map(({ id }) => String(id)));
     const lacking = new Set(ids.filter((_id, i) => !existing.has(String(parameters.values[i]))));
     rows.forEach((row, index) => {
-      const value: unknown = row[property];
-      const position = [value].flat().findIndex((id) => lacking.has(id));
-      if (position === -1) return;
-      missing[index]!.push(Array.isArray(value) ? `${property}[${position}]` : property);
+      if (lacking.has(row[property])) missing[index]!.push(property);
     });
   }
   return missing;

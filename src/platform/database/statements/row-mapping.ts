@@ -108,27 +108,8 @@ export function buildInsert(
 /** The values that rows must have, or lists of allowed values. Undefined stands for any value. */
 export type Criteria<Entity> = {
   readonly [Name in keyof Entity]?:
-    Criterion<Entity[Name]> | readonly Criterion<Entity[Name]>[] | AnyItem | undefined;
+    Criterion<Entity[Name]> | readonly Criterion<Entity[Name]>[] | undefined;
 };
-
-/** A criterion of a JSON column, which is an array: see {@link anyItem}. */
-export class AnyItem {
-  constructor(
-    readonly texts: readonly string[],
-    readonly property?: string,
-  ) {}
-}
-
-/**
- * Returns a criterion for an array in a JSON column: an item is one of the texts. No index helps, each row is parsed.
- *
- * @param texts undefined stands for any value
- * @param property of the items, which has the text
- */
-export const anyItem = (
-  texts: string | readonly string[] | undefined,
-  property?: string,
-): AnyItem | undefined => (texts === undefined ? undefined : new AnyItem([texts].flat(), property));
 
 /** Rows may be searched for any text or number, although they have only those of a union. */
 type Criterion<Value> =
@@ -151,7 +132,6 @@ export function toConditions<Entity extends ObjectLiteral>(
   return Object.entries(criteria).flatMap(([property, value]: [string, unknown]) => {
     if (value === undefined) return [];
     const column = getColumn(repository, property);
-    if (value instanceof AnyItem) return toItemCondition(repository, column, value, parameters);
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     // No row has an integer beyond those of the column, which PostgreSQL would not compare.
     const { driver } = repository.manager.dataSource;
@@ -163,23 +143,6 @@ export function toConditions<Entity extends ObjectLiteral>(
       ? 'FALSE'
       : `"${column.databaseName}" IN (${placeholders.join(', ')})`;
   });
-}
-
-function toItemCondition(
-  { metadata, manager }: Repository<ObjectLiteral>,
-  { databaseName }: ColumnMetadata,
-  { texts, property }: AnyItem,
-  parameters: StatementParameters,
-): string {
-  if (texts.length === 0) return 'FALSE';
-  // The columns of `json_each` have names such as `value`, too.
-  const column = `"${metadata.tableName}"."${databaseName}"`;
-  const [items, item, type] = isPostgres(manager.dataSource)
-    ? [`jsonb_array_elements(${column}::jsonb) AS "item"("value")`, `#>> '{}'`, '::text']
-    : [`json_each(${column}) AS "item"`, '', ''];
-  const path = property === undefined ? item : `->> ${parameters.addRaw(property)}${type}`;
-  const placeholders = texts.map((text) => parameters.addRaw(text));
-  return `EXISTS (SELECT 1 FROM ${items} WHERE "item"."value" ${path} IN (${placeholders.join(', ')}))`;
 }
 
 /** @throws {TypeError} if the entity has no such property */

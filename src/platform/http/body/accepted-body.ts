@@ -3,9 +3,6 @@ import { Reflector } from '@nestjs/core';
 /** The media type of a JSON merge patch (RFC 7396, section 4). */
 export const MERGE_PATCH_CONTENT_TYPE = 'application/merge-patch+json';
 
-/** The media type of a form, as HTML sends it. */
-export const FORM_CONTENT_TYPE = 'application/x-www-form-urlencoded';
-
 /** What an operation accepts instead of JSON. */
 export interface BinaryBodyOptions {
   /** The maximum size in bytes, also after decompression. */
@@ -15,6 +12,3 @@ export interface BinaryBodyOptions {
 
 /** Makes an operation accept bytes instead of JSON. */
 export const AcceptBinaryBody = Reflector.createDecorator<BinaryBodyOptions>();
-
-/** Makes an operation accept a form instead of JSON. */
-export const AcceptForm = Reflector.createDecorator<boolean>();

@@ -6,19 +6,13 @@ import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import type { ErrorCode } from '../../errors/error-codes.js';
-import {
-  AcceptBinaryBody,
-  AcceptForm,
-  FORM_CONTENT_TYPE,
-  MERGE_PATCH_CONTENT_TYPE,
-} from './accepted-body.js';
-import { parseForm, parseJson } from './parsed-body.js';
+import { AcceptBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
+import { parseJson } from './parsed-body.js';
 
 /** How long a body may take to arrive before the key is verified again, in milliseconds: a shorter time does not matter. */
 const PROMPT_BODY_MS = 100;
 
 const CONTENT_TYPES = ['application/json'];
-const FORM_CONTENT_TYPES = [FORM_CONTENT_TYPE];
 const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
 
 /** Creates what decodes a body, by its content coding. */
@@ -31,13 +25,11 @@ const DECODERS = new Map<string, () => Transform>([
 ]);
 
 /**
- * Parses the body of a request into `request.body`: JSON, the fields of a form for an operation with a
- * `@FormBody`, or the bytes for one with a `@BinaryBody`. It is a guard because it must run after `ApiKeyGuard`: no byte of a
+ * Parses the body of a request into `request.body`: JSON, or the bytes for an operation with a `@BinaryBody`. It is a guard because it must run after `ApiKeyGuard`: no byte of a
  * body is read before the key is checked, and Express middleware runs before all guards. After a
  * slow body, the key is verified again, because it may have been revoked since.
  *
- * @throws {ApiError} UNAUTHORIZED, MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed or a form cannot be
- *   decoded, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED if the body is nested too deeply
+ * @throws {ApiError} UNAUTHORIZED, MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED if the body is nested too deeply
  */
 @Injectable()
 export class BodyParserGuard implements CanActivate {
@@ -51,10 +43,9 @@ export class BodyParserGuard implements CanActivate {
     const { method, headers } = request;
     if (method === 'GET' || method === 'HEAD' || !hasBody(request)) return true;
     const binary = this.reflector.get(AcceptBinaryBody, context.getHandler());
-    const isForm = this.reflector.get(AcceptForm, context.getHandler());
     const jsonTypes = method === 'PATCH' ? PATCH_CONTENT_TYPES : CONTENT_TYPES;
     const { contentTypes, limit } = binary ?? {
-      contentTypes: isForm ? FORM_CONTENT_TYPES : jsonTypes,
+      contentTypes: jsonTypes,
       limit: this.config.bodyLimit,
     };
     requireSupported(request, contentTypes);
@@ -64,12 +55,11 @@ export class BodyParserGuard implements CanActivate {
     const response = context.switchToHttp().getResponse<Response>();
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
     if (headers.expect !== undefined && request.httpVersion !== '1.0') response.writeContinue();
-    const parse = isForm ? parseForm : parseJson;
-    const invalid = binary === undefined && !isForm ? 'MALFORMED_JSON' : 'BAD_REQUEST';
+    const invalid = binary === undefined ? 'MALFORMED_JSON' : 'BAD_REQUEST';
     const startedAt = performance.now();
     return readBody(request, limit, invalid).then(async (bytes): Promise<true> => {
       // Otherwise there is no body, as with a Content-Length of 0.
-      if (bytes.length > 0) request.body = binary === undefined ? parse(bytes) : bytes;
+      if (bytes.length > 0) request.body = binary === undefined ? parseJson(bytes) : bytes;
       if (performance.now() - startedAt >= PROMPT_BODY_MS) await request.verifyKeyAgain?.(request);
       return true;
     });
@@ -128,7 +118,7 @@ function requireSupported(request: Request, contentTypes: readonly string[]): vo
     throw new ApiError('UNSUPPORTED_MEDIA_TYPE', message);
 }
 
-/** JSON is exchanged in UTF-8 (RFC 8259, section 8.1), and so are forms. */
+/** JSON is exchanged in UTF-8 (RFC 8259, section 8.1). */
 function requireUtf8(contentType: string): void {
   const charset = /;\s*charset\s*=\s*"?([^\s";]*)/i.exec(contentType)?.[1] ?? 'utf-8';
   if (charset.toLowerCase() !== 'utf-8')

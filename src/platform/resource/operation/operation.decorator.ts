@@ -63,9 +63,7 @@ export interface OperationOptions {
   readonly headers?: Readonly<Record<string, HeaderOptions>>;
   /** The statuses of its own errors, or their descriptions if the usual ones do not fit. */
   readonly errors?: readonly ErrorStatus[] | Readonly<Partial<Record<ErrorStatus, string>>>;
-  /** The optional headers of requests that a contract has and the operation would ignore: one that is sent is 501. */
-  readonly unsupportedHeaders?: readonly string[];
-  /** Optional query parameters of the same kind, which are documented, with their schemas; see also `refuseQuery`. */
+  /** The optional query parameters that it would ignore, with their schemas: a request with one gets 501; see also `refuseQuery`. */
   readonly unsupportedQuery?: Readonly<Record<string, Schema>>;
   /** Whether it returns 501. */
   readonly notImplemented?: boolean;
@@ -91,7 +89,7 @@ const LINK = {
 export function Operation(options: OperationOptions): MethodDecorator {
   const { operationId, summary, description, tags, deprecated, status = 200 } = options;
   const { returns, contentTypes = [], response, list, errors = [], notImplemented } = options;
-  const { location, headers = {}, unsupportedHeaders = [], unsupportedQuery = {} } = options;
+  const { location, headers = {}, unsupportedQuery = {} } = options;
   const queryNames = Object.keys(unsupportedQuery);
   const own = { ...headers, ...(location !== undefined && { Location: toLocation(location) }) };
   const described: [status: unknown, description?: string][] = Array.isArray(errors)
@@ -109,9 +107,7 @@ export function Operation(options: OperationOptions): MethodDecorator {
       const documented = { name, required: false, schema: toDocument(schema) };
       return ApiQuery({ ...documented, description: texts.join('\n\n') });
     }),
-    ...(unsupportedHeaders.length + queryNames.length > 0
-      ? [UseInterceptors(createRefusal(unsupportedHeaders, queryNames))]
-      : []),
+    ...(queryNames.length > 0 ? [UseInterceptors(createRefusal(queryNames))] : []),
     ...(response === undefined
       ? []
       : [ApiSuccess({ status, description: response, ...toBody(returns, contentTypes) })]),

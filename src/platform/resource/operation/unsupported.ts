@@ -14,25 +14,20 @@ export const UNSUPPORTED = 'Not supported yet: returns 501.';
  */
 export function refuseQuery<Query extends object>(query: Query, ...names: (keyof Query)[]): void {
   const sent = names.find((name) => query[name] !== undefined);
-  if (sent !== undefined) throw toError(`query parameter ${String(sent)}`);
+  if (sent !== undefined) throw toError(String(sent));
 }
 
-/** Refuses headers and query parameters before they are validated. */
-export const createRefusal = (
-  headerNames: readonly string[],
-  queryNames: readonly string[],
-): NestInterceptor<unknown> => ({
+/** Refuses query parameters before they are validated. */
+export const createRefusal = (queryNames: readonly string[]): NestInterceptor<unknown> => ({
   intercept(context, next) {
-    const { headers, query } = context.switchToHttp().getRequest<Request>();
-    const header = headerNames.find((name) => headers[name.toLowerCase()] !== undefined);
-    if (header !== undefined) throw toError(`header ${header}`);
+    const { query } = context.switchToHttp().getRequest<Request>();
     // `filter[name]` is a part of the parameter `filter`.
     const keys = new Set(Object.keys(query).flatMap((key) => [key, key.split('[')[0]!]));
     const parameter = queryNames.find((name) => keys.has(name));
-    if (parameter !== undefined) throw toError(`query parameter ${parameter}`);
+    if (parameter !== undefined) throw toError(parameter);
     return next.handle();
   },
 });
 
 const toError = (name: string): ApiError =>
-  new ApiError('NOT_IMPLEMENTED', `The ${name} is not supported.`);
+  new ApiError('NOT_IMPLEMENTED', `The query parameter ${name} is not supported.`);
