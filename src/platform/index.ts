@@ -14,6 +14,7 @@ export { MetricsRegistry } from './metrics/prometheus-registry.js';
 // Operations
 export { Operation } from './resource/operation/operation.decorator.js';
 export { IdParam } from './resource/operation/id-param.decorator.js';
+export { refuseQuery } from './resource/operation/unsupported.js';
 export { PageParams } from './resource/operation/page-params.js';
 export { JsonBody } from './resource/operation/json-body.decorator.js';
 export { BinaryBody } from './resource/operation/binary-body.decorator.js';

@@ -1,15 +1,16 @@
 /** Makes a module from an OpenAPI document: reads it, plans what is stored, and writes the files. */
-import { compareApi, compareColumns, compareMethods, findLeft, type Results } from './existing.js';
-import { readMembers } from './members.js';
-import type { Module, Resource } from './model.js';
-import { Changes, formatFile, type Project, readIfExists, readProject } from './project.js';
-import { readContract, toRoute } from './read/contract.js';
-import { ContractError } from './read/document.js';
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { type Column, ContractError, type Module, type Resource } from './model.js';
+import { isIdentifier, toKebabCase } from './names.js';
+import { plan } from './plan/operations.js';
+import { Changes, type Project, readIfExists, readProject } from './project.js';
+import { readContract, type Service } from './read/contract.js';
 import type { Json } from './read/json.js';
-import { planModule } from './plan/plan.js';
-import { writeApi, writeDecorators } from './write/api-file.js';
-import { writeEntity, writeJoin, writeMigration } from './write/entity-file.js';
-import { writeModule, writeResourceService, writeService } from './write/service-file.js';
+import { getFolder, writeApi, writeDecorators } from './write/api-file.js';
+import { writeColumnsMigration, writeEntity, writeMigration } from './write/entity-file.js';
+import { writeModule, writeService } from './write/service-file.js';
+import { isSameType } from './write/source.js';
 import { writeTest } from './write/test-file.js';
 
 /** What a module is generated as. */
@@ -18,103 +19,144 @@ export interface ModuleOptions {
   readonly name: string;
   /** What the generated file says it was generated from. */
   readonly source: string;
-  /** The path of the contract, if there is one. */
-  readonly file?: string;
   /** The prefix of its paths, such as `/api/v2`; by default, it is `/v1`. */
   readonly prefix?: string | undefined;
 }
 
-/** A module, the files that a run writes, and what people have to do. */
-export interface Generated {
-  readonly module: Module;
-  readonly changes: Changes;
-  readonly tasks: readonly string[];
-  /** What clients of a module that exists would notice. */
-  readonly differences: readonly string[];
-  readonly results: Results;
-}
-
-/**
- * Generates a module, without writing anything yet.
- *
- * @throws {ContractError} if nothing of the document can be generated
- */
-export async function generate(
+/** @throws {ContractError} if nothing of the document can be generated */
+export function planModule(
   root: Json,
-  { name, source, file, prefix }: ModuleOptions,
-): Promise<Generated> {
-  const project = await readProject(name);
-  const contract = readContract(root, name, project, prefix);
+  { name, source, prefix = '' }: ModuleOptions,
+  service: Service,
+  tables: readonly string[],
+): Module {
+  const contract = readContract(root, name, service, prefix);
   if (contract.operations.length === 0)
     throw new ContractError([
-      `${source}: nothing to generate. ${contract.leftOut.map(({ operation, reason }) => `${operation}: ${reason}`).join('; ')}`,
+      `${source}: nothing to generate.`,
+      ...contract.leftOut.map(({ operation, reason }) => `${operation}: ${reason}`),
     ]);
-  const plan = planModule(contract, project.tables);
-  const module = { ...contract, ...plan, name, source, file };
-  const changes = new Changes();
-  return { module, changes, ...(await writeFiles(module, project, changes)) };
+  return { ...contract, ...plan(contract, name, tables, isSameType), name, source, prefix };
 }
 
-async function writeFiles(
-  module: Module,
-  project: Project,
-  changes: Changes,
-): Promise<Omit<Generated, 'module' | 'changes'>> {
-  const { name, resources, operations } = module;
-  const routes = new Set(operations.map(({ method, path }) => toRoute(method, path)));
-  for (const placeholder of project.placeholders)
-    if (routes.has(placeholder.route)) await changes.deletePlaceholder(placeholder);
+/** Generates a module, without writing anything yet, and returns what people have to do. */
+export async function generate(
+  root: Json,
+  options: ModuleOptions,
+): Promise<{ module: Module; changes: Changes; tasks: string[] }> {
+  const project = await readProject(options.name);
+  const planned = planModule(root, options, project, project.tables);
+  const service = await readIfExists(`${getFolder(planned.name)}/${planned.name}.service.ts`);
+  const operations = planned.operations.map((each) => ({
+    ...each,
+    isCompleted:
+      each.implementation.kind === 'stub' &&
+      service !== undefined &&
+      hasMethod(service, each.name) &&
+      !service.includes(`notImplemented('${each.operationId}')`),
+  }));
+  const module = { ...planned, operations };
+  const changes = new Changes();
+  return { module, changes, tasks: await writeFiles(module, project, changes) };
+}
+
+const hasMethod = (service: string, name: string): boolean =>
+  new RegExp(`^ {2}(override )?(async )?${name}\\(`, 'm').test(service);
+
+async function writeFiles(module: Module, project: Project, changes: Changes): Promise<string[]> {
+  const { name, resources } = module;
   const api = writeApi(module);
-  const before = await readIfExists(api.path);
-  const isNew = before === undefined;
+  const isNew = !existsSync(api.path);
   const start = Math.max(Date.now(), project.latestMigration + 1);
   const timestamps = new Map(resources.map((resource, index) => [resource, start + index]));
-  const feature = writeModule(module, timestamps);
-  const service = writeService(module);
-  const test = writeTest(module, project.routes);
   await changes.write(api);
   await changes.writeOnce(writeDecorators(module));
   const tasks: string[] = [];
   for (const [resource, timestamp] of timestamps) {
     const entity = writeEntity(module, resource);
-    const text = isNew ? undefined : await readIfExists(entity.path);
-    for (const join of resource.columns.flatMap((column) => column.join ?? []))
-      await changes.writeOnce(writeJoin(module, join));
-    if (text === undefined) {
-      await changes.writeOnce(entity);
-      await changes.writeOnce(writeMigration(module, resource, timestamp));
-      if (!isNew) tasks.push(...(await addResource(module, resource, project, changes)));
-    } else {
-      const current = { path: entity.path, code: text };
-      tasks.push(...(await compareColumns(module, resource, current, timestamp, changes)));
+    const current = await readIfExists(entity.path);
+    if (current !== undefined) {
+      tasks.push(
+        ...(await compareColumns(module, resource, entity.path, current, timestamp, changes)),
+      );
+      continue;
     }
+    await changes.writeOnce(entity);
+    await changes.writeOnce(writeMigration(module, resource, timestamp));
+    if (!isNew) tasks.push(...(await addResource(module, resource, changes)));
   }
+  const service = writeService(module);
+  tasks.push(...(await compareMethods(module, service.path)));
   await changes.writeOnce(service);
-  await changes.writeOnce(feature);
+  await changes.writeOnce(writeModule(module, timestamps));
+  const test = writeTest(module);
   if (test !== undefined) await changes.writeOnce(test);
   await changes.addFeature(name);
-  if (before === undefined) return { tasks, differences: [], results: new Map() };
-  const old = await readMembers(api.path, before);
-  const methods = await compareMethods(module, service);
-  tasks.push(...methods.tasks, ...(await findLeft(module, old, service.path)));
-  const differences = compareApi(old, await readMembers(api.path, await formatFile(api)));
-  return { tasks, differences, results: methods.results };
+  return tasks;
 }
 
 /** Writes the methods and the test of a resource that a changed contract added to files of their own. */
 async function addResource(
   module: Module,
   resource: Resource,
-  project: Project,
   changes: Changes,
 ): Promise<string[]> {
-  const service = writeResourceService(module, resource);
+  const service = writeService(module, resource);
   await changes.writeOnce(service);
-  const test = writeTest(module, project.routes, resource);
+  const test = writeTest(module, resource);
   if (test !== undefined) await changes.writeOnce(test);
-  const file = `src/modules/${module.name}/${module.name}.module.ts`;
   return [
-    `${file}: add the entity and the migration of ${resource.table}.`,
+    `${getFolder(module.name)}/${module.name}.module.ts: add the entity and the migration of ${resource.table}.`,
     `${service.path}: move its methods to the service of the module, or call them there.`,
+  ];
+}
+
+/** Returns the methods that a service lacks, and those that the contract does not have any more. */
+async function compareMethods({ operations }: Module, path: string): Promise<string[]> {
+  const text = await readIfExists(path);
+  if (text === undefined) return [];
+  const own = new Set(
+    [...text.matchAll(/^ {2}(?:override )?(?:async )?(\w+)\(/gm)].map(([, name]) => name!),
+  );
+  const names = operations.map(({ name }) => name);
+  return [
+    ...names.filter((name) => !own.has(name)).map((name) => `${path}: implement ${name}.`),
+    ...[...own]
+      .filter((name) => name !== 'constructor' && !names.includes(name))
+      .map((name) => `${path}: ${name} is not in the contract.`),
+  ];
+}
+
+/** Compares the columns of a resource with its entity, which belongs to the team, and drafts a migration for new ones. */
+async function compareColumns(
+  module: Module,
+  resource: Resource,
+  path: string,
+  text: string,
+  timestamp: number,
+  changes: Changes,
+): Promise<string[]> {
+  const known = new Set(
+    [...text.matchAll(/^ {2}(?:([A-Za-z_$][\w$]*)|'([^']*)')!: /gm)].map(
+      ([, name, quoted]) => name ?? quoted!,
+    ),
+  );
+  const stored = new Set(['id', 'version', ...resource.columns.map(({ property }) => property)]);
+  const removed = [...known].filter((name) => !stored.has(name));
+  const tasks = removed.map((name) => `${path}: ${name} is not in the contract.`);
+  const added = resource.columns.filter(
+    ({ property }) => !known.has(property) && isIdentifier(property),
+  );
+  if (added.length === 0) return tasks;
+  const draft = writeColumnsMigration(module, resource, added, timestamp);
+  const folder = `${getFolder(module.name)}/migrations`;
+  const ending = draft.path.slice(draft.path.indexOf('-', folder.length));
+  const isDrafted =
+    existsSync(folder) && (await readdir(folder)).some((file) => file.endsWith(ending));
+  if (!isDrafted) await changes.write(draft);
+  const names = added.map(({ property }: Column) => property).join(', ');
+  return [
+    ...tasks,
+    `${path}: add ${names}, and the draft of its migration, ${toKebabCase(ending.slice(1, -3))}, to the module.`,
   ];
 }

@@ -1,182 +1,111 @@
-/**
- * What the generator makes a module from. Both front ends, `from` (a contract) and `resource` (`--fields`), make one,
- * and the writers turn it into files.
- */
-
-import type { Schema as PlatformSchema } from '../../src/platform/validation/schema.js';
+/** What the generator makes a module from: reading fills it, planning adds resources, and writing turns it into files. */
 
 export const METHODS = ['get', 'put', 'post', 'patch', 'delete'] as const;
 export type Method = (typeof METHODS)[number];
 
-/** What a schema of `@Property` contains besides keywords, of which the generator knows more or writes another form. */
-type Written =
-  | ('type' | 'enum' | 'const' | 'pattern' | 'optional' | 'items' | 'properties')
-  | ('additionalProperties' | 'oneOf' | 'anyOf' | 'discriminator');
+/** A reason to stop, a line each. */
+export class ContractError extends Error {
+  constructor(problems: readonly string[]) {
+    const more = problems.length > 10 ? [`… and ${problems.length - 10} more`] : [];
+    super([...problems.slice(0, 10).map((each) => each.slice(0, 500)), ...more].join('\n'));
+  }
+}
 
-/** The schema that `@Property` takes, without references, 3.0's and 3.1's forms made one, before its classes are written. */
-export interface Schema extends Omit<PlatformSchema, Written> {
+/** A schema as `@Property` takes it, in which an object with properties is a class. */
+export interface Schema {
   readonly type?: 'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object';
-  /** The class of the object; then there is no `type`. */
+  /** The class of an object with properties; then there is no `type`. */
   readonly class?: DtoClass;
+  readonly format?: string;
   readonly enum?: readonly (string | number | boolean)[];
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly notBlank?: boolean;
   readonly pattern?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf?: number;
   readonly items?: Schema;
-  /** The properties of an object without a class. */
-  readonly properties?: readonly Property[];
-  readonly additionalProperties?: Schema | true;
-  /** Any one of the schemas. Without a discriminator, the value is accepted as it is. */
-  readonly oneOf?: readonly Schema[];
-  readonly discriminator?: Discriminator;
-  /** Bytes: a body or a response that is not JSON. */
-  readonly binary?: readonly string[];
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems?: boolean;
+  readonly additionalProperties?: Schema | boolean;
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  /** Published, but not validated. */
+  readonly anyOf?: readonly Schema[];
+  readonly nullable?: boolean;
+  readonly default?: unknown;
+  readonly readOnly?: boolean;
+  readonly writeOnly?: boolean;
+  readonly deprecated?: boolean;
+  readonly description?: string;
+  readonly example?: unknown;
   /** No two rows have the same value (`x-unique`). */
   readonly unique?: boolean;
-  /** The service assigns the time of the request (`x-assigned: now`). */
-  readonly assigned?: 'now' | undefined;
   /** The table whose id the value is (`x-references`). */
   readonly references?: string;
 }
 
-/** The properties of an object, with a class or without; undefined for other values. */
-export const getProperties = ({
-  class: dto,
-  properties,
-}: Schema): readonly Property[] | undefined => dto?.properties ?? properties;
-
-/** A schema and those that it contains, as far as they are not those of a class; by default also those of the items of arrays. */
-export function getParts(schema: Schema, hasItems = true): Schema[] {
-  const { items, properties = [], additionalProperties, oneOf = [] } = schema;
-  const values = additionalProperties === true ? undefined : additionalProperties;
-  const parts = [hasItems ? items : undefined, ...properties, values, ...oneOf];
-  return [schema, ...parts.flatMap((each) => (each === undefined ? [] : getParts(each, hasItems)))];
-}
-
-/** A schema and all that it contains, at any depth; by default also the items of arrays. */
-export function getNested(schema: Schema, hasItems = true, seen = new Set<DtoClass>()): Schema[] {
-  return getParts(schema, hasItems).flatMap((part) => {
-    const properties =
-      part.class === undefined || seen.has(part.class) ? [] : part.class.properties;
-    if (part.class !== undefined) seen.add(part.class);
-    return [part].concat(properties.flatMap((each) => getNested(each, hasItems, seen)));
-  });
-}
-
-export interface Discriminator {
-  readonly property: string;
-  /** The class for each value of the property. */
-  readonly mapping: Readonly<Record<string, DtoClass>>;
-}
-
 export interface Property extends Schema {
-  /** As it is published. */
   readonly name: string;
   readonly required: boolean;
 }
 
-/** Whether an object always has a property, at least with its default. */
-export const isGiven = ({ required, default: value }: Property): boolean =>
-  required || value !== undefined;
-
-/** A schema that becomes a class. */
+/** A class of the generated code. */
 export interface DtoClass {
-  /** The name of the class. */
   readonly name: string;
   /** The name in the OpenAPI document. */
   readonly publishedName: string;
-  readonly description: string | undefined;
-  /** Set after it is created, because they may have the class itself. */
-  properties: readonly Property[];
+  readonly description?: string | undefined;
+  /** Filled after the class is created, because it may contain itself. */
+  readonly properties: Property[];
+  /** The properties that no class of JavaScript can have. */
+  readonly unusable: { readonly name: string; readonly required: boolean }[];
 }
-
-/** A property of a class, by its name. */
-export const getProperty = (dto: DtoClass | undefined, name: string): Property | undefined =>
-  dto?.properties.find((each) => each.name === name);
-
-/** The properties that requests have. */
-export const getSent = ({ properties }: DtoClass): readonly Property[] =>
-  properties.filter(({ readOnly }) => readOnly !== true);
 
 export interface Parameter extends Property {
-  readonly in: 'path' | 'query';
-}
-
-export interface Operation {
-  readonly method: Method;
-  /** As in the contract: `/pets/{petId}`. */
-  readonly path: string;
-  /** As it is published. */
-  readonly operationId: string;
-  /** The name of the method. */
-  readonly name: string;
-  readonly tags: readonly string[];
-  readonly summary: string | undefined;
-  readonly description: string | undefined;
-  readonly deprecated: boolean;
-  readonly isPublic: boolean;
-  readonly parameters: readonly Parameter[];
-  readonly body: Body | undefined;
-  readonly ifMatch: 'optional' | 'required' | undefined;
-  readonly success: Success;
-  /** The descriptions of the errors that the contract names, by status. */
-  readonly errors: Readonly<Record<number, string>>;
-  /** Whether it stores its body, if the contract says so (`x-resource`). */
-  readonly isResource: boolean | undefined;
-  /** The optional headers that it does not evaluate: a request with one gets 501. */
-  readonly unsupportedHeaders: readonly string[];
-  /** The optional query parameters that no class can have, such as `filter[name]`: a request with one gets 501. */
-  readonly unsupportedQuery: readonly Parameter[];
-  /** Why it can only be a stub, whatever the others are. */
-  readonly unsupported: string | undefined;
+  readonly in: 'path' | 'query' | 'header' | 'cookie';
+  /** Why requests cannot have it, although it is declared. */
+  readonly unsupported?: string | undefined;
 }
 
 export interface Body {
   readonly schema: Schema;
   readonly required: boolean;
-  readonly description: string | undefined;
-  readonly isMergePatch: boolean;
-  /** Whether it is a form instead of JSON. */
-  readonly isForm: boolean;
+  readonly description?: string | undefined;
+  readonly contentTypes: readonly string[];
 }
 
 export interface Success {
   readonly status: number;
   readonly description: string;
-  readonly schema: Schema | undefined;
-  /** The names of the headers that the contract declares. */
-  readonly headers: readonly string[];
+  /** The JSON that it contains, if there is any. */
+  readonly schema?: Schema | undefined;
+  /** The media types of a response that is not JSON. */
+  readonly contentTypes?: readonly string[];
 }
 
-/** A contract, without what the generator does not use. */
-export interface Contract {
-  /** Of all paths, instead of `/v1`: `/api/v2`, or an empty text. */
-  readonly prefix: string;
-  readonly tags: readonly { readonly name: string; readonly description: string }[];
-  readonly operations: readonly Operation[];
-  readonly classes: readonly DtoClass[];
-  /** What is not made at all: an operation or a webhook, and why. */
-  readonly leftOut: readonly LeftOut[];
-  readonly notes: Notes;
-}
-
-/** How the module differs from the contract: sentences, with the places that each is true of. */
-export class Notes {
-  private readonly places = new Map<string, Set<string>>();
-
-  /** @param place an operation, a schema or a property; without it, the sentence is true of the whole contract */
-  add(text: string, place?: string): void {
-    const places = this.places.get(text) ?? new Set();
-    this.places.set(text, place === undefined ? places : places.add(place));
-  }
-
-  copy(): Notes {
-    const copy = new Notes();
-    for (const [text, places] of this.places) copy.places.set(text, new Set(places));
-    return copy;
-  }
-
-  entries(): [text: string, places: readonly string[]][] {
-    return [...this.places].map(([text, places]) => [text, [...places]]);
-  }
+export interface Operation {
+  readonly method: Method;
+  readonly path: string;
+  readonly operationId: string;
+  /** The name of its method. */
+  readonly name: string;
+  readonly summary?: string | undefined;
+  readonly description?: string | undefined;
+  readonly deprecated: boolean;
+  readonly tags: readonly string[];
+  readonly isPublic: boolean;
+  /** `x-resource: false`: a person implements it. */
+  readonly isManual: boolean;
+  readonly parameters: readonly Parameter[];
+  readonly body?: Body | undefined;
+  readonly success: Success;
+  /** The descriptions of its other responses, by status. */
+  readonly errors: Readonly<Record<string, string>>;
 }
 
 export interface LeftOut {
@@ -184,242 +113,155 @@ export interface LeftOut {
   readonly reason: string;
 }
 
-/** What is stored in one table. */
-export interface Resource {
-  /** The class of the entity, without `Entity`: `SpecialEvent`. */
-  readonly name: string;
-  /** `special_events`. */
-  readonly table: string;
-  /** The operation that creates it, and the class of its body. */
-  readonly create: Operation;
-  readonly request: DtoClass;
-  /** The class that clients see: that of the response, or, if there is none, of the request. */
-  readonly dto: DtoClass;
-  /** Whether clients see another resource as the same class. */
-  sharesDto: boolean;
-  /** The path of the operation that creates it, without names of parameters and a slash at the end: `/pets/{}/toys`. */
-  readonly collection: string;
-  /** What is in the path of the collection, from left to right. */
-  readonly owners: readonly Owner[];
-  readonly id: ResourceId;
-  readonly columns: readonly Column[];
-  /** Whether it has an ETag, which If-Match is compared with: known after its operations. */
-  versioned: boolean;
+/** What differs from the document, by place: each text once. */
+export class Notes {
+  private readonly places = new Map<string, Set<string>>();
+
+  add(text: string, place = ''): void {
+    this.places.set(text, (this.places.get(text) ?? new Set()).add(place));
+  }
+
+  toLines(): string[] {
+    return [...this.places].map(([text, places]) => {
+      const named = [...places].filter((each) => each !== '');
+      const more = named.length > 3 ? ` and ${named.length - 3} more` : '';
+      return named.length === 0 ? text : `${named.slice(0, 3).join(', ')}${more}: ${text}`;
+    });
+  }
 }
 
-/** The table that a column refers to, or each item of its array. */
-export const getReferenced = ({ references, join }: Column): string | undefined =>
-  references ?? join?.columns[1]!.references;
-
-/** A column of a resource, by the name of its property. */
-export const getColumn = ({ columns }: Resource, name: string): Column | undefined =>
-  columns.find((column) => column.name === name);
-
-/** A table whose primary key is the id of a row and an id that the row refers to. */
-export interface Join {
-  /** The class of the entity, without `Entity`: `PetTag`. */
-  readonly name: string;
-  /** `pet_tags`. */
-  readonly table: string;
-  readonly columns: readonly Column[];
+export interface Contract {
+  readonly operations: readonly Operation[];
+  readonly classes: readonly DtoClass[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly leftOut: readonly LeftOut[];
+  readonly notes: Notes;
 }
 
-export interface ResourceId {
-  /** Its name in the DTO; undefined if clients do not see it. */
-  readonly property: string | undefined;
-  readonly kind: 'integer' | 'uuid' | 'text';
-  /** Who chooses it. */
-  readonly by: 'service' | 'client';
-}
+export type IdKind = 'integer' | 'uuid' | 'text';
 
-/** Ids, and the values of references to them. */
-export const ID_SCHEMAS: Readonly<Record<ResourceId['kind'], Schema>> = {
-  integer: { type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
-  uuid: { type: 'string', format: 'uuid' },
-  text: { type: 'string', maxLength: 255 },
-};
-
-/** A column, with the properties that it stores. */
-export interface Column {
-  /** In the DTOs. */
-  readonly name: string;
-  /** In the entity: the same, unless that is not a name of TypeScript, or the entity has another property of that name. */
-  readonly property: string;
-  readonly column: string;
-  readonly schema: Schema;
-  readonly nullable: boolean;
-  readonly unique: boolean;
-  /** Whether the path of a resource ends with it: it is unique below the same parent. */
-  readonly isKey?: boolean;
-  readonly references: string | undefined;
-  /** Whether it has an index: known after the filters of lists. */
-  indexed: boolean;
-  /** The row is deleted with the one that it refers to. */
-  readonly cascades?: boolean;
-  /** The references of an array of ids, which the column has as JSON. */
-  join?: Join | undefined;
-  /** A value that the request does not have: the time of the request, also of each change, or one that the team decides. */
-  readonly assigned?: 'now' | 'now on changes' | 'today' | 'default' | 'to decide' | undefined;
-  /** It is stored as a hash, and never returned. */
-  readonly hashed?: boolean;
-  /** It is not in the DTO of responses. */
-  readonly hidden?: boolean;
-}
-
-/** How an operation works. */
-export type Implementation = StubOperation | ListOperation | CreateOperation | ItemOperation;
-
-/** An operation that only returns 501. */
-export interface StubOperation {
-  readonly kind: 'stub';
-  readonly reason: string;
-}
-
-/** How a response shows a resource. */
-export interface Shown {
-  /** The class of the resource in the response, or of each row; undefined if it has none. */
-  readonly dto: DtoClass | undefined;
-  /** Undefined if the resource is the response, or the rows are. */
-  readonly envelope: Envelope | undefined;
-}
-
-/** How a body contains the properties of a resource. */
-export interface Sent {
-  readonly dto: DtoClass;
-  /** The property of the body that has them, undefined if they are its own. */
-  readonly property: string | undefined;
-}
-
-interface OperationOnResource extends Shown {
-  readonly resource: Resource;
-  readonly owners: readonly Owner[];
-}
-
-export interface ListOperation extends OperationOnResource {
-  readonly kind: 'list';
-  readonly filters: readonly Filter[];
-  readonly paging: ListPaging;
-  /** How the parameters sort it; undefined if it is in the order of the ids. */
-  readonly order: Order | undefined;
-}
-
-/** The query parameters that sort a list: by a column, and in which direction. */
-export interface Order {
-  readonly parameter: string;
-  /** The properties of the entity, by the values of the parameter. */
-  readonly columns: Readonly<Record<string, string>>;
-  /** The parameter of the direction, which may be the same, and its values that mean descending. */
-  readonly direction: string;
-  readonly descending: readonly string[];
-}
-
-/** The parameters that select a page: the maximum number of rows, and which page; empty for a whole list. */
-export interface ListPaging {
-  readonly limit?: string | undefined;
-  readonly by?: PageParameter | undefined;
-}
-
-/** The number of rows of a page, unless the contract or a request says another one. */
-export const PAGE_SIZE = 100;
-
-/** The query parameter that selects a page. */
-export interface PageParameter {
-  readonly name: string;
-  readonly role: 'after' | 'cursor' | 'page' | 'offset';
-  /** The number of the first page is 0. */
-  readonly isFromZero: boolean;
-}
-
-export interface CreateOperation extends OperationOnResource {
-  readonly kind: 'create';
-  readonly sent: Sent;
-  /** The URL of a new resource, with the property of its key: `pets/{id}`. */
-  readonly location: string | undefined;
-}
-
-/** An operation on one row. */
-export interface ItemOperation extends OperationOnResource {
-  readonly kind: 'read' | 'replace' | 'patch' | 'delete';
-  readonly sent: Sent | undefined;
-  readonly key: Key;
-}
-
-/** What selects the one row of an operation. */
-export interface Key {
-  /** The property of the entity: `id`, or another unique one. */
-  readonly property: string;
-  /** The parameter of the path, or the property of the body. */
-  readonly name: string;
-  readonly in: 'path' | 'body';
-}
-
-/** A query parameter that selects rows by a column. */
-export interface Filter {
-  readonly parameter: string;
-  readonly column: Column;
-  /** The column is an array, of which an item has the text, or has it in a property. */
-  readonly item?: { readonly property: string | undefined } | undefined;
-}
-
-/** A parameter in the path of a collection: each row has its value in a column. */
+/** A parameter of a path above a resource: the id of a parent, which each row has. */
 export interface Owner {
   readonly parameter: string;
-  /** The names of that column in the DTOs and in the entity. */
-  readonly name: string;
+  readonly resource: Resource;
+  /** The property of the entity. */
   readonly property: string;
-  readonly kind: ResourceId['kind'];
-  /** The parent, whose id the value is; undefined if it is the id of something above the parent, or of nothing. */
-  readonly resource: Resource | undefined;
 }
 
-/** The owner that is the parent of a resource, undefined if it has none. */
-export const getParent = (
-  owners: readonly Owner[],
-): (Owner & { readonly resource: Resource }) | undefined =>
-  owners.find((each): each is Owner & { resource: Resource } => each.resource !== undefined);
+/** What fills a column when a row is created: a request, the path, the time, or a constant. */
+export type Filling = 'owner' | 'now' | 'now on changes' | 'default';
 
-/** The owners that nothing creates, such as a tenant: any value is accepted. */
-export function getUnchecked(owners: readonly Owner[]): readonly Owner[] {
-  const above = getParent(owners)?.resource.owners.length ?? 0;
-  return owners.filter(({ resource }, index) => resource === undefined && index >= above);
+export interface Column {
+  /** The published name; undefined if no response shows it. */
+  readonly name: string | undefined;
+  /** The property of the entity. */
+  readonly property: string;
+  /** The name in the database. */
+  readonly column: string;
+  /** As wide as the widest body. */
+  schema: Schema;
+  /** Whether bodies and responses have different TypeScript types of it. */
+  isMixed: boolean;
+  readonly nullable: boolean;
+  filling: Filling | undefined;
+  /** Whether a list selects rows by it. */
+  isFilter: boolean;
 }
 
-/** A response that is an object with the resource, or with the rows of a list, in one property. */
+/** What a `POST` and a `GET` of the same object make. */
+export interface Resource {
+  /** Of the class of its rows, without `Entity`. */
+  readonly name: string;
+  readonly table: string;
+  readonly dto: DtoClass;
+  /** `GET /things/{x}`, or `GET /things`, as messages name it. */
+  readonly shownBy: string;
+  /** The route of the collection, with `{}` for parameters and without a slash at the end. */
+  readonly route: string;
+  readonly id: {
+    readonly property: string | undefined;
+    readonly kind: IdKind;
+    byClient: boolean;
+    readonly length: number | undefined;
+  };
+  readonly columns: Column[];
+  readonly owners: readonly Owner[];
+}
+
+/** A body, a response or the items of a list, which may be in a property of an object. */
+export interface Wrapped {
+  readonly property?: string | undefined;
+  readonly dto: DtoClass;
+}
+
+/** What the properties of an envelope say of a page. */
+export type PagingRole = 'total' | 'limit' | 'offset' | 'page' | 'pages' | 'next' | 'hasMore';
 export interface Envelope {
-  /** That property; undefined if the response only says that the operation succeeded. */
-  readonly content: Property | undefined;
-  /** The properties that tell something about the rows. */
-  readonly paging: PagingProperties;
-  /** The properties that always have the same value. */
-  readonly constants: Readonly<Record<string, unknown>>;
-  /** The optional properties that nothing is known of. */
-  readonly unknown: readonly string[];
+  readonly items: string;
+  readonly paging: { readonly [name: string]: PagingRole | Envelope['paging'] };
+  /** The properties that are null without a next page. */
+  readonly nullable: ReadonlySet<string>;
 }
 
-/** What a property tells about the rows of a list. The last page has no next one, or null or an empty text for it. */
-export type PagingRole =
-  | ('total' | 'limit' | 'offset' | 'page' | 'pages' | 'hasMore')
-  | ('next' | 'next or null' | 'next or empty');
-
-/** The roles of properties, by their names; those in an object, such as `meta`, are one level deeper. */
-export interface PagingProperties {
-  readonly [name: string]: PagingRole | PagingProperties;
+export interface Paging {
+  readonly limit: string;
+  readonly by: 'offset' | 'page' | 'after';
+  /** The parameter that selects another page. */
+  readonly parameter: string;
+  readonly firstPage: 0 | 1;
+  /** Whether the parameter is a text although ids are numbers. */
+  readonly isText: boolean;
 }
+
+export interface Order {
+  readonly parameter: string;
+  /** The properties of the entity by the values of the parameter. */
+  readonly columns: Readonly<Record<string, string>>;
+  readonly direction?: string | undefined;
+  /** The value of the direction. */
+  readonly descending?: string | undefined;
+}
+
+interface Implemented {
+  readonly resource: Resource;
+  /** The parameters that a request must not have. */
+  readonly refused: readonly string[];
+}
+
+export type Implementation =
+  | { readonly kind: 'stub'; readonly reason: string }
+  | (Implemented & {
+      readonly kind: 'list';
+      readonly filters: readonly { readonly parameter: string; readonly column: Column }[];
+      readonly paging?: Paging | undefined;
+      readonly order?: Order | undefined;
+      readonly envelope?: Envelope | undefined;
+    })
+  | (Implemented & {
+      readonly kind: 'create' | 'read' | 'replace' | 'patch' | 'delete';
+      readonly sent?: Wrapped | undefined;
+      /** What the response contains, and in which property. */
+      readonly returns: 'object' | 'id' | 'nothing';
+      readonly wrapper?: string | undefined;
+      /** The parameter that has the id. */
+      readonly key: string;
+    });
 
 export interface PlannedOperation extends Operation {
-  /** The names of optional query parameters without a known effect, for which the service returns 501. */
-  readonly refused: readonly string[];
   readonly implementation: Implementation;
+  /** Whether a person has completed the stub. */
+  readonly isCompleted?: boolean;
 }
 
-/** Everything that the writers need: a contract, with what is made of it. */
-export interface Module extends Contract {
-  /** Its folder: `pets`. */
+export interface Module extends Omit<Contract, 'operations'> {
   readonly name: string;
-  /** What it was generated from, for the first line of the generated file. */
+  /** The name of the contract. */
   readonly source: string;
-  /** The path of the contract, which the test of the module reads. */
-  readonly file?: string | undefined;
-  readonly resources: readonly Resource[];
+  readonly prefix: string;
   readonly operations: readonly PlannedOperation[];
+  readonly resources: readonly Resource[];
 }
+
+/** Whether a request or response always has a property: one with a default always arrives. */
+export const isGiven = ({ required, default: value }: Property): boolean =>
+  required || value !== undefined;

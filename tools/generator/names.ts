@@ -1,24 +1,30 @@
 /** Derives names of code from published names, which may be any text. */
 import pluralize from 'pluralize';
-import { DECLARATIONS } from './declarations.js';
 
-/** Words of TypeScript, globals, and what a generated file imports or declares: no class or method has such a name. */
+/** Words of TypeScript, globals, and what generated files import or declare: no class or method has such a name. */
 const RESERVED = new Set([
-  ...Object.keys(DECLARATIONS),
   ...Object.getOwnPropertyNames(Object.prototype),
   ...(
     'Array Boolean Buffer Date Error Function JSON Map Math Number Object Partial Promise Proxy Readonly Record Reflect RegExp Set ' +
-    'String Symbol URL WeakMap api items kit paging result row DECORATORS OperationId ' +
+    'String Symbol URL WeakMap api items kit paging result row DECORATORS OperationId prototype ' +
     'arguments await break case catch class const constructor continue debugger default delete do else enum eval export extends ' +
     'false finally for function if implements import in instanceof interface let new null package private protected public return ' +
-    'static super switch this throw true try typeof undefined var void while with yield ' +
+    'static super switch this throw true try typeof undefined var void while with yield async of ' +
+    'Body Controller Delete Get Injectable Patch Post Put Query StreamableFile VERSION_NEUTRAL applyDecorators ApiSchema ' +
+    'InjectRepository Check Column Entity ForeignKey Index Unique Repository Table TableColumn MigrationInterface QueryRunner ' +
+    'ApiError BinaryBody CachedJsonResponse Complete Feature IdColumn IdParam IdempotencyKey JsonBody Operation Property Public ' +
+    'Resource ResourceKit NaN Infinity notImplemented refuseQuery ' +
     // Nest awaits a provider, and calls its hooks.
     'then onModuleInit onModuleDestroy onApplicationBootstrap onApplicationShutdown beforeApplicationShutdown'
   ).split(' '),
 ]);
 
+/** The names that mean something to JavaScript in each object: no property of a class can have one. */
+export const isUnusable = (name: string): boolean =>
+  name in Object.prototype || name === 'prototype' || name === 'then';
+
 /** The words of a name in any style: `get-stations`, `HTTPServer2`, `x_next`. */
-export const splitWords = (name: string): string[] =>
+const splitWords = (name: string): string[] =>
   name
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')
@@ -30,14 +36,13 @@ const capitalize = (word: string): string => word.charAt(0).toUpperCase() + word
 
 /** `Links-Self` → `LinksSelf`; a name without letters, such as `日本`, gets the fallback. */
 export function toPascalCase(name: string, fallback = 'Unnamed'): string {
-  const joined = splitWords(name).map(capitalize).join('');
-  const text = joined === '' ? fallback : joined;
+  const text = splitWords(name).map(capitalize).join('') || fallback;
   return /^\d/.test(text) ? `X${text}` : text;
 }
 
 /** `get-stations` → `getStations`. */
-export function toCamelCase(name: string, fallback = 'unnamed'): string {
-  const [first = fallback, ...rest] = splitWords(name);
+export function toCamelCase(name: string): string {
+  const [first = 'unnamed', ...rest] = splitWords(name);
   const start = /^[A-Z\d]+$/.test(first)
     ? first.toLowerCase()
     : first.charAt(0).toLowerCase() + first.slice(1);
@@ -56,13 +61,12 @@ export const toKebabCase = (name: string): string => toSnakeCase(name).replaceAl
 export const toSentence = (name: string): string =>
   capitalize(splitWords(name).join(' ').toLowerCase());
 
-/** How the names of other generated classes end. */
-const GENERATED = /(Api|Controller|Entity|Module|Query|Service)$/;
-
 /** The name of a class: of a schema that no class can be named after, with `Schema`. */
 export function toClassName(name: string): string {
   const className = toPascalCase(name, 'Schema');
-  return RESERVED.has(className) || GENERATED.test(className) ? `${className}Schema` : className;
+  const isGenerated = /(Api|Controller|Entity|Module|Query|Service)$/.test(className);
+  if (!RESERVED.has(className) && !isGenerated) return className;
+  return className === 'Api' ? 'ApiDto' : `${className}Schema`;
 }
 
 /** The name of a method or of a parameter. */
@@ -75,20 +79,19 @@ export function toMemberName(name: string): string {
 export const isIdentifier = (name: string): boolean => /^[A-Za-z_$][\w$]*$/.test(name);
 
 export const toSingular = (noun: string): string => pluralize.singular(noun);
-export const toPlural = (noun: string): string => pluralize.plural(noun);
-
-/** Whether two names differ only in their style: `petId`, `pet_id` and `pet-id` are one. */
-export const isSameName = (a: string, b: string | undefined): boolean =>
-  b !== undefined && toBareName(a) === toBareName(b);
 
 /** A name in lower case, without separators. */
 export const toBareName = (name: string): string =>
   name.replaceAll(/[^\p{L}\d]/gu, '').toLowerCase();
 
+/** Whether two names differ only in their style: `petId`, `pet_id` and `pet-id` are one. */
+export const isSameName = (a: string, b: string): boolean => toBareName(a) === toBareName(b);
+
 /** Returns a name that is not used yet, with a number if it must, and marks it as used. */
-export function makeUnique(name: string, used: Set<string>): string {
+export function makeUnique(name: string, used: Set<string>, separator = ''): string {
   let unique = name;
-  for (let number = 2; used.has(unique.toLowerCase()); number++) unique = `${name}${number}`;
+  for (let number = 2; used.has(unique.toLowerCase()); number++)
+    unique = `${name}${separator}${number}`;
   used.add(unique.toLowerCase());
   return unique;
 }

@@ -3,15 +3,8 @@ import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { toKebabCase } from './names.js';
 
-export interface ContractOptions {
-  readonly overlay?: string;
-  readonly prefix?: string;
-}
-
-export const addContractOptions = (command: Command): Command =>
-  command
-    .option('--overlay <file>', 'OpenAPI Overlay 1.0 or 1.1 that is applied to the contract')
-    .option('--prefix <path>', 'of the paths instead of /v1, such as /api/v2', parsePrefix);
+export const addPrefixOption = (command: Command): Command =>
+  command.option('--prefix <path>', 'of the paths instead of /v1, such as /api/v2', parsePrefix);
 
 /** Returns the name of a module: by default, that of the file up to the first dot. */
 export const toModuleName = (contract: string, name?: string): string =>

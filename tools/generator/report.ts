@@ -1,141 +1,90 @@
-/** What a run tells: one line for each operation, one for each kind of difference from the contract, and a sum. */
+/** What a run reports: a line for each operation, one for each kind of difference from the contract, and a sum. */
 import type { Module, PlannedOperation } from './model.js';
 
-/** How much of a line is printed, in characters, and how many of the places of a difference. */
 const MAX_LENGTH = 300;
-const MAX_PLACES = 3;
 
-/** What to change in a contract, by the reason for a stub; other operations are written by hand. */
-const REMEDIES: readonly (readonly [RegExp, string])[] = [
-  [/x-resource/, 'say with x-resource whether it stores its body'],
-  [
-    /query parameter .* no known effect/,
-    'name query parameters as the properties that they select',
-  ],
-  [/query parameter/, 'make query parameters text, numbers, or lists with explode: true'],
-  [/^the (header|cookie) .* is required/, 'make the parameter optional'],
-  [
-    /^nothing says what .* contains/,
-    'make the property optional or nullable, or give it a default',
-  ],
-  [/^the body is \w+\/|\bthe form\b/, 'add a body of application/json'],
-  [/^the response is [\w*]+\//, 'add a response of application/json'],
-  [
-    /no body that could be stored|object with a name/,
-    'use an object with a name in components/schemas',
-  ],
-  [
-    /nothing of what the request|another object than|response has no resource/,
-    'return the resource',
-  ],
-  [/^the status/, 'respond with 201'],
-  [
-    /^no operation creates|creates other objects/,
-    'add a POST to the collection that returns the resource',
-  ],
-  [
-    /may differ|stores another|does not store/,
-    'use the same schema for the property in all bodies',
-  ],
-  [
-    /^nothing says who assigns|^no response tells the ids/,
-    'return the resource, or require its id in the body',
-  ],
-  [/creates such objects already/, 'return a schema of its own'],
-  [/more than one parameter|no text separates/, 'shorten the path to one parent'],
-];
-
-/** What to change in a contract so that an operation is not a stub for a reason. */
-export const getRemedy = (reason: string): string =>
-  REMEDIES.find(([pattern]) => pattern.test(reason))?.[1] ?? 'write it by hand';
-
-/** How many values of a new row the team has to decide. */
-export function countUndecided({ implementation: each }: PlannedOperation): number {
-  if (each.kind !== 'create') return 0;
-  return each.resource.columns.filter(({ assigned }) => assigned === 'to decide').length;
-}
-
-/** The parameters that an operation does not support: a request with one gets 501. */
-export const getUnsupported = ({
-  refused,
-  unsupportedQuery,
-  unsupportedHeaders,
-}: PlannedOperation): string[] => [
-  ...[...refused, ...unsupportedQuery.map(({ name }) => name)].map((name) => `?${name}`),
-  ...unsupportedHeaders,
-];
-
-function describe(operation: PlannedOperation): string {
-  const { implementation } = operation;
+function describe(module: Module, operation: PlannedOperation): string {
+  const { implementation, name, isPublic } = operation;
+  if (operation.isCompleted === true) return 'yours';
   if (implementation.kind === 'stub')
-    return `stub: ${implementation.reason} (${getRemedy(implementation.reason)})`;
-  const count = countUndecided(operation);
-  const values = `${count} value${count === 1 ? '' : 's'} to decide`;
-  const names = getUnsupported(operation);
-  const without = names.length === 0 ? '' : ` without ${names.join(', ')}`;
-  return `implemented${without}${count === 0 ? '' : `, ${values}`}`;
+    return `stub: ${implementation.reason}: complete ${name} in ${module.name}.service.ts`;
+  const refused = implementation.refused.map((each) => `?${each}`).join(', ');
+  const open = isPublic ? ', without a key' : '';
+  return `implemented${open}${refused === '' ? '' : `; a request with ${refused} gets 501`}`;
 }
 
-/** The line that sums up the operations. */
-function sumUp(
-  operations: readonly PlannedOperation[],
-  results: ReadonlyMap<string, string>,
-  leftOut: number,
-): string {
-  const others = operations.filter(({ name }) => !results.has(name));
-  const stubs = others.flatMap(({ implementation: each }) =>
-    each.kind === 'stub' ? getRemedy(each.reason) : [],
-  );
-  const made = others.filter(({ implementation: each }) => each.kind !== 'stub');
-  const undecided = made.filter((each) => countUndecided(each) > 0);
-  const without = made.filter(
-    (each) => getUnsupported(each).length > 0 && !undecided.includes(each),
-  );
-  const names = [...new Set(without.flatMap(getUnsupported))].join(', ');
-  const counts = [
-    `${made.length - undecided.length - without.length} right`,
-    without.length > 0 && `${without.length} without ${names}`,
-    undecided.length > 0 && `${undecided.length} with values to decide`,
-    `${stubs.length} stubs`,
-    results.size > 0 && `${results.size} of yours or to do`,
-    leftOut > 0 && `${leftOut} left out`,
-  ].filter((each) => each !== false);
-  const [remedy] = [...Map.groupBy(stubs, (each) => each)].toSorted(
-    ([, a], [, b]) => b.length - a.length,
-  );
-  const hint = remedy && `. The most frequent remedy, of ${remedy[1].length}: ${remedy[0]}`;
-  return `${operations.length + leftOut} operations: ${counts.join(', ')}${hint ?? ''}.`;
+/** The properties of responses that nothing fills. */
+function findEmpty({ operations, resources }: Module): string[] {
+  return resources.flatMap((resource) => {
+    const sent = operations.flatMap(({ implementation: each }) =>
+      'sent' in each && each.resource === resource ? (each.sent?.dto.properties ?? []) : [],
+    );
+    const { dto, id, columns } = resource;
+    return dto.properties
+      .filter(({ name, required }) => {
+        const column = columns.find((each) => each.name === name);
+        const isFilled =
+          column?.filling !== undefined ||
+          sent.some((each) => each.name === name && each.readOnly !== true);
+        return name !== id.property && !required && !isFilled;
+      })
+      .map(({ name }) => `${dto.publishedName}.${name}`);
+  });
 }
 
-/**
- * Returns the report as plain text, without colours.
- *
- * @param results what it says instead of what is planned, by the names of operations
- */
-export function formatReport(
-  { operations, leftOut, notes }: Pick<Module, 'operations' | 'leftOut' | 'notes'>,
-  results: ReadonlyMap<string, string> = new Map(),
-): string {
-  const rows = [
-    ...operations.map((operation) => [
-      `${operation.method.toUpperCase()} ${operation.path}`,
-      results.get(operation.name) ?? describe(operation),
+/** The resources whose ids requests may repeat, although the service assigns them. */
+function findIgnoredIds({ operations }: Module): string[] {
+  return operations.flatMap(({ implementation: each, method, path }) => {
+    if (
+      !('sent' in each) ||
+      each.sent === undefined ||
+      (each.kind === 'create' && each.resource.id.byClient)
+    )
+      return [];
+    const { id } = each.resource;
+    const isRepeated = each.sent.dto.properties.some(
+      ({ name, readOnly }) => name === id.property && readOnly !== true,
+    );
+    return isRepeated ? [`${method.toUpperCase()} ${path}`] : [];
+  });
+}
+
+const toLine = (text: string): string => {
+  const line = text.replaceAll(/[\s\p{Cc}]+/gu, ' ');
+  return line.length > MAX_LENGTH ? `${line.slice(0, MAX_LENGTH - 1)}…` : line;
+};
+
+/** Returns the report of a module. */
+export function formatReport(module: Module): string {
+  const { operations, leftOut, notes, resources } = module;
+  const lines = [
+    ...operations.map((each) => [
+      `${each.method.toUpperCase()} ${each.path}`,
+      describe(module, each),
     ]),
     ...leftOut.map(({ operation, reason }) => [operation, `left out: ${reason}`]),
   ];
-  const width = Math.min(100, Math.max(...rows.map(([operation]) => operation!.length)));
-  const differences = notes.entries().map(([text, places]) => {
-    const shown = places.slice(0, MAX_PLACES).join(', ');
-    const more = places.length - MAX_PLACES;
-    return `- ${shown}${more > 0 ? ` and ${more} more` : ''}${shown === '' ? '' : ': '}${text}`;
-  });
+  const width = Math.min(60, Math.max(...lines.map(([operation]) => operation!.length)));
+  const stubs = operations.filter(
+    ({ implementation, isCompleted }) => implementation.kind === 'stub' && isCompleted !== true,
+  ).length;
+  const empty = findEmpty(module);
+  const ignored = findIgnoredIds(module);
+  const differences = [
+    ...notes.toLines(),
+    ...(empty.length === 0
+      ? []
+      : [`no request fills them, so responses lack them: ${empty.join(', ')}`]),
+    ...(ignored.length === 0 ? [] : [`the id of a body is ignored: ${ignored.join(', ')}`]),
+    'errors have the body {code, message, status}, and invalid requests get 400',
+  ];
   return [
-    ...rows.map(([operation, result]) => `${operation!.padEnd(width)}  ${result}`),
-    ...(differences.length > 0 ? ['', 'Differences from the contract:'] : []),
-    ...differences,
+    'Stored, and shown to every key with the scope. Nothing is sent, charged or called.',
     '',
-    sumUp(operations, results, leftOut.length),
-  ]
-    .map((line) => (line.length > MAX_LENGTH ? `${line.slice(0, MAX_LENGTH)}…` : line))
-    .join('\n');
+    ...lines.map(([operation, text]) => `${operation!.padEnd(width)}  ${toLine(text!)}`),
+    '',
+    ...differences.map((each) => toLine(`Differs: ${each}`)),
+    '',
+    `${operations.length - stubs} implemented, ${stubs} ${stubs === 1 ? 'stub' : 'stubs'}, ${leftOut.length} left out; tables: ${resources.map(({ table }) => table).join(', ') || 'none'}.`,
+  ].join('\n');
 }

@@ -1,13 +1,11 @@
 /**
- * `npm run openapi:check`: lists the changes of the OpenAPI document and whether they break clients, or its
- * differences from a published contract.
+ * `npm run openapi:check`: lists the changes of the OpenAPI document and whether they break clients.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, globSync, readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { existsSync, readFileSync } from 'node:fs';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { apiCompare, type Diff } from 'api-smart-diff';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, InvalidArgumentError } from 'commander';
 import { parse } from 'yaml';
 import { NOT_BLANK, PLAIN_TEXT } from '../../src/platform/validation/plain-text.js';
 import { MAX_ETAGS_LENGTH } from '../../src/platform/http/server/server-options.js';
@@ -17,7 +15,6 @@ import {
 } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { FORMATS } from '../../src/platform/validation/scalar-violations.js';
 import { isMain, runCommand } from '../../src/cli/command.js';
-import { addContractOptions, type ContractOptions } from '../generator/options.js';
 
 /** A difference between two OpenAPI documents. */
 export interface Change {
@@ -197,7 +194,7 @@ const getMajorVersion = ({ info }: OpenAPIObject): string => info.version.split(
 
 /** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {
-  const program = addContractOptions(new Command('openapi:check'))
+  const program = new Command('openapi:check')
     .description(
       'List the changes of openapi.json; exits with 1 on a breaking change within a major version',
     )
@@ -211,20 +208,11 @@ export async function main(args: readonly string[]): Promise<void> {
       '--target <branch>',
       `branch that the changes will be merged to (default: ${DEFAULT_TARGETS.join(', or ')} if there is none)`,
     )
-    .addOption(
-      new Option(
-        '--contract <file>',
-        'published OpenAPI document (JSON or YAML) that openapi.json must match for its paths; exits with 1 on ' +
-          'any difference beyond those that npm run generate lists',
-      ).conflicts(['against', 'target']),
-    )
-    .action(({ contract, ...options }: Options & { contract?: string }) =>
-      contract === undefined ? check(options) : checkContract(contract, options),
-    );
+    .action((options: Options) => check(options));
   await runCommand(program, args);
 }
 
-interface Options extends ContractOptions {
+interface Options {
   readonly against?: OpenAPIObject;
   readonly target?: string;
 }
@@ -247,33 +235,6 @@ function check({ against, target }: Options): void {
   const breaking = changes.filter(({ kind }) => kind === 'breaking').length;
   process.stdout.write(`${changes.length} changes, ${breaking} of them breaking\n`);
   if (breaking > 0 && getMajorVersion(before) === getMajorVersion(after)) process.exitCode = 1;
-}
-
-async function checkContract(path: string, { overlay, prefix }: ContractOptions): Promise<void> {
-  // Only this option needs them, and they take a second to load.
-  const { readContractFile } = await import('../generator/overlay.js');
-  const { compareWithContract } = await import('./contract-check.js');
-  const { root } = await readContractFile(path, overlay);
-  // Both libraries have a type of their own for the same document.
-  const document = readDocument('openapi.json') as unknown as typeof root;
-  // Two contracts may have files of the same name: the module is the one that differs least.
-  const [differences = compareWithContract(root, document, { prefix })] = readGenerated(path)
-    .map((own) => {
-      const [, module] = /abstract class (\w+)Api /.exec(own)!;
-      const isOwn = (id: string): boolean => own.includes(`operationId: '${id}'`);
-      return compareWithContract(root, document, { module, prefix, isOwn });
-    })
-    .toSorted((a, b) => a.length - b.length);
-  for (const difference of differences) process.stdout.write(`${difference}\n`);
-  process.stdout.write(`Differences from ${path}: ${differences.length}\n`);
-  if (differences.length > 0) process.exitCode = 1;
-}
-
-/** Returns the files that were generated from a contract, or from another one of the same name. */
-function readGenerated(contract: string): string[] {
-  const files = globSync('src/modules/*/*.api.gen.ts').map((file) => readFileSync(file, 'utf8'));
-  const start = `// Generated from ${basename(contract)} `;
-  return files.filter((text) => text.startsWith(start));
 }
 
 const SHALLOW = ' in this shallow clone; run git fetch --unshallow for the others';

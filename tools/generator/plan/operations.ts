@@ -1,161 +1,405 @@
-/** Finds out how an operation works on what is stored: it creates, lists, reads, replaces, patches or deletes rows. */
+/** Plans what operations do with the resources: what the rule does not say is a stub, with the reason. */
 import type {
-  CreateOperation,
+  Column,
   DtoClass,
-  ItemOperation,
-  Key,
-  ListOperation,
-  Notes,
+  Envelope,
+  Implementation,
   Operation,
+  Order,
+  PagingRole,
+  Paging,
+  PlannedOperation,
+  Property,
   Resource,
+  Schema,
 } from '../model.js';
-import { getColumn, getProperty, getSent, isGiven } from '../model.js';
-import { isSameName, toSingular } from '../names.js';
+import { isSameName, makeUnique, toBareName } from '../names.js';
 import { getParameters } from '../read/contract.js';
-import { accepts } from './accepts.js';
-import { findKeyColumn, isOwner, isPartOf, noteMissing, PATH_COUNTS } from './columns.js';
-import { toAcknowledgement, toSent, toShown } from './envelopes.js';
-import { toList } from './lists.js';
+import { findBodyProblem, isPassword, isScalar, toTypeKey, widen } from './columns.js';
 import {
-  endsWithParameter,
-  findCause,
-  rejectQuery,
-  rejectUnsupported,
-  renameOwners,
-  toBodyOf,
-  type Scope,
+  getItems,
+  isItem,
+  isSame,
+  planResources,
+  type Reasons,
   toCollection,
-} from './resources.js';
-import { Stub } from './stub.js';
+  unwrap,
+} from './rule.js';
 
-export type ResourceOperation = ListOperation | CreateOperation | ItemOperation;
+/** Says why an operation is a stub. */
+class Stub extends Error {}
 
-/** Returns how an operation works on a resource. */
-export function implement(scope: Scope, operation: Operation): ResourceOperation {
-  rejectUnsupported(scope, operation);
-  const own = scope.resources.find(({ create }) => create === operation);
-  if (own !== undefined) return toCreate(own, scope.operations);
-  const list = operation.method === 'get' ? toList(scope, operation) : undefined;
-  return list ?? toItemOperation(scope, operation);
+export interface Plan {
+  readonly operations: readonly PlannedOperation[];
+  readonly resources: readonly Resource[];
+  /** With the bodies of `PATCH` requests. */
+  readonly classes: readonly DtoClass[];
 }
 
-export function toCreate(resource: Resource, operations: readonly Operation[]): CreateOperation {
-  const { create, collection, id, owners } = resource;
-  const { success } = create;
-  const { dto, envelope } = (toShown(success, (each) => each === resource.dto, resource.dto) ??
-    toShown(success, (each) => isPartOf(each, resource)))!;
-  const sent = toBodyOf(create)!;
-  const item = operations.find(
-    (each) => toCollection(each.path) === collection && endsWithParameter(each.path),
-  );
-  const parameter = item && /\{([^}]+)\}\/?$/.exec(item.path)![1]!;
-  const column = parameter === undefined ? undefined : findKeyColumn(resource, parameter);
-  const key = column?.name ?? id.property;
-  const isLocated =
-    dto !== undefined &&
-    key !== undefined &&
-    item !== undefined &&
-    success.headers.includes('location');
-  const path = [envelope?.content?.name, key].filter((name) => name !== undefined).join('.');
-  // Relative to the path of the POST request; the paths of resources may end with a slash, too.
-  const base = create.path.endsWith('/') ? '' : `${collection.split('/').at(-1)}/`;
-  const location = isLocated ? `${base}{${path}}${item.path.endsWith('/') ? '/' : ''}` : undefined;
-  return { kind: 'create', resource, dto, envelope, sent, owners, location };
-}
-
-/** Returns an operation on one row. */
-function toItemOperation(scope: Scope, operation: Operation): ItemOperation {
-  const { resources, notes } = scope;
-  const { method, path, success, body } = operation;
-  const collection = toCollection(path);
-  const parameter = /\{([^}]+)\}\/?$/.exec(path)?.[1];
-  const resource = resources.find((each) => each.collection === collection);
-  if (method === 'post' || (parameter === undefined && method !== 'put'))
-    throw new Stub('it is none of the standard operations on what the contract creates');
-  if (resource === undefined)
-    throw new Stub(
-      findCause(scope, path) ??
-        `no operation creates what ${parameter === undefined ? 'it replaces' : `{${parameter}} identifies`}`,
-    );
-  const kind = ({ get: 'read', put: 'replace', patch: 'patch', delete: 'delete' } as const)[method];
-  rejectQuery(operation);
-  const shown =
-    toShown(
-      success,
-      (dto) => isPartOf(dto, resource),
-      kind === 'delete' ? undefined : resource.dto,
-    ) ?? (kind === 'delete' ? toAcknowledgement(success) : undefined);
-  if (shown === undefined) throw new Stub('the response is another object than the resource');
-  const { dto } = shown;
-  if (dto !== undefined) noteMissing(dto, resource, notes);
-  if (kind === 'read' && dto === undefined) throw new Stub('the response has no resource');
-  const sent = body && toSent(body, (name) => getColumn(resource, name) === undefined);
-  const key = findKey(resource, operation, sent?.dto);
-  if (kind === 'replace' || kind === 'patch') checkBody(resource, sent?.dto, kind, notes);
-  return { kind, resource, ...shown, sent, key, owners: renameOwners(resource, path) };
-}
-
-/** What selects the row: the parameter that ends the path, or the id in the body of a PUT of the collection. */
-function findKey(
-  resource: Resource,
-  { path, parameters }: Operation,
-  request: DtoClass | undefined,
-): Key {
-  const { id, dto, collection } = resource;
-  const parameter = endsWithParameter(path) ? getParameters(path).at(-1) : undefined;
-  if (parameter === undefined) {
-    const sent = id.property === undefined ? undefined : getProperty(request, id.property);
-    if (sent === undefined || (sent.type === 'integer') !== (id.kind === 'integer'))
-      throw new Stub('nothing says which resource it replaces');
-    return { property: 'id', name: sent.name, in: 'body' };
-  }
-  const column = isSameName(parameter, id.property)
-    ? undefined
-    : findKeyColumn(resource, parameter);
-  if (column?.hidden === true)
-    throw new Stub(`${dto.publishedName} does not show ${column.name}, which {${parameter}} names`);
-  if (column !== undefined) return { property: column.property, name: parameter, in: 'path' };
-  if (id.property === undefined)
-    throw new Stub(`${dto.publishedName} has no property for {${parameter}}`);
-  const type = parameters.find(({ name }) => name === parameter)?.type;
-  const isId =
-    /(id|pk)$|^id[A-Z_]/i.test(parameter) ||
-    isSameName(parameter, id.property) ||
-    isSameName(toSingular(parameter), toSingular(collection.split('/').at(-1)!)) ||
-    (type === 'integer' && id.kind === 'integer');
-  if (!isId) throw new Stub(`{${parameter}} is not an id`);
-  return { property: 'id', name: parameter, in: 'path' };
-}
-
-/** Checks that a body can change a row. */
-function checkBody(
-  resource: Resource,
-  request: DtoClass | undefined,
-  kind: 'replace' | 'patch',
-  notes: Notes,
-): void {
-  if (request === undefined) throw new Stub('the body is not an object with a name');
-  const { id, owners } = resource;
-  for (const { name } of request.properties.filter((each) => isOwner(owners, each.name)))
-    notes.add(PATH_COUNTS, `${request.publishedName}.${name}`);
-  const sent = getSent(request).filter(
-    ({ name }) => name !== id.property && !isOwner(owners, name),
-  );
-  const unknown = sent.find(({ name }) => getColumn(resource, name) === undefined);
-  if (unknown !== undefined) throw new Stub(`the resource does not store ${unknown.name}`);
-  const isPatch = kind === 'patch';
-  const other = sent.find((each) => {
-    const { schema, hidden } = getColumn(resource, each.name)!;
-    const shown = hidden === true ? undefined : getProperty(resource.dto, each.name);
-    return !accepts(schema, each, isPatch) || (shown && !accepts(shown, each, isPatch, true));
+/**
+ * @param taken the names of the tables of the platform and of other modules
+ * @param isSameType whether two schemas are one type in TypeScript
+ */
+export function plan(
+  contract: { readonly operations: readonly Operation[]; readonly classes: readonly DtoClass[] },
+  module: string,
+  taken: readonly string[],
+  isSameType: (a: Schema, b: Schema) => boolean,
+): Plan {
+  const reasons: Reasons = new Map();
+  const resources = planResources(contract.operations, module, taken, reasons);
+  const classes = [...contract.classes];
+  const names = new Set(classes.map(({ name }) => name.toLowerCase()));
+  const uses = new Map<DtoClass, number>();
+  for (const { body, success } of contract.operations)
+    for (const dto of [
+      unwrap(body?.schema)?.dto,
+      unwrap(success.schema)?.dto,
+      getItems(success.schema)?.dto,
+    ])
+      if (dto !== undefined) uses.set(dto, (uses.get(dto) ?? 0) + 1);
+  const operations = contract.operations.map((operation): PlannedOperation => {
+    const reason = reasons.get(operation);
+    try {
+      if (reason !== undefined) throw new Stub(reason);
+      const implementation = planOperation(operation, resources, isSameType);
+      const changed = rewrite(operation, implementation);
+      if (implementation.kind !== 'patch') return { ...changed, implementation };
+      const { dto, property } = implementation.sent!;
+      const isShared = (uses.get(dto) ?? 0) > 1 || property !== undefined;
+      const patch = toPatch(
+        dto,
+        implementation.resource,
+        isShared ? makeUnique(`${dto.name}Patch`, names) : dto.name,
+      );
+      if (isShared) classes.push(patch);
+      else classes[classes.indexOf(dto)] = patch;
+      const body = changed.body!;
+      const schema: Schema = property === undefined ? { class: patch } : body.schema;
+      if (property !== undefined) {
+        const wrapper = body.schema.class!.properties;
+        wrapper[0] = { ...wrapper[0]!, class: patch };
+      }
+      return {
+        ...changed,
+        body: { ...body, schema },
+        implementation: { ...implementation, sent: { property, dto: patch } },
+      };
+    } catch (error) {
+      if (!(error instanceof Stub)) throw error;
+      return { ...operation, implementation: { kind: 'stub', reason: error.message } };
+    }
   });
-  if (other !== undefined)
-    throw new Stub(`the resource stores another ${other.name} than the body contains`);
-  for (const property of sent.filter(({ name }) => !getColumn(resource, name)!.nullable)) {
-    const place = `${request.publishedName}.${property.name}`;
-    if (kind === 'replace' && !isGiven(property))
-      notes.add('a PUT request without it keeps its value.', place);
-    if (property.nullable === true)
-      notes.add('null is rejected, as every resource has a value.', place);
+  return { operations, resources, classes };
+}
+
+/** Returns the class of a `PATCH` body: what is omitted stays unchanged, and null is for columns that may be null. */
+function toPatch(dto: DtoClass, { columns }: Resource, name: string): DtoClass {
+  const properties = dto.properties.map(
+    ({ default: _default, nullable, ...property }): Property => {
+      const column = columns.find((each) => each.name === property.name);
+      return { ...property, ...(nullable === true && column?.nullable === true && { nullable }) };
+    },
+  );
+  return { ...dto, name, publishedName: name, properties };
+}
+
+/** Makes an operation return the class of its resource, and gives the parameters of pages their limits. */
+function rewrite(operation: Operation, implementation: Implementation): Operation {
+  if (implementation.kind !== 'list') {
+    const isObject =
+      implementation.kind !== 'stub' &&
+      implementation.returns === 'object' &&
+      implementation.wrapper === undefined;
+    return isObject
+      ? {
+          ...operation,
+          success: { ...operation.success, schema: { class: implementation.resource.dto } },
+        }
+      : operation;
   }
+  const { paging, filters } = implementation;
+  const parameters = operation.parameters.map((each) => {
+    if (each.in !== 'query' || filters.some(({ parameter }) => parameter === each.name))
+      return each;
+    const isLimit = each.name === paging?.limit;
+    if (!isLimit && each.name !== paging?.parameter) return each;
+    if (paging.by === 'after' && !isLimit) {
+      const own = { ...each, default: undefined };
+      return paging.isText
+        ? { ...own, pattern: '^[1-9][0-9]{0,15}$', minLength: undefined, maxLength: undefined }
+        : own;
+    }
+    const least = isLimit ? 1 : paging.by === 'page' ? paging.firstPage : 0;
+    const minimum = Math.max(each.minimum ?? least, least);
+    const fallback = isLimit ? Math.max(Math.min(20, each.maximum ?? 20), minimum) : minimum;
+    return {
+      ...each,
+      type: 'integer' as const,
+      format: undefined,
+      minimum,
+      default: each.required ? undefined : (each.default ?? fallback),
+    };
+  });
+  return { ...operation, parameters };
+}
+
+function planOperation(
+  operation: Operation,
+  resources: readonly Resource[],
+  isSameType: (a: Schema, b: Schema) => boolean,
+): Implementation {
+  const { method, path, body, parameters } = operation;
+  if (operation.isManual) throw new Stub('x-resource says that a person implements it');
+  if (path.split('/').includes('me'))
+    throw new Stub('`me` is the caller, whom the service does not know');
+  const hasKey = isItem(path);
+  const resource = resources.find((each) => each.route === toCollection(path));
+  if (resource === undefined || (hasKey !== (method !== 'post') && !(method === 'get' && !hasKey)))
+    throw new Stub('it is not one of the operations of a resource');
+  const header = parameters.find(
+    (each) => each.required && (each.in === 'header' || each.in === 'cookie'),
+  );
+  if (header !== undefined) throw new Stub(`the ${header.in} \`${header.name}\` is required`);
+  if (method === 'get' && !hasKey) return planList(operation, resource);
+  const query = parameters.filter((each) => each.in === 'query');
+  rejectRequired(query);
+  const refused = query.map(({ name }) => name);
+  const key = getParameters(path).at(-1)!;
+  if (method === 'get' || method === 'delete') {
+    if (body !== undefined) throw new Stub('it has a body');
+    const kind = method === 'get' ? 'read' : 'delete';
+    const response = planResponse(operation, resource);
+    if (response.returns !== 'object' && (kind === 'read' || response.returns === 'id'))
+      throw new Stub(
+        `its response is not ${resource.dto.publishedName}${kind === 'read' ? '' : ' or nothing'}`,
+      );
+    return { kind, resource, key, refused, ...response };
+  }
+  const kind = ({ post: 'create', put: 'replace', patch: 'patch' } as const)[method];
+  const sent = unwrap(body?.schema);
+  if (
+    sent === undefined ||
+    (!body!.required && kind === 'create' && body!.schema.nullable === true)
+  )
+    throw new Stub('its body is not a JSON object with properties');
+  const problem = findBodyProblem(resource, sent, kind);
+  if (problem !== undefined) throw new Stub(problem);
+  const response = planResponse(operation, resource);
+  widen(resource, sent, isSameType);
+  return { kind, resource, key, refused, sent, ...response };
+}
+
+/** Returns what a response contains: the object, only its id, or nothing. */
+function planResponse(
+  { success }: Operation,
+  resource: Resource,
+): { returns: 'object' | 'id' | 'nothing'; wrapper?: string | undefined } {
+  if (success.contentTypes !== undefined) throw new Stub('its response is not JSON');
+  if (success.schema === undefined) return { returns: 'nothing' };
+  const shown = unwrap(success.schema);
+  if (shown !== undefined && isSame(shown.dto, resource.dto)) {
+    checkShown(resource);
+    return { returns: 'object', wrapper: shown.property };
+  }
+  const { dto, property } = shown ?? {};
+  if (dto?.properties.length === 1 && dto.properties[0]!.name === resource.id.property)
+    return { returns: 'id', wrapper: property };
+  throw new Stub(`its response is not ${resource.dto.publishedName}, its id, or nothing`);
+}
+
+/** Checks that responses have what they require. */
+function checkShown({ dto, id }: Resource): void {
+  const missing =
+    dto.unusable.find(({ required }) => required) ??
+    dto.properties.find(
+      (each) =>
+        each.required && each.nullable !== true && each.name !== id.property && isPassword(each),
+    );
+  if (missing !== undefined) throw new Stub(`\`${missing.name}\` is required, and has no column`);
+}
+
+function rejectRequired(query: readonly Property[]): void {
+  const required = query.find((each) => each.required);
+  if (required !== undefined)
+    throw new Stub(`the query parameter \`${required.name}\` is required`);
+}
+
+const LIMITS = new Set('limit size perpage pagesize'.split(' '));
+const WAYS: Readonly<Record<Paging['by'], ReadonlySet<string>>> = {
+  offset: new Set(['offset', 'skip']),
+  page: new Set(['page']),
+  after: new Set(['after', 'cursor', 'pagetoken']),
+};
+const SORTS = new Set('sort sortby orderby'.split(' '));
+const DIRECTIONS = new Set('order direction sortorder sortdirection'.split(' '));
+
+function planList(operation: Operation, resource: Resource): Implementation {
+  const shown = getItems(operation.success.schema);
+  if (shown === undefined || !isSame(shown.dto, resource.dto))
+    throw new Stub(`its response is not a list of ${resource.dto.publishedName}`);
+  checkShown(resource);
+  const query = operation.parameters.filter((each) => each.in === 'query');
+  const paging = planPaging(query, resource);
+  const order =
+    paging === undefined || paging.by === 'after' ? undefined : planOrder(query, resource);
+  const used = new Set([paging?.limit, paging?.parameter, order?.parameter, order?.direction]);
+  const others = query.filter(({ name }) => !used.has(name));
+  const filters = others.flatMap((parameter) => {
+    const column = findFilter(parameter, resource);
+    return column === undefined ? [] : [{ parameter: parameter.name, column }];
+  });
+  const rest = others.filter(({ name }) => !filters.some(({ parameter }) => parameter === name));
+  rejectRequired(rest);
+  const envelope =
+    shown.property === undefined
+      ? undefined
+      : planEnvelope(operation.success.schema!.class!, shown.property, paging, resource);
+  for (const { column } of filters) column.isFilter = true;
+  return {
+    kind: 'list',
+    resource,
+    filters,
+    paging,
+    order,
+    envelope,
+    refused: rest.map(({ name }) => name),
+  };
+}
+
+const isNumber = ({ type }: Property): boolean => type === 'integer' || type === 'number';
+
+function planPaging(query: readonly Property[], { id }: Resource): Paging | undefined {
+  const find = (names: ReadonlySet<string>, isType: (each: Property) => boolean) =>
+    query.find((each) => names.has(toBareName(each.name)) && isType(each));
+  const limit = find(LIMITS, isNumber);
+  if (limit === undefined) return undefined;
+  for (const by of ['offset', 'page', 'after'] as const) {
+    const idType = id.kind === 'integer' ? isNumber : () => false;
+    const parameter = find(
+      WAYS[by],
+      by === 'after' ? (each) => each.type === 'string' || idType(each) : isNumber,
+    );
+    if (parameter === undefined) continue;
+    const first = parameter.default ?? parameter.minimum ?? 1;
+    const isText = by === 'after' && parameter.type === 'string' && id.kind === 'integer';
+    return {
+      limit: limit.name,
+      by,
+      parameter: parameter.name,
+      firstPage: first === 0 ? 0 : 1,
+      isText,
+    };
+  }
+  throw new Stub(`\`${limit.name}\` has no parameter for the next page`);
+}
+
+/** Plans sorting by an enum of properties. */
+function planOrder(query: readonly Property[], { columns, id }: Resource): Order | undefined {
+  const sort = query.find((each) => SORTS.has(toBareName(each.name)) && each.enum !== undefined);
+  const properties = sort?.enum?.map((value) => {
+    if (value === id.property) return [value, 'id'] as const;
+    const column = columns.find(({ name, schema }) => name === value && isScalar(schema));
+    return column && ([value, column.property] as const);
+  });
+  if (sort === undefined || properties === undefined || properties.includes(undefined))
+    return undefined;
+  const direction = query.find(
+    (each) =>
+      DIRECTIONS.has(toBareName(each.name)) &&
+      each.enum?.every((value) => /^(asc|desc)$/i.test(String(value))),
+  );
+  return {
+    parameter: sort.name,
+    columns: Object.fromEntries(properties as [string, string][]),
+    direction: direction?.name,
+    descending: direction?.enum?.map(String).find((value) => /desc/i.test(value)),
+  };
+}
+
+/** Returns the column that a query parameter is named as: a value, or a list of values. */
+function findFilter(
+  parameter: Property & { unsupported?: string | undefined },
+  { columns }: Resource,
+): Column | undefined {
+  if (parameter.unsupported !== undefined) return undefined;
+  const column = columns.find(({ name }) => name !== undefined && isSameName(name, parameter.name));
+  const value = parameter.type === 'array' ? parameter.items! : parameter;
+  return column !== undefined &&
+    isScalar(column.schema) &&
+    toTypeKey(value) === toTypeKey(column.schema)
+    ? column
+    : undefined;
+}
+
+/** What the properties of an envelope say, by their names in lower case without separators. */
+const ROLES: Readonly<Record<PagingRole, string>> = {
+  total: 'total totalcount totalitems totalelements totalresults count',
+  limit: 'limit size perpage pagesize',
+  offset: 'offset skip',
+  page: 'page number pagenumber currentpage',
+  pages: 'pages totalpages pagecount lastpage',
+  next: 'next nextpage nextcursor nexttoken nextpagetoken nextoffset cursor after',
+  hasMore: 'hasmore hasnext hasnextpage',
+};
+
+function planEnvelope(
+  dto: DtoClass,
+  items: string,
+  paging: Paging | undefined,
+  resource: Resource,
+): Envelope {
+  const nullable = new Set<string>();
+  const toRole = (property: Property): PagingRole | undefined => {
+    const { name, type, format } = property;
+    const role = (Object.keys(ROLES) as PagingRole[]).find((each) =>
+      ROLES[each].split(' ').includes(toBareName(name)),
+    );
+    const isCount = isNumber(property);
+    if (role === undefined) return undefined;
+    if (role === 'hasMore') return type === 'boolean' ? role : undefined;
+    if (role === 'next') {
+      const isPosition = paging?.by === 'after';
+      const idType =
+        resource.id.kind === 'integer' && !(paging?.isText ?? false)
+          ? isCount
+          : type === 'string' && format === undefined;
+      // A page without a next one has no value for a required property that is never null.
+      if (property.required && property.nullable !== true) return undefined;
+      if (!(isPosition ? idType : paging !== undefined && isCount)) return undefined;
+      if (property.nullable === true) nullable.add(name);
+      return role;
+    }
+    if (!isCount) return undefined;
+    const isKnown = {
+      total: true,
+      pages: paging !== undefined,
+      limit: paging !== undefined,
+      offset: paging?.by === 'offset',
+      page: paging?.by === 'page',
+    }[role];
+    return isKnown ? role : undefined;
+  };
+  const fill = (properties: readonly Property[], depth: number): Envelope['paging'] => {
+    const filled: Record<string, PagingRole | Envelope['paging']> = {};
+    for (const property of properties.filter(({ name }) => depth > 0 || name !== items)) {
+      const role = toRole(property);
+      const inner = depth === 0 ? fillInner(property) : undefined;
+      if (role !== undefined) filled[property.name] = role;
+      else if (inner !== undefined && Object.keys(inner).length > 0) filled[property.name] = inner;
+      else if (property.required) throw new Stub(`\`${property.name}\` of the list gets no value`);
+    }
+    return filled;
+  };
+  /** An optional object that requires more than is known is left out. */
+  const fillInner = (property: Property): Envelope['paging'] | undefined => {
+    if (property.class === undefined) return undefined;
+    try {
+      return fill(property.class.properties, 1);
+    } catch (error) {
+      if (property.required || !(error instanceof Stub)) throw error;
+      return undefined;
+    }
+  };
+  return { items, paging: fill(dto.properties, 0), nullable };
 }

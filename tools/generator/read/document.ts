@@ -1,4 +1,4 @@
-/** Reads a document of Swagger 2.0 or OpenAPI 3.0 to 3.2, in JSON or YAML, with the files that it references. */
+/** Reads a document of OpenAPI 3.0 to 3.2, in JSON or YAML, with the files that it references, as OpenAPI 3.1. */
 import { realpath } from 'node:fs/promises';
 import { dirname, relative, resolve as toAbsolute } from 'node:path';
 import {
@@ -11,34 +11,17 @@ import {
   ResolveError,
   type Source,
 } from '@redocly/openapi-core';
+import { upgrade } from '@scalar/openapi-upgrader';
+import { ContractError } from '../model.js';
 import type { Json } from './json.js';
-import { toOpenApi } from './swagger.js';
-
-/** Why a document cannot be used: each line has the file, the JSON pointer and the reason. */
-export class ContractError extends Error {
-  constructor(readonly problems: readonly string[]) {
-    const shown = problems.slice(0, MAX_PROBLEMS).map((problem) => problem.slice(0, 500));
-    const more = problems.length - shown.length;
-    super([...shown, ...(more > 0 ? [`… and ${more} more`] : [])].join('\n'));
-  }
-}
-
-const MAX_PROBLEMS = 10;
-
-/** A document whose references are all to its own components. */
-export interface OpenApiDocument {
-  readonly root: Json;
-  /** What is not as OpenAPI requires it, although the document can be used. */
-  readonly problems: readonly string[];
-}
 
 /**
- * Reads a document.
+ * Reads a document, whose references are then all to its own components.
  *
  * @param path relative to the working directory
- * @throws {ContractError} if it is not Swagger 2.0 or OpenAPI 3.0 to 3.2: a broken file, a reference to nothing, an object that is text
+ * @throws {ContractError} if it is not OpenAPI 3.0 to 3.2: a broken file, a reference to nothing, an object that is text
  */
-export async function readDocument(path: string): Promise<OpenApiDocument> {
+export async function readDocument(path: string): Promise<Json> {
   // Redocly's rules of style are off: they are not a reason to refuse a document.
   const config = await createConfig({ rules: { struct: 'error', 'no-unresolved-refs': 'error' } });
   try {
@@ -47,18 +30,24 @@ export async function readDocument(path: string): Promise<OpenApiDocument> {
     const fatal = problems.filter(isFatal);
     if (fatal.length > 0) throw new ContractError(fatal.map(formatProblem));
     const { bundle: document } = await bundle({ ref: path, config, externalRefResolver });
-    const root = toOpenApi(document.parsed as Json);
-    if (!/^3\.[012](\.|$)/.test(String(root['openapi'])))
-      throw new ContractError([
-        `${path}#/openapi: must be 3.0, 3.1 or 3.2, or Swagger 2.0, not ${String(root['openapi'])}`,
-      ]);
-    return { root, problems: problems.map(formatProblem) };
+    return toLatest(path, document.parsed as Json);
   } catch (error) {
     if (error instanceof ContractError) throw error;
     // Redocly throws errors of several classes if it cannot read a file, or does not know its version.
-    const [reason] = (error as Error).message.split('\n');
-    throw new ContractError([`${path}#/: ${reason}`]);
+    throw new ContractError([`${path}#/: ${(error as Error).message.split('\n')[0]}`]);
   }
+}
+
+/** Returns a document as OpenAPI 3.1; what only 3.2 has stays in it. */
+export function toLatest(path: string, root: Json): Json {
+  if (root['swagger'] !== undefined)
+    throw new ContractError([
+      `${path}#/swagger: Swagger 2.0 is not supported. Convert it: npx --yes swagger2openapi@7 ${path} --outfile ${path.replace(/(\.openapi)?(\.\w+)?$/, '.openapi.json')}`,
+    ]);
+  const version = String(root['openapi']);
+  if (!/^3\.[012](\.|$)/.test(version))
+    throw new ContractError([`${path}#/openapi: must be 3.0, 3.1 or 3.2, not ${version}`]);
+  return version.startsWith('3.0') ? upgrade(structuredClone(root), '3.1') : root;
 }
 
 /** Reads files of one folder, as far as aliases of YAML do not multiply what they contain. */
@@ -108,7 +97,7 @@ function countNodes(value: unknown, counts = new Map<object, number>()): number 
   return count;
 }
 
-/** A reference to nothing, or a path or an operation that is no object. What else is wrong affects only its own place. */
+/** A reference to nothing, or a path or an operation that is not an object. What else is wrong affects only its own place. */
 function isFatal({ ruleId, message, location: [location] }: NormalizedProblem): boolean {
   // It may name a schema instead of referring to it, or be a part of an extension.
   if (/\/(discriminator\/mapping|x-[^/]*)(\/|$)/.test(location?.pointer ?? '')) return false;

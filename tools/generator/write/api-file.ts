@@ -1,17 +1,8 @@
 /** Writes `<module>.api.gen.ts`: the contract as code, which every run overwrites. */
-import type {
-  Body,
-  DtoClass,
-  Implementation,
-  Module,
-  Parameter,
-  PlannedOperation,
-  ResourceId,
-  Schema,
-} from '../model.js';
+import type { Body, DtoClass, Module, Parameter, PlannedOperation, Property } from '../model.js';
 import { isGiven } from '../model.js';
 import { makeUnique, toMemberName, toPascalCase } from '../names.js';
-import { addImports, type SourceFile, toFile } from './imports.js';
+import { findId, isItem } from '../plan/rule.js';
 import {
   access,
   call,
@@ -21,43 +12,43 @@ import {
   ifAny,
   literal,
   propertyName,
-  sortClasses,
+  type SourceFile,
+  toFile,
   toOptions,
   toType,
 } from './source.js';
 
+export const getFolder = (module: string): string => `src/modules/${module}`;
+export const getApiPath = (module: string): string => `${getFolder(module)}/${module}.api.gen.ts`;
 export const getApiClass = (module: string): string => `${toPascalCase(module)}Api`;
 
 /** A parameter of the method of an operation. */
 export interface Argument {
+  readonly role: 'path' | 'query' | 'body' | 'key';
   readonly name: string;
   readonly type: string;
   readonly isOptional?: boolean;
-  /** The code of its decorator. */
   readonly decorator: string;
-  readonly role: 'path' | 'query' | 'body' | 'key' | 'ifMatch';
   /** The parameter of the path. */
   readonly published?: string;
 }
 
 export function writeApi(module: Module): SourceFile {
-  const queries = module.operations.flatMap((operation) => toQueryClass(operation) ?? []);
+  const { name, operations, source } = module;
+  const queries = operations.flatMap((operation) => toQueryClass(operation) ?? []);
   const classes = sortClasses([...module.classes, ...queries]);
-  const path = `src/modules/${module.name}/${module.name}.api.gen.ts`;
+  const path = getApiPath(name);
+  const ids = operations.map(({ operationId }) => literal(operationId)).join(' | ');
   const text = [
     ...classes.map((dto, index) => writeClass(dto, classes.slice(index + 1))),
     writeAbstractClass(module),
-    `/** The ids by which \`DECORATORS\` adds to the operations. */
-export type OperationId = ${module.operations.map(({ operationId }) => literal(operationId)).join(' | ')};`,
+    `/** The ids by which \`DECORATORS\` adds to the operations. */\nexport type OperationId = ${ids};`,
     writeController(module),
   ].join('\n\n');
-  const firstLine = `// Generated from ${module.source} by \`npm run generate\`. Do not edit: the next run overwrites it.`;
-  const own = { DECORATORS: getDecoratorsPath(module.name).replace(/ts$/, 'js') };
-  return { path, code: `${firstLine}\n\n${addImports(path, text, own)}` };
+  const firstLine = `// Generated from ${source} by \`npm run generate\`. Do not edit: the next run overwrites it.`;
+  const own = { DECORATORS: `${getFolder(name)}/${name}.decorators.js` };
+  return { path, code: `${firstLine}\n\n${toFile(path, text, own).code}` };
 }
-
-const getDecoratorsPath = (module: string): string =>
-  `src/modules/${module}/${module}.decorators.ts`;
 
 /** Writes the table of what a team adds to the generated operations: once, then it belongs to the team. */
 export function writeDecorators({ name }: Module): SourceFile {
@@ -66,19 +57,36 @@ export function writeDecorators({ name }: Module): SourceFile {
  * \`Deprecated({ … })\`, \`UseGuards(…)\`.
  */
 export const DECORATORS: Partial<Record<OperationId, readonly MethodDecorator[]>> = {};`;
-  const path = getDecoratorsPath(name);
-  return toFile(path, text, { OperationId: `type src/modules/${name}/${name}.api.gen.js` });
+  const path = `${getFolder(name)}/${name}.decorators.ts`;
+  return toFile(path, text, { OperationId: `type:${getApiPath(name).replace(/ts$/, 'js')}` });
 }
 
-/** The class of the query parameters of an operation, if it has any. */
+const getQuery = ({ parameters }: PlannedOperation): Parameter[] =>
+  parameters.filter((each) => each.in === 'query');
+
+/** The class of the query parameters of an operation, if it has any that are texts. */
 function toQueryClass(operation: PlannedOperation): DtoClass | undefined {
-  const properties = operation.parameters
-    .filter((each) => each.in === 'query')
-    .map(({ in: _in, ...property }) => property);
   const name = `${toPascalCase(operation.name)}Query`;
+  const properties = getQuery(operation)
+    .filter(({ unsupported }) => unsupported === undefined)
+    .map(({ in: _in, ...property }): Property => property);
   return properties.length === 0
     ? undefined
-    : { name, publishedName: name, description: undefined, properties };
+    : { name, publishedName: name, properties, unusable: [] };
+}
+
+/** Sorts classes so that each comes after those that it contains, as far as they do not contain one another. */
+function sortClasses(classes: readonly DtoClass[]): DtoClass[] {
+  const sorted = new Set<DtoClass>();
+  const visited = new Set<DtoClass>();
+  const visit = (dto: DtoClass): void => {
+    if (visited.has(dto)) return;
+    visited.add(dto);
+    dto.properties.flatMap(getClasses).forEach(visit);
+    if (classes.includes(dto)) sorted.add(dto);
+  };
+  classes.forEach(visit);
+  return [...sorted];
 }
 
 function writeClass(dto: DtoClass, later: readonly DtoClass[]): string {
@@ -87,7 +95,8 @@ function writeClass(dto: DtoClass, later: readonly DtoClass[]): string {
     const type = toType(property);
     // The metadata of a property would refer to a class that does not exist yet.
     const isLater =
-      getClasses(property).some((each) => later.includes(each)) && property.type !== 'array';
+      getClasses(property).some((each) => each === dto || later.includes(each)) &&
+      property.type !== 'array';
     const mark = isGiven(property) ? '!' : '?';
     return `${call('@Property', toOptions(property))}
   ${propertyName(property.name)}${mark}: ${isLater ? `Readonly<${type}>` : type};`;
@@ -100,22 +109,16 @@ function writeClass(dto: DtoClass, later: readonly DtoClass[]): string {
 
 function writeAbstractClass({ name, operations }: Module): string {
   const methods = operations.map((operation) => {
-    const { summary, description, operationId } = operation;
-    const text = getFirstSentence(summary ?? description ?? operationId);
+    const { summary, operationId } = operation;
+    const [sentence] = (summary ?? operationId).trim().split(/(?<=[.!?])\s|\n/);
     const signature = writeSignature(getArguments(operation));
-    return `${comment(text)}\n  abstract ${operation.name}(${signature}): ${getReturnType(operation)};`;
+    return `${comment(sentence!.slice(0, 200))}\n  abstract ${operation.name}(${signature}): ${getReturnType(operation)};`;
   });
   return `/** What ${toPascalCase(name)}Service implements: a method for each operation. */
 export abstract class ${getApiClass(name)} {
   ${methods.join('\n\n  ')}
 }`;
 }
-
-const getFirstSentence = (text: string): string =>
-  text
-    .trim()
-    .split(/(?<=[.!?])\s|\n/)[0]!
-    .slice(0, 200);
 
 const writeParameter = ({ name, type, isOptional }: Argument): string =>
   `${name}${isOptional === true ? '?' : ''}: ${type}`;
@@ -126,68 +129,79 @@ export const writeSignature = (args: readonly Argument[], prefix = ''): string =
 
 /** The parameters of the method of an operation; what a request may lack comes last. */
 export function getArguments(operation: PlannedOperation): Argument[] {
-  const { parameters, body, implementation, ifMatch } = operation;
-  const path = parameters.filter((each) => each.in === 'path');
+  const { parameters, body, implementation } = operation;
   const query = toQueryClass(operation);
-  const options = ifMatch === 'required' ? { required: true } : undefined;
-  const args: readonly (Argument | undefined)[] = [
-    ...path.map((parameter) => toPathArgument(operation, parameter)),
-    query && { role: 'query', name: 'query', type: query.name, decorator: '@Query()' },
-    ifMatch && {
-      role: 'ifMatch',
-      name: 'ifMatch',
-      type: 'VersionCriteria',
-      decorator: call('@IfMatch', options),
-    },
-    body && {
-      role: 'body',
-      name: body.schema.class === undefined ? 'body' : toMemberName(body.schema.class.name),
-      type: toType(body.schema),
-      decorator: writeBodyDecorator(body, implementation.kind === 'replace'),
-      isOptional: !body.required,
-    },
-    implementation.kind === 'create' && !operation.isPublic
-      ? {
-          role: 'key',
-          name: 'key',
-          type: 'IdempotencyKey',
-          decorator: '@IdempotencyKey()',
-          isOptional: true,
-        }
-      : undefined,
+  const hasKey = implementation.kind === 'create' && !operation.isPublic;
+  const isBytes = body !== undefined && body.contentTypes.length > 0;
+  const args: readonly Argument[] = [
+    ...parameters
+      .filter((each) => each.in === 'path')
+      .map((each) => toPathArgument(operation, each)),
+    ...(query
+      ? [{ role: 'query', name: 'query', type: query.name, decorator: '@Query()' } as const]
+      : []),
+    ...(body
+      ? [
+          {
+            role: 'body',
+            name: body.schema.class === undefined ? 'body' : toMemberName(body.schema.class.name),
+            type: isBytes ? 'Buffer' : toType(body.schema),
+            decorator: writeBodyDecorator(body, operation.method === 'patch'),
+            isOptional: !body.required && implementation.kind === 'stub' && !isBytes,
+          } as const,
+        ]
+      : []),
+    ...(hasKey
+      ? [
+          {
+            role: 'key',
+            name: 'key',
+            type: 'IdempotencyKey',
+            decorator: '@IdempotencyKey()',
+            isOptional: true,
+          } as const,
+        ]
+      : []),
   ];
   const used = new Set<string>();
   return args
-    .flatMap((each) => each ?? [])
-    .map((each) => Object.assign(each, { name: makeUnique(each.name, used) }))
+    .map((each) => Object.assign({}, each, { name: makeUnique(each.name, used) }))
     .toSorted((a, b) => Number(a.isOptional ?? false) - Number(b.isOptional ?? false));
 }
 
-/** @param isReplacement whether the body may repeat read-only properties */
-function writeBodyDecorator(
-  { schema, description, isMergePatch, isForm, required }: Body,
-  isReplacement: boolean,
-): string {
-  if (schema.binary !== undefined)
-    return call('@BinaryBody', { limit: code('1_000_000'), contentTypes: schema.binary });
+function writeBodyDecorator(body: Body, isPatch: boolean): string {
+  const { schema, description, contentTypes } = body;
+  if (contentTypes.length > 0)
+    return call('@BinaryBody', { limit: code('1_000_000'), contentTypes });
   const options = ifAny({
     description,
-    required: required ? undefined : false,
-    mergePatch: isMergePatch && !isForm ? true : undefined,
-    repeatsReadOnly:
-      isReplacement && schema.class?.properties.some(({ readOnly }) => readOnly === true)
-        ? true
-        : undefined,
+    required: body.required ? undefined : false,
+    mergePatch: isPatch ? true : undefined,
   });
-  const { example: _example, ...own } = schema;
-  if (isForm) return call('@FormBody', toOptions(own), options);
-  const isPlain = own.class !== undefined && own.nullable === undefined && options === undefined;
-  return isPlain ? '@Body()' : call('@JsonBody', toOptions(own), options);
+  const isPlain =
+    schema.class !== undefined && schema.nullable === undefined && options === undefined;
+  return isPlain ? '@Body()' : call('@JsonBody', toOptions(schema), options);
 }
 
 function toPathArgument(operation: PlannedOperation, parameter: Parameter): Argument {
-  const { name, description, example, in: _in, required: _required, ...schema } = parameter;
-  const kind = getIdKind(operation, parameter);
+  const {
+    name,
+    description,
+    in: _in,
+    required: _required,
+    default: _default,
+    ...schema
+  } = parameter;
+  const { implementation } = operation;
+  const resource = implementation.kind === 'stub' ? undefined : implementation.resource;
+  const owner = resource?.owners.find((each) => each.parameter === name)?.resource;
+  const isKey =
+    resource !== undefined &&
+    implementation.kind !== 'stub' &&
+    'key' in implementation &&
+    implementation.key === name;
+  const own = isKey && implementation.kind !== 'create' ? resource : undefined;
+  const kind = (own ?? owner)?.id.kind ?? (schema.type === 'integer' ? 'integer' : 'text');
   return {
     role: 'path',
     name: toMemberName(name),
@@ -195,56 +209,28 @@ function toPathArgument(operation: PlannedOperation, parameter: Parameter): Argu
     decorator: call('@IdParam', name, {
       type: kind === 'integer' ? undefined : kind,
       description,
-      schema: toOptions({ ...schema, ...(example !== undefined && { example }) }),
+      schema: toOptions(schema),
     }),
     published: name,
   };
 }
 
-/** What the text of a parameter of the path becomes: the id of a resource, or what its schema says. */
-function getIdKind(
-  { implementation }: PlannedOperation,
-  { name, type }: Parameter,
-): ResourceId['kind'] {
-  const owners = implementation.kind === 'stub' ? [] : implementation.owners;
-  const owner = owners.find(({ parameter }) => parameter === name);
-  if (owner !== undefined) return owner.kind;
-  if (
-    'key' in implementation &&
-    implementation.key.name === name &&
-    implementation.key.property === 'id'
-  )
-    return implementation.resource.id.kind;
-  return type === 'integer' ? 'integer' : 'text';
-}
-
 /** The type of what the method of an operation returns. */
 export function getReturnType({ success, implementation }: PlannedOperation): string {
-  if (implementation.kind === 'list') return `Promise<CachedJsonResponse>`;
-  const { schema } = success;
-  if (schema === undefined) return 'Promise<void>';
-  if (schema.binary !== undefined) return `Promise<StreamableFile>`;
-  const type = toType(schema);
-  return returnsVersion(implementation) ? `Promise<Versioned<${type}>>` : `Promise<${type}>`;
+  if (implementation.kind === 'list') return 'Promise<CachedJsonResponse>';
+  if (success.contentTypes !== undefined) return 'Promise<StreamableFile>';
+  return success.schema === undefined ? 'Promise<void>' : `Promise<${toType(success.schema)}>`;
 }
-
-/** Whether a response has an ETag. That of a PUT does not: the row is not exactly what was sent (RFC 9110, section 9.3.4). */
-export const returnsVersion = (implementation: Implementation): boolean =>
-  ['create', 'read', 'patch'].includes(implementation.kind) &&
-  'resource' in implementation &&
-  implementation.resource.versioned;
 
 function writeController({ name: module, operations, prefix }: Module): string {
   const methods = sortRoutes(operations).map((operation) => {
-    const { method, path, name, isPublic, success, implementation, operationId } = operation;
+    const { method, path, name, isPublic, operationId } = operation;
     const args = getArguments(operation);
     const parameters = args.map((each) => `${each.decorator} ${writeParameter(each)}`);
-    const hasEtag = success.schema !== undefined && returnsVersion(implementation);
     return [
-      call(`@${toPascalCase(method)}`, toRoute(path)),
+      call(`@${toPascalCase(method)}`, toExpressPath(path)),
       ...(isPublic ? ['@Public()'] : []),
       call('@applyDecorators', code(`...(${access(code('DECORATORS'), operationId).text} ?? [])`)),
-      ...(hasEtag ? ['@ReturnsEtag()'] : []),
       call('@Operation', toDocs(operation)),
       `${name}(${parameters.join(', ')}): ${getReturnType(operation)} {
         return this.api.${name}(${args.map((each) => each.name).join(', ')});
@@ -262,14 +248,11 @@ export class ${toPascalCase(module)}Controller {
 }
 
 /** The path of a route in Express: `/pets/{petId}` is `pets/:petId`. Nest removes one slash at the end, and only one. */
-export const toRoute = (path: string): string =>
+const toExpressPath = (path: string): string =>
   path
     .replace(/\/$/, '//')
-    .replace(/^\/(?!\/)/, '')
-    .replaceAll(/[()[\]?+!*:]/g, '\\$&')
-    .replaceAll(/\{([^}]+)\}(?=(\w?))/g, (_match, name: string, next: string) =>
-      /^\w+$/.test(name) && next === '' ? `:${name}` : `:${JSON.stringify(name)}`,
-    );
+    .replace(/^\//, '')
+    .replaceAll(/\{(\w+)\}/g, ':$1');
 
 /** Routes in the order in which they are tried: a fixed segment before a parameter. */
 const sortRoutes = (operations: readonly PlannedOperation[]): PlannedOperation[] =>
@@ -285,41 +268,43 @@ const sortRoutes = (operations: readonly PlannedOperation[]): PlannedOperation[]
 function toDocs(operation: PlannedOperation): object {
   const { operationId, summary, description, deprecated, success, implementation, errors, tags } =
     operation;
-  const isStub = implementation.kind === 'stub';
+  const isStub = implementation.kind === 'stub' && operation.isCompleted !== true;
   const text = [description, isStub ? 'Not implemented yet: returns 501.' : undefined];
+  const unsupported = getQuery(operation).filter((each) => each.unsupported !== undefined);
   return {
     operationId,
-    tags: ifAny(tags),
+    tags,
     summary,
     description: ifAny(text) && text.filter((each) => each !== undefined).join('\n\n'),
     deprecated: deprecated ? true : undefined,
     status: success.status === 200 ? undefined : success.status,
-    returns: toReturns(success.schema),
-    contentTypes: success.schema?.binary,
+    returns: success.schema && toOptions(success.schema),
+    contentTypes: success.contentTypes,
     response: success.description,
     list:
       implementation.kind === 'list'
-        ? implementation.paging.by === undefined
+        ? implementation.paging === undefined
           ? 'whole'
           : 'pages'
         : undefined,
-    location: 'location' in implementation ? implementation.location : undefined,
+    location: toLocation(operation),
     notImplemented: isStub ? true : undefined,
-    unsupportedHeaders: isStub ? undefined : ifAny(operation.unsupportedHeaders),
     unsupportedQuery: ifAny(
       Object.fromEntries(
-        operation.unsupportedQuery.map(({ name, in: _in, required: _required, ...schema }) => [
-          name,
-          toOptions(schema),
-        ]),
+        unsupported.map(({ name, description: purpose }) => [name, { description: purpose }]),
       ),
     ),
     errors: ifAny(errors),
   };
 }
 
-function toReturns(schema: Schema | undefined): object | undefined {
-  if (schema === undefined || schema.binary !== undefined) return undefined;
-  const { example: _example, ...own } = schema;
-  return toOptions(own);
+/** The URL of a created resource, relative to that of the request. */
+function toLocation({ implementation, path, success }: PlannedOperation): string | undefined {
+  if (implementation.kind !== 'create' || success.schema === undefined) return undefined;
+  const { resource, wrapper } = implementation;
+  const id = findId(resource.dto, resource.id.property)?.name;
+  const isReachable = isItem(resource.shownBy);
+  if (!isReachable || id === undefined || !/^\w+$/.test(id + (wrapper ?? ''))) return undefined;
+  const own = `{${wrapper === undefined ? '' : `${wrapper}.`}${id}}`;
+  return path.endsWith('/') ? own : `${path.split('/').at(-1)}/${own}`;
 }

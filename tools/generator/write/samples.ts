@@ -1,141 +1,114 @@
-/** Makes values that a schema accepts, for the generated test and for examples. */
-import {
-  type CreateOperation,
-  type DtoClass,
-  getProperties,
-  isGiven,
-  type Module,
-  type Property,
-  type Resource,
-  type Schema,
-} from '../model.js';
-import { findText, hasUnknownText } from '../texts.js';
+/** Makes values that a schema accepts, for the generated test. */
+import { sample, stringMatching } from 'fast-check';
+import { FORMATS, toRegExp } from '../../../src/platform/validation/scalar-violations.js';
+import { findProblems } from '../../../src/platform/validation/schema-rules.js';
+import { type DtoClass, isGiven, type Property, type Schema } from '../model.js';
+import { isSent } from '../plan/columns.js';
+
+/** No value was found. */
+export class NoSample extends Error {}
 
 /**
- * Returns a body that a class accepts, without the properties that only responses have.
+ * Returns a body that a class accepts: two seeds give two bodies whose values differ, where the schema allows it.
  *
- * @param seed two seeds give two bodies whose texts differ, where the schema allows it
+ * @throws {NoSample} if a required property has a pattern that the library does not know
  */
-export const toSample = ({ properties }: DtoClass, seed: number): Record<string, unknown> =>
-  toObject(properties, seed, 0);
-
-/**
- * Returns the properties of a resource that a request to create it has.
- *
- * @param toId returns the id of a row of a table, which a reference has; a property without one is left out
- */
-export function toRow(
-  { id, columns, request }: Resource,
+export function toSample(
+  { properties }: DtoClass,
   seed: number,
-  toId: (table: string) => unknown,
+  depth = 0,
 ): Record<string, unknown> {
-  const sent = Object.entries(toSample(request, seed)).filter(
-    ([name]) => name !== id.property || id.by === 'client',
-  );
-  const properties = sent.map(([name, value]) => {
-    const { references, join } = columns.find((each) => each.name === name) ?? {};
-    if (references !== undefined) return [name, toId(references)] as const;
-    const table = join?.columns[1]!.references;
-    return [
-      name,
-      table === undefined ? value : (value as []).flatMap(() => toId(table) ?? []),
-    ] as const;
-  });
-  return Object.fromEntries(properties.filter(([, value]) => value !== undefined));
-}
-
-/** Returns how a resource is created. */
-export const getCreate = ({ operations }: Module, resource: Resource): CreateOperation =>
-  operations
-    .map(({ implementation }) => implementation)
-    .find((each): each is CreateOperation => each.kind === 'create' && each.resource === resource)!;
-
-/** Returns a value that a schema accepts and that means as little as possible: 0, false, or an empty text or list. */
-export function toDecided(schema: Schema): unknown {
-  const { type, enum: values, format, pattern, minLength = 0 } = schema;
-  if (type === 'array') return [];
-  if (format === 'decimal') return '0';
-  if (type === 'boolean' && values === undefined) return false;
-  return type === 'string' && (values ?? pattern) === undefined && minLength === 0
-    ? ''
-    : toValue(schema, 0, 0);
-}
-
-/** An object; deep inside, only with what it always has, because a class may contain itself. */
-function toObject(
-  properties: readonly Property[],
-  seed: number,
-  depth: number,
-): Record<string, unknown> {
-  const used = properties.filter(
-    (each) => each.readOnly !== true && (isGiven(each) || (depth < 3 && !hasUnknownText(each))),
-  );
+  const used = properties.filter((each) => isSent(each) && (isGiven(each) || depth < 3));
   return Object.fromEntries(
-    used.map((each) => [each.name, depth > 7 ? null : toValue(each, seed, depth)]),
+    used.flatMap((each) => {
+      try {
+        return [[each.name, toValue(each, seed, depth)]];
+      } catch (error) {
+        if (isGiven(each) || !(error instanceof NoSample)) throw error;
+        return [];
+      }
+    }),
   );
 }
 
 function toValue(schema: Schema, seed: number, depth: number): unknown {
-  const { type, enum: values, oneOf, discriminator, additionalProperties } = schema;
+  const {
+    type,
+    class: dto,
+    enum: values,
+    additionalProperties,
+    items = {},
+    minItems = 0,
+    maxItems = Infinity,
+  } = schema;
+  if (depth > 8) throw new NoSample();
+  if (dto !== undefined) return toSample(dto, seed, depth + 1);
   if (values !== undefined) return values[seed % values.length];
-  const properties = getProperties(schema);
-  if (properties !== undefined) return toObject(properties, seed, depth + 1);
-  if (discriminator !== undefined) {
-    const [value, branch] = Object.entries(discriminator.mapping)[0]!;
-    const object = toValue({ class: branch }, seed, depth + 1) as object;
-    return { ...object, [discriminator.property]: value };
-  }
-  if (oneOf !== undefined) return toValue(oneOf[0]!, seed, depth + 1);
-  if (type === 'string') return findText(schema, seed) ?? 'text';
+  if (type === 'string') return toText(schema, seed);
   if (type === 'integer' || type === 'number') return toNumber(schema, seed);
   if (type === 'boolean') return seed % 2 === 0;
-  if (type === 'array') return toArray(schema, seed, depth);
-  if (type === undefined) return 'any';
-  return typeof additionalProperties === 'object'
-    ? { key: toValue(additionalProperties, seed, depth + 1) }
-    : { key: 'value' };
+  if (type === 'array') {
+    const length = depth > 3 ? minItems : Math.min(Math.max(minItems, 1), maxItems);
+    return Array.from({ length }, (_, index) => toValue(items, seed + index, depth + 1));
+  }
+  if (type === undefined) return `any ${seed}`;
+  return {
+    key:
+      typeof additionalProperties === 'object'
+        ? toValue(additionalProperties, seed, depth + 1)
+        : seed,
+  };
 }
 
-function toArray(schema: Schema, seed: number, depth: number): unknown[] {
-  const { items = {}, minItems = 0, maxItems = Infinity, uniqueItems } = schema;
-  const length = depth > 3 ? minItems : Math.min(Math.max(minItems, 1), maxItems);
-  return Array.from({ length }, (_, index) =>
-    toValue(items, uniqueItems === true ? seed + index : seed, depth + 1),
-  );
-}
-
-function toNumber(schema: Schema, seed: number): number {
-  const { first, step, highest } = getNumbers(schema);
-  const value = first + step * seed;
-  return value <= highest ? value : first;
-}
-
-/** Returns the numbers that a schema accepts: those from the first to the highest, at a distance of a step. */
-export function getNumbers(schema: Schema): { first: number; step: number; highest: number } {
-  const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, type } = schema;
+function toNumber(
+  { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, type }: Schema,
+  seed: number,
+): number {
   const step = multipleOf ?? (type === 'integer' ? 1 : 0.5);
   const lowest =
     minimum ??
     (exclusiveMinimum === undefined ? Math.min(0, maximum ?? 0) : exclusiveMinimum + step);
   const first = Math.ceil(lowest / step) * step;
   const highest = maximum ?? (exclusiveMaximum === undefined ? Infinity : exclusiveMaximum - step);
-  return { first, step, highest };
+  return first + step * seed <= highest ? first + step * seed : first;
 }
 
-/**
- * Returns values that the schema of a property rejects, by its name, if there are such.
- *
- * @param isForm whether the property is in a form, in which every scalar is text
- */
-export function toInvalid(
-  properties: readonly Property[],
-  isForm: boolean,
-): Record<string, unknown[]> {
-  const property = properties.find(
-    ({ readOnly, type, class: dto }) => readOnly !== true && (type ?? dto) !== undefined,
+function toText(schema: Schema, seed: number): string {
+  const { format, pattern, minLength = 0, maxLength = Infinity } = schema;
+  const example = FORMATS[format ?? '']?.example;
+  const digit = String((seed % 9) + 1);
+  const candidates = [
+    ...(example === undefined
+      ? [`${digit} text`.padEnd(minLength, '.').slice(0, maxLength)]
+      : [
+          /\d/.test(example) && format !== 'byte'
+            ? example.replace(/\d(?=\D*$)/, digit)
+            : `${digit}${example}`,
+          example,
+        ]),
+    ...toMatching(pattern, seed),
+  ];
+  const found = candidates.find(
+    (text) => findProblems({ ...schema, type: 'string' } as never, text).length === 0,
   );
-  if (property === undefined) return {};
-  const { name, type } = property;
-  if (isForm && type === 'array') return { [name]: [{ key: 'text' }] };
-  return { [name]: [type !== 'string' ? 'text' : isForm ? ['a', 'b'] : 1] };
+  if (found === undefined) throw new NoSample();
+  return found;
+}
+
+/** Returns texts that a pattern matches; none if the library does not know the pattern. */
+function toMatching(pattern: string | undefined, seed: number): string[] {
+  if (pattern === undefined) return [];
+  try {
+    return sample(stringMatching(toRegExp(pattern)), { seed, numRuns: 200 });
+  } catch {
+    return [];
+  }
+}
+
+/** Returns a value that the schema of a property rejects, by its name. */
+export function toInvalid(properties: readonly Property[]): Record<string, unknown[]> | undefined {
+  const property = properties.find(
+    (each) => isSent(each) && (each.type ?? each.class) !== undefined,
+  );
+  return property && { [property.name]: [property.type === 'string' ? 1 : 'text'] };
 }

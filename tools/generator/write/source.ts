@@ -1,6 +1,14 @@
-/** What the writers share: literals, comments and types of TypeScript. */
-import { type DtoClass, getParts, type Property, type Schema } from '../model.js';
+/** What the writers share: literals, comments, types and imports of TypeScript. */
+import { posix } from 'node:path';
+import type { DtoClass, Property, Schema } from '../model.js';
 import { isIdentifier } from '../names.js';
+
+/** A file that is generated: not formatted yet. */
+export interface SourceFile {
+  /** In the project, such as `src/modules/pets/pets.service.ts`. */
+  readonly path: string;
+  readonly code: string;
+}
 
 /** TypeScript within a value of {@link literal}. */
 export class Code {
@@ -53,95 +61,146 @@ export function comment(text: string): string {
     : `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join('\n')}\n */`;
 }
 
-/** The type of the values of a schema: a union in which no type is contained in another, with null at its end. */
+/** The type of the values of a schema, with null at its end. */
 export function toType(schema: Schema): string {
-  const types = new Set(toTypes(schema));
-  if (types.has('unknown')) return 'unknown';
-  if (types.delete('null')) types.add('null');
-  return [...types]
-    .filter((type) => !LITERAL.test(type) || !types.has(typeof JSON.parse(type)))
-    .join(' | ');
+  const type = toBareType(schema);
+  return schema.nullable === true && type !== 'unknown' ? `${type} | null` : type;
 }
 
-const LITERAL = /^(["\d-]|(true|false)$)/;
-
-function toTypes(schema: Schema): string[] {
-  const { type, class: dto, enum: values, items, properties, additionalProperties, oneOf } = schema;
-  if (schema.nullable === true) return [...toTypes({ ...schema, nullable: false }), 'null'];
-  if (dto !== undefined) return [dto.name];
-  if (schema.binary !== undefined) return ['Buffer'];
-  if (oneOf !== undefined) return oneOf.flatMap(toTypes);
-  if (values !== undefined) return values.map(literal);
+function toBareType({
+  type,
+  class: dto,
+  enum: values,
+  items,
+  additionalProperties,
+}: Schema): string {
+  if (dto !== undefined) return dto.name;
+  if (values !== undefined) return values.map(literal).join(' | ');
   if (type === 'array') {
     const item = toType(items ?? {});
-    return [/^[\w.]+$/.test(item) ? `${item}[]` : `(${item})[]`];
+    return /^[\w.]+$/.test(item) ? `${item}[]` : `(${item})[]`;
   }
-  if (properties !== undefined) return [toObjectType(properties)];
-  if (type === 'object') {
-    const value = additionalProperties === true ? {} : (additionalProperties ?? {});
-    return [`Record<string, ${toType(value)}>`];
-  }
-  return [type === 'integer' ? 'number' : (type ?? 'unknown')];
+  if (type === 'object')
+    return `Record<string, ${toType(typeof additionalProperties === 'object' ? additionalProperties : {})}>`;
+  return type === 'integer' ? 'number' : (type ?? 'unknown');
 }
 
-const toObjectType = (properties: readonly Property[]): string =>
-  `{ ${properties.map((each) => `${propertyName(each.name)}${each.required ? '' : '?'}: ${toType(each)}`).join('; ')} }`;
+/** Whether two schemas are one type, without null. */
+export const isSameType = (a: Schema, b: Schema): boolean =>
+  toType({ ...a, nullable: false }) === toType({ ...b, nullable: false });
 
 /** A schema as the argument of `@Property`, with classes as functions. */
 export function toOptions(schema: Schema & Partial<Property>): object {
-  const {
-    name: _name,
-    required,
-    class: dto,
-    unique: _u,
-    references: _r,
-    assigned: _a,
-    binary: _b,
-    ...own
-  } = schema;
-  const { items, properties, additionalProperties, oneOf, discriminator, pattern, ...rest } = own;
+  const { name: _name, required, class: dto, unique: _u, references: _r, ...own } = schema;
+  const { items, additionalProperties, anyOf, ...rest } = own;
   return {
-    type: dto && toFunction(dto),
+    type: dto && code(`() => ${dto.name}`),
     ...rest,
     // What is required has no default.
     default: required === true ? undefined : rest.default,
-    pattern,
     optional: required === false ? true : undefined,
     items: items && toOptions(items),
-    properties:
-      properties && Object.fromEntries(properties.map((each) => [each.name, toOptions(each)])),
     additionalProperties:
-      additionalProperties === true
-        ? true
-        : additionalProperties && toOptions(additionalProperties),
-    oneOf: oneOf?.map((each) =>
-      each.class === undefined ? toOptions(each) : toFunction(each.class),
+      typeof additionalProperties === 'object'
+        ? toOptions(additionalProperties)
+        : additionalProperties,
+    anyOf: anyOf?.map((each) =>
+      each.class === undefined ? toOptions(each) : code(`() => ${each.class.name}`),
     ),
-    discriminator: discriminator && {
-      propertyName: discriminator.property,
-      mapping: Object.fromEntries(
-        Object.entries(discriminator.mapping).map(([value, each]) => [value, toFunction(each)]),
-      ),
-    },
   };
 }
 
-const toFunction = ({ name }: DtoClass): Code => code(`() => ${name}`);
+/** The classes that a schema contains. */
+export const getClasses = ({
+  class: dto,
+  items,
+  additionalProperties,
+  anyOf = [],
+}: Schema): DtoClass[] => [
+  ...(dto === undefined ? [] : [dto]),
+  ...[
+    items,
+    ...anyOf,
+    typeof additionalProperties === 'object' ? additionalProperties : undefined,
+  ].flatMap((each) => (each === undefined ? [] : getClasses(each))),
+];
 
-/** The classes whose names the type of a schema contains. */
-export const getClasses = (schema: Schema): DtoClass[] =>
-  getParts(schema).flatMap(({ class: dto }) => dto ?? []);
+/** The names that generated files import, by module; those of the platform come from its one entry. */
+const IMPORTS: Readonly<Record<string, string>> = {
+  '@nestjs/common':
+    'applyDecorators Body Controller Delete Get Injectable Patch Post Put Query VERSION_NEUTRAL type:StreamableFile',
+  '@nestjs/swagger': 'ApiSchema',
+  '@nestjs/typeorm': 'InjectRepository',
+  typeorm:
+    'Column Entity ForeignKey Index type:MigrationInterface type:QueryRunner Repository Table TableColumn Unique',
+  'src/platform/index.js':
+    'addRevisionTrigger ApiError bigintTransformer BinaryBody type:CachedJsonResponse type:Complete dateTimeTransformer ' +
+    'dropRevisionTrigger Feature IdColumn idColumn IdParam IdempotencyKey JsonBody Operation Property Public refuseQuery ' +
+    'type:Resource ResourceKit uuidTransformer',
+  'test/platform/index.js': 'describeResource startApp',
+};
 
-/** Sorts classes so that each comes after those that it contains, as far as they do not contain one another. */
-export function sortClasses(classes: readonly DtoClass[]): DtoClass[] {
-  const sorted: DtoClass[] = [];
-  const visited = new Set<DtoClass>();
-  const visit = (dto: DtoClass): void => {
-    if (visited.has(dto)) return;
-    visited.add(dto);
-    dto.properties.flatMap(getClasses).forEach(visit);
-    sorted.push(dto);
-  };
-  classes.forEach(visit);
-  return sorted;
+/**
+ * Makes a file of its code, after the imports of the names that it uses.
+ *
+ * @param own the modules of what other files of the module declare, after `type:` if only types are imported
+ */
+export function toFile(
+  path: string,
+  text: string,
+  own: Readonly<Record<string, string>> = {},
+): SourceFile {
+  const declared = new Map([
+    ...Object.entries(IMPORTS).flatMap(([module, names]) =>
+      names
+        .split(' ')
+        .map(
+          (name) =>
+            [
+              name.replace('type:', ''),
+              name.startsWith('type:') ? `type:${module}` : module,
+            ] as const,
+        ),
+    ),
+    ...Object.entries(own),
+  ]);
+  // It is a decorator and a type.
+  if (!text.includes('@IdempotencyKey('))
+    declared.set('IdempotencyKey', 'type:src/platform/index.js');
+  const used = getNames(text).filter(
+    (name) => declared.has(name) && !declared.get(name)!.endsWith(path.replace(/ts$/, 'js')),
+  );
+  const imports = [...Map.groupBy(used, (name) => declared.get(name)!.replace('type:', ''))].map(
+    ([module, names]) => {
+      const isOwn = /^(src|test)\//.test(module);
+      const areTypes = names.every((name) => declared.get(name)!.startsWith('type:'));
+      const list = names.map((name) =>
+        !areTypes && declared.get(name)!.startsWith('type:') ? `type ${name}` : name,
+      );
+      const from = isOwn ? toRelative(path, module) : module;
+      return {
+        isOwn,
+        from,
+        line: `import ${areTypes ? 'type ' : ''}{ ${list.join(', ')} } from '${from}';`,
+      };
+    },
+  );
+  const sorted = imports.toSorted(
+    (a, b) => Number(a.isOwn) - Number(b.isOwn) || (a.from < b.from ? -1 : 1),
+  );
+  return { path, code: `${sorted.map(({ line }) => line).join('\n')}\n\n${text}` };
+}
+
+/** The names that code uses, sorted: not its texts and comments, and not the names of properties. */
+function getNames(text: string): string[] {
+  const withoutTexts = text
+    .replaceAll(/\/\*[^]*?\*\/|'(\\.|[^'\\])*'|"(\\.|[^"\\])*"/g, '')
+    .replaceAll(/`[^`]*`/g, (template) => (template.match(/\$\{[^}]*\}/g) ?? []).join(' '));
+  const names = withoutTexts.match(/(?<!(?<!\.\.)\.)(?<![\w$])[A-Za-z]\w*(?!\w|\s*[!?]?:)/g) ?? [];
+  return [...new Set(names)].toSorted();
+}
+
+function toRelative(from: string, to: string): string {
+  const relative = posix.relative(posix.dirname(from), to);
+  return relative.startsWith('.') ? relative : `./${relative}`;
 }
