@@ -46,7 +46,7 @@ describe('modules that are generated', () => {
       process.stderr.write('Skipped: the contract of FastAPI needs python3-fastapi.\n');
     }
     await generate(contracts);
-    await expect(run('test', '--', 'test/modules', 'test/migrations')).resolves.toBeUndefined();
+    await expect(run('test', '--', 'test/modules', 'test/platform/migrations')).resolves.toBeUndefined();
   });
 
   it('pass the tests of categories, as labels', async () => {
@@ -55,9 +55,9 @@ describe('modules that are generated', () => {
     };
     document.paths = { '/categories': document.paths['/categories'] };
     await generate({ labels: rename(JSON.stringify(document)) });
-    const test = await readFile('test/categories.databases.test.ts', 'utf8');
+    const test = await readFile('test/modules/categories.databases.test.ts', 'utf8');
     const renamed = rename(test).replace('{ Label } from', '{ Category as Label } from');
-    await writeFile(copy.resolve('test/labels.databases.test.ts'), renamed);
-    await expect(run('test', '--', 'test/labels', 'test/modules')).resolves.toBeUndefined();
+    await writeFile(copy.resolve('test/modules/labels-as-categories.databases.test.ts'), renamed);
+    await expect(run('test', '--', 'test/modules')).resolves.toBeUndefined();
   });
 });
