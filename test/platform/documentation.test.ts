@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { ERROR_CODES } from '../../src/platform/errors/error-codes.js';
-import { renderCapacity } from '../../tools/bench/report.js';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 
@@ -58,28 +57,12 @@ describe('docs/errors.md', () => {
   });
 });
 
-/** Returns what a page quotes of the last run of the benchmark. */
-const getQuoted = (page: string): string | undefined =>
-  /^<!-- npm run bench -->\n(.+)\n<!-- \/npm run bench -->$/ms.exec(page)?.[1];
-
 describe('README.md', () => {
   it('quotes about performance what the last run of the benchmark produced', async () => {
-    const [, summary] = (await readFile(join(ROOT, 'tools/bench/RESULTS.md'), 'utf8')).split(
-      '\n\n',
-    );
-    // A fork writes its own, which may quote nothing.
-    const quoted = getQuoted(await readFile(join(ROOT, 'README.md'), 'utf8'));
-    expect([summary, undefined]).toContain(quoted);
-  });
-});
-
-describe('docs/runbook.md', () => {
-  it('has the capacities that the last run of the benchmark measured', async () => {
-    const page = await readFile(join(ROOT, 'docs/runbook.md'), 'utf8');
-    const table = getQuoted(page)!.trim();
+    const page = await readFile(join(ROOT, 'README.md'), 'utf8');
+    const [, quoted] = /^<!-- npm run bench -->\n(.+)\n<!-- \/npm run bench -->$/ms.exec(page) ?? [];
     const results = await readFile(join(ROOT, 'tools/bench/RESULTS.md'), 'utf8');
-    expect(table).toBe(renderCapacity(results));
-    expect(table.split('\n').length).toBeGreaterThan(7);
-    expect(table).toMatch(/^\| list of 10 \| [\d,]{5,} \| [\d.]+ \|$/m);
+    // A fork writes a README of its own, which may quote nothing.
+    expect(quoted === undefined || results.includes(`\n${quoted}\n`)).toBe(true);
   });
 });

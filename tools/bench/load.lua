@@ -1,18 +1,9 @@
--- The script of wrk. Arguments: the ports of the instances, one thread each; the number of values of PLACEHOLDER, which
--- a header of the requests may have; the body of create requests. Prints one line of JSON.
-local threads = 0
-
-function setup(thread)
-  threads = threads + 1
-  thread:set("number", threads)
-end
-
+-- The script of wrk. Arguments: the number of values of PLACEHOLDER, which a header of the requests may have; the body of
+-- create requests. Prints one line of JSON.
 function init(args)
-  local ports, values = {}, tonumber(args[2])
-  for port in string.gmatch(args[1], "%d+") do ports[#ports + 1] = port end
-  wrk.thread.addr = wrk.lookup(wrk.host, ports[number])[1]
-  if args[3] then
-    wrk.method, wrk.body = "POST", args[3]
+  local values = tonumber(args[1])
+  if args[2] then
+    wrk.method, wrk.body = "POST", args[2]
     wrk.headers["Content-Type"] = "application/json"
   end
   local head, tail = string.match(wrk.format(), "^(.*)PLACEHOLDER(.*)$")
@@ -20,13 +11,13 @@ function init(args)
   local sent = 0
   function request()
     sent = sent + 1
-    return head .. string.format("%d%09d", number, sent % values) .. tail
+    return head .. string.format("%09d", sent % values) .. tail
   end
 end
 
 function done(summary, latency)
   local errors = summary.errors
   local failed = errors.status + errors.connect + errors.read + errors.write + errors.timeout
-  io.write(string.format('{"requests":%d,"seconds":%.6f,"p50":%.3f,"p99":%.3f,"failed":%d}\n',
-    summary.requests, summary.duration / 1e6, latency:percentile(50) / 1000, latency:percentile(99) / 1000, failed))
+  io.write(string.format('{"requests":%d,"seconds":%.6f,"p99":%.3f,"failed":%d}\n',
+    summary.requests, summary.duration / 1e6, latency:percentile(99) / 1000, failed))
 end

@@ -1,117 +1,106 @@
 /** The command `npm run bench`, which CONTRIBUTING.md describes. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { measureSync, stopPostgres } from './databases.js';
-import { measure, type Settings } from './measure.js';
+import { compileShim, measureSync, stopPostgres } from './databases.js';
+import { measureStart } from './measure.js';
 import * as report from './report.js';
-import { type Row, ROWS, type TargetName, TARGETS, type Threshold } from './rows.js';
+import { compareWith, type Row, ROWS } from './rows.js';
 import { moveToLoadCore, ROOT } from './servers.js';
 
-// After 2 s of load V8 still compiles the service, after 7 s it does not.
-const FULL: Settings = { warmUp: 7, load: 3, idle: 5 };
-const QUICK: Settings = { warmUp: 2, load: 1, idle: 1 };
-
 async function main(): Promise<void> {
-  const BOOLEAN = { type: 'boolean', default: false } as const;
-  const options = { quick: BOOLEAN, only: { type: 'string' } } as const;
-  const { quick, only } = parseArgs({ options }).values;
-  const wrk = findVersion('wrk', '-v');
+  const options = {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string', default: '' },
+    against: { type: 'string' },
+    raw: { type: 'string' },
+    starts: { type: 'string', default: '8' },
+  } as const;
+  const { quick, only, against, raw, starts } = parseArgs({ options }).values;
+  const wrk = spawnSync('wrk', ['-v'], { encoding: 'utf8' }).stdout?.split(/ \[|\n/)[0];
   if (wrk === undefined) throw new Error('wrk is not installed (Debian: apt-get install wrk)');
-  const h2load = findVersion('h2load', '--version') ?? 'no h2load (Debian: nghttp2-client)';
+  compileShim();
   moveToLoadCore(process.pid);
-  const settings = quick ? QUICK : FULL;
-  const environment = [
-    ['Date', `${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC`],
-    ['Machine', `${cpus()[0]!.model.trim()}, ${cpus().length} cores, Linux ${release()}`],
-    ['Software', `Node ${process.version}, ${wrk}, ${h2load}`],
-    ['Cores', 'server on the first, load generator and PostgreSQL on the last'],
-    ['Load', `${settings.load} s after ${settings.warmUp} s of warm-up`],
-    ['Disk', `${measureSync().toFixed(2)} ms for a synced write of 4 KiB`],
-  ];
-  const results: report.Result[] = [];
-  const otherWork: number[] = [];
-  for (const row of selectRows(quick, only)) {
-    otherWork.push(await measureOtherWork());
-    results.push(await measureRow(row, settings));
-    console.log(`\n${report.renderRow(results.at(-1)!)}`);
+  const isFull = !quick && only === '' && against === undefined;
+  const selected = ROWS.filter((row) => row.title.startsWith(only) && (row.quick ?? !quick));
+  if (selected.length === 0)
+    throw new Error(`the titles are:\n${ROWS.map(({ title }) => title).join('\n')}`);
+  const rows = against === undefined ? selected : compareWith(build(against), selected);
+  const results = await measureAll(rows, isFull ? 2 : 1, Number(starts), raw);
+  if (!isFull) {
+    console.log(`\n${report.renderTables(rows, results)}`);
+    return;
   }
-  const shares = otherWork.toSorted((a, b) => a - b).map((share) => `${share.toFixed(0)} %`);
-  environment.push([
-    'Other work',
-    `${shares[shares.length >> 1]} of the time of the cores in the second before a row, at most ${shares.at(-1)}`,
-  ]);
-  environment.push(['Duration', `${(performance.now() / 60_000).toFixed(1)} minutes`]);
-  console.log(`\n${report.renderThresholds(results)}\n`);
-  for (const line of environment) console.log(line.join(': '));
-  if (quick || only !== undefined) return;
-  const tried = readFileSync(join(ROOT, 'tools/bench/tried.md'), 'utf8');
-  const text = `${report.renderReport(results, environment)}\n${tried}`;
+  const machine = `${cpus()[0]!.model.trim()}, ${cpus().length} cores, Linux ${release()}, Node ${process.version}, ${wrk}`;
+  const environment = `${machine}; ${measureSync().toFixed(2)} ms for a synced write of 4 KiB on the disk`;
+  const text = report.renderReport(rows, results, environment);
   writeFileSync(join(ROOT, 'tools/bench/RESULTS.md'), text);
-  quote('README.md', report.summarize(results));
-  quote('docs/runbook.md', `\n${report.renderCapacity(text)}\n`);
-}
-
-/** Replaces what a page quotes of the report. */
-function quote(page: string, text: string): void {
-  const path = join(ROOT, page);
+  const readme = join(ROOT, 'README.md');
   const quoted = /(?<=<!-- npm run bench -->\n)[^]*(?=\n<!-- \/npm run bench -->)/;
+  const summary = report.renderSummary(rows, results);
   writeFileSync(
-    path,
-    readFileSync(path, 'utf8').replace(quoted, () => text),
+    readme,
+    readFileSync(readme, 'utf8').replace(quoted, () => summary),
   );
 }
 
-function findVersion(program: string, option: string): string | undefined {
-  return spawnSync(program, [option], { encoding: 'utf8' }).stdout?.split(/ \[|\n/)[0];
+/** Builds another checkout of this service. @returns the path of its entry point */
+function build(folder: string): string {
+  const { status } = spawnSync('npm', ['run', '--silent', 'build'], {
+    cwd: folder,
+    stdio: 'inherit',
+  });
+  if (status !== 0) throw new Error(`npm run build failed in ${folder}`);
+  return resolve(folder, 'dist/main.js');
+}
+
+/**
+ * Measures all starts of all runs.
+ *
+ * @param raw file with a line of JSON for each start: those that it has are not measured again
+ */
+async function measureAll(
+  rows: readonly Row[],
+  runs: number,
+  starts: number,
+  raw: string | undefined,
+): Promise<report.Start[]> {
+  const lines = raw !== undefined && existsSync(raw) ? readFileSync(raw, 'utf8') : '';
+  const results = lines
+    .split('\n')
+    .flatMap((line) => (line ? [JSON.parse(line) as report.Start] : []));
+  const storages = [...new Set(rows.map(({ storage }) => storage))];
+  for (let run = 0; run < runs; run++)
+    for (let number = 0; number < starts; number++)
+      for (const storage of storages) {
+        const isSame = (start: report.Start): boolean =>
+          start.run === run && start.number === number && start.storage === storage;
+        if (results.some(isSame)) continue;
+        const date = new Date().toISOString();
+        const startedAt = performance.now();
+        const otherWork = await measureOtherWork();
+        const own = rows.filter((row) => row.storage === storage);
+        const slices = await measureStart(own, number % 2 === 1);
+        const seconds = (performance.now() - startedAt) / 1000;
+        const start = { run, number, storage, date, seconds, otherWork, slices };
+        results.push(start);
+        if (raw !== undefined) appendFileSync(raw, `${JSON.stringify(start)}\n`);
+        console.error(`run ${run + 1}, start ${number + 1}, ${storage}: ${seconds.toFixed(0)} s`);
+      }
+  return results;
 }
 
 const getIdleTime = (): number => cpus().reduce((sum, { times }) => sum + times.idle, 0);
 
-/** Returns the percentage of a second in which the cores were not idle, which includes what other virtual machines took. */
+/** Returns the percentage of 0.3 s in which the cores were not idle, which includes what other virtual machines took. */
 async function measureOtherWork(): Promise<number> {
   const [idle, startedAt] = [getIdleTime(), performance.now()];
-  await sleep(1_000);
+  await sleep(300);
   const possible = (performance.now() - startedAt) * cpus().length;
   return Math.max(0, 100 * (1 - (getIdleTime() - idle) / possible));
-}
-
-function selectRows(quick: boolean, only: string | undefined): readonly Row[] {
-  const rows = ROWS.filter((row) => (only ? row.title === only : row.quick || !quick));
-  if (rows.length > 0) return rows;
-  throw new Error(`the titles are:\n${ROWS.map(({ title }) => title).join('\n')}`);
-}
-
-const getCompared = (thresholds: readonly Threshold[]): Set<TargetName> =>
-  new Set(thresholds.flatMap(({ of = 'service', against }) => [of, against]));
-
-/** Measures a row in interleaved rounds: three, five if a ratio is within a tenth of its threshold, or a quick one. */
-async function measureRow(row: Row, settings: Settings): Promise<report.Result> {
-  const result: report.Result = { row, rounds: new Map(), failures: new Map() };
-  const measureRound = async (targets: Iterable<TargetName>): Promise<void> => {
-    for (const target of targets) {
-      if (result.failures.has(target)) continue;
-      try {
-        const measurement = await measure(TARGETS[target], row, settings);
-        result.rounds.set(target, [...(result.rounds.get(target) ?? []), measurement]);
-      } catch (error) {
-        console.error(`${row.title}, ${target}:`, error);
-        result.failures.set(target, (error as Error).message.split('\n')[0]!);
-      }
-    }
-  };
-  const compared = getCompared(row.thresholds);
-  if (settings === QUICK) {
-    await measureRound(compared.size > 0 ? compared : row.targets);
-    return result;
-  }
-  for (let round = 1; round <= 3; round++) await measureRound(row.targets);
-  const near = row.thresholds.filter((threshold) => report.isNear(result, threshold));
-  for (let round = 4; round <= 5; round++) await measureRound(getCompared(near));
-  return result;
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
@@ -120,7 +109,7 @@ try {
   await main();
   await stopPostgres();
 } catch (error) {
-  console.error(`Benchmark failed: ${(error as Error).message}`);
+  console.error('Benchmark failed:', error);
   // Setting exitCode is not enough: a running PostgreSQL keeps the process alive.
   process.exit(1);
 }

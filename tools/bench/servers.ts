@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from '../../test/platform/support/postgres.js';
 import type { Target } from './rows.js';
@@ -14,9 +14,9 @@ export const AUTHORIZATION = { Authorization: `Bearer ${API_KEY}` };
 const LOAD_CORE = availableParallelism() - 1;
 const TIMEOUT_MS = 30_000;
 
-/** Returns a command that runs on one core: servers from core 0 on, and the load on the last. */
-export function onCore(core: number | 'load', ...command: string[]): [string, string[]] {
-  return ['taskset', ['-c', String(core === 'load' ? LOAD_CORE : core % LOAD_CORE), ...command]];
+/** Returns a command that runs on the first core, as the servers, or on the last, as the load. */
+export function onCore(core: 'server' | 'load', ...command: string[]): [string, string[]] {
+  return ['taskset', ['-c', String(core === 'load' ? LOAD_CORE : 0), ...command]];
 }
 
 /** Moves a running process, and those that it starts from then on, to the core of the load. */
@@ -24,12 +24,18 @@ export function moveToLoadCore(pid: number): void {
   spawnSync('taskset', ['-cp', String(LOAD_CORE), String(pid)]);
 }
 
-/** Returns the CPU time of processes in microseconds, user and system (proc(5), fields 14 and 15). */
+/** Returns the CPU time of all threads of processes in microseconds (the first field of schedstat, in nanoseconds). */
 export function readCpu(pids: readonly number[]): number {
-  // A worker of PostgreSQL may have exited.
-  const files = pids.map((pid) => `/proc/${pid}/stat`).filter((file) => existsSync(file));
-  const fields = files.map((file) => readFileSync(file, 'utf8').split(' '));
-  return fields.reduce((sum, own) => sum + Number(own[13]) + Number(own[14]), 0) * 10_000;
+  let sum = 0;
+  for (const pid of pids)
+    try {
+      for (const thread of readdirSync(`/proc/${pid}/task`))
+        sum += parseInt(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'), 10) / 1000;
+    } catch (error) {
+      // A worker of PostgreSQL may have exited.
+      if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code!)) throw error;
+    }
+  return sum;
 }
 
 /** Returns the resident memory of a process in megabytes. */
@@ -46,25 +52,25 @@ export type Server = Awaited<ReturnType<typeof startServer>>;
 
 /** Starts a server and waits until it responds to list requests with 200. */
 export async function startServer(
-  { script, mode = '', nodeArgs = [] }: Target,
+  { script, mode = '', list = 0 }: Target,
   databaseEnv: Record<string, string>,
-  core = 0,
 ) {
   const port = await findFreePort();
   const url = `http://127.0.0.1:${port}/v1/categories`;
-  const ownEnv = { PORT: String(port), MODE: mode, API_KEY, BOOTSTRAP_API_KEY: API_KEY };
-  const env = { PATH: process.env['PATH'], NODE_ENV: 'production', LOG_LEVEL: 'error', ...ownEnv };
+  const ownEnv = { PORT: String(port), MODE: mode, LIST: String(list), API_KEY };
+  const serviceEnv = { NODE_ENV: 'production', LOG_LEVEL: 'error', BOOTSTRAP_API_KEY: API_KEY };
   const startedAt = performance.now();
-  const child = spawn(...onCore(core, process.execPath, ...nodeArgs, join(ROOT, script)), {
-    env: { ...env, ...databaseEnv },
+  const [command, args] = onCore('server', process.execPath, resolve(ROOT, script));
+  const child = spawn(command, args, {
+    env: { PATH: process.env['PATH'], ...serviceEnv, ...ownEnv, ...databaseEnv },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   children.add(child);
   const exited = once(child, 'exit').finally(() => children.delete(child));
-  const list = (): Promise<Response> => fetch(url, { headers: AUTHORIZATION });
-  while ((await list().catch(() => undefined))?.status !== 200) {
-    if (!children.has(child)) throw new Error('exited during startup');
-    if (performance.now() - startedAt > TIMEOUT_MS) throw new Error('did not start');
+  const requestList = (): Promise<Response> => fetch(url, { headers: AUTHORIZATION });
+  while ((await requestList().catch(() => undefined))?.status !== 200) {
+    if (!children.has(child)) throw new Error(`${script} exited during startup`);
+    if (performance.now() - startedAt > TIMEOUT_MS) throw new Error(`${script} did not start`);
     await sleep(2);
   }
   const startup = performance.now() - startedAt;
@@ -74,5 +80,5 @@ export async function startServer(
     await exited;
     clearTimeout(timer);
   };
-  return { url, port, child, startup, stop };
+  return { url, pid: child.pid!, startup, stop };
 }
