@@ -13,7 +13,7 @@ export type Storage = 'tmpfs' | 'disk' | 'postgres';
 /** A new database of one server. */
 export interface Database {
   readonly env: Record<string, string>;
-  /** Leaves so many categories, with ids from 1 on, and no record of an Idempotency-Key. */
+  /** Leaves so many categories, whose ids are from 1 on, and no record of an Idempotency-Key. */
   readonly reset: (categories: number) => Promise<void>;
   readonly countCategories: () => Promise<number>;
   /** Writes what is committed to its tables, so that a slice does not pay for the one before. */
@@ -113,7 +113,9 @@ async function createPostgresDatabase(name: string): Promise<Database> {
     reset: async (categories) => {
       const [found] = await queryPostgres(own, "SELECT to_regclass('idempotency_records') AS name");
       const records = found!['name'] === null ? '' : ', idempotency_records';
-      await queryPostgres(own, `TRUNCATE categories${records} RESTART IDENTITY`);
+      // Requests of the slice before, which were in flight, may have reserved ids.
+      const identity = categories > 0 ? 'RESTART' : 'CONTINUE';
+      await queryPostgres(own, `TRUNCATE categories${records} ${identity} IDENTITY`);
       for (const insert of createInserts(categories)) await queryPostgres(own, insert);
     },
     countCategories: async () => Number((await queryPostgres(own, COUNT))[0]!['count']),

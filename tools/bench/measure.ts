@@ -89,6 +89,7 @@ async function measureRow(
   for (let pass = 0; pass < PAIRS; pass++)
     for (const name of pass % 2 === 0 ? row.targets : row.targets.toReversed()) {
       const server = getProcess(name);
+      await waitUntilIdle(pids);
       if (row.work !== 'list') await reset(server, row.categories);
       await server.database.checkpoint();
       await waitUntilIdle(pids);

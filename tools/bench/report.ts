@@ -189,7 +189,7 @@ export function renderSummary(rows: readonly Row[], starts: readonly Start[]): s
       `Two runs on this machine did not agree, or were not precise enough, about ${join(others)}.`,
     );
   return `\`\`\`mermaid
-%%{init: {"xyChart": {"width": 900, "height": ${120 + 32 * speeds.length}}}}%%
+%%{init: {"xyChart": {"width": 900, "height": ${120 + 32 * speeds.length}}, "themeVariables": {"xyChart": {"plotColorPalette": "#4477aa, #cc3311"}}}}%%
 xychart-beta horizontal
   title "Requests per second, as a multiple of Fastify's (the line)"
   x-axis [${labels.join(', ')}]
