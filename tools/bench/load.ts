@@ -37,6 +37,7 @@ export function startLoad(load: Load): { child: ChildProcess; result: Promise<Lo
     if (child.exitCode !== 0) throw new Error(`wrk failed: ${output}`);
     const line = output.trimEnd().split('\n').at(-1)!;
     const { failed, ...result } = JSON.parse(line) as LoadResult & { failed: number };
+    if (result.requests === 0) throw new Error(`no request was completed: ${output}`);
     if (failed > 0) throw new Error(`${failed} failed requests: ${output}`);
     return result;
   };
