@@ -5,10 +5,8 @@ import Sqlite from 'better-sqlite3';
 import { queryPostgres } from '../../test/platform/support/postgres-client.js';
 import { startPostgres } from '../../test/platform/support/postgres.js';
 import { createList } from './categories.js';
+import type { Row } from './rows.js';
 import { moveToLoadCore, readCpu, ROOT } from './servers.js';
-
-/** Where the data is: SQLite in memory or on the disk of the project, or PostgreSQL. */
-export type Storage = 'tmpfs' | 'disk' | 'postgres';
 
 /** A new database of one server. */
 export interface Database {
@@ -23,45 +21,29 @@ export interface Database {
 
 const SHIM = join(ROOT, 'build/slow-sync.so');
 const COUNT = 'SELECT count(*) AS count FROM categories';
-const disk = fs.mkdtempSync(join(ROOT, 'build/bench-'));
-const memory = fs.mkdtempSync('/dev/shm/bench-');
-const SLOW_SYNC = join(memory, 'slow-sync');
-process.on('exit', () => {
-  for (const path of [disk, memory]) fs.rmSync(path, { recursive: true, force: true });
-});
+const root = fs.mkdtempSync(join(ROOT, 'build/bench-'));
+const [SLOW_SYNC, REAL_SYNC] = [join(root, 'slow-sync'), join(root, 'real-sync')];
+process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }));
 
-/** Compiles what makes syncs slow. @throws {Error} if there is no C compiler */
+/** Compiles what replaces syncs. @throws {Error} if there is no C compiler */
 export function compileShim(): void {
   const source = join(ROOT, 'tools/bench/slow-sync.c');
   const { status } = spawnSync('cc', ['-O2', '-shared', '-fPIC', '-o', SHIM, source]);
   if (status !== 0) throw new Error('there is no C compiler (cc)');
 }
 
-/** Makes each sync of the servers on tmpfs take 1 ms, or nothing. */
-export function setSlowSync(isSlow: boolean): void {
-  if (isSlow) fs.writeFileSync(SLOW_SYNC, '');
-  else fs.rmSync(SLOW_SYNC, { force: true });
-}
-
-/** Returns the milliseconds of a synced write of 4 KiB on the disk of the project: the median of 200. */
-export function measureSync(): number {
-  const file = fs.openSync(join(disk, 'sync'), 'w');
-  const times = Array.from({ length: 200 }, () => {
-    fs.writeSync(file, Buffer.alloc(4096));
-    const startedAt = performance.now();
-    fs.fdatasyncSync(file);
-    return performance.now() - startedAt;
-  });
-  fs.closeSync(file);
-  return times.toSorted((a, b) => a - b)[100]!;
+/** Sets what each sync of the servers with SQLite takes from now on. */
+export function setSync(sync: Row['sync']): void {
+  for (const path of [SLOW_SYNC, REAL_SYNC]) fs.rmSync(path, { force: true });
+  if (sync !== undefined) fs.writeFileSync(sync === 'disk' ? REAL_SYNC : SLOW_SYNC, '');
 }
 
 let names = 0;
 
-export async function createDatabase(storage: Storage): Promise<Database> {
+export async function createDatabase(group: Row['group']): Promise<Database> {
   const name = `bench_${++names}`;
-  if (storage === 'postgres') return createPostgresDatabase(name);
-  const folder = join(storage === 'disk' ? disk : memory, name);
+  if (group.startsWith('postgres')) return createPostgresDatabase(name);
+  const folder = join(root, name);
   fs.mkdirSync(folder);
   const file = join(folder, 'categories.sqlite');
   const use = <Result>(work: (database: Sqlite.Database) => Result): Result => {
@@ -70,9 +52,8 @@ export async function createDatabase(storage: Storage): Promise<Database> {
     database.close();
     return result;
   };
-  const shim: Record<string, string> = storage === 'tmpfs' ? { LD_PRELOAD: SHIM, SLOW_SYNC } : {};
   return {
-    env: { DATABASE_URL: `sqlite:${file}`, ...shim },
+    env: { DATABASE_URL: `sqlite:${file}`, LD_PRELOAD: SHIM, SLOW_SYNC, REAL_SYNC },
     reset: async (categories) =>
       use((database) => {
         // Baselines have no records.
@@ -83,7 +64,7 @@ export async function createDatabase(storage: Storage): Promise<Database> {
         database.exec(
           "DELETE FROM categories; UPDATE sqlite_sequence SET seq = 0 WHERE name = 'categories'",
         );
-        for (const insert of createInserts(categories)) database.exec(insert);
+        database.exec(createInsert(categories));
       }),
     countCategories: async () => use((database) => database.prepare(COUNT).pluck().get() as number),
     checkpoint: async () => void use((database) => database.pragma('wal_checkpoint(TRUNCATE)')),
@@ -91,15 +72,14 @@ export async function createDatabase(storage: Storage): Promise<Database> {
   };
 }
 
-/** Returns statements that insert so many categories, 1,000 each. */
-function createInserts(categories: number): string[] {
-  const rows = createList(categories).map(
+/** Returns a statement that inserts so many categories; none for 0. */
+function createInsert(categories: number): string {
+  const values = createList(categories).map(
     ({ name, description }) => `('${name}', ${description ? `'${description}'` : 'NULL'})`,
   );
-  return Array.from({ length: Math.ceil(rows.length / 1000) }, (_, index) => {
-    const values = rows.slice(index * 1000, (index + 1) * 1000).join();
-    return `INSERT INTO categories (name, description) VALUES ${values}`;
-  });
+  return categories === 0
+    ? ''
+    : `INSERT INTO categories (name, description) VALUES ${values.join()}`;
 }
 
 let postgres: ReturnType<typeof startDurablePostgres> | undefined;
@@ -116,7 +96,7 @@ async function createPostgresDatabase(name: string): Promise<Database> {
       // Requests of the slice before, which were in flight, may have reserved ids.
       const identity = categories > 0 ? 'RESTART' : 'CONTINUE';
       await queryPostgres(own, `TRUNCATE categories${records} ${identity} IDENTITY`);
-      for (const insert of createInserts(categories)) await queryPostgres(own, insert);
+      await queryPostgres(own, createInsert(categories));
     },
     countCategories: async () => Number((await queryPostgres(own, COUNT))[0]!['count']),
     checkpoint: async () => void (await queryPostgres(own, 'CHECKPOINT')),

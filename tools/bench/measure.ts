@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { deepEqual, equal, ok } from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createList, NEW_CATEGORY } from './categories.js';
-import { createDatabase, type Database, readPostgresCpu, setSlowSync } from './databases.js';
+import { createDatabase, type Database, readPostgresCpu, setSync } from './databases.js';
 import { runLoad, startLoad } from './load.js';
 import { type Metric, type Row, type Target, type TargetName, TARGETS } from './rows.js';
 import { AUTHORIZATION, readCpu, readMemory, type Server, startServer } from './servers.js';
@@ -14,7 +14,6 @@ export type Slice = Partial<Record<Metric, number>>;
 export type Slices = Record<string, Partial<Record<TargetName, Slice[]>>>;
 
 interface Process extends Server {
-  readonly target: Target;
   readonly database: Database;
 }
 
@@ -23,16 +22,16 @@ interface Process extends Server {
  * list requests: 39.6, 25.2, 23.7, 21.2, 20.8, 20.9, 21.2 CPU µs with a p99 of 94, 25, 13, 2.6, 7, 2.6, 4 ms; of create
  * requests after lists: 65.1, 57.0, 47.1, 44.0, 42.2, 41.7 µs, 17, 14, 11, 6, 6, 5 ms. Fastify is flat after 2 and 1.
  */
-const WARM_UP = 3;
+const getWarmUp = (name: TargetName): number => (name.startsWith('fastify') ? 2 : 3);
 const PAIRS = 3;
 /** The time after which startup is over: collected garbage, closed connections. */
-const IDLE_MS = 2000;
+const IDLE_MS = 1000;
 
 /** Headers that the list responses of all targets have, so that the comparison is fair. */
 const LIST_HEADERS =
   'cache-control content-security-policy content-type etag vary x-content-type-options x-request-id';
 
-/** Measures rows of one storage with new processes and databases, all of them alive at the same time. */
+/** Measures rows of one group with new processes and databases, all of them alive at the same time. */
 export async function measureStart(rows: readonly Row[], isReversed: boolean): Promise<Slices> {
   const names = [...new Set(rows.flatMap(({ targets }) => targets.map(getProcessName)))];
   if (isReversed) names.reverse();
@@ -40,13 +39,9 @@ export async function measureStart(rows: readonly Row[], isReversed: boolean): P
   const slices: Slices = {};
   try {
     for (const name of names) {
-      const target: Target = TARGETS[name];
-      const database = await createDatabase(rows[0]!.storage);
-      const server = await startServer(target, database.env).catch(async (error: unknown) => {
-        await database.drop();
-        throw error;
-      });
-      processes.set(name, { ...server, target, database });
+      const database = await createDatabase(rows[0]!.group);
+      const server = await startServer(TARGETS[name], database.env);
+      processes.set(name, { ...server, database });
     }
     const warm = new Set<string>();
     for (const row of rows) slices[row.title] = await measureRow(row, processes, warm);
@@ -66,40 +61,35 @@ async function measureRow(
   processes: ReadonlyMap<string, Process>,
   warm: Set<string>,
 ): Promise<Slices[string]> {
+  const slices: Slices[string] = {};
   const getProcess = (name: TargetName): Process => processes.get(getProcessName(name))!;
   if (row.work === 'startup') {
     await sleep(IDLE_MS);
-    const entries = row.targets.map((name): [TargetName, Slice[]] => {
+    for (const name of row.targets) {
       const { startup, pid } = getProcess(name);
-      return [name, [{ startup, memory: readMemory(pid) }]];
-    });
-    return Object.fromEntries(entries);
+      slices[name] = [{ startup, memory: readMemory(pid) }];
+    }
+    return slices;
   }
-  setSlowSync(row.isSlow ?? false);
+  setSync(row.sync);
   for (const name of row.targets) {
     const server = getProcess(name);
-    await reset(server, row.categories);
+    if (name !== 'raw') await server.database.reset(row.categories);
     await checkResponses(server.url, row);
     const kind = `${row.work} ${name}`;
-    if (!warm.has(kind)) await measureWork(row, TARGETS[name], server, WARM_UP);
+    if (!warm.has(kind)) await measureWork(row, TARGETS[name], server, getWarmUp(name));
     warm.add(kind);
   }
-  const slices: Slices[string] = {};
   const pids = [...processes.values()].map(({ pid }) => pid);
   for (let pass = 0; pass < PAIRS; pass++)
     for (const name of pass % 2 === 0 ? row.targets : row.targets.toReversed()) {
       const server = getProcess(name);
       await waitUntilIdle(pids);
-      if (row.work !== 'list') await reset(server, row.categories);
-      await server.database.checkpoint();
-      await waitUntilIdle(pids);
+      if (row.work !== 'list') await server.database.reset(row.categories);
+      if (name !== 'raw') await server.database.checkpoint();
       (slices[name] ??= []).push(await measureWork(row, TARGETS[name], server, 1));
     }
   return slices;
-}
-
-async function reset({ target, database }: Process, categories: number): Promise<void> {
-  if (target.mode !== 'list') await database.reset(categories);
 }
 
 /** The end of a load leaves requests in flight. */

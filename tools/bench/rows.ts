@@ -1,12 +1,9 @@
-import type { Storage } from './databases.js';
-
 /** What is compared: a program, with its path once built, and the requests that it gets. */
 export interface Target {
   readonly title: string;
   script: string;
-  /** The variant of a baseline; `list` stores nothing, and responds with so many categories as `list`. */
+  /** The variant of a baseline. */
   readonly mode?: string;
-  readonly list?: number;
   /** The target whose process it shares. */
   readonly process?: string;
   /** Whether create requests have an Idempotency-Key each. */
@@ -16,9 +13,8 @@ export interface Target {
 }
 
 const FASTIFY = { script: 'build/tools/bench/baselines/fastify.js' };
-const NEST = { script: 'build/tools/bench/baselines/nest.js' };
 
-/** The targets of a checkout: alone, with a key each, and while others retry. */
+/** The targets of a checkout with a key each, and while others retry. */
 const keyed = (process: string) => ({ script: '', process, hasKey: true });
 const retried = (process: string) => ({ script: '', process, isRetried: true });
 
@@ -30,14 +26,11 @@ export const TARGETS = {
   other: { title: 'the other checkout', script: '' },
   'other, key': { title: 'the other checkout, with an Idempotency-Key', ...keyed('other') },
   'other, retries': { title: 'the other checkout, while 300 clients retry', ...retried('other') },
-  raw: { title: 'raw `node:http`', script: 'build/tools/bench/baselines/raw.js', mode: 'list', list: 100 },
+  raw: { title: 'raw `node:http`', script: 'build/tools/bench/baselines/raw.js', mode: 'raw' },
   fastify: { ...FASTIFY, title: 'Fastify + better-sqlite3', mode: 'sqlite' },
   'fastify, cached': { ...FASTIFY, title: 'Fastify, same cache and batching', mode: 'cached' },
   'fastify, pg': { ...FASTIFY, title: 'Fastify + pg', mode: 'pg' },
-  'nest, list of 10': { ...NEST, title: 'minimal Nest', mode: 'list', list: 10 },
-  'nest, list of 100': { ...NEST, title: 'minimal Nest', mode: 'list', list: 100 },
-  'nest, batching': { ...NEST, title: 'minimal Nest, batching', mode: 'batch' },
-  'stock Nest': { ...NEST, title: 'stock Nest with TypeORM and Swagger', mode: 'stock' },
+  nest: { title: 'stock Nest with TypeORM and Swagger', script: 'build/tools/bench/baselines/nest.js' },
 } satisfies Record<string, Target>;
 
 export type TargetName = keyof typeof TARGETS;
@@ -60,14 +53,14 @@ export interface Threshold {
   readonly atMost?: number;
 }
 
-/** One work of several targets. Rows with the same storage share the starts of their servers. */
+/** One work of several targets. */
 export interface Row {
   readonly title: string;
   readonly work: 'list' | 'create' | 'retries' | 'startup';
-  readonly storage: Storage;
-  /** Whether a sync takes 1 ms. */
-  readonly isSlow?: true;
-  /** Neighbours are measured one after the other: the service is beside its main rival. */
+  /** Rows of the same group share the starts of their servers. `--only` selects it. */
+  readonly group: 'sqlite' | 'sqlite others' | 'postgres' | 'postgres others';
+  /** What a sync of SQLite takes; by default, no time. */
+  readonly sync?: '1 ms' | 'disk';
   readonly targets: readonly TargetName[];
   readonly metrics: readonly Metric[];
   readonly thresholds: readonly Threshold[];
@@ -77,61 +70,55 @@ export interface Row {
   readonly quick?: true;
 }
 
-const SPEED = ['cpu', 'throughput'] as const;
-const LIST = { work: 'list', storage: 'tmpfs', metrics: SPEED, connections: 64 } as const;
-const CREATE = { work: 'create', metrics: SPEED, categories: 0 } as const;
-const POSTGRES = { storage: 'postgres', metrics: ['cpu', 'databaseCpu', 'throughput'] } as const;
-/** 20 clients create, of which half have keys. The slower half keeps at least a sixth of its throughput. */
-const RETRIES = {
-  work: 'retries',
-  metrics: ['throughput'],
+// prettier-ignore
+const SQLITE = { group: 'sqlite', targets: ['fastify', 'service'], metrics: ['cpu', 'throughput'], thresholds: [] } as const;
+// prettier-ignore
+const POSTGRES = { group: 'postgres', targets: ['fastify, pg', 'service'], metrics: ['cpu', 'databaseCpu', 'throughput'] } as const;
+const STARTUP = {
+  work: 'startup',
+  metrics: ['startup', 'memory'],
+  connections: 0,
   categories: 0,
-  connections: 20,
-  targets: ['service', 'service, retries'],
-  thresholds: [
-    { of: 'service, retries', metric: 'throughput', against: 'service', atLeast: 0.167 },
-  ],
 } as const;
+const LIST = { work: 'list', connections: 64 } as const;
+const CREATE = { work: 'create', connections: 64, categories: 0 } as const;
 /** A create request without an Idempotency-Key is at most 1.4 times as fast as one with it. */
-const WITHOUT_KEY = { metric: 'throughput', against: 'service, key', atMost: 1.4 } as const;
+// prettier-ignore
+const KEYS = { targets: ['service', 'service, key'], thresholds: [{ metric: 'throughput', against: 'service, key', atMost: 1.4 }] } as const;
+/** 20 clients create, of which half have keys. The slower half keeps at least a sixth of its throughput. */
+// prettier-ignore
+const RETRIES = {
+  work: 'retries', metrics: ['throughput'], categories: 0, connections: 20, targets: ['service', 'service, retries'],
+  thresholds: [{ of: 'service, retries', metric: 'throughput', against: 'service', atLeast: 0.167 }],
+} as const;
 
 // prettier-ignore
 export const ROWS: readonly Row[] = [
-  { title: 'startup and idle memory', work: 'startup', storage: 'tmpfs', connections: 0, categories: 0, metrics: ['startup', 'memory'],
-    targets: ['fastify', 'service', 'stock Nest'],
-    thresholds: [{ metric: 'startup', against: 'stock Nest', atMost: 1.3 }, { metric: 'memory', against: 'stock Nest', atMost: 1.15 }] },
-  { ...LIST, title: 'list of 10', categories: 10, quick: true, targets: ['fastify', 'service', 'nest, list of 10'],
-    thresholds: [{ metric: 'throughput', against: 'fastify', atLeast: 1.05 }, { metric: 'cpu', against: 'nest, list of 10', atMost: 1.2 }] },
-  { ...LIST, title: 'list of 100', categories: 100,
-    targets: ['fastify', 'service', 'fastify, cached', 'nest, list of 100', 'raw', 'stock Nest'],
-    thresholds: [{ metric: 'throughput', against: 'fastify', atLeast: 3 }, { metric: 'cpu', against: 'nest, list of 100', atMost: 1.2 }] },
-  { ...LIST, title: 'list of 1,000', categories: 1000, quick: true, targets: ['fastify', 'service'],
-    thresholds: [{ metric: 'throughput', against: 'fastify', atLeast: 12 }] },
+  { ...SQLITE, ...STARTUP, title: 'startup and idle memory' },
+  { ...SQLITE, ...LIST, title: 'list of 10', categories: 10, quick: true, thresholds: [{ metric: 'throughput', against: 'fastify', atLeast: 1.05 }] },
+  { ...SQLITE, ...LIST, title: 'list of 100', categories: 100, thresholds: [{ metric: 'throughput', against: 'fastify', atLeast: 3 }] },
+  { ...SQLITE, ...LIST, title: 'list of 1,000', categories: 1000, quick: true, thresholds: [{ metric: 'throughput', against: 'fastify', atLeast: 12 }] },
   // The client is the limit, so that only the CPU time says something. More connections would leave more unread responses.
-  { ...LIST, title: 'list of 10,000', categories: 10_000, connections: 8, metrics: ['cpu'], targets: ['fastify', 'service'],
-    thresholds: [{ metric: 'cpu', against: 'fastify', atMost: 0.05 }] },
-  { ...CREATE, title: 'create, 64 connections, on tmpfs', connections: 64, storage: 'tmpfs', quick: true,
-    targets: ['fastify', 'service', 'service, key', 'fastify, cached', 'nest, batching', 'stock Nest'],
-    thresholds: [{ metric: 'cpu', against: 'fastify', atMost: 1.3 }, { metric: 'cpu', against: 'nest, batching', atMost: 1.3 }, WITHOUT_KEY] },
-  { ...CREATE, title: 'create, 1 connection, on tmpfs', connections: 1, storage: 'tmpfs', targets: ['fastify', 'service', 'service, key'],
-    thresholds: [WITHOUT_KEY] },
-  { ...CREATE, title: 'create, 64 connections, with a sync of 1 ms', connections: 64, storage: 'tmpfs', isSlow: true, targets: ['fastify', 'service'],
-    thresholds: [{ metric: 'throughput', against: 'fastify', atLeast: 10 }] },
-  { ...CREATE, title: 'create, 1 connection, with a sync of 1 ms', connections: 1, storage: 'tmpfs', isSlow: true, targets: ['fastify', 'service'],
-    thresholds: [] },
-  { ...CREATE, title: 'create, 64 connections, on the disk', connections: 64, storage: 'disk', targets: ['fastify', 'service'],
-    thresholds: [{ metric: 'throughput', against: 'fastify', atLeast: 1.5 }] },
-  { ...CREATE, title: 'create, 1 connection, on the disk', connections: 1, storage: 'disk', targets: ['fastify', 'service'], thresholds: [] },
-  { ...RETRIES, title: 'create while 300 clients retry, on the disk', storage: 'disk' },
-  { ...LIST, ...POSTGRES, title: 'list of 100, on PostgreSQL', categories: 100, targets: ['fastify, pg', 'service'],
-    thresholds: [{ metric: 'throughput', against: 'fastify, pg', atLeast: 3 }] },
-  { ...CREATE, ...POSTGRES, title: 'create, 64 connections, on PostgreSQL', connections: 64, quick: true,
-    targets: ['fastify, pg', 'service', 'service, key'],
+  { ...SQLITE, ...LIST, title: 'list of 10,000', categories: 10_000, connections: 8, metrics: ['cpu'], thresholds: [{ metric: 'cpu', against: 'fastify', atMost: 0.05 }] },
+  { ...SQLITE, ...CREATE, title: 'create, 64 connections, without syncs', quick: true, thresholds: [{ metric: 'cpu', against: 'fastify', atMost: 1.3 }] },
+  { ...SQLITE, ...CREATE, title: 'create, 1 connection, without syncs', connections: 1 },
+  { ...SQLITE, ...CREATE, title: 'create, 64 connections, with a sync of 1 ms', sync: '1 ms', thresholds: [{ metric: 'throughput', against: 'fastify', atLeast: 10 }] },
+  { ...SQLITE, ...CREATE, title: 'create, 1 connection, with a sync of 1 ms', sync: '1 ms', connections: 1 },
+  { ...SQLITE, ...CREATE, title: 'create, 64 connections, on the disk', sync: 'disk', thresholds: [{ metric: 'throughput', against: 'fastify', atLeast: 1.5 }] },
+  { ...SQLITE, ...CREATE, title: 'create, 1 connection, on the disk', sync: 'disk', connections: 1 },
+  { ...POSTGRES, ...LIST, title: 'list of 100 on PostgreSQL', categories: 100, thresholds: [{ metric: 'throughput', against: 'fastify, pg', atLeast: 3 }] },
+  { ...POSTGRES, ...CREATE, title: 'create, 64 connections, on PostgreSQL', quick: true,
     thresholds: [{ metric: 'throughput', against: 'fastify, pg', atLeast: 1 }, { metric: 'p99', against: 'fastify, pg', atMost: 1 }] },
-  { ...CREATE, ...POSTGRES, title: 'create, 1 connection, on PostgreSQL', connections: 1,
-    targets: ['fastify, pg', 'service', 'service, key'],
-    thresholds: [{ metric: 'databaseCpu', against: 'fastify, pg', atMost: 1.45 }, WITHOUT_KEY] },
-  { ...RETRIES, title: 'create while 300 clients retry, on PostgreSQL', storage: 'postgres' },
+  { ...POSTGRES, ...CREATE, title: 'create, 1 connection, on PostgreSQL', connections: 1, thresholds: [{ metric: 'databaseCpu', against: 'fastify, pg', atMost: 1.45 }] },
+  { ...SQLITE, ...STARTUP, title: 'startup and idle memory of stock Nest', group: 'sqlite others', targets: ['nest', 'service'],
+    thresholds: [{ metric: 'startup', against: 'nest', atMost: 1.3 }, { metric: 'memory', against: 'nest', atMost: 1.15 }] },
+  { ...SQLITE, ...LIST, title: 'list of 100 by other rivals', group: 'sqlite others', categories: 100, targets: ['fastify, cached', 'service', 'nest', 'raw'] },
+  { ...SQLITE, ...CREATE, title: 'create, 64 connections, by other rivals', group: 'sqlite others', targets: ['fastify, cached', 'service', 'nest'] },
+  { ...SQLITE, ...CREATE, ...KEYS, title: 'create, 64 connections, with keys', group: 'sqlite others' },
+  { ...SQLITE, ...CREATE, ...KEYS, title: 'create, 1 connection, with keys', group: 'sqlite others', connections: 1 },
+  { ...RETRIES, title: 'create while 300 clients retry, on the disk', group: 'sqlite others', sync: 'disk' },
+  { ...POSTGRES, ...CREATE, ...KEYS, title: 'create, 1 connection, with keys on PostgreSQL', group: 'postgres others', connections: 1 },
+  { ...RETRIES, title: 'create while 300 clients retry, on PostgreSQL', group: 'postgres others' },
 ];
 
 /** Returns the rows with the service and another checkout, which may be slower by 5 %. @param script its entry point */

@@ -52,12 +52,12 @@ export type Server = Awaited<ReturnType<typeof startServer>>;
 
 /** Starts a server and waits until it responds to list requests with 200. */
 export async function startServer(
-  { script, mode = '', list = 0 }: Target,
+  { script, mode = '' }: Target,
   databaseEnv: Record<string, string>,
 ) {
   const port = await findFreePort();
   const url = `http://127.0.0.1:${port}/v1/categories`;
-  const ownEnv = { PORT: String(port), MODE: mode, LIST: String(list), API_KEY };
+  const ownEnv = { PORT: String(port), MODE: mode, API_KEY };
   const serviceEnv = { NODE_ENV: 'production', LOG_LEVEL: 'error', BOOTSTRAP_API_KEY: API_KEY };
   const startedAt = performance.now();
   const [command, args] = onCore('server', process.execPath, resolve(ROOT, script));

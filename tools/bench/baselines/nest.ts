@@ -1,75 +1,90 @@
-/**
- * The floor of NestJS on Express: one global guard that compares the header, and our headers by `setHeader`. `MODE` is
- * `list` (a constant body), `insert` (ValidationPipe, and each category inserted at once), `batch` (the categories of a
- * turn of the event loop in one statement) or `stock` (nest-stock.ts). Only the last one loads TypeORM and Swagger.
- */
+/** Stock NestJS as its documentation shows it: TypeORM's `find` and `save`, and Swagger. */
 import * as nest from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import * as swagger from '@nestjs/swagger';
+import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
+import type { Database } from 'better-sqlite3';
 import { IsOptional, IsString, Length, Matches, MaxLength } from 'class-validator';
-import express, { type Request, type Response } from 'express';
+import type { Request, Response } from 'express';
+import { Column, Entity, PrimaryGeneratedColumn, Repository } from 'typeorm';
 import * as shared from './shared.js';
 
-class NewCategory {
+@Entity('categories')
+class Category {
+  @swagger.ApiProperty()
+  @PrimaryGeneratedColumn()
+  id!: number;
+
+  @swagger.ApiProperty()
   @IsString()
   @Length(1, 100)
   @Matches(/\S/)
+  @Column({ length: 100 })
   name!: string;
 
+  @swagger.ApiPropertyOptional({ type: String })
   @IsOptional()
   @IsString()
   @MaxLength(1000)
-  description?: string;
+  @Column({ type: 'varchar', length: 1000, nullable: true })
+  description?: string | null;
 }
 
-const CREATED = { ...shared.NOT_STORED, ...shared.JSON_TYPE };
-const isStock = shared.mode === 'stock';
-const createInsert = shared.mode === 'batch' ? shared.insertInBatches : shared.insertAtOnce;
-const insert = isStock ? undefined : createInsert();
-
-function setHeaders(response: Response, headers: Record<string, string>): void {
-  for (const all of [shared.defaultHeaders(), headers])
-    for (const name in all) response.setHeader(name, all[name]!);
-}
+class NewCategory extends swagger.OmitType(Category, ['id']) {}
 
 @nest.Controller('v1/categories')
 class CategoriesController {
+  constructor(@InjectRepository(Category) private readonly categories: Repository<Category>) {}
+
   @nest.Get()
-  list(@nest.Res() response: Response): void {
-    setHeaders(response, shared.constantList.headers);
-    response.end(shared.constantList.body);
+  @nest.Header('Cache-Control', 'private, no-cache')
+  @nest.Header('Vary', 'Accept-Encoding')
+  async list(): Promise<Category[]> {
+    const categories = await this.categories.find({ order: { id: 'ASC' } });
+    for (const category of categories) category.description ??= undefined;
+    return categories;
   }
 
   @nest.Post()
-  async create(@nest.Body() body: NewCategory, @nest.Res() response: Response): Promise<void> {
-    const { name, description } = body;
-    const json = JSON.stringify({ id: await insert!(body), name, description });
-    response.statusCode = 201;
-    setHeaders(response, CREATED);
-    response.setHeader('Content-Length', Buffer.byteLength(json));
-    response.end(json);
+  @nest.Header('Cache-Control', 'no-store')
+  create(@nest.Body() category: NewCategory): Promise<Category> {
+    return this.categories.save(this.categories.create(category));
   }
 }
 
 class ApiKeyGuard implements nest.CanActivate {
   canActivate(context: nest.ExecutionContext): boolean {
     const { authorization } = context.switchToHttp().getRequest<Request>().headers;
-    if (authorization !== shared.authorization) throw new nest.UnauthorizedException();
+    if (!shared.isAuthorized(authorization)) throw new nest.UnauthorizedException();
     return true;
   }
 }
 
-@nest.Module({ controllers: [CategoriesController] })
-class MinimalModule {}
+@nest.Module({
+  imports: [
+    TypeOrmModule.forRoot({
+      type: 'better-sqlite3',
+      database: shared.file,
+      entities: [Category],
+      synchronize: true,
+      enableWAL: true,
+      prepareDatabase: (database: Database) => void database.pragma('synchronous = FULL'),
+    }),
+    TypeOrmModule.forFeature([Category]),
+  ],
+  controllers: [CategoriesController],
+})
+class StockModule {}
 
-const stock = isStock ? await import('./nest-stock.js') : undefined;
-const options = { logger: ['error' as const], bodyParser: isStock };
-const Root = stock?.StockModule ?? MinimalModule;
-const app = await NestFactory.create<NestExpressApplication>(Root, options);
+const app = await NestFactory.create<NestExpressApplication>(StockModule, { logger: ['error'] });
 app.disable('x-powered-by');
 app.useGlobalGuards(new ApiKeyGuard());
-if (shared.mode !== 'list')
-  app.useGlobalPipes(new nest.ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
-if (shared.mode === 'insert' || shared.mode === 'batch') app.use(express.json());
-stock?.setUp(app);
+app.useGlobalPipes(new nest.ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
+app.use((_request: Request, response: Response, next: () => void) => {
+  response.setHeaders(new Map(Object.entries(shared.defaultHeaders())));
+  next();
+});
+const info = new swagger.DocumentBuilder().setTitle('Categories').build();
+swagger.SwaggerModule.setup('docs', app, () => swagger.SwaggerModule.createDocument(app, info));
 await app.listen(shared.port, '127.0.0.1');

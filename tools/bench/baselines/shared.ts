@@ -1,15 +1,13 @@
-/** What the baselines share: their environment, the headers of the service, the seeded list, and SQLite. */
+/** What the baselines share: their environment, the headers of the service, and SQLite. */
 import { hash, randomUUID } from 'node:crypto';
 import Database from 'better-sqlite3';
-import { createList, type NewCategory } from '../categories.js';
+import type { NewCategory } from '../categories.js';
 
-/** `LIST` is the number of categories of a list that is not stored. */
-const { PORT, API_KEY = '', LIST = '0' } = process.env;
+const { PORT, API_KEY = '' } = process.env;
 export const { DATABASE_URL: url = '', MODE: mode = '' } = process.env;
 
 export const port = Number(PORT);
 export const file = url.replace(/^sqlite:/, '');
-export const authorization = `Bearer ${API_KEY}`;
 const keyHash = hash('sha256', API_KEY);
 
 /** Checks the key as a service does that stores hashes. */
@@ -34,9 +32,6 @@ export function toListResponse(json: string): { body: Buffer; headers: Record<st
   const headers = { ...REVALIDATED, ...JSON_TYPE, ETag, 'Content-Length': String(body.length) };
   return { body, headers };
 }
-
-/** The list that the raw baseline and minimal Nest respond with. */
-export const constantList = toListResponse(JSON.stringify(createList(Number(LIST))));
 
 /** Opens a database whose commits are as durable as those of the service. */
 export function openDatabase(): Database.Database {
