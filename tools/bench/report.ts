@@ -18,12 +18,12 @@ export interface Start {
   readonly slices: Slices;
 }
 
-/** Returns what the starts with a row have, by run. */
+/** Returns what the starts of each run have, of those with a row. */
 function mapRuns(
   starts: readonly Start[],
   { title }: Row,
   map: (slices: Slices[string]) => number,
-): number[][] {
+) {
   const runs: number[][] = [];
   for (const { run, slices } of starts)
     if (slices[title]) (runs[run] ??= []).push(map(slices[title]));
@@ -31,28 +31,37 @@ function mapRuns(
 }
 
 /** Evaluates the ratios of a target to another one: a start has one, the median of its pairs of slices. */
-function compare(
-  starts: readonly Start[],
-  row: Row,
-  { of = 'service', against, metric, ...bounds }: Threshold,
-): Evaluation {
+function compare(starts: readonly Start[], row: Row, threshold: Threshold): Evaluation {
+  const { of = 'service', against, metric, ...bounds } = threshold;
   const ratios = mapRuns(starts, row, (slices) =>
     getMedian(slices[of]!.map((slice, pair) => slice[metric]! / slices[against]![pair]![metric]!)),
   );
   return evaluate(ratios, bounds);
 }
 
-/** Formats a number with three significant digits. */
+/** Returns the title of a target, and its median. */
+function renderTarget(
+  starts: readonly Start[],
+  row: Row,
+  target: TargetName,
+  metric: Metric,
+): string {
+  const runs = mapRuns(starts, row, (slices) =>
+    getMedian(slices[target]!.map((slice) => slice[metric]!)),
+  );
+  return `${TARGETS[target].title}: ${format(getMedian(runs.flat()))}`;
+}
+
+/** Formats a number with three significant digits, and those above 1,000 with all of their integer. */
 function format(value: number): string {
-  const digits = value < 100 ? Math.max(0, 2 - Math.floor(Math.log10(Math.max(value, 0.001)))) : 0;
+  const digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
   const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
   return value.toLocaleString('en-US', options);
 }
 
-function renderTable(headings: readonly string[], rows: readonly string[][]): string {
-  const lines = [headings, headings.map(() => '---'), ...rows];
-  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
+/** Renders how many requests the service completes, compared with Fastify. */
+const formatSpeed = (ratio: number): string =>
+  ratio < 1 ? `${(100 * ratio).toFixed(0)} % as many` : `${format(ratio)} times as many`;
 
 /** Renders a ratio with the interval of each run. */
 function renderRatio({ median, intervals, result, isPublished }: Evaluation): string {
@@ -61,61 +70,34 @@ function renderRatio({ median, intervals, result, isPublished }: Evaluation): st
   return isPublished ? `${format(median)} (${ranges})` : `the runs disagree (${ranges})`;
 }
 
-/** Returns what is compared in a row: what has a threshold, and all metrics of all rivals. */
-function getComparisons({ targets, metrics, thresholds }: Row): readonly Threshold[] {
-  if (thresholds.some(({ of }) => of !== undefined)) return thresholds;
-  const all = targets.flatMap((against) => metrics.map((metric) => ({ against, metric })));
-  const others = all.filter(
-    ({ against, metric }) =>
-      against !== 'service' &&
-      !thresholds.some((each) => each.against === against && each.metric === metric),
-  );
-  return [...thresholds, ...others];
+/** Returns all metrics of all rivals, and what else has a threshold. */
+function getComparisons({ targets, metrics, thresholds }: Row): Threshold[] {
+  const rivals = targets.filter((name) => !/^(service|other)/.test(name));
+  const all = rivals.flatMap((against) => metrics.map((metric) => ({ against, metric })));
+  const isSame = (a: Threshold, b: Threshold) => a.against === b.against && a.metric === b.metric;
+  return [
+    ...all.map((each) => thresholds.find((threshold) => isSame(threshold, each)) ?? each),
+    ...thresholds.filter((threshold) => !all.some((each) => isSame(threshold, each))),
+  ];
 }
 
-function renderRatios(rows: readonly Row[], starts: readonly Start[]): string {
+/** Renders what the command prints: a line for each comparison. */
+export function renderTable(rows: readonly Row[], starts: readonly Start[]): string {
   const lines = rows.flatMap((row) =>
     getComparisons(row).map((comparison) => {
-      const { of, metric, against, atLeast, atMost } = comparison;
+      const { of = 'service', metric, against, atLeast, atMost } = comparison;
       const evaluation = compare(starts, row, comparison);
-      const rival = TARGETS[against].title;
-      const targets = of === undefined ? rival : `${TARGETS[of].title} / ${rival}`;
       const bound = atLeast === undefined ? `at most ${atMost}` : `at least ${atLeast}`;
-      const verdict = (atLeast ?? atMost) ? `${bound}: ${evaluation.result}` : '';
-      return [row.title, targets, METRICS[metric], renderRatio(evaluation), verdict];
+      const hasBound = (atLeast ?? atMost) !== undefined;
+      const cells = [of, against].map((target) => renderTarget(starts, row, target, metric));
+      const ratio = [renderRatio(evaluation), hasBound ? `${bound}: ${evaluation.result}` : ''];
+      return [row.title, METRICS[metric], ...cells, ...ratio];
     }),
   );
-  return renderTable(['work', 'against', 'metric', 'ratio', 'threshold'], lines);
-}
-
-/** Renders the values of this service: an operator plans with them. */
-function renderValues(rows: readonly Row[], starts: readonly Start[]): string {
-  const all = Object.keys(METRICS) as Metric[];
-  const lines = rows.map((row) => {
-    const target = row.work === 'retries' ? 'service, retries' : 'service';
-    const cells = all.map((metric) => {
-      if (!row.metrics.includes(metric) && (metric !== 'p99' || row.work !== 'create')) return '-';
-      const runs = mapRuns(starts, row, (slices) =>
-        getMedian(slices[target]!.map((slice) => slice[metric]!)),
-      );
-      return format(getMedian(runs.flat()));
-    });
-    return [row.title, ...cells];
-  });
-  return renderTable(['work', ...Object.values(METRICS)], lines);
-}
-
-/** Renders what the command prints: all ratios, and the values of this service. */
-export function renderTables(rows: readonly Row[], starts: readonly Start[]): string {
-  return `## Ratios
-
-The value of this service divided by that of the rival: the median of all starts, and in parentheses the interval of each run.
-
-${renderRatios(rows, starts)}
-
-## Values of this service
-
-${renderValues(rows, starts)}`;
+  const headings = ['work', 'metric', 'target', 'against', 'ratio', 'threshold'];
+  return [headings, headings.map(() => '---'), ...lines]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n');
 }
 
 /** Returns the rows that were measured in both runs. */
@@ -126,75 +108,82 @@ const getRepeated = (rows: readonly Row[], starts: readonly Start[]): Row[] =>
 const join = (parts: readonly string[]): string =>
   parts.length < 2 ? parts.join('') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`;
 
-const count = (items: readonly unknown[]): string =>
-  items.length === 1 ? '1 is' : `${items.length} are`;
-
-/** Where the service is faster or slower than Fastify, and why; a list of ratios follows. */
+/** Where the service is faster or slower than Fastify, and why; the ratios follow. */
 const KINDS = [
   {
-    isOne: ({ work }: Row): boolean => work === 'list',
+    isOne: ({ work }: Row) => work === 'list',
     noun: 'lists ',
     faster: `The service keeps a list as bytes until its table changes, whereas Fastify reads and serializes the rows for each
-request. Per second, it serves`,
-    slower: 'Short lists save less than NestJS and Express cost. Per second, the service serves',
+request. In the same time, it serves`,
+    slower:
+      'The bytes of a short list save less than NestJS and Express cost. In the same time, the service serves',
   },
   {
-    isOne: ({ work, connections }: Row): boolean => work === 'create' && connections > 1,
+    isOne: ({ work, connections }: Row) => work === 'create' && connections > 1,
     noun: 'categories ',
-    faster: `Create requests that arrive together share a commit, whereas Fastify commits each of them. Therefore, 64 clients
-create`,
-    slower: `A shared commit saves less than NestJS and TypeORM cost if commits are cheap. Per second, 64 clients create`,
+    faster: `Create requests that arrive together share a commit, whereas Fastify commits each of them: 64 clients create`,
+    slower: `If commits are cheap, sharing them saves less than NestJS and TypeORM cost: 64 clients create`,
   },
   {
-    isOne: ({ work, connections }: Row): boolean => work === 'create' && connections === 1,
+    isOne: ({ work, connections }: Row) => work === 'create' && connections === 1,
     noun: 'categories ',
-    faster: 'A single client, which waits for each response, creates',
-    slower: `A single client, which waits for each response, has no commit to share, and its requests pay for all layers of
-NestJS, Express and TypeORM. It creates`,
+    faster: 'One client, which waits for each response, creates',
+    slower: `One client, which waits for each response, has no other request to share a commit with, and every request pays for
+all layers of NestJS, Express and TypeORM: it creates`,
   },
 ];
 
 /** Renders a chart of the ratios to Fastify, and where the service is faster, where it is slower, and why. */
 export function renderSummary(rows: readonly Row[], starts: readonly Start[]): string {
   const repeated = getRepeated(rows, starts);
-  const all = repeated
-    .filter(({ targets, work }) => work !== 'startup' && /^fastify(, pg)?$/.test(targets[0]!))
-    .map((row) => {
-      const against = row.targets[0]!;
-      const hasSpeed = row.metrics.includes('throughput');
-      const cpu = { of: against, metric: 'cpu', against: 'service' } as const;
-      return { row, ...compare(starts, row, hasSpeed ? { metric: 'throughput', against } : cpu) };
-    });
+  const all = repeated.flatMap((row) => {
+    const against = row.targets[0]!;
+    if (row.work === 'startup' || !['fastify', 'fastify, pg'].includes(against)) return [];
+    const isFastest = row.metrics.includes('throughput');
+    const cpu = { of: against, metric: 'cpu', against: 'service' } as const;
+    return { row, ...compare(starts, row, isFastest ? { metric: 'throughput', against } : cpu) };
+  });
   const shown = all.filter(({ isPublished }) => isPublished);
   const isFaster = ({ intervals }: Evaluation): boolean => intervals.every(({ low }) => low > 1);
   const isSlower = ({ intervals }: Evaluation): boolean => intervals.every(({ high }) => high < 1);
-  const sentences = KINDS.flatMap(({ isOne, noun, ...reasons }) =>
-    (['faster', 'slower'] as const).flatMap((side) => {
-      const isOnSide = side === 'faster' ? isFaster : isSlower;
+  const sentences: string[] = [];
+  for (const { isOne, noun, ...reasons } of KINDS)
+    for (const [reason, isOnSide] of [
+      [reasons.faster, isFaster],
+      [reasons.slower, isSlower],
+    ] as const) {
       const own = shown.filter((speed) => isOne(speed.row) && isOnSide(speed));
       const parts = own.map(({ row, median }, index) => {
         const place = row.title.replace(/^list |^create, .*?, /, '');
-        return `${format(median)} times as many ${index === 0 ? noun : ''}${place}`;
+        return `${formatSpeed(median)} ${index === 0 ? noun : ''}${place}`;
       });
-      return parts.length === 0 ? [] : [`${reasons[side]} ${join(parts)}.`];
-    }),
-  );
-  const titles = (own: readonly { row: Row }[]): string =>
-    join(own.map(({ row }) => `“${row.title}”`));
+      if (parts.length > 0) sentences.push(`${reason} ${join(parts)}.`);
+    }
+  const quote = (own: readonly Row[]): string => join(own.map(({ title }) => `“${title}”`));
+  const say = (text: string, own: readonly Row[]): void => {
+    if (own.length > 0) sentences.push(`${text} ${quote(own)}.`);
+  };
   const even = shown.filter((speed) => !isFaster(speed) && !isSlower(speed));
-  if (even.length > 0) sentences.push(`Neither is faster in ${titles(even)}.`);
-  const unknown = all.filter(({ isPublished }) => !isPublished);
-  if (unknown.length > 0)
-    sentences.push(
-      `Two runs on this machine did not agree, or were too imprecise, about ${titles(unknown)}.`,
-    );
+  say(
+    'Neither is faster in',
+    even.map(({ row }) => row),
+  );
   sentences.push(...renderCosts(repeated, starts));
+  const unknown = all.filter(({ isPublished }) => !isPublished);
+  say(
+    'Two runs disagreed or were imprecise about',
+    unknown.map(({ row }) => row),
+  );
+  say(
+    'Not measured yet:',
+    rows.filter((row) => !repeated.includes(row)),
+  );
   const labels = shown.map(({ row, median }) => `"${row.title}: ${format(median)}"`);
   const values = shown.map(({ median }) => median.toFixed(3));
   return `\`\`\`mermaid
 %%{init: {"xyChart": {"width": 900, "height": ${120 + 32 * shown.length}}, "themeVariables": {"xyChart": {"plotColorPalette": "#4477aa, #cc3311"}}}}%%
 xychart-beta horizontal
-  title "Requests per second, as a multiple of Fastify's (the line)"
+  title "Speed, as a multiple of Fastify's (the line)"
   x-axis [${labels.join(', ')}]
   y-axis "times" 0 --> ${Math.ceil(Math.max(2, ...shown.map(({ median }) => median)))}
   bar [${values.join(', ')}]
@@ -204,63 +193,39 @@ xychart-beta horizontal
 ${sentences.join('\n')}`;
 }
 
-/** Renders what startup and a framework cost, and how many thresholds are met. */
-function renderCosts(rows: readonly Row[], starts: readonly Start[]): string[] {
-  /** Returns the value of a target as a multiple of the service's, if it is published. */
-  const say = (title: string, against: TargetName, metric: Metric, text: string): string[] => {
-    const row = rows.find((each) => each.title === title);
-    if (row === undefined) return [];
-    const isOfService = row.work === 'startup';
-    const targets = isOfService ? { against } : { of: against, against: 'service' as const };
-    const { isPublished, median } = compare(starts, row, { metric, ...targets });
-    return isPublished ? [`${format(median)} times ${text}`] : [];
-  };
-  const startup = 'startup and idle memory';
-  const [list, create] = ['list of 100 by other rivals', 'create, 64 connections, by other rivals'];
-  const sentences: [string, string[]][] = [
-    [
-      'The service loads NestJS, TypeORM and Swagger when it starts, which takes',
-      [
-        ...say(startup, 'fastify', 'startup', 'as long as the startup of Fastify'),
-        ...say(startup, 'fastify', 'memory', 'its memory'),
-      ],
-    ],
-    [
-      'What a framework costs: of the CPU time of the service, plain `node:http` needs',
-      say(list, 'raw', 'cpu', 'as much for a list of 100 that it has as bytes'),
-    ],
-    [
-      'Fastify with the same cache and batching needs',
-      [
-        ...say(list, 'fastify, cached', 'cpu', 'as much for a list of 100'),
-        ...say(create, 'fastify, cached', 'cpu', 'as much for a create request of 64 clients'),
-      ],
-    ],
-    [
-      'Stock NestJS with TypeORM and Swagger needs',
-      [
-        ...say(list, 'nest', 'cpu', 'as much for a list of 100'),
-        ...say(create, 'nest', 'cpu', 'as much for a create request of 64 clients'),
-      ],
-    ],
-  ];
-  return sentences.flatMap(([start, parts]) =>
-    parts.length > 0 ? [`${start} ${join(parts)}.`] : [],
-  );
-}
+const LIST = 'list of 100 by other rivals';
+const CREATE = 'create, 64 connections, by other rivals';
 
-/** Renders which thresholds are met, and which rows were not measured. */
-function renderCounts(rows: readonly Row[], starts: readonly Start[]): string {
-  const repeated = getRepeated(rows, starts);
-  const results = repeated.flatMap((row) =>
+/** What startup and a framework cost: a row, what is compared, and a sentence for the ratio. */
+// prettier-ignore
+const COSTS: [string, Threshold, string][] = [
+  ['startup and idle memory', { metric: 'startup', against: 'fastify' },
+    'NestJS, TypeORM and Swagger have to be loaded, so startup takes {} times as long as with Fastify.'],
+  ['startup and idle memory', { metric: 'memory', against: 'fastify' }, 'An idle process has {} times its memory.'],
+  [LIST, { of: 'raw', metric: 'cpu', against: 'service' },
+    'A framework has its price: plain `node:http`, which has a list of 100 as bytes, needs {} times the CPU time of the service.'],
+  [LIST, { of: 'fastify, cached', metric: 'cpu', against: 'service' },
+    'Fastify with the same cache needs {} times as much for this list.'],
+  [CREATE, { of: 'fastify, cached', metric: 'cpu', against: 'service' },
+    'Fastify with the same batching needs {} times the CPU time of the service for a create request of 64 clients.'],
+  [LIST, { of: 'nest', metric: 'cpu', against: 'service' },
+    'Stock NestJS with TypeORM and Swagger needs {} times as much as the service for a list of 100.'],
+  [CREATE, { of: 'nest', metric: 'cpu', against: 'service' }, 'Stock NestJS needs {} times as much for a create request.'],
+];
+
+function renderCosts(rows: readonly Row[], starts: readonly Start[]): string[] {
+  const sentences = COSTS.flatMap(([title, comparison, sentence]) => {
+    const row = rows.find((each) => each.title === title);
+    const evaluation = row && compare(starts, row, comparison);
+    return evaluation?.isPublished ? [sentence.replace('{}', format(evaluation.median))] : [];
+  });
+  const results = rows.flatMap((row) =>
     row.thresholds.map((each) => compare(starts, row, each).result),
   );
-  const counts = (['met', 'missed', 'not decided', 'not measured on this machine'] as const).map(
-    (result) => `${count(results.filter((each) => each === result))} ${result}`,
+  const counts = [...new Set(results)].map(
+    (result) => `${results.filter((each) => each === result).length} ${result}`,
   );
-  const others = rows.filter((row) => !repeated.includes(row)).map(({ title }) => `“${title}”`);
-  const note = others.length === 0 ? '' : ` Not measured in these runs: ${join(others)}.`;
-  return `Of ${results.length} thresholds, ${join(counts)}.${note}`;
+  return [...sentences, `Results of the ${results.length} thresholds: ${join(counts)}.`];
 }
 
 export function renderReport(
@@ -274,8 +239,6 @@ export function renderReport(
 
 ${renderSummary(rows, starts)}
 
-${renderCounts(rows, starts)}
-
 Generated by \`npm run bench\`. In a start, the service and its rivals are new processes with new databases, side by side on
 one core; the load generator and PostgreSQL are on the other. After a warm-up, slices of one second alternate in the order
 ABBAAB. A start has one ratio, the median of its three pairs; a row is the median of the starts, with the interval between
@@ -285,6 +248,6 @@ side, missed if both are on the other, and not decided otherwise; intervals wide
 
 ${dates[0]} to ${dates.at(-1)} UTC, ${minutes.toFixed(0)} minutes. ${environment}.
 
-${renderTables(getRepeated(rows, starts), starts)}
+${renderTable(getRepeated(rows, starts), starts)}
 `;
 }

@@ -21,16 +21,16 @@ const retried = (process: string) => ({ script: '', process, isRetried: true });
 // prettier-ignore
 export const TARGETS = {
   service: { title: 'this service', script: 'dist/main.js' },
-  'service, key': { title: 'this service, with an Idempotency-Key', ...keyed('service') },
-  'service, retries': { title: 'this service, while 300 clients retry', ...retried('service') },
+  'service, key': { title: 'this service with an Idempotency-Key', ...keyed('service') },
+  'service, retries': { title: 'this service while 300 clients retry', ...retried('service') },
   other: { title: 'the other checkout', script: '' },
-  'other, key': { title: 'the other checkout, with an Idempotency-Key', ...keyed('other') },
-  'other, retries': { title: 'the other checkout, while 300 clients retry', ...retried('other') },
-  raw: { title: 'raw `node:http`', script: 'build/tools/bench/baselines/raw.js', mode: 'raw' },
+  'other, key': { title: 'the other checkout with an Idempotency-Key', ...keyed('other') },
+  'other, retries': { title: 'the other checkout while 300 clients retry', ...retried('other') },
+  raw: { title: 'plain `node:http`', script: 'build/tools/bench/baselines/raw.js', mode: 'raw' },
   fastify: { ...FASTIFY, title: 'Fastify + better-sqlite3', mode: 'sqlite' },
-  'fastify, cached': { ...FASTIFY, title: 'Fastify, same cache and batching', mode: 'cached' },
+  'fastify, cached': { ...FASTIFY, title: 'Fastify with the same cache and batching', mode: 'cached' },
   'fastify, pg': { ...FASTIFY, title: 'Fastify + pg', mode: 'pg' },
-  nest: { title: 'stock Nest with TypeORM and Swagger', script: 'build/tools/bench/baselines/nest.js' },
+  nest: { title: 'stock NestJS with TypeORM and Swagger', script: 'build/tools/bench/baselines/nest.js' },
 } satisfies Record<string, Target>;
 
 export type TargetName = keyof typeof TARGETS;

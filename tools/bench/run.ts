@@ -32,7 +32,7 @@ async function main(): Promise<void> {
   const rows = against === undefined ? selected : compareWith(build(against), selected);
   const results = await measureAll(rows, publish ? 2 : 1, Number(starts), raw);
   if (!publish) {
-    console.log(`\n${report.renderTables(rows, results)}`);
+    console.log(`\n${report.renderTable(rows, results)}`);
     return;
   }
   const environment = `${cpus()[0]!.model.trim()}, ${cpus().length} cores, Linux ${release()}, Node ${process.version}, ${wrk}`;
