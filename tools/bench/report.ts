@@ -59,7 +59,7 @@ function format(value: number): string {
   return value.toLocaleString('en-US', options);
 }
 
-/** Renders how many requests the service completes, compared with Fastify. */
+/** Renders how many requests the service completes while Fastify completes one. */
 const formatSpeed = (ratio: number): string =>
   ratio < 1 ? `${(100 * ratio).toFixed(0)} % as many` : `${format(ratio)} times as many`;
 
@@ -70,11 +70,13 @@ function renderRatio({ median, intervals, result, isPublished }: Evaluation): st
   return isPublished ? `${format(median)} (${ranges})` : `the runs disagree (${ranges})`;
 }
 
+const isSame = (a: Threshold, b: Threshold): boolean =>
+  a.against === b.against && a.metric === b.metric;
+
 /** Returns all metrics of all rivals, and what else has a threshold. */
 function getComparisons({ targets, metrics, thresholds }: Row): Threshold[] {
   const rivals = targets.filter((name) => !/^(service|other)/.test(name));
   const all = rivals.flatMap((against) => metrics.map((metric) => ({ against, metric })));
-  const isSame = (a: Threshold, b: Threshold) => a.against === b.against && a.metric === b.metric;
   return [
     ...all.map((each) => thresholds.find((threshold) => isSame(threshold, each)) ?? each),
     ...thresholds.filter((threshold) => !all.some((each) => isSame(threshold, each))),
@@ -89,9 +91,14 @@ export function renderTable(rows: readonly Row[], starts: readonly Start[]): str
       const evaluation = compare(starts, row, comparison);
       const bound = atLeast === undefined ? `at most ${atMost}` : `at least ${atLeast}`;
       const hasBound = (atLeast ?? atMost) !== undefined;
-      const cells = [of, against].map((target) => renderTarget(starts, row, target, metric));
-      const ratio = [renderRatio(evaluation), hasBound ? `${bound}: ${evaluation.result}` : ''];
-      return [row.title, METRICS[metric], ...cells, ...ratio];
+      return [
+        row.title,
+        METRICS[metric],
+        renderTarget(starts, row, of, metric),
+        renderTarget(starts, row, against, metric),
+        renderRatio(evaluation),
+        hasBound ? `${bound}: ${evaluation.result}` : '',
+      ];
     }),
   );
   const headings = ['work', 'metric', 'target', 'against', 'ratio', 'threshold'];
@@ -133,19 +140,21 @@ all layers of NestJS, Express and TypeORM: it creates`,
   },
 ];
 
+const isFaster = ({ intervals }: Evaluation): boolean => intervals.every(({ low }) => low > 1);
+const isSlower = ({ intervals }: Evaluation): boolean => intervals.every(({ high }) => high < 1);
+
 /** Renders a chart of the ratios to Fastify, and where the service is faster, where it is slower, and why. */
 export function renderSummary(rows: readonly Row[], starts: readonly Start[]): string {
   const repeated = getRepeated(rows, starts);
   const all = repeated.flatMap((row) => {
     const against = row.targets[0]!;
     if (row.work === 'startup' || !['fastify', 'fastify, pg'].includes(against)) return [];
-    const isFastest = row.metrics.includes('throughput');
+    const isLimited = !row.metrics.includes('throughput');
     const cpu = { of: against, metric: 'cpu', against: 'service' } as const;
-    return { row, ...compare(starts, row, isFastest ? { metric: 'throughput', against } : cpu) };
+    const speed = compare(starts, row, isLimited ? cpu : { metric: 'throughput', against });
+    return { row, name: isLimited ? `${row.title} (by CPU time)` : row.title, ...speed };
   });
   const shown = all.filter(({ isPublished }) => isPublished);
-  const isFaster = ({ intervals }: Evaluation): boolean => intervals.every(({ low }) => low > 1);
-  const isSlower = ({ intervals }: Evaluation): boolean => intervals.every(({ high }) => high < 1);
   const sentences: string[] = [];
   for (const { isOne, noun, ...reasons } of KINDS)
     for (const [reason, isOnSide] of [
@@ -153,15 +162,14 @@ export function renderSummary(rows: readonly Row[], starts: readonly Start[]): s
       [reasons.slower, isSlower],
     ] as const) {
       const own = shown.filter((speed) => isOne(speed.row) && isOnSide(speed));
-      const parts = own.map(({ row, median }, index) => {
-        const place = row.title.replace(/^list |^create, .*?, /, '');
+      const parts = own.map(({ name, median }, index) => {
+        const place = name.replace(/^list |^create, .*?, /, '');
         return `${formatSpeed(median)} ${index === 0 ? noun : ''}${place}`;
       });
       if (parts.length > 0) sentences.push(`${reason} ${join(parts)}.`);
     }
-  const quote = (own: readonly Row[]): string => join(own.map(({ title }) => `“${title}”`));
   const say = (text: string, own: readonly Row[]): void => {
-    if (own.length > 0) sentences.push(`${text} ${quote(own)}.`);
+    if (own.length > 0) sentences.push(`${text} ${join(own.map(({ title }) => `“${title}”`))}.`);
   };
   const even = shown.filter((speed) => !isFaster(speed) && !isSlower(speed));
   say(
@@ -178,7 +186,7 @@ export function renderSummary(rows: readonly Row[], starts: readonly Start[]): s
     'Not measured yet:',
     rows.filter((row) => !repeated.includes(row)),
   );
-  const labels = shown.map(({ row, median }) => `"${row.title}: ${format(median)}"`);
+  const labels = shown.map(({ name, median }) => `"${name}: ${format(median)}"`);
   const values = shown.map(({ median }) => median.toFixed(3));
   return `\`\`\`mermaid
 %%{init: {"xyChart": {"width": 900, "height": ${120 + 32 * shown.length}}, "themeVariables": {"xyChart": {"plotColorPalette": "#4477aa, #cc3311"}}}}%%
@@ -200,24 +208,27 @@ const CREATE = 'create, 64 connections, by other rivals';
 // prettier-ignore
 const COSTS: [string, Threshold, string][] = [
   ['startup and idle memory', { metric: 'startup', against: 'fastify' },
-    'NestJS, TypeORM and Swagger have to be loaded, so startup takes {} times as long as with Fastify.'],
-  ['startup and idle memory', { metric: 'memory', against: 'fastify' }, 'An idle process has {} times its memory.'],
+    'NestJS, TypeORM and Swagger have to be loaded, so the service needs {} the startup time of Fastify.'],
+  ['startup and idle memory', { metric: 'memory', against: 'fastify' }, 'An idle process needs {} its memory.'],
   [LIST, { of: 'raw', metric: 'cpu', against: 'service' },
-    'A framework has its price: plain `node:http`, which has a list of 100 as bytes, needs {} times the CPU time of the service.'],
-  [LIST, { of: 'fastify, cached', metric: 'cpu', against: 'service' },
-    'Fastify with the same cache needs {} times as much for this list.'],
+    'A framework has its price: for a list of 100 that is ready in memory, plain `node:http` needs {} the CPU time of the service.'],
+  [LIST, { of: 'fastify, cached', metric: 'cpu', against: 'service' }, 'Fastify with the same cache needs {} that CPU time.'],
   [CREATE, { of: 'fastify, cached', metric: 'cpu', against: 'service' },
-    'Fastify with the same batching needs {} times the CPU time of the service for a create request of 64 clients.'],
+    'For a create request of 64 clients, Fastify with the same batching needs {} the CPU time of the service.'],
   [LIST, { of: 'nest', metric: 'cpu', against: 'service' },
-    'Stock NestJS with TypeORM and Swagger needs {} times as much as the service for a list of 100.'],
-  [CREATE, { of: 'nest', metric: 'cpu', against: 'service' }, 'Stock NestJS needs {} times as much for a create request.'],
+    'Stock NestJS with TypeORM and Swagger needs {} the CPU time of the service for a list of 100.'],
+  [CREATE, { of: 'nest', metric: 'cpu', against: 'service' }, 'For a create request of 64 clients, it needs {} that of the service.'],
 ];
+
+/** Renders a ratio as a part, or a multiple, of what follows. */
+const formatShare = (ratio: number): string =>
+  ratio < 1 ? `${(100 * ratio).toFixed(0)} % of` : `${format(ratio)} times`;
 
 function renderCosts(rows: readonly Row[], starts: readonly Start[]): string[] {
   const sentences = COSTS.flatMap(([title, comparison, sentence]) => {
     const row = rows.find((each) => each.title === title);
     const evaluation = row && compare(starts, row, comparison);
-    return evaluation?.isPublished ? [sentence.replace('{}', format(evaluation.median))] : [];
+    return evaluation?.isPublished ? [sentence.replace('{}', formatShare(evaluation.median))] : [];
   });
   const results = rows.flatMap((row) =>
     row.thresholds.map((each) => compare(starts, row, each).result),
