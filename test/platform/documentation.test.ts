@@ -60,7 +60,8 @@ describe('docs/errors.md', () => {
 describe('README.md', () => {
   it('quotes about performance what the last run of the benchmark produced', async () => {
     const page = await readFile(join(ROOT, 'README.md'), 'utf8');
-    const [, quoted] = /^<!-- npm run bench -->\n(.+)\n<!-- \/npm run bench -->$/ms.exec(page) ?? [];
+    const [, quoted] =
+      /^<!-- npm run bench -->\n(.+)\n<!-- \/npm run bench -->$/ms.exec(page) ?? [];
     const results = await readFile(join(ROOT, 'tools/bench/RESULTS.md'), 'utf8');
     // A fork writes a README of its own, which may quote nothing.
     expect(quoted === undefined || results.includes(`\n${quoted}\n`)).toBe(true);

@@ -25,7 +25,7 @@ import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
-const ROOT = join(import.meta.dirname, '..');
+const ROOT = join(import.meta.dirname, '..', '..');
 const curl = requires('curl');
 
 /** Runs a command, in the project root by default. Its environment is PATH and `env`. */

@@ -46,7 +46,9 @@ describe('modules that are generated', () => {
       process.stderr.write('Skipped: the contract of FastAPI needs python3-fastapi.\n');
     }
     await generate(contracts);
-    await expect(run('test', '--', 'test/modules', 'test/platform/migrations')).resolves.toBeUndefined();
+    await expect(
+      run('test', '--', 'test/modules', 'test/platform/migrations'),
+    ).resolves.toBeUndefined();
   });
 
   it('pass the tests of categories, as labels', async () => {
