@@ -53,11 +53,7 @@ const ROOMS = [
   ['tools/generator/', 5020, 'modules from contracts: `read`, `plan` and `write`'],
   ['tools/openapi/', 1215, '`openapi:check`, and `conformance`, which checks a deployment'],
   ['tools/bench/', 1475, 'the benchmark and its baselines'],
-  [
-    'docs/',
-    1984,
-    'pages for clients, operators and teams, README, CONTRIBUTING and SECURITY included',
-  ],
+  ['docs/', 1873, 'pages for clients, operators and teams, CONTRIBUTING and SECURITY included'],
   ['deploy/', 1291, 'alert rules, a dashboard, a systemd unit, nginx, Kubernetes'],
   ['examples/', 1422, 'clients, and modules of a whole Petstore, which teams copy'],
 ];
@@ -71,7 +67,7 @@ const lines = new Map(ROOMS.map(([path]) => [path, 0]));
 const files = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' })
   .split('\0')
   .filter(Boolean);
-const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md'];
+const pages = ['CONTRIBUTING.md', 'SECURITY.md'];
 for (const file of files.filter((each) => !NOT_COUNTED.test(each))) {
   const path = pages.includes(file) ? 'docs/' : room(file);
   if (path !== undefined)
