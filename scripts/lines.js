@@ -67,9 +67,8 @@ const lines = new Map(ROOMS.map(([path]) => [path, 0]));
 const files = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' })
   .split('\0')
   .filter(Boolean);
-const pages = ['CONTRIBUTING.md', 'SECURITY.md'];
 for (const file of files.filter((each) => !NOT_COUNTED.test(each))) {
-  const path = pages.includes(file) ? 'docs/' : room(file);
+  const path = /^(CONTRIBUTING|SECURITY)\.md$/.test(file) ? 'docs/' : room(file);
   if (path !== undefined)
     lines.set(path, lines.get(path) + readFileSync(file, 'utf8').split('\n').length - 1);
 }

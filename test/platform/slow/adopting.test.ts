@@ -8,28 +8,11 @@ import { createServices, type Services } from '../support/service-process.js';
 const { jest } = import.meta;
 jest.setTimeout(1_800_000);
 
-const TIMESTAMP = '1800000000000';
-
-/** Makes a module of the template, and its test. */
+/** Generates a module of a contract, which is kept with it. */
 const ADD_MODULE = `
-  cp -r src/modules/categories src/modules/animals
-  cd src/modules/animals
-  for file in $(find . -name '*categor*'); do
-    mv $file $(echo $file | sed 's/categories/animals/; s/category/animal/; s/1763600000002/${TIMESTAMP}/')
-  done
-  find . -name '*.ts' | xargs sed -i 's/categories/animals/g; s/category/animal/g; s/Categories/Animals/g; s/Category/Animal/g; s/1763600000002/${TIMESTAMP}/g'
-`;
-
-const MODULE_TEST = `import { describeResource, startApp } from '../platform/index.js';
-
-const app = await startApp();
-afterAll(() => app.stop());
-
-await describeResource(app, '/animals', {
-  create: (n) => ({ name: \`Animal \${n}\` }),
-  other: (n) => ({ name: \`Other \${n}\` }),
-  invalid: { name: ['', ' ', 1] },
-});
+  npm run --silent generate -- resource animals
+  npm run --silent generate -- from animals.openapi.json
+  mv animals.openapi.json src/modules/animals
 `;
 
 const FEATURES = `import type { Type } from '@nestjs/common';
@@ -110,7 +93,6 @@ async function adopt(): Promise<void> {
       .replace("['pet']", "['shelter', 'pet']"),
   );
   await run(ADD_MODULE);
-  await writeFile(copy.resolve('test/modules/animals.databases.test.ts'), MODULE_TEST);
   await writeFile(copy.resolve('src/features.ts'), FEATURES);
   await writeFile(copy.resolve('README.md'), '# Shelter\n');
   await run('npm run openapi');
