@@ -177,8 +177,10 @@ describe('API key revocation', () => {
 const getLastUse = async (key: string): Promise<unknown> => (await getRow(key))['last_used_at'];
 
 describe('the last use of a key', () => {
-  it('is written at most once an hour', async () => {
+  it('is written at most once an hour, and not for a rejected request', async () => {
     const { key } = await keys.create('used');
+    const { key: expired } = await keys.create('expired', { expiresAt: new Date() });
+    expect(await list(expired)).toBeError('UNAUTHORIZED', INVALID_MESSAGE);
     const now = Date.now();
     for (const [time, written] of [
       [now, now],
@@ -195,6 +197,8 @@ describe('the last use of a key', () => {
         (lastUse) => Number(lastUse) === written,
       );
     }
+    // The writes are in the order of the uses.
+    expect(await getLastUse(expired)).toBeNull();
   });
 });
 

@@ -46,17 +46,27 @@ describe('an operation that is not deprecated', () => {
 });
 
 describe('the OpenAPI document', () => {
-  it('marks an operation as deprecated, with its dates, or as experimental', async () => {
+  it('marks an operation as deprecated, with its dates, or as experimental, or with its scope', async () => {
     const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
     const deprecated = paths['/stubs/deprecated/{id}']!.get!;
     expect(deprecated).toMatchObject({
       deprecated: true,
       'x-deprecated-since': '2026-11-01',
       'x-sunset': '2027-11-01',
+      description: expect.stringMatching(
+        /\*\*Deprecated\*\* since 2026-11-01.*\*\*Sunset\*\*/s,
+      ) as string,
     });
     expect(deprecated).not.toHaveProperty('x-stability');
     const experimental = paths['/stubs/experimental']!.get!;
-    expect(experimental).toMatchObject({ 'x-stability': 'experimental' });
+    expect(experimental).toMatchObject({
+      'x-stability': 'experimental',
+      description: expect.stringContaining('**Stability: experimental.**') as string,
+    });
+    expect(paths['/stubs/{order-id}:append']!.post).toMatchObject({
+      'x-required-scope': 'read',
+      description: 'Requires the scope `read`.',
+    });
     for (const property of ['deprecated', 'x-sunset', 'x-deprecated-since'])
       expect(experimental).not.toHaveProperty(property);
   });

@@ -1,6 +1,7 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
+import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
 
@@ -43,6 +44,16 @@ describe('GET of a resource with a version', () => {
     expect((await send('head', id)).headers['etag']).toBe(changed);
     const unchanged = await send('patch', id, {}, {});
     expect([unchanged.status, unchanged.headers['etag']]).toEqual([200, changed]);
+  });
+
+  it('keeps its id, and gets a version of the service, if a patch has others', async () => {
+    const { id } = await createCage();
+    const table = app.dataSource.getRepository(CageEntity);
+    const cages = app.app.get(ResourceKit).resource(table, { toBody: (row) => row });
+    const patch = { room: 'garden', id: id + 1, version: 7 };
+    const { body } = await cages.patch({ id }, patch);
+    expect(body).toMatchObject({ id, room: 'garden' });
+    expect(body.version).not.toBe(7);
   });
 
   it('has another ETag after a restore and another update', async () => {

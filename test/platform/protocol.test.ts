@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect as connectTo, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { Controller, Get, Req, Res } from '@nestjs/common';
 import { ApiOperation, ApiTags } from '@nestjs/swagger';
 import type { Express, Request, Response } from 'express';
@@ -59,6 +61,9 @@ const CATEGORY = '{"name":"dog"}';
 const LENGTH = `Content-Length: ${CATEGORY.length}`;
 const CHUNKED = 'Transfer-Encoding: chunked';
 const CHUNKS = `e\r\n${CATEGORY}\r\n0\r\n\r\n`;
+/** A compressed body of which the service reads only a part. */
+const LARGE = gzipSync(randomBytes(500_000)).toString('latin1');
+const LARGE_CHUNKS = `${LARGE.length.toString(16)}\r\n${LARGE}\r\n0\r\n\r\n`;
 /** Bytes that cannot start an HTTP request. */
 const GARBAGE = '\x16\x03\x01 not HTTP\r\n\r\n';
 
@@ -223,6 +228,11 @@ const CONVERSATIONS: [string, string, number[]][] = [
     'a request smuggled within a Content-Length, which is not executed',
     post(`Content-Length: ${CATEGORY.length + live.length}`, CATEGORY + live) + last,
     [400, 200],
+  ],
+  [
+    'a compressed body that is too large, whose rest is discarded',
+    post([CHUNKED, 'Content-Encoding: gzip'], LARGE_CHUNKS) + last,
+    [413, 200],
   ],
   [
     'the body of a GET request, which is ignored',
@@ -454,6 +464,23 @@ describe('a client that reads no responses', () => {
     // They are 75 MB.
     expect(connection.bytesWritten).toBeLessThan(50_000_000);
     client.destroy();
+  });
+
+  it('is not disconnected while it reads, however slowly', () => {
+    const handle = { writeQueueSize: 0 };
+    const progress = { _handle: handle, bytesWritten: 10, acceptedBytes: 0, acceptedAt: 0 };
+    const destroy = jest.fn();
+    const connection = Object.assign(progress, { destroy }) as unknown as Connection;
+    adapter.http.connections.add(connection);
+    const calls = [9, 8, 7, 7].map((queued, index) => {
+      handle.writeQueueSize = queued;
+      jest.spyOn(performance, 'now').mockReturnValue((index + 1) * (TIMEOUTS.socket + 1));
+      adapter.http['closeUnread']();
+      return destroy.mock.calls.length;
+    });
+    jest.restoreAllMocks();
+    adapter.http.connections.delete(connection);
+    expect(calls).toEqual([0, 0, 0, 1]);
   });
 });
 

@@ -141,7 +141,7 @@ describe('rate limit on failed authentications', () => {
 
   it('accepts keys that were valid before from an address that exceeded the limit', async () => {
     const address = '192.0.2.4';
-    const used = (await service.create('used')).key;
+    const { key: used, record } = await service.create('used');
     const unused = (await service.create('unused')).key;
     expect(await getStatus(used, address)).toBe(200);
     await exhaust(address);
@@ -154,6 +154,10 @@ describe('rate limit on failed authentications', () => {
     expect(await getStatus(unused, address)).toBe(429);
     expect(await getStatus(unused, '192.0.2.44')).toBe(200);
     expect(await getStatus(unused, address)).toBe(200);
+    await service.revoke(record.id);
+    advanceTime(now + 6_000);
+    // A revoked key is like any other that is invalid.
+    expect([await getStatus(used, address), await getStatus(used, address)]).toEqual([401, 429]);
   });
 
   it('does not count requests without a key', async () => {

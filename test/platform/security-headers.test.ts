@@ -92,6 +92,15 @@ describe('CORS', () => {
     expect(headers).not.toHaveProperty('access-control-allow-credentials');
     expect(headers['access-control-allow-origin']).toBe(allowed);
   });
+
+  it('lets pages send If-Match and read ETags', async () => {
+    const { headers } = await sendRequest(`${cors.url}/v1/categories`, {
+      method: 'OPTIONS',
+      headers: { origin: ORIGIN, 'access-control-request-method': 'PATCH' },
+    });
+    expect(headers['access-control-allow-headers']).toMatch(/\bIf-Match\b/);
+    expect(headers['access-control-expose-headers']).toMatch(/\bETag\b/);
+  });
 });
 
 describe('Swagger UI', () => {
