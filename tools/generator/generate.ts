@@ -4,23 +4,23 @@ import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { Command } from 'commander';
-import { addPrefixOption, toModuleName } from './options.js';
 import { generate } from './generator.js';
 import { ContractError } from './model.js';
+import { toKebabCase } from './names.js';
 import { readDocument } from './read/document.js';
 import { formatReport } from './report.js';
 import { toResourceContract } from './resource-contract.js';
 
 interface FromOptions {
   readonly module?: string;
-  readonly prefix?: string;
   readonly dryRun?: true;
 }
 
 const program = new Command('npm run generate --').description(
   'Generate a module of an OpenAPI document.',
 );
-addPrefixOption(program.command('from'))
+program
+  .command('from')
   .description('generate the module of a contract, or update it after the contract changed')
   .argument('<contract>', 'OpenAPI 3.0 to 3.2, such as pets.openapi.yaml')
   .option('--module <name>', 'name of the module (default: that of the file, up to the first dot)')
@@ -33,6 +33,11 @@ program
   .action((name: string) => run(() => writeContract(name)));
 await program.parseAsync();
 
+/** Returns the name of a module: by default, that of the file up to the first dot. */
+function toModuleName(contract: string, name?: string): string {
+  return toKebabCase(name ?? basename(contract).split('.')[0]!);
+}
+
 async function run(action: () => Promise<void>): Promise<void> {
   try {
     await action();
@@ -44,12 +49,9 @@ async function run(action: () => Promise<void>): Promise<void> {
 }
 
 /** Generates a module, and reports what was made and what is left to do. */
-async function from(
-  contract: string,
-  { module: name, prefix, dryRun }: FromOptions,
-): Promise<void> {
+async function from(contract: string, { module: name, dryRun }: FromOptions): Promise<void> {
   const root = await readDocument(contract);
-  const options = { name: toModuleName(contract, name), source: basename(contract), prefix };
+  const options = { name: toModuleName(contract, name), source: basename(contract) };
   const { module, changes, tasks } = await generate(root, options);
   console.log(formatReport(module));
   const files = changes.describe();

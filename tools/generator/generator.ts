@@ -19,24 +19,22 @@ export interface ModuleOptions {
   readonly name: string;
   /** What the generated file says it was generated from. */
   readonly source: string;
-  /** The prefix of its paths, such as `/api/v2`; by default, it is `/v1`. */
-  readonly prefix?: string | undefined;
 }
 
 /** @throws {ContractError} if nothing of the document can be generated */
 export function planModule(
   root: Json,
-  { name, source, prefix = '' }: ModuleOptions,
+  { name, source }: ModuleOptions,
   service: Service,
   tables: readonly string[],
 ): Module {
-  const contract = readContract(root, name, service, prefix);
+  const contract = readContract(root, name, service);
   if (contract.operations.length === 0)
     throw new ContractError([
       `${source}: nothing to generate.`,
       ...contract.leftOut.map(({ operation, reason }) => `${operation}: ${reason}`),
     ]);
-  return { ...contract, ...plan(contract, name, tables, isSameType), name, source, prefix };
+  return { ...contract, ...plan(contract, name, tables, isSameType), name, source };
 }
 
 /** Generates a module, without writing anything yet, and returns what people have to do. */

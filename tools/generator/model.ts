@@ -257,7 +257,6 @@ export interface Module extends Omit<Contract, 'operations'> {
   readonly name: string;
   /** The name of the contract. */
   readonly source: string;
-  readonly prefix: string;
   readonly operations: readonly PlannedOperation[];
   readonly resources: readonly Resource[];
 }

@@ -10,7 +10,7 @@ const RESERVED = new Set([
     'arguments await break case catch class const constructor continue debugger default delete do else enum eval export extends ' +
     'false finally for function if implements import in instanceof interface let new null package private protected public return ' +
     'static super switch this throw true try typeof undefined var void while with yield async of ' +
-    'Body Controller Delete Get Injectable Patch Post Put Query StreamableFile VERSION_NEUTRAL applyDecorators ApiSchema ' +
+    'Body Controller Delete Get Injectable Patch Post Put Query StreamableFile applyDecorators ApiSchema ' +
     'InjectRepository Check Column Entity ForeignKey Index Unique Repository Table TableColumn MigrationInterface QueryRunner ' +
     'ApiError BinaryBody CachedJsonResponse Complete Feature IdColumn IdParam IdempotencyKey JsonBody Operation Property Public ' +
     'Resource ResourceKit NaN Infinity notImplemented refuseQuery ' +

@@ -52,12 +52,9 @@ function findPathProblem(path: string): string | undefined {
     : `the router has no segment ${segment}: only letters, digits and -._~@$&,;=, or one {parameter}`;
 }
 
-/**
- * @param module the name of the module, with which schemas and operation ids begin that the service already has
- * @param prefix of the paths, instead of `/v1`
- */
-export function readContract(root: Json, module: string, service: Service, prefix = ''): Contract {
-  return new ContractReader(root, module, service, prefix).read();
+/** @param module the name of the module, with which schemas and operation ids begin that the service already has */
+export function readContract(root: Json, module: string, service: Service): Contract {
+  return new ContractReader(root, module, service).read();
 }
 
 class ContractReader {
@@ -74,7 +71,6 @@ class ContractReader {
     private readonly root: Json,
     private readonly module: string,
     private readonly service: Service,
-    private readonly prefix: string,
   ) {
     this.schemas = new SchemaReader(root, this.notes, toPascalCase(module), service.schemas);
     this.ids = new Set([...service.operationIds].map((each) => each.toLowerCase()));
@@ -82,7 +78,7 @@ class ContractReader {
 
   read(): Contract {
     const operations = entries(this.root['paths']).flatMap(([path, item]) =>
-      this.readPath(`${this.prefix}${path.startsWith('/') ? path : `/${path}`}`, item),
+      this.readPath(path.startsWith('/') ? path : `/${path}`, item),
     );
     for (const [name] of entries(this.root['webhooks']))
       this.leftOut.push({ operation: `webhook ${name}`, reason: 'the service sends no webhooks' });
@@ -134,9 +130,7 @@ class ContractReader {
     this.paths.set(key, path);
     if (path !== published) this.notes.add(`its parameters have the names of ${path}`, published);
     const place = `${method.toUpperCase()} ${path}`;
-    const derived = toCamelCase(
-      `${method} ${path.slice(this.prefix.length).replaceAll(/\{([^}]*)\}/g, 'by $1')}`,
-    );
+    const derived = toCamelCase(`${method} ${path.replaceAll(/\{([^}]*)\}/g, 'by $1')}`);
     const id = this.toOperationId(text(operation['operationId']) ?? derived, place);
     const security = operation['security'] ?? this.root['security'];
     const isPublic =

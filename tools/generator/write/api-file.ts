@@ -222,7 +222,7 @@ export function getReturnType({ success, implementation }: PlannedOperation): st
   return success.schema === undefined ? 'Promise<void>' : `Promise<${toType(success.schema)}>`;
 }
 
-function writeController({ name: module, operations, prefix }: Module): string {
+function writeController({ name: module, operations }: Module): string {
   const methods = sortRoutes(operations).map((operation) => {
     const { method, path, name, isPublic, operationId } = operation;
     const args = getArguments(operation);
@@ -237,9 +237,7 @@ function writeController({ name: module, operations, prefix }: Module): string {
       }`,
     ].join('\n  ');
   });
-  // Another version than the default one, and not a number.
-  const options = prefix === '' ? '' : '{ version: VERSION_NEUTRAL }';
-  return `@Controller(${options})
+  return `@Controller()
 export class ${toPascalCase(module)}Controller {
   constructor(private readonly api: ${getApiClass(module)}) {}
 

@@ -128,7 +128,7 @@ export const getClasses = ({
 /** The names that generated files import, by module; those of the platform come from its one entry. */
 const IMPORTS: Readonly<Record<string, string>> = {
   '@nestjs/common':
-    'applyDecorators Body Controller Delete Get Injectable Patch Post Put Query VERSION_NEUTRAL type:StreamableFile',
+    'applyDecorators Body Controller Delete Get Injectable Patch Post Put Query type:StreamableFile',
   '@nestjs/swagger': 'ApiSchema',
   '@nestjs/typeorm': 'InjectRepository',
   typeorm:
