@@ -132,8 +132,9 @@ class ResourceDriver {
     properties: Readonly<Record<string, Json>>;
     required: readonly string[];
   } {
-    const { wrapper = '' } = this.examples;
-    const select: Parameters<typeof getBodySchema>[3] = (body, parts) => parts[wrapper] ?? body;
+    const { wrapper } = this.examples;
+    const select: Parameters<typeof getBodySchema>[3] = (body, parts) =>
+      wrapper === undefined ? body : parts[wrapper]!;
     return getBodySchema(this.document, this.operations[method]!, undefined, select);
   }
 

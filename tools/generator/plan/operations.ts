@@ -51,13 +51,20 @@ export function plan(
   const classes = [...contract.classes];
   const names = new Set(classes.map(({ name }) => name.toLowerCase()));
   const uses = new Map<DtoClass, number>();
-  for (const { body, success } of contract.operations)
-    for (const dto of [
-      unwrap(body?.schema)?.dto,
-      unwrap(success.schema)?.dto,
-      getItems(success.schema)?.dto,
-    ])
+  for (const schema of contract.operations.flatMap(({ body, success }) => [
+    body?.schema,
+    success.schema,
+  ]))
+    for (const dto of new Set([schema?.class, unwrap(schema)?.dto, getItems(schema)?.dto]))
       if (dto !== undefined) uses.set(dto, (uses.get(dto) ?? 0) + 1);
+  /** Replaces a class by one for `PATCH`, or adds that if something else has the class. */
+  const replace = (dto: DtoClass, toClass: (name: string) => DtoClass): DtoClass => {
+    const isShared = uses.get(dto)! > 1;
+    const patch = toClass(isShared ? makeUnique(`${dto.name}Patch`, names) : dto.name);
+    if (isShared) classes.push(patch);
+    else classes[classes.indexOf(dto)] = patch;
+    return patch;
+  };
   const operations = contract.operations.map((operation): PlannedOperation => {
     const reason = reasons.get(operation);
     try {
@@ -66,23 +73,18 @@ export function plan(
       const changed = rewrite(operation, implementation);
       if (implementation.kind !== 'patch') return { ...changed, implementation };
       const { dto, property } = implementation.sent!;
-      const isShared = (uses.get(dto) ?? 0) > 1 || property !== undefined;
-      const patch = toPatch(
-        dto,
-        implementation.resource,
-        isShared ? makeUnique(`${dto.name}Patch`, names) : dto.name,
-      );
-      if (isShared) classes.push(patch);
-      else classes[classes.indexOf(dto)] = patch;
+      const patch = replace(dto, (name) => toPatch(dto, implementation.resource, name));
       const body = changed.body!;
-      const schema: Schema = property === undefined ? { class: patch } : body.schema;
-      if (property !== undefined) {
-        const wrapper = body.schema.class!.properties;
-        wrapper[0] = { ...wrapper[0]!, class: patch };
-      }
+      const toWrapper = (name: string): DtoClass => ({
+        ...body.schema.class!,
+        name,
+        publishedName: name,
+        properties: [{ ...body.schema.class!.properties[0]!, class: patch }],
+      });
+      const sentClass = property === undefined ? patch : replace(body.schema.class!, toWrapper);
       return {
         ...changed,
-        body: { ...body, schema },
+        body: { ...body, schema: { class: sentClass } },
         implementation: { ...implementation, sent: { property, dto: patch } },
       };
     } catch (error) {
@@ -104,19 +106,18 @@ function toPatch(dto: DtoClass, { columns }: Resource, name: string): DtoClass {
   return { ...dto, name, publishedName: name, properties };
 }
 
-/** Makes an operation return the class of its resource, and gives the parameters of pages their limits. */
+/** Makes an operation require its body, and return the class of its resource, and gives the parameters of pages their limits. */
 function rewrite(operation: Operation, implementation: Implementation): Operation {
   if (implementation.kind !== 'list') {
-    const isObject =
-      implementation.kind !== 'stub' &&
-      implementation.returns === 'object' &&
-      implementation.wrapper === undefined;
-    return isObject
-      ? {
-          ...operation,
-          success: { ...operation.success, schema: { class: implementation.resource.dto } },
-        }
-      : operation;
+    if (implementation.kind === 'stub') return operation;
+    const { body, success } = operation;
+    const isObject = implementation.returns === 'object' && implementation.wrapper === undefined;
+    return {
+      ...operation,
+      // Without a body, or with null, there is nothing to store.
+      body: body && { ...body, required: true, schema: { class: body.schema.class! } },
+      success: isObject ? { ...success, schema: { class: implementation.resource.dto } } : success,
+    };
   }
   const { paging, filters } = implementation;
   const parameters = operation.parameters.map((each) => {
@@ -178,16 +179,19 @@ function planOperation(
   }
   const kind = ({ post: 'create', put: 'replace', patch: 'patch' } as const)[method];
   const sent = unwrap(body?.schema);
-  if (
-    sent === undefined ||
-    (!body!.required && kind === 'create' && body!.schema.nullable === true)
-  )
-    throw new Stub('its body is not a JSON object with properties');
+  if (sent === undefined) throw new Stub('its body is not a JSON object with properties');
   const problem = findBodyProblem(resource, sent, kind);
   if (problem !== undefined) throw new Stub(problem);
   const response = planResponse(operation, resource);
+  if (sent.property !== undefined) requireWrapper(body!.schema.class!);
   widen(resource, sent, isSameType);
   return { kind, resource, key, refused, sent, ...response };
+}
+
+/** Makes the property that wraps a body required: without it, there is nothing to store. */
+function requireWrapper({ properties }: DtoClass): void {
+  const { nullable: _nullable, default: _default, ...wrapper } = properties[0]!;
+  properties[0] = { ...wrapper, required: true };
 }
 
 /** Returns what a response contains: the object, only its id, or nothing. */

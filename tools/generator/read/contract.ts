@@ -10,7 +10,14 @@ import {
   type Parameter,
   type Success,
 } from '../model.js';
-import { makeUnique, toCamelCase, toMemberName, toPascalCase, toSentence } from '../names.js';
+import {
+  isUnusable,
+  makeUnique,
+  toCamelCase,
+  toMemberName,
+  toPascalCase,
+  toSentence,
+} from '../names.js';
 import { entries, get, isObject, items, type Json, resolve, text } from './json.js';
 import { clean, SchemaReader } from './schemas.js';
 
@@ -223,7 +230,9 @@ class ContractReader {
       in: kind,
       required: parameter['required'] === true,
       unsupported:
-        isScalar && !isOneText && parameter['content'] === undefined ? undefined : 'not a text',
+        isScalar && !isOneText && !isUnusable(name) && parameter['content'] === undefined
+          ? undefined
+          : 'not a text',
     });
   }
 

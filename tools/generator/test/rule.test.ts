@@ -5,6 +5,7 @@ import { toLatest } from '../read/document.js';
 import type { Json } from '../read/json.js';
 import { formatReport } from '../report.js';
 import { toResourceContract } from '../resource-contract.js';
+import { writeApi } from '../write/api-file.js';
 
 const NO_SERVICE: Service = { routes: new Set(), schemas: new Set(), operationIds: new Set() };
 
@@ -262,6 +263,49 @@ describe('paths', () => {
     expect(report(toContract({ paths: { '/users/me': me } }))['GET /users/me']).toMatch(
       /^stub: `me`/,
     );
+  });
+});
+
+describe('the code', () => {
+  const $ref = '#/components/schemas/Envelope';
+  const responses = { 200: { description: 'Ok', ...json({ $ref }) } };
+  const envelope = {
+    ...toContract({
+      paths: {
+        '/things/{id}': { get: { responses }, patch: { requestBody: json({ $ref }), responses } },
+      },
+    }),
+    components: { schemas: { Envelope: object({ thing: THING }, ['thing']) } },
+  };
+  it.each<[string, Json, string]>([
+    [
+      'publishes a query parameter that no class can have',
+      toContract({ parameters: [query('constructor', text), query('__proto__', text)] }),
+      'unsupportedQuery: { constructor: {}, ["__proto__"]: {} }',
+    ],
+    [
+      'requires the property that wraps a body',
+      toContract({ body: object({ thing: object({ name: text }, ['name']) }) }),
+      'thing!: PostThingsBodyThing;',
+    ],
+    [
+      'requires a body',
+      toContract({ post: { requestBody: json(object({ name: text }, ['name'])) } }),
+      '@Body() postThingsBody',
+    ],
+    [
+      'returns to a PATCH what others return, although its body is another class',
+      envelope,
+      'export class Envelope {\n  @Property({ type: () => EnvelopeThing })\n  thing!: EnvelopeThing;',
+    ],
+    [
+      'passes the Idempotency-Key to the stub of a POST',
+      toContract({ post: { 'x-resource': false } }),
+      '@IdempotencyKey() key?: IdempotencyKey',
+    ],
+  ])('%s', (_name, root, code) => {
+    const module = planModule(root, { name: 'x', source: 'x' }, NO_SERVICE, []);
+    expect(writeApi(module).code).toContain(code);
   });
 });
 

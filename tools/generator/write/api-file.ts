@@ -131,7 +131,8 @@ export const writeSignature = (args: readonly Argument[], prefix = ''): string =
 export function getArguments(operation: PlannedOperation): Argument[] {
   const { parameters, body, implementation } = operation;
   const query = toQueryClass(operation);
-  const hasKey = implementation.kind === 'create' && !operation.isPublic;
+  // A person who completes the stub of a create passes the key on.
+  const hasKey = operation.method === 'post' && !operation.isPublic;
   const isBytes = body !== undefined && body.contentTypes.length > 0;
   const args: readonly Argument[] = [
     ...parameters

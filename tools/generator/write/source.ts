@@ -48,7 +48,11 @@ export const ifAny = <Value extends object>(value: Value): Value | undefined =>
   Object.values(value).some((each) => each !== undefined) ? value : undefined;
 
 export const propertyName = (name: string): string =>
-  isIdentifier(name) ? name : JSON.stringify(name);
+  name === '__proto__'
+    ? `[${JSON.stringify(name)}]`
+    : isIdentifier(name)
+      ? name
+      : JSON.stringify(name);
 
 export const access = ({ text }: Code, name: string): Code =>
   code(isIdentifier(name) ? `${text}.${name}` : `${text}[${literal(name)}]`);

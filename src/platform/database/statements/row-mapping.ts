@@ -111,13 +111,15 @@ export type Criteria<Entity> = {
     Criterion<Entity[Name]> | readonly Criterion<Entity[Name]>[] | undefined;
 };
 
-/** Rows may be searched for any text or number, although they have only those of a union. */
+/** Rows may be searched for any text, number or boolean, although they have only those of a union. */
 type Criterion<Value> =
   NonNullable<Value> extends string
     ? string
     : NonNullable<Value> extends number
       ? number
-      : NonNullable<Value>;
+      : NonNullable<Value> extends boolean
+        ? boolean
+        : NonNullable<Value>;
 
 /**
  * Returns the conditions of a WHERE clause.
