@@ -21,22 +21,6 @@ export async function insertRow(dataSource: DataSource, table: string): Promise<
   return type === 'varchar' ? id : Number(id);
 }
 
-/**
- * Inserts a row as {@link insertRow} does.
- *
- * @param properties those of the row that the parameters of a path stand for, such as `{ petId: 'id', ownerId: 'ownerId' }`
- * @returns the parameters of the path
- */
-export async function insertPath(
-  dataSource: DataSource,
-  table: string,
-  properties: Readonly<Record<string, string>>,
-): Promise<Record<string, number | string>> {
-  const row = await insert(dataSource, table);
-  const entries = Object.entries(properties);
-  return Object.fromEntries(entries.map(([name, property]) => [name, row[property] as string]));
-}
-
 /** @returns the values of the row, by property */
 async function insert(dataSource: DataSource, table: string): Promise<Record<string, unknown>> {
   const { target, columns, foreignKeys } = dataSource.getMetadata(table);
