@@ -24,7 +24,7 @@ async function backup(file: string): Promise<void> {
   if (database.type !== 'sqlite') throw new Error('DATABASE_URL is PostgreSQL: use pg_dump.');
   if (!existsSync(database.file)) throw new Error(`The database ${database.file} does not exist.`);
   if (existsSync(file)) throw new Error(`${file} already exists, refusing to overwrite.`);
-  // It contains hashes of keys.
+  // A backup contains hashes of keys.
   process.umask(0o077);
   // Of its own, so that a backup that was killed blocks no other.
   const draft = `${file}.${randomUUID()}.part`;

@@ -14,9 +14,9 @@ import type { FeatureDocs, Tag } from './openapi/openapi-document.js';
 export interface FeatureMetadata {
   /** The tag of its operations in the OpenAPI document, or several. */
   readonly tag: Tag | readonly Tag[];
-  /** Its entities, which its services inject with `@InjectRepository`. */
+  /** The entities of the feature, which its services inject with `@InjectRepository`. */
   readonly entities?: readonly Type[];
-  /** Its migrations. All migrations run in the order of their timestamps. */
+  /** The migrations of the feature. All migrations run in the order of their timestamps. */
   readonly migrations?: readonly Type<MigrationInterface>[];
   /** The error codes that only its operations return. */
   readonly errorCodes?: readonly FeatureErrorCode[];

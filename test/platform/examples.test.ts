@@ -44,7 +44,7 @@ function run(
 }
 
 describe('examples/api.d.ts', () => {
-  // Of the template, so that the client compiles in a fork with other resources.
+  // The document of the template, so that the client compiles in a fork with other resources.
   it('is what `npm run openapi:types` makes of the OpenAPI document of the template', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'api-types-'));
     const file = join(directory, 'openapi.json');

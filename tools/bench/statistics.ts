@@ -11,9 +11,9 @@ export interface Interval {
 
 /** What the runs say about a ratio. */
 export interface Evaluation {
-  /** Of the starts of all runs. */
+  /** The median of the starts of all runs. */
   readonly median: number;
-  /** Of each run. */
+  /** The interval of each run. */
   readonly intervals: readonly Interval[];
   readonly result: 'met' | 'missed' | 'not decided' | 'not measured on this machine';
   /** Whether the runs agree, and each of them is precise. */

@@ -15,7 +15,7 @@ import { writeTest } from './write/test-file.js';
 
 /** What a module is generated as. */
 export interface ModuleOptions {
-  /** Its folder. */
+  /** The name of the folder. */
   readonly name: string;
   /** What the generated file says it was generated from. */
   readonly source: string;

@@ -170,7 +170,7 @@ export interface Column {
 
 /** What a `POST` and a `GET` of the same object make. */
 export interface Resource {
-  /** Of the class of its rows, without `Entity`. */
+  /** The name of the class of the rows, without `Entity`. */
   readonly name: string;
   readonly table: string;
   readonly dto: DtoClass;

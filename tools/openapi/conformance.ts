@@ -16,7 +16,7 @@ interface Options {
 
 /** The workflows, relative to the root of the repository. */
 const WORKFLOWS = 'tools/openapi/conformance.arazzo.yaml';
-/** Those that send only GET requests. */
+/** The workflows that send only GET requests. */
 const READ_ONLY_WORKFLOWS = ['list-categories', 'list-categories-unauthorized'];
 
 /**

@@ -90,7 +90,7 @@ const find = (document: OpenAPIObject, path: readonly PropertyKey[]): unknown =>
     return $ref === undefined ? inner : find(document, $ref.split('/').slice(1));
   }, document);
 
-/** It did not exclude NUL, nor texts of control characters only. */
+/** A former pattern, which did not exclude NUL, nor texts of control characters only. */
 const FORMER_NOT_BLANK = String.raw`[^\s\u0085]`;
 
 /** The part of an operation that decides whether it may change. */

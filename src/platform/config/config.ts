@@ -54,7 +54,7 @@ export const isProduction = (): boolean => process.env['NODE_ENV'] === 'producti
 /**
  * Reads and validates the environment. An empty variable counts as unset.
  *
- * @param product what is configured by source, and part of the configuration
+ * @param product what `src/product.ts` declares, which becomes part of the configuration
  * @throws {ConfigError} with every problem at once, by variable name
  */
 export function loadConfig(product: Product, environment: NodeJS.ProcessEnv = process.env): Config {

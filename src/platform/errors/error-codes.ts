@@ -38,6 +38,6 @@ export const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
 export interface FeatureErrorCode {
   readonly code: string;
   readonly status: number;
-  /** Its meaning, as in {@link ERROR_CODES}. */
+  /** The meaning of the code, as in {@link ERROR_CODES}. */
   readonly description: string;
 }

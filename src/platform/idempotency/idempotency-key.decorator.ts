@@ -1,4 +1,4 @@
-// Not by name, as in config/key-format.ts.
+// A default import, as in config/key-format.ts.
 import crypto from 'node:crypto';
 import type { ExecutionContext } from '@nestjs/common';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';

@@ -65,7 +65,7 @@ interface ErrorDescription {
   /** In `components`. */
   readonly name: string;
   readonly description: string;
-  /** Those of the example of the body. */
+  /** The code of the example of the body. */
   readonly code?: ErrorCode;
   readonly message?: string;
   readonly headers?: readonly string[];

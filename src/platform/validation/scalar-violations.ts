@@ -58,7 +58,7 @@ export const FORMATS: Readonly<Record<string, Format>> = {
   // RFC 3339 does not limit the digits of a fraction of a second.
   'date-time': { check: checkDateTime, maxLength: 64, example: '2026-11-01T12:00:00.000Z' },
   uuid: {
-    // Of any version.
+    // UUIDs of any version.
     check: (text) => isUUID(text, 'loose') || 'a UUID',
     length: 36,
     example: '0190c8f5-7c6f-7d3a-9c5e-2f1a8b4d6e70',

@@ -24,7 +24,7 @@ const STORES: Record<string, () => Store | Promise<Store>> = {
   cached: () => {
     const database = shared.openDatabase();
     const select = database.prepare<[], Row>(SELECT);
-    // It changes with every commit of another connection.
+    // The number changes with every commit of another connection.
     const readVersion = database.prepare('PRAGMA data_version').pluck();
     const insert = shared.insertInBatches(database);
     let cached: { version: unknown; response: ListResponse } | undefined;

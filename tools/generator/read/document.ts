@@ -99,7 +99,7 @@ function countNodes(value: unknown, counts = new Map<object, number>()): number 
 
 /** A reference to nothing, or a path or an operation that is not an object. What else is wrong affects only its own place. */
 function isFatal({ ruleId, message, location: [location] }: NormalizedProblem): boolean {
-  // It may name a schema instead of referring to it, or be a part of an extension.
+  // A value in a mapping may be the name of a schema, and one in an extension anything.
   if (/\/(discriminator\/mapping|x-[^/]*)(\/|$)/.test(location?.pointer ?? '')) return false;
   const isOutline = /^#\/(paths(\/[^/]+){0,2})?$/.test(location?.pointer ?? '#/');
   return ruleId !== 'struct' || (isOutline && message.startsWith('Expected type'));

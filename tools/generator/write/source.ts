@@ -168,7 +168,7 @@ export function toFile(
     ),
     ...Object.entries(own),
   ]);
-  // It is a decorator and a type.
+  // `IdempotencyKey` is a decorator and a type.
   if (!text.includes('@IdempotencyKey('))
     declared.set('IdempotencyKey', 'type:src/platform/index.js');
   const used = getNames(text).filter(

@@ -32,8 +32,8 @@ export class ApiKeysService {
   }
 
   /**
-   * Creates a key that replaces another one, with its name, scopes, limit and lifetime, which its expiry no longer tells
-   * afterwards: a key is replaced once.
+   * Creates a key that replaces another one, with its name, scopes, limit and lifetime. A key is replaced only once: the
+   * overlap shortens its expiry, from which the lifetime is computed.
    *
    * @param overlap milliseconds until the old key expires
    * @returns undefined if the old key does not exist or is not valid any more
@@ -66,7 +66,7 @@ export class ApiKeysService {
       return { key, record, replaced: Object.assign(old, { expiresAt: end }) };
     });
     if (rotation === undefined) return undefined;
-    // Not within the transaction, which may be repeated.
+    // The transaction may be repeated, so the log lines follow it.
     const { record, replaced } = rotation;
     this.logCreation(record);
     const end = replaced.expiresAt.toISOString();

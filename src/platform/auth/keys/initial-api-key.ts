@@ -33,7 +33,7 @@ export async function createInitialApiKey(
         : countKeys(count);
     process.stdout.write(`${introduction}\n  API         ${url}/v1\n  Swagger UI  ${url}/docs\n\n`);
   } catch (error) {
-    // It must not end a service that is running.
+    // A failure must not end a service that is running.
     logger.warn('Skipping the check for a first API key', error);
   }
 }

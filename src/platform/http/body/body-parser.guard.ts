@@ -25,11 +25,12 @@ const DECODERS = new Map<string, () => Transform>([
 ]);
 
 /**
- * Parses the body of a request into `request.body`: JSON, or the bytes for an operation with a `@BinaryBody`. It is a guard because it must run after `ApiKeyGuard`: no byte of a
- * body is read before the key is checked, and Express middleware runs before all guards. After a
- * slow body, the key is verified again, because it may have been revoked since.
+ * Parses the body of a request into `request.body`: JSON, or the bytes for an operation with a `@BinaryBody`. A guard
+ * runs after `ApiKeyGuard`, and Express middleware before all guards: no byte of a body is read before the key is
+ * checked. After a slow body, the key is verified again, because it may have been revoked since.
  *
- * @throws {ApiError} UNAUTHORIZED, MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed, PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED if the body is nested too deeply
+ * @throws {ApiError} UNAUTHORIZED, MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed, PAYLOAD_TOO_LARGE,
+ *   UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED if the body is nested too deeply
  */
 @Injectable()
 export class BodyParserGuard implements CanActivate {

@@ -10,7 +10,7 @@ export interface Connection extends Socket {
   /** The bytes that the operating system had accepted when they last changed, in milliseconds of the monotonic clock. */
   acceptedBytes: number;
   acceptedAt: number;
-  /** Those of the server. */
+  /** The shared bodies of the server. */
   sharedBodies: SharedBodies;
 }
 
