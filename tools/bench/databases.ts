@@ -11,16 +11,15 @@ import { moveToLoadCore, readCpu, ROOT } from './servers.js';
 /** A new database of one server. */
 export interface Database {
   readonly env: Record<string, string>;
-  /** Leaves so many categories, whose ids are from 1 on, and no record of an Idempotency-Key. */
-  readonly reset: (categories: number) => Promise<void>;
-  readonly countCategories: () => Promise<number>;
-  /** Writes what is committed to its tables, so that a slice does not pay for the one before. */
-  readonly checkpoint: () => Promise<void>;
+  readonly query: (sql: string) => Promise<Record<string, unknown>[]>;
+  /** The statement that empties a table, without its name. */
+  readonly truncate: string;
+  /** The statement that writes what is committed to the tables, so that a slice does not pay for the one before. */
+  readonly checkpoint: string;
   readonly drop: () => Promise<unknown>;
 }
 
 const SHIM = join(ROOT, 'build/slow-sync.so');
-const COUNT = 'SELECT count(*) AS count FROM categories';
 const root = fs.mkdtempSync(join(ROOT, 'build/bench-'));
 const [SLOW_SYNC, REAL_SYNC] = [join(root, 'slow-sync'), join(root, 'real-sync')];
 process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }));
@@ -38,48 +37,48 @@ export function setSync(sync: Row['sync']): void {
   if (sync !== undefined) fs.writeFileSync(sync === 'disk' ? REAL_SYNC : SLOW_SYNC, '');
 }
 
+/** Empties tables, and inserts so many categories. */
+export async function reset(
+  { query, truncate }: Database,
+  tables: readonly string[],
+  categories: number,
+): Promise<void> {
+  for (const table of tables) await query(`${truncate} ${table}`);
+  const rows = createList(categories).map(
+    ({ name, description }) => `('${name}', ${description ? `'${description}'` : 'NULL'})`,
+  );
+  if (categories > 0) await query(`INSERT INTO categories (name, description) VALUES ${rows}`);
+}
+
+export async function countCategories({ query }: Database): Promise<number> {
+  const [row] = await query('SELECT count(*) AS count FROM categories');
+  return Number(row!['count']);
+}
+
 let names = 0;
 
 export async function createDatabase(group: Row['group']): Promise<Database> {
   const name = `bench_${++names}`;
-  if (group.startsWith('postgres')) return createPostgresDatabase(name);
+  return group.startsWith('postgres') ? createPostgresDatabase(name) : createSqliteDatabase(name);
+}
+
+function createSqliteDatabase(name: string): Database {
   const folder = join(root, name);
   fs.mkdirSync(folder);
   const file = join(folder, 'categories.sqlite');
-  const use = <Result>(work: (database: Sqlite.Database) => Result): Result => {
-    const database = new Sqlite(file);
-    const result = work(database);
-    database.close();
-    return result;
-  };
   return {
     env: { DATABASE_URL: `sqlite:${file}`, LD_PRELOAD: SHIM, SLOW_SYNC, REAL_SYNC },
-    reset: async (categories) =>
-      use((database) => {
-        // Baselines have no records.
-        const records = database.prepare(
-          "SELECT 1 FROM sqlite_master WHERE name = 'idempotency_records'",
-        );
-        if (records.get() !== undefined) database.exec('DELETE FROM idempotency_records');
-        database.exec(
-          "DELETE FROM categories; UPDATE sqlite_sequence SET seq = 0 WHERE name = 'categories'",
-        );
-        database.exec(createInsert(categories));
-      }),
-    countCategories: async () => use((database) => database.prepare(COUNT).pluck().get() as number),
-    checkpoint: async () => void use((database) => database.pragma('wal_checkpoint(TRUNCATE)')),
+    query: async (sql) => {
+      const database = new Sqlite(file);
+      const statement = database.prepare<[], Record<string, unknown>>(sql);
+      const result = statement.reader ? statement.all() : statement.run();
+      database.close();
+      return Array.isArray(result) ? result : [];
+    },
+    truncate: 'DELETE FROM',
+    checkpoint: 'PRAGMA wal_checkpoint(TRUNCATE)',
     drop: async () => fs.rmSync(folder, { recursive: true }),
   };
-}
-
-/** Returns a statement that inserts so many categories; none for 0. */
-function createInsert(categories: number): string {
-  const values = createList(categories).map(
-    ({ name, description }) => `('${name}', ${description ? `'${description}'` : 'NULL'})`,
-  );
-  return categories === 0
-    ? ''
-    : `INSERT INTO categories (name, description) VALUES ${values.join()}`;
 }
 
 let postgres: ReturnType<typeof startDurablePostgres> | undefined;
@@ -90,16 +89,9 @@ async function createPostgresDatabase(name: string): Promise<Database> {
   await queryPostgres(url, `CREATE DATABASE ${name}`);
   return {
     env: { DATABASE_URL: own },
-    reset: async (categories) => {
-      const [found] = await queryPostgres(own, "SELECT to_regclass('idempotency_records') AS name");
-      const records = found!['name'] === null ? '' : ', idempotency_records';
-      // Requests of the slice before, which were in flight, may have reserved ids.
-      const identity = categories > 0 ? 'RESTART' : 'CONTINUE';
-      await queryPostgres(own, `TRUNCATE categories${records} ${identity} IDENTITY`);
-      await queryPostgres(own, createInsert(categories));
-    },
-    countCategories: async () => Number((await queryPostgres(own, COUNT))[0]!['count']),
-    checkpoint: async () => void (await queryPostgres(own, 'CHECKPOINT')),
+    query: (sql) => queryPostgres(own, sql),
+    truncate: 'TRUNCATE',
+    checkpoint: 'CHECKPOINT',
     drop: () => queryPostgres(url, `DROP DATABASE ${name} WITH (FORCE)`),
   };
 }

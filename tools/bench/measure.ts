@@ -1,10 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { deepEqual, equal, ok } from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createList, NEW_CATEGORY } from './categories.js';
-import { createDatabase, type Database, readPostgresCpu, setSync } from './databases.js';
+import { createList, NEW_CATEGORY, type NewCategory } from './categories.js';
+import * as databases from './databases.js';
 import { runLoad, startLoad } from './load.js';
-import { type Metric, type Row, type Target, type TargetName, TARGETS } from './rows.js';
+import { isService, type Metric, type Row, type Target, type TargetName, TARGETS } from './rows.js';
 import { AUTHORIZATION, readCpu, readMemory, type Server, startServer } from './servers.js';
 
 /** The values of a slice. */
@@ -13,9 +13,7 @@ export type Slice = Partial<Record<Metric, number>>;
 /** The slices of a start, by the title of the row and the target. */
 export type Slices = Record<string, Partial<Record<TargetName, Slice[]>>>;
 
-interface Process extends Server {
-  readonly database: Database;
-}
+type Process = Server & { readonly database: databases.Database };
 
 /**
  * Seconds of load before the first slice of each kind of work. Measured on two cores (2026-11-27, Node 26), in seconds of
@@ -31,6 +29,9 @@ const IDLE_MS = 1000;
 const LIST_HEADERS =
   'cache-control content-security-policy content-type etag vary x-content-type-options x-request-id';
 
+const getProcessName = (name: TargetName): TargetName =>
+  ((TARGETS[name] as Target).process ?? name) as TargetName;
+
 /** Measures rows of one group with new processes and databases, all of them alive at the same time. */
 export async function measureStart(rows: readonly Row[], isReversed: boolean): Promise<Slices> {
   const names = [...new Set(rows.flatMap(({ targets }) => targets.map(getProcessName)))];
@@ -39,7 +40,7 @@ export async function measureStart(rows: readonly Row[], isReversed: boolean): P
   const slices: Slices = {};
   try {
     for (const name of names) {
-      const database = await createDatabase(rows[0]!.group);
+      const database = await databases.createDatabase(rows[0]!.group);
       const server = await startServer(TARGETS[name], database.env);
       processes.set(name, { ...server, database });
     }
@@ -51,9 +52,6 @@ export async function measureStart(rows: readonly Row[], isReversed: boolean): P
     for (const { database } of processes.values()) await database.drop();
   }
 }
-
-const getProcessName = (name: TargetName): TargetName =>
-  ((TARGETS[name] as Target).process ?? name) as TargetName;
 
 /** @param warm what was warmed up in this start, and is from now on */
 async function measureRow(
@@ -71,10 +69,12 @@ async function measureRow(
     }
     return slices;
   }
-  setSync(row.sync);
+  databases.setSync(row.sync);
+  // Only the service has records of Idempotency-Keys.
+  const tables = ['categories', ...(row.targets.every(isService) ? ['idempotency_records'] : [])];
   for (const name of row.targets) {
     const server = getProcess(name);
-    if (name !== 'raw') await server.database.reset(row.categories);
+    if (name !== 'raw') await databases.reset(server.database, tables, row.categories);
     await checkResponses(server.url, row);
     const kind = `${row.work} ${name}`;
     if (!warm.has(kind)) await measureWork(row, TARGETS[name], server, getWarmUp(name));
@@ -85,8 +85,8 @@ async function measureRow(
     for (const name of pass % 2 === 0 ? row.targets : row.targets.toReversed()) {
       const server = getProcess(name);
       await waitUntilIdle(pids);
-      if (row.work !== 'list') await server.database.reset(row.categories);
-      if (name !== 'raw') await server.database.checkpoint();
+      if (row.work !== 'list') await databases.reset(server.database, tables, row.categories);
+      if (name !== 'raw') await server.database.query(server.database.checkpoint);
       (slices[name] ??= []).push(await measureWork(row, TARGETS[name], server, 1));
     }
   return slices;
@@ -100,19 +100,18 @@ async function waitUntilIdle(pids: readonly number[]): Promise<void> {
 
 /** Runs the work of a row for so many seconds. */
 async function measureWork(
-  row: Row,
-  target: Target,
+  { connections, work }: Row,
+  { hasKey = false, isRetried = false }: Target,
   server: Process,
   seconds: number,
 ): Promise<Slice> {
-  const { connections, work } = row;
-  if (work === 'retries') return measureRetries(server, target, connections, seconds);
+  if (work === 'retries') return measureRetries(server, isRetried, connections, seconds);
   const create = work === 'create';
-  const headers = target.hasKey === true ? newKeys() : {};
-  const [cpu, databaseCpu] = [readCpu([server.pid]), await readPostgresCpu()];
+  const headers = hasKey ? newKeys() : {};
+  const [cpu, databaseCpu] = [readCpu([server.pid]), await databases.readPostgresCpu()];
   const { requests, ...load } = await runLoad({ server, connections, seconds, create, headers });
-  const after = { cpu: readCpu([server.pid]), databaseCpu: await readPostgresCpu() };
-  if (create) ok((await server.database.countCategories()) >= requests, 'lost creates');
+  const after = { cpu: readCpu([server.pid]), databaseCpu: await databases.readPostgresCpu() };
+  if (create) ok((await databases.countCategories(server.database)) >= requests, 'lost creates');
   return {
     cpu: (after.cpu - cpu) / requests,
     databaseCpu: (after.databaseCpu - databaseCpu) / requests,
@@ -127,11 +126,11 @@ const newKeys = () => ({ 'Idempotency-Key': `${randomUUID()}-PLACEHOLDER` });
 /**
  * Measures create requests with new keys and without, while others repeat requests with 300 keys, which get 201, too.
  *
- * @returns the values of the half that has the lower throughput
+ * @returns the throughput of the slower half
  */
 async function measureRetries(
   server: Server,
-  { isRetried = false }: Target,
+  isRetried: boolean,
   connections: number,
   seconds: number,
 ): Promise<Slice> {
@@ -145,25 +144,23 @@ async function measureRetries(
   return { throughput: Math.min(...halves.map((half) => half.requests / half.seconds)) };
 }
 
-function post(url: string, body: object): Promise<Response> {
-  const headers = { ...AUTHORIZATION, 'Content-Type': 'application/json' };
-  return fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
-}
-
 /** @throws {AssertionError} if a server does not do the work that is measured */
 async function checkResponses(url: string, { work, categories }: Row): Promise<void> {
   equal((await fetch(url, { headers: { Authorization: 'Bearer invalid' } })).status, 401);
   if (work === 'list') {
     const response = await fetch(url, { headers: AUTHORIZATION });
-    deepEqual(await response.json(), createList(categories));
+    deepEqual(((await response.json()) as NewCategory[]).map(getText), createList(categories));
     for (const name of LIST_HEADERS.split(' ')) ok(response.headers.has(name), `no ${name}`);
     return;
   }
-  equal((await post(url, { ...NEW_CATEGORY, name: ' ' })).status, 400);
-  equal((await post(url, { ...NEW_CATEGORY, unknown: true })).status, 400);
-  const response = await post(url, NEW_CATEGORY);
+  const headers = { ...AUTHORIZATION, 'Content-Type': 'application/json' };
+  const post = (body: NewCategory & { unknown?: true }): Promise<Response> =>
+    fetch(url, { method: 'POST', headers, body: JSON.stringify(body) });
+  equal((await post({ ...NEW_CATEGORY, name: ' ' })).status, 400);
+  equal((await post({ ...NEW_CATEGORY, unknown: true })).status, 400);
+  const response = await post(NEW_CATEGORY);
   equal(response.status, 201);
-  const { id, ...category } = (await response.json()) as { id: number };
-  ok(id > 0);
-  deepEqual(category, NEW_CATEGORY);
+  deepEqual(getText((await response.json()) as NewCategory), NEW_CATEGORY);
 }
+
+const getText = ({ name, description }: NewCategory): NewCategory => ({ name, description });

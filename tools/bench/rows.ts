@@ -12,28 +12,28 @@ export interface Target {
   readonly isRetried?: boolean;
 }
 
-const FASTIFY = { script: 'build/tools/bench/baselines/fastify.js' };
-
-/** The targets of a checkout with a key each, and while others retry. */
-const keyed = (process: string) => ({ script: '', process, hasKey: true });
-const retried = (process: string) => ({ script: '', process, isRetried: true });
+const FASTIFY = 'build/tools/bench/baselines/fastify.js';
+const NEST = 'build/tools/bench/baselines/nest.js';
 
 // prettier-ignore
 export const TARGETS = {
   service: { title: 'this service', script: 'dist/main.js' },
-  'service, key': { title: 'this service with an Idempotency-Key', ...keyed('service') },
-  'service, retries': { title: 'this service while 300 clients retry', ...retried('service') },
+  'service, key': { title: 'this service with an Idempotency-Key', script: '', process: 'service', hasKey: true },
+  'service, retries': { title: 'this service while 300 clients retry', script: '', process: 'service', isRetried: true },
   other: { title: 'the other checkout', script: '' },
-  'other, key': { title: 'the other checkout with an Idempotency-Key', ...keyed('other') },
-  'other, retries': { title: 'the other checkout while 300 clients retry', ...retried('other') },
-  raw: { title: 'plain `node:http`', script: 'build/tools/bench/baselines/raw.js', mode: 'raw' },
-  fastify: { ...FASTIFY, title: 'Fastify + better-sqlite3', mode: 'sqlite' },
-  'fastify, cached': { ...FASTIFY, title: 'Fastify with the same cache and batching', mode: 'cached' },
-  'fastify, pg': { ...FASTIFY, title: 'Fastify + pg', mode: 'pg' },
-  nest: { title: 'stock NestJS with TypeORM and Swagger', script: 'build/tools/bench/baselines/nest.js' },
+  'other, key': { title: 'the other checkout with an Idempotency-Key', script: '', process: 'other', hasKey: true },
+  'other, retries': { title: 'the other checkout while 300 clients retry', script: '', process: 'other', isRetried: true },
+  raw: { title: 'plain `node:http`', script: 'build/tools/bench/baselines/raw.js' },
+  fastify: { title: 'Fastify + better-sqlite3', script: FASTIFY, mode: 'sqlite' },
+  'fastify, cached': { title: 'Fastify with the same cache and batching', script: FASTIFY, mode: 'cached' },
+  'fastify, pg': { title: 'Fastify + pg', script: FASTIFY, mode: 'pg' },
+  nest: { title: 'stock NestJS with TypeORM and Swagger', script: NEST },
 } satisfies Record<string, Target>;
 
 export type TargetName = keyof typeof TARGETS;
+
+/** Checks whether a target is this service, or another checkout of it. */
+export const isService = (name: TargetName): boolean => /^(service|other)/.test(name);
 
 /** What is measured, with its unit. */
 // prettier-ignore
@@ -44,8 +44,8 @@ export const METRICS = {
 
 export type Metric = keyof typeof METRICS;
 
-/** A bound for the ratio of a target's value, by default the service's, to that of another one. */
-export interface Threshold {
+/** A comparison of a target's value, by default the service's, with that of another one, and the bounds of the ratio. */
+export interface Comparison {
   readonly of?: TargetName;
   readonly metric: Metric;
   readonly against: TargetName;
@@ -63,25 +63,21 @@ export interface Row {
   readonly sync?: '1 ms' | 'disk';
   readonly targets: readonly TargetName[];
   readonly metrics: readonly Metric[];
-  readonly thresholds: readonly Threshold[];
+  readonly thresholds: readonly Comparison[];
   readonly categories: number;
   readonly connections: number;
   /** Part of `--quick`. */
   readonly quick?: true;
 }
 
+const LIST = { work: 'list', connections: 64 } as const;
+const CREATE = { work: 'create', connections: 64, categories: 0 } as const;
 // prettier-ignore
 const SQLITE = { group: 'sqlite', targets: ['fastify', 'service'], metrics: ['cpu', 'throughput'], thresholds: [] } as const;
 // prettier-ignore
 const POSTGRES = { group: 'postgres', targets: ['fastify, pg', 'service'], metrics: ['cpu', 'databaseCpu', 'throughput'] } as const;
-const STARTUP = {
-  work: 'startup',
-  metrics: ['startup', 'memory'],
-  connections: 0,
-  categories: 0,
-} as const;
-const LIST = { work: 'list', connections: 64 } as const;
-const CREATE = { work: 'create', connections: 64, categories: 0 } as const;
+// prettier-ignore
+const STARTUP = { work: 'startup', metrics: ['startup', 'memory'], connections: 0, categories: 0 } as const;
 /** A create request without an Idempotency-Key is at most 1.4 times as fast as one with it. */
 // prettier-ignore
 const KEYS = { targets: ['service', 'service, key'], thresholds: [{ metric: 'throughput', against: 'service, key', atMost: 1.4 }] } as const;

@@ -6,9 +6,11 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { compileShim, stopPostgres } from './databases.js';
 import { measureStart } from './measure.js';
-import * as report from './report.js';
+import { renderReport, renderSummary, renderTable, type Start } from './report.js';
 import { compareWith, type Row, ROWS } from './rows.js';
 import { moveToLoadCore, ROOT } from './servers.js';
+
+const STARTS = 8;
 
 async function main(): Promise<void> {
   const options = {
@@ -17,9 +19,8 @@ async function main(): Promise<void> {
     only: { type: 'string', multiple: true },
     against: { type: 'string' },
     raw: { type: 'string' },
-    starts: { type: 'string', default: '8' },
   } as const;
-  const { publish, quick, only = [''], against, raw, starts } = parseArgs({ options }).values;
+  const { publish, quick, only = [''], against, raw } = parseArgs({ options }).values;
   if (spawnSync('wrk', ['-v']).error) throw new Error('wrk is not installed (apt-get install wrk)');
   compileShim();
   moveToLoadCore(process.pid);
@@ -29,19 +30,9 @@ async function main(): Promise<void> {
   if (selected.length === 0)
     throw new Error(`the titles are:\n${ROWS.map(({ title }) => title).join('\n')}`);
   const rows = against === undefined ? selected : compareWith(build(against), selected);
-  const results = await measureAll(rows, publish ? 2 : 1, Number(starts), raw);
-  if (!publish) {
-    console.log(`\n${report.renderTable(rows, results)}`);
-    return;
-  }
-  const environment = `${cpus()[0]!.model.trim()}, ${cpus().length} cores, Linux ${release()}, Node ${process.version}`;
-  const text = report.renderReport(ROWS, results, environment);
-  writeFileSync(join(ROOT, 'tools/bench/RESULTS.md'), text);
-  const readme = join(ROOT, 'README.md');
-  const quoted = /(?<=<!-- npm run bench -->\n)[^]*(?=\n<!-- \/npm run bench -->)/;
-  const summary = report.renderSummary(ROWS, results);
-  const page = readFileSync(readme, 'utf8').replace(quoted, () => summary);
-  writeFileSync(readme, page);
+  const results = await measureAll(rows, publish ? 2 : 1, raw);
+  if (publish) writeResults(results);
+  else console.log(`\n${renderTable(rows, results)}`);
 }
 
 /** Builds another checkout of this service. @returns the path of its entry point */
@@ -52,25 +43,31 @@ function build(folder: string): string {
   return resolve(folder, 'dist/main.js');
 }
 
+/** Writes RESULTS.md, and the paragraph of the README. */
+function writeResults(results: readonly Start[]): void {
+  const machine = `${cpus()[0]!.model.trim()}, ${cpus().length} cores, Linux ${release()}`;
+  const text = renderReport(results, `${machine}, Node ${process.version}`);
+  writeFileSync(join(ROOT, 'tools/bench/RESULTS.md'), text);
+  const readme = join(ROOT, 'README.md');
+  const quoted = /(?<=<!-- npm run bench -->\n)[^]*(?=\n<!-- \/npm run bench -->)/;
+  const page = readFileSync(readme, 'utf8').replace(quoted, () => renderSummary(results));
+  writeFileSync(readme, page);
+}
+
 /**
  * Measures all starts of all runs.
  *
  * @param raw file with a line of JSON for each start: the rows that it has are not measured again
  */
-async function measureAll(
-  rows: readonly Row[],
-  runs: number,
-  starts: number,
-  raw: string | undefined,
-): Promise<report.Start[]> {
+async function measureAll(rows: readonly Row[], runs: number, raw?: string): Promise<Start[]> {
   const lines = raw !== undefined && existsSync(raw) ? readFileSync(raw, 'utf8') : '';
   const results = lines
     .split('\n')
     .filter(Boolean)
-    .map((line) => JSON.parse(line) as report.Start);
+    .map((line) => JSON.parse(line) as Start);
   const groups = [...new Set(rows.map(({ group }) => group))];
   for (let run = 0; run < runs; run++)
-    for (let number = 0; number < starts; number++)
+    for (let number = 0; number < STARTS; number++)
       for (const group of groups) {
         const found = results.filter((start) => start.run === run && start.number === number);
         const isFound = ({ title }: Row): boolean => found.some(({ slices }) => title in slices);

@@ -1,9 +1,3 @@
-/** The bounds of a ratio. */
-export interface Bounds {
-  readonly atLeast?: number;
-  readonly atMost?: number;
-}
-
 export interface Interval {
   readonly low: number;
   readonly high: number;
@@ -48,14 +42,14 @@ export function getInterval(values: readonly number[]): Interval {
 /** Evaluates the ratios of the starts of each run. */
 export function evaluate(
   runs: readonly (readonly number[])[],
-  { atLeast = -Infinity, atMost = Infinity }: Bounds = {},
+  { atLeast = -Infinity, atMost = Infinity }: { atLeast?: number; atMost?: number },
 ): Evaluation {
   const intervals = runs.map(getInterval);
-  const isPrecise = intervals.every(
-    ({ low, high }, run) => high - low <= WIDEST * getMedian(runs[run]!),
+  const [lows, highs] = [intervals.map(({ low }) => low), intervals.map(({ high }) => high)];
+  const isPrecise = runs.every(
+    (run, each) => highs[each]! - lows[each]! <= WIDEST * getMedian(run),
   );
-  const agree =
-    Math.max(...intervals.map(({ low }) => low)) <= Math.min(...intervals.map(({ high }) => high));
+  const agree = Math.max(...lows) <= Math.min(...highs);
   const isMet = intervals.every(({ low, high }) => low >= atLeast && high <= atMost);
   const isMissed = intervals.every(({ low, high }) => high < atLeast || low > atMost);
   const verdict = isMet ? 'met' : isMissed ? 'missed' : 'not decided';

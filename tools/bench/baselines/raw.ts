@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 import { createList } from '../categories.js';
 import { defaultHeaders, isAuthorized, port, toListResponse } from './shared.js';
 
-const list = toListResponse(JSON.stringify(createList(100)));
+const categories = createList(100).map((category, index) => ({ id: index + 1, ...category }));
+const list = toListResponse(JSON.stringify(categories));
 
 createServer((request, response) => {
   if (isAuthorized(request.headers.authorization))
