@@ -8,24 +8,17 @@ import type { components, paths } from './api.js';
 type Category = components['schemas']['Category'];
 
 /** When the client gives up, and how long it waits. All times are in milliseconds. */
-export interface RetryOptions {
+const DEFAULT_RETRY = {
   /** The maximum number of attempts. */
-  readonly attempts: number;
-  /** The time limit of each attempt, until the whole response has arrived. */
-  readonly attemptTimeout: number;
-  /** The time limit of all attempts and the waits between them: an error whose `Retry-After` exceeds it is returned. */
-  readonly deadline: number;
-  /** The longest wait before the second attempt; it doubles with each further one. */
-  readonly firstDelay: number;
-}
-
-const DEFAULT_RETRY: RetryOptions = {
   attempts: 4,
+  /** The time limit of each attempt, until the whole response has arrived. */
   attemptTimeout: 5_000,
-  // A rate limit is that of a minute.
+  /** The time limit of all attempts and the waits between them, more than the minute of a rate limit. */
   deadline: 90_000,
+  /** The longest wait before the second attempt; it doubles with each further one. */
   firstDelay: 200,
 };
+type RetryOptions = typeof DEFAULT_RETRY;
 
 /**
  * Creates a client that retries and warns about deprecated operations.
@@ -97,23 +90,21 @@ function isRetryable({ method, headers }: Request, result: Response | Error): bo
   return result.status === 429 || (result.status === 503 && isRepeatable);
 }
 
-/** Returns how long to wait: what `Retry-After` says, or exponentially more, and a random part of it. */
+/** Returns how long to wait: what `Retry-After` says, and a random part of what doubles with each attempt. */
 function getDelay(result: Response | Error, attempt: number, { firstDelay }: RetryOptions): number {
-  const backoff = firstDelay * 2 ** (attempt - 1);
-  const retryAfter = result instanceof Response ? parseRetryAfter(result) : undefined;
+  const retryAfter = result instanceof Response ? parseRetryAfter(result) : 0;
   // Clients that wait for the same time must not come back at the same time.
-  return retryAfter === undefined ? backoff * Math.random() : retryAfter + backoff * Math.random();
+  return retryAfter + firstDelay * 2 ** (attempt - 1) * Math.random();
 }
 
 /** Returns `Retry-After` in milliseconds: it is a number of seconds or an HTTP date (RFC 9110, section 10.2.3). */
-function parseRetryAfter({ headers }: Response): number | undefined {
-  const value = headers.get('Retry-After');
-  if (value === null) return undefined;
+function parseRetryAfter({ headers }: Response): number {
+  const value = headers.get('Retry-After') ?? '0';
   const milliseconds = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
-  return Number.isNaN(milliseconds) ? undefined : Math.max(0, milliseconds);
+  return Number.isNaN(milliseconds) ? 0 : Math.max(0, milliseconds);
 }
 
-/** Warns once about each deprecated path, with its sunset date. */
+/** Warns once about each deprecated operation, with its sunset date. */
 function createDeprecationWarnings(): Middleware {
   const warned = new Set<string>();
   return {

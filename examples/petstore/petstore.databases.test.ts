@@ -21,11 +21,9 @@ const app = await startApp({ features: FEATURES });
 const client = new RetryingClient(app.url, app.key);
 let categories: { readonly id: number; readonly name: string }[];
 beforeAll(async () => {
-  categories = await Promise.all(
-    ['dog', 'cat'].map((name) =>
-      request<{ id: number; name: string }>(201, 'POST', '/categories', { name }),
-    ),
-  );
+  const create = (name: string) =>
+    request<{ id: number; name: string }>(201, 'POST', '/categories', { name });
+  categories = await Promise.all(['dog', 'cat'].map(create));
 });
 afterAll(async () => {
   client.close();
@@ -53,10 +51,10 @@ const toBody = (name: string) => ({
 
 /** Expects that the properties of each pet belong together: see {@link toBody}. */
 function expectWhole(pets: readonly Pet[]): void {
-  for (const { name, photoUrls, tags } of pets)
-    expect({ name, photoUrls, tags: tags.map((tag) => ({ name: tag.name })) }).toEqual(
-      toBody(name),
-    );
+  for (const { name, photoUrls, tags } of pets) {
+    const names = tags.map((tag) => ({ name: tag.name }));
+    expect({ name, photoUrls, tags: names }).toEqual(toBody(name));
+  }
 }
 
 /** Returns all pets, page by page. */
@@ -121,19 +119,15 @@ describe('the pets of the example', () => {
   });
 
   it('are replaced and deleted as a whole, and have only categories that exist', async () => {
-    const { id } = await request<Pet>(201, 'POST', '/pets', {
-      ...toBody('replaced'),
-      category: { id: categories[0]!.id },
-    });
+    const body = { ...toBody('replaced'), category: { id: categories[0]!.id } };
+    const { id } = await request<Pet>(201, 'POST', '/pets', body);
     const replacement = { name: 'new', photoUrls: [] };
     const replaced = { id, ...replacement, tags: [], status: 'available' };
     expect(await request(200, 'PUT', `/pets/${id}`, replacement)).toEqual(replaced);
     for (const [method, path] of [['POST', '/pets'] as const, ['PATCH', `/pets/${id}`] as const]) {
-      const body = { ...toBody('rejected'), category: { id: 999_999 } };
-      expect(await client.send(method, path, body)).toBeError(
-        'VALIDATION_FAILED',
-        'category.id must reference an existing resource.',
-      );
+      const rejected = { ...toBody('rejected'), category: { id: 999_999 } };
+      const message = 'category.id must reference an existing resource.';
+      expect(await client.send(method, path, rejected)).toBeError('VALIDATION_FAILED', message);
     }
     expect(await request(200, 'GET', `/pets/${id}`)).toEqual(replaced);
     expect(await request(200, 'GET', '/pets/findByTags?tags=rejected.a')).toEqual([]);
@@ -143,10 +137,8 @@ describe('the pets of the example', () => {
 
   it('have images, whose bytes are returned', async () => {
     const { id } = await request<Pet>(201, 'POST', '/pets', toBody('photographed'));
-    const headers = {
-      authorization: `Bearer ${app.key}`,
-      'content-type': 'application/octet-stream',
-    };
+    const type = { 'content-type': 'application/octet-stream' };
+    const headers = { authorization: `Bearer ${app.key}`, ...type };
     const content = Buffer.alloc(200_000, 'image');
     const response = await client.send('POST', `/pets/${id}/uploadImage`, content, headers);
     const image = response.json<{ id: number }>();
@@ -167,11 +159,8 @@ describe('the orders of the example', () => {
       ]);
       // 404 if the first attempt got 503, but was executed.
       expect(['201 409', '400 204', '400 404']).toContain(`${ordered.status} ${deleted.status}`);
-      const orders = await request<{ id: number; petId: number }[]>(
-        200,
-        'GET',
-        '/store/orders?limit=100',
-      );
+      type Orders = { id: number; petId: number }[];
+      const orders = await request<Orders>(200, 'GET', '/store/orders?limit=100');
       const own = orders.filter(({ petId }) => petId === id).map((each) => each.id);
       const acknowledged = ordered.status === 201 ? [ordered.json<{ id: number }>().id] : [];
       expect(own).toEqual(expect.arrayContaining(acknowledged));
@@ -194,20 +183,13 @@ describe('examples/petstore', () => {
   });
 });
 
+const toOrder = async (quantity: number, status: string, complete: boolean) => ({
+  petId: await insertRow(app.dataSource, 'pets'),
+  shipDate: `2026-11-0${quantity}T12:00:00.000Z`,
+  ...{ quantity, status, complete },
+});
 await describeResource(app, '/store/orders', {
-  create: async () => ({
-    petId: await insertRow(app.dataSource, 'pets'),
-    quantity: 2,
-    shipDate: '2026-11-01T12:00:00.000Z',
-    status: 'approved',
-    complete: true,
-  }),
-  other: async () => ({
-    petId: await insertRow(app.dataSource, 'pets'),
-    quantity: 3,
-    shipDate: '2026-11-02T12:00:00.000Z',
-    status: 'delivered',
-    complete: false,
-  }),
+  create: () => toOrder(2, 'approved', true),
+  other: () => toOrder(3, 'delivered', false),
   invalid: { petId: [Number.MAX_SAFE_INTEGER, null], quantity: [0, 1001], status: ['lost'] },
 });
