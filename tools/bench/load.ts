@@ -16,14 +16,10 @@ export interface Load {
   readonly values?: number;
 }
 
-/** The result of a load; the latency in milliseconds. */
-export type LoadResult = Record<'requests' | 'seconds' | 'p99', number>;
+type Result = Record<'requests' | 'seconds' | 'p99' | 'failed', number>;
 
-/** Sends a load from a process of its own. @throws {Error} if a response is not a 2xx, or a connection fails */
-export const runLoad = (load: Load): Promise<LoadResult> => startLoad(load).result;
-
-/** Starts a load, which SIGINT ends early. */
-export function startLoad(load: Load): { child: ChildProcess; result: Promise<LoadResult> } {
+/** Starts a process that sends a load, and that SIGINT ends. @throws {Error} if a response is not a 2xx, or a connection fails */
+export function startLoad(load: Load): { child: ChildProcess; result: Promise<Result> } {
   const { server, connections, seconds, create, headers, values = 1e9 } = load;
   const all = Object.entries({ ...AUTHORIZATION, ...headers });
   const options = ['-t1', `-c${connections}`, `-d${seconds}`, '--timeout', '60'];
@@ -32,13 +28,11 @@ export function startLoad(load: Load): { child: ChildProcess; result: Promise<Lo
   if (create) script.push(JSON.stringify(NEW_CATEGORY));
   const [command, onLoadCore] = onCore('load', 'wrk', ...args, ...script);
   const child = spawn(command, onLoadCore, { stdio: ['ignore', 'pipe', 'inherit'] });
-  const read = async (): Promise<LoadResult> => {
+  const read = async (): Promise<Result> => {
     const [output] = await Promise.all([text(child.stdout), once(child, 'exit')]);
     if (child.exitCode !== 0) throw new Error(`wrk failed: ${output}`);
-    const line = output.trimEnd().split('\n').at(-1)!;
-    const { failed, ...result } = JSON.parse(line) as LoadResult & { failed: number };
-    if (result.requests === 0) throw new Error(`no request was completed: ${output}`);
-    if (failed > 0) throw new Error(`${failed} failed requests: ${output}`);
+    const result = JSON.parse(output.trimEnd().split('\n').at(-1)!) as Result;
+    if (result.requests === 0 || result.failed > 0) throw new Error(`failed requests: ${output}`);
     return result;
   };
   return { child, result: read() };

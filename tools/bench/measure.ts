@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createList, NEW_CATEGORY, type NewCategory } from './categories.js';
 import * as databases from './databases.js';
-import { runLoad, startLoad } from './load.js';
+import { startLoad } from './load.js';
 import { isService, type Metric, type Row, type Target, type TargetName, TARGETS } from './rows.js';
 import { AUTHORIZATION, readCpu, readMemory, type Server, startServer } from './servers.js';
 
@@ -70,8 +70,8 @@ async function measureRow(
     return slices;
   }
   databases.setSync(row.sync);
-  // Only the service has records of Idempotency-Keys.
-  const tables = ['categories', ...(row.targets.every(isService) ? ['idempotency_records'] : [])];
+  const hasRecords = row.targets.every(isService);
+  const tables = hasRecords ? ['categories', 'idempotency_records'] : ['categories'];
   for (const name of row.targets) {
     const server = getProcess(name);
     if (name !== 'raw') await databases.reset(server.database, tables, row.categories);
@@ -98,50 +98,33 @@ async function waitUntilIdle(pids: readonly number[]): Promise<void> {
     before = readCpu(pids);
 }
 
+/** Returns the header of requests with a key each. */
+const newKeys = () => ({ 'Idempotency-Key': `${randomUUID()}-PLACEHOLDER` });
+
 /** Runs the work of a row for so many seconds. */
 async function measureWork(
   { connections, work }: Row,
-  { hasKey = false, isRetried = false }: Target,
+  { hasKey, isRetried }: Target,
   server: Process,
   seconds: number,
 ): Promise<Slice> {
-  if (work === 'retries') return measureRetries(server, isRetried, connections, seconds);
   const create = work === 'create';
-  const headers = hasKey ? newKeys() : {};
+  const load = { server, connections, seconds, create, headers: hasKey ? newKeys() : {} };
+  const retried = { ...load, connections: 300, values: 300, headers: newKeys(), seconds: 60 };
+  const retries = isRetried ? startLoad(retried) : undefined;
+  if (retries) await sleep(300);
   const [cpu, databaseCpu] = [readCpu([server.pid]), await databases.readPostgresCpu()];
-  const { requests, ...load } = await runLoad({ server, connections, seconds, create, headers });
+  const { requests, p99, ...result } = await startLoad(load).result;
   const after = { cpu: readCpu([server.pid]), databaseCpu: await databases.readPostgresCpu() };
+  retries?.child.kill('SIGINT');
+  await retries?.result;
   if (create) ok((await databases.countCategories(server.database)) >= requests, 'lost creates');
   return {
     cpu: (after.cpu - cpu) / requests,
     databaseCpu: (after.databaseCpu - databaseCpu) / requests,
-    throughput: requests / load.seconds,
-    p99: load.p99,
+    throughput: requests / result.seconds,
+    p99,
   };
-}
-
-/** Returns the header of requests with a key each. */
-const newKeys = () => ({ 'Idempotency-Key': `${randomUUID()}-PLACEHOLDER` });
-
-/**
- * Measures create requests with new keys and without, while others repeat requests with 300 keys, which get 201, too.
- *
- * @returns the throughput of the slower half
- */
-async function measureRetries(
-  server: Server,
-  isRetried: boolean,
-  connections: number,
-  seconds: number,
-): Promise<Slice> {
-  const create = { server, connections: connections / 2, seconds, create: true };
-  const others = { ...create, connections: 300, values: 300, headers: newKeys(), seconds: 60 };
-  const retries = isRetried ? startLoad(others) : undefined;
-  if (retries) await sleep(300);
-  const halves = await Promise.all([runLoad({ ...create, headers: newKeys() }), runLoad(create)]);
-  retries?.child.kill('SIGINT');
-  await retries?.result;
-  return { throughput: Math.min(...halves.map((half) => half.requests / half.seconds)) };
 }
 
 /** @throws {AssertionError} if a server does not do the work that is measured */
