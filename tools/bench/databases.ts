@@ -6,7 +6,7 @@ import { queryPostgres } from '../../test/platform/support/postgres-client.js';
 import { startPostgres } from '../../test/platform/support/postgres.js';
 import { createList } from './categories.js';
 import type { Row } from './rows.js';
-import { moveToLoadCore, readCpu, ROOT } from './servers.js';
+import { readCpu, ROOT } from './servers.js';
 
 /** A new database of one server. */
 export interface Database {
@@ -96,7 +96,7 @@ async function createPostgresDatabase(name: string): Promise<Database> {
   };
 }
 
-/** Starts PostgreSQL on the core of the load, with durable commits, as by default, and without autovacuum. */
+/** Starts PostgreSQL with durable commits, as by default, and without autovacuum. */
 async function startDurablePostgres() {
   const { url, pid: readPid, stop } = await startPostgres(['-c', 'autovacuum=off']);
   const pid = await readPid();
@@ -104,7 +104,6 @@ async function startDurablePostgres() {
   process.on('exit', () => spawnSync('kill', ['-QUIT', String(pid)]));
   const readChildren = (): string => fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
   const listPids = (): number[] => `${pid} ${readChildren()}`.trim().split(' ').map(Number);
-  listPids().forEach(moveToLoadCore);
   return { url, stop, readCpu: () => readCpu(listPids()) };
 }
 

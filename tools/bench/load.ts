@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { NEW_CATEGORY } from './categories.js';
-import { AUTHORIZATION, onCore, ROOT, type Server } from './servers.js';
+import { AUTHORIZATION, ROOT, type Server } from './servers.js';
 
 /** A load of list requests, or of create requests, at the highest rate. */
 export interface Load {
@@ -26,13 +26,12 @@ export function startLoad(load: Load): { child: ChildProcess; result: Promise<Re
   const script = ['-s', join(ROOT, 'tools/bench/load.lua'), server.url, '--', String(values)];
   const args = [...options, ...all.flatMap(([name, value]) => ['-H', `${name}: ${value}`])];
   if (create) script.push(JSON.stringify(NEW_CATEGORY));
-  const [command, onLoadCore] = onCore('load', 'wrk', ...args, ...script);
-  const child = spawn(command, onLoadCore, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn('wrk', [...args, ...script], { stdio: ['ignore', 'pipe', 'inherit'] });
   const read = async (): Promise<Result> => {
     const [output] = await Promise.all([text(child.stdout), once(child, 'exit')]);
     if (child.exitCode !== 0) throw new Error(`wrk failed: ${output}`);
     const result = JSON.parse(output.trimEnd().split('\n').at(-1)!) as Result;
-    if (result.requests === 0 || result.failed > 0) throw new Error(`failed requests: ${output}`);
+    if (result.failed > 0) throw new Error(`failed requests: ${output}`);
     return result;
   };
   return { child, result: read() };

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createList, NEW_CATEGORY, type NewCategory } from './categories.js';
 import * as databases from './databases.js';
 import { startLoad } from './load.js';
-import { isService, type Metric, type Row, type Target, type TargetName, TARGETS } from './rows.js';
+import { type Metric, type Row, type Target, type TargetName, TARGETS } from './rows.js';
 import { AUTHORIZATION, readCpu, readMemory, type Server, startServer } from './servers.js';
 
 /** The values of a slice. */
@@ -29,12 +29,16 @@ const IDLE_MS = 1000;
 const LIST_HEADERS =
   'cache-control content-security-policy content-type etag vary x-content-type-options x-request-id';
 
+/** Returns the targets of a row in the order of their slices. */
+const getTargets = ({ of, rivals }: Row): TargetName[] => [...rivals, of];
+
+/** Returns the target whose process another one shares, or itself. */
 const getProcessName = (name: TargetName): TargetName =>
-  ((TARGETS[name] as Target).process ?? name) as TargetName;
+  (/^(service|other)/.exec(name)?.[0] as TargetName | undefined) ?? name;
 
 /** Measures rows of one group with new processes and databases, all of them alive at the same time. */
 export async function measureStart(rows: readonly Row[], isReversed: boolean): Promise<Slices> {
-  const names = [...new Set(rows.flatMap(({ targets }) => targets.map(getProcessName)))];
+  const names = [...new Set(rows.flatMap(getTargets).map(getProcessName))];
   if (isReversed) names.reverse();
   const processes = new Map<string, Process>();
   const slices: Slices = {};
@@ -60,19 +64,20 @@ async function measureRow(
   warm: Set<string>,
 ): Promise<Slices[string]> {
   const slices: Slices[string] = {};
+  const targets = getTargets(row);
   const getProcess = (name: TargetName): Process => processes.get(getProcessName(name))!;
   if (row.work === 'startup') {
     await sleep(IDLE_MS);
-    for (const name of row.targets) {
+    for (const name of targets) {
       const { startup, pid } = getProcess(name);
       slices[name] = [{ startup, memory: readMemory(pid) }];
     }
     return slices;
   }
   databases.setSync(row.sync);
-  const hasRecords = row.targets.every(isService);
-  const tables = hasRecords ? ['categories', 'idempotency_records'] : ['categories'];
-  for (const name of row.targets) {
+  const hasKeys = (TARGETS[row.of] as Target).hasKey === true;
+  const tables = hasKeys ? ['categories', 'idempotency_records'] : ['categories'];
+  for (const name of targets) {
     const server = getProcess(name);
     if (name !== 'raw') await databases.reset(server.database, tables, row.categories);
     await checkResponses(server.url, row);
@@ -82,7 +87,7 @@ async function measureRow(
   }
   const pids = [...processes.values()].map(({ pid }) => pid);
   for (let pass = 0; pass < PAIRS; pass++)
-    for (const name of pass % 2 === 0 ? row.targets : row.targets.toReversed()) {
+    for (const name of pass % 2 === 0 ? targets : targets.toReversed()) {
       const server = getProcess(name);
       await waitUntilIdle(pids);
       if (row.work !== 'list') await databases.reset(server.database, tables, row.categories);

@@ -1,6 +1,6 @@
 import type { Slices } from './measure.js';
-import { type Comparison, isService, METRICS, type Row, ROWS, TARGETS } from './rows.js';
-import { evaluate, type Evaluation, getMedian } from './statistics.js';
+import { type Metric, METRICS, type Row, ROWS, TARGETS } from './rows.js';
+import { type Bounds, evaluate, type Evaluation, getMedian } from './statistics.js';
 
 /** The slices of one start of the servers of a group. */
 export interface Start {
@@ -23,13 +23,19 @@ function mapRuns(
   return runs;
 }
 
-/** Evaluates the ratios of a target to another one: a start has one, the median of its pairs of slices. */
-function compare(starts: readonly Start[], row: Row, comparison: Comparison): Evaluation {
-  const { of = 'service', against, metric } = comparison;
+/** Evaluates the ratios of a row to a rival: a start has one, the median of its pairs of slices. */
+function compare(
+  starts: readonly Start[],
+  row: Row,
+  metric: Metric,
+  rival = row.rivals[0]!,
+): Evaluation {
   const ratios = mapRuns(starts, row, (slices) =>
-    getMedian(slices[of]!.map((slice, pair) => slice[metric]! / slices[against]![pair]![metric]!)),
+    getMedian(
+      slices[row.of]!.map((slice, pair) => slice[metric]! / slices[rival]![pair]![metric]!),
+    ),
   );
-  return evaluate(ratios, comparison);
+  return evaluate(ratios, row.metrics[metric]!);
 }
 
 /** Formats a number with three significant digits, and those above 1,000 with all of their integer. */
@@ -45,39 +51,31 @@ function renderRatio({ median, intervals, result, isPublished }: Evaluation): st
   return isPublished ? `${format(median)} (${ranges})` : `the runs disagree (${ranges})`;
 }
 
-/** Returns all metrics of all rivals, and what else has a threshold. */
-function getComparisons({ targets, metrics, thresholds }: Row): Comparison[] {
-  const rivals = targets.filter((name) => !isService(name));
-  const all = rivals.flatMap((against) => metrics.map((metric) => ({ against, metric })));
-  const withoutThreshold = all.filter(
-    ({ against, metric }) =>
-      !thresholds.some((each) => each.against === against && each.metric === metric),
-  );
-  return [...thresholds, ...withoutThreshold];
-}
+const getMetrics = ({ metrics }: Row): Metric[] => Object.keys(metrics) as Metric[];
 
 /** Renders a line for each comparison. */
 export function renderTable(rows: readonly Row[], starts: readonly Start[]): string {
-  const lines = rows.flatMap((row) =>
-    getComparisons(row).map((comparison) => {
-      const { of = 'service', metric, against, atLeast, atMost } = comparison;
-      const evaluation = compare(starts, row, comparison);
-      const values = [of, against].map((target) => {
-        const medians = mapRuns(starts, row, (slices) =>
-          getMedian(slices[target]!.map((slice) => slice[metric]!)),
-        );
-        return `${TARGETS[target].title}: ${format(getMedian(medians.flat()))}`;
-      });
-      const bound = atLeast === undefined ? `at most ${atMost}` : `at least ${atLeast}`;
-      const hasBound = (atLeast ?? atMost) !== undefined;
-      const threshold = hasBound ? `${bound}: ${evaluation.result}` : '';
-      return [row.title, METRICS[metric], ...values, renderRatio(evaluation), threshold];
-    }),
-  );
   const headings = ['work', 'metric', 'target', 'against', 'ratio', 'threshold'];
-  return [headings, headings.map(() => '---'), ...lines]
-    .map((cells) => `| ${cells.join(' | ')} |`)
-    .join('\n');
+  const lines = [headings, headings.map(() => '---')];
+  for (const row of rows)
+    for (const rival of row.rivals)
+      for (const metric of getMetrics(row)) {
+        const evaluation = compare(starts, row, metric, rival);
+        const values = [row.of, rival].map((target) => {
+          const medians = mapRuns(starts, row, (slices) =>
+            getMedian(slices[target]!.map((slice) => slice[metric]!)),
+          );
+          return `${TARGETS[target].title}: ${format(getMedian(medians.flat()))}`;
+        });
+        const threshold = renderThreshold(row.metrics[metric]!, evaluation);
+        lines.push([row.title, METRICS[metric], ...values, renderRatio(evaluation), threshold]);
+      }
+  return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}
+
+function renderThreshold({ atLeast, atMost }: Bounds, { result }: Evaluation): string {
+  if (atLeast !== undefined) return `at least ${atLeast}: ${result}`;
+  return atMost === undefined ? '' : `at most ${atMost}: ${result}`;
 }
 
 /** Returns the rows that were measured in both runs. */
@@ -88,40 +86,43 @@ const getRepeated = (starts: readonly Start[]): Row[] =>
 const join = (parts: readonly string[]): string =>
   parts.length < 2 ? parts.join('') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`;
 
+/** Returns the speed for a ratio of times. */
+const invert = ({ median, intervals, ...rest }: Evaluation): Evaluation => ({
+  ...rest,
+  median: 1 / median,
+  intervals: intervals.map(({ low, high }) => ({ low: 1 / high, high: 1 / low })),
+});
+
 const isFaster = ({ intervals }: Evaluation): boolean => intervals.every(({ low }) => low > 1);
 const isSlower = ({ intervals }: Evaluation): boolean => intervals.every(({ high }) => high < 1);
-const isList = ({ work }: Row): boolean => work === 'list';
-const isShared = ({ work, connections }: Row): boolean => work === 'create' && connections > 1;
-const isAlone = ({ work, connections }: Row): boolean => work === 'create' && connections === 1;
 
-/** Why the throughput is higher or lower than Fastify's; the ratios follow. */
+/** Why rows, by their titles, are faster or slower than with Fastify; the ratios follow. */
 // prettier-ignore
-const REASONS: [(row: Row) => boolean, (evaluation: Evaluation) => boolean, string][] = [
-  [isList, isFaster, 'The service keeps a list as bytes until its table changes, whereas Fastify reads and serializes the rows for each request: lists are served'],
-  [isList, isSlower, 'The bytes of a short list save less than NestJS and Express cost: lists are served'],
-  [isShared, isFaster, 'Create requests that arrive together share a commit, whereas Fastify commits each of them: those of 64 clients are completed'],
-  [isShared, isSlower, 'Where a commit is cheap, sharing it saves less than NestJS and TypeORM cost: create requests of 64 clients are completed'],
-  [isAlone, isSlower, 'A client that waits for each response shares no commit, and pays for all layers of NestJS, Express and TypeORM: its create requests are completed'],
+const REASONS: [RegExp, (evaluation: Evaluation) => boolean, string][] = [
+  [/^list/, isFaster, 'The service keeps a list as bytes until its table changes, whereas Fastify reads and serializes the rows for each request: lists are served'],
+  [/^list/, isSlower, 'The bytes of a short list save less than NestJS and Express cost: lists are served'],
+  [/^create, 64/, isFaster, 'Create requests that arrive together share a commit, whereas Fastify commits each of them: those of 64 clients are completed'],
+  [/^create, 64/, isSlower, 'If a commit is cheap, sharing it saves less than NestJS and TypeORM cost: create requests of 64 clients are completed'],
+  [/^create, 1 /, isSlower, 'A client that waits for each response shares no commit, and pays for all layers of NestJS, Express and TypeORM: its create requests are completed'],
 ];
 
 /** Renders a chart of the ratios to Fastify, where the service is faster, where it is slower, and why. */
 export function renderSummary(starts: readonly Start[]): string {
-  const repeated = getRepeated(starts);
-  const speeds = repeated
-    .filter(({ work, targets }) => work !== 'startup' && /^fastify(, pg)?$/.test(targets[0]!))
+  const speeds = getRepeated(starts)
+    .filter(({ work, rivals }) => work !== 'startup' && /^fastify(, pg)?$/.test(rivals[0]!))
     .map((row) => {
-      const against = row.targets[0]!;
-      const cpu = { of: against, metric: 'cpu', against: 'service' } as const;
-      const hasThroughput = row.metrics.includes('throughput');
-      const comparison = hasThroughput ? ({ metric: 'throughput', against } as const) : cpu;
-      const name = hasThroughput ? row.title : `${row.title} (by CPU time)`;
-      return { row, name, ...compare(starts, row, comparison) };
+      const hasThroughput = 'throughput' in row.metrics;
+      const speed = hasThroughput
+        ? compare(starts, row, 'throughput')
+        : invert(compare(starts, row, 'cpu'));
+      return { name: hasThroughput ? row.title : `${row.title} (by CPU time)`, ...speed };
     })
     .filter(({ isPublished }) => isPublished);
-  const sentences = REASONS.flatMap(([isWork, isOnSide, reason]) => {
-    const own = speeds.filter((speed) => isWork(speed.row) && isOnSide(speed));
+  const sentences = REASONS.flatMap(([title, isOnSide, reason]) => {
+    const own = speeds.filter((speed) => title.test(speed.name) && isOnSide(speed));
     const parts = own.map(({ name, median }, index) => {
-      const place = name.replace(/^list |^create, .*?, /, '');
+      const rows = index === 0 ? 'with $1 rows' : 'with $1';
+      const place = name.replace(/^create, .*?, /, '').replace(/^list of (\S+)/, rows);
       return `${format(median)} ${index === 0 ? 'times as fast ' : ''}${place}`;
     });
     return parts.length > 0 ? [`${reason} ${join(parts)}.`] : [];
@@ -138,38 +139,42 @@ xychart-beta horizontal
   line [${speeds.map(() => 1).join(', ')}]
 \`\`\`
 
-${[...sentences, ...renderCosts(repeated, starts)].join('\n')}`;
+${[...sentences, ...renderCosts(starts), renderResults(starts)].join('\n')}`;
 }
 
-const STARTUP = 'startup and idle memory';
-const LIST = 'list of 100 by other rivals';
-const CREATE = 'create, 64 connections, by other rivals';
-
-/** What startup and a framework cost: a row, what is compared, and a sentence for the ratio. */
+/** What startup and a framework cost: the title of a row, a metric, and a sentence for the ratios. */
 // prettier-ignore
-const COSTS: [string, Comparison, string][] = [
-  [STARTUP, { metric: 'startup', against: 'fastify' }, 'Startup takes {} times as long as that of Fastify, because NestJS, TypeORM and Swagger have to be loaded.'],
-  [STARTUP, { metric: 'memory', against: 'fastify' }, 'An idle process has {} times its memory.'],
-  [LIST, { metric: 'cpu', against: 'raw' }, 'A framework has its price: for a list of 100, the service needs {} times the CPU time of plain `node:http` with the bytes in memory.'],
-  [LIST, { metric: 'cpu', against: 'fastify, cached' }, 'Compared with Fastify with the same cache, it is {} times.'],
-  [CREATE, { metric: 'cpu', against: 'fastify, cached' }, 'Creating categories for 64 clients costs {} times as much as in Fastify with the same batching.'],
-  [LIST, { of: 'nest', metric: 'cpu', against: 'service' }, 'Stock NestJS with TypeORM and Swagger needs {} times the CPU time of the service for a list of 100.'],
-  [CREATE, { of: 'nest', metric: 'cpu', against: 'service' }, 'For a create request, its share is {} times as large.'],
+const COSTS: [string, Metric, string, string][] = [
+  ['startup and idle memory', 'startup', 'NestJS, TypeORM and Swagger have to be loaded: the service needs', 'the startup time'],
+  ['startup and idle memory', 'memory', 'An idle process has', 'the memory'],
+  ['list of 100 by other rivals', 'cpu', 'A framework has its price: for a list of 100, the service needs', 'the CPU time'],
+  ['create, 64 connections, by other rivals', 'cpu', 'For a create request of 64 clients, it needs', 'the CPU time'],
 ];
 
-function renderCosts(rows: readonly Row[], starts: readonly Start[]): string[] {
-  const sentences = COSTS.flatMap(([title, comparison, sentence]) => {
-    const row = rows.find((each) => each.title === title);
-    const evaluation = row && compare(starts, row, comparison);
-    return evaluation?.isPublished ? [sentence.replace('{}', format(evaluation.median))] : [];
+function renderCosts(starts: readonly Start[]): string[] {
+  return COSTS.flatMap(([title, metric, start, value]) => {
+    const row = getRepeated(starts).find((each) => each.title === title);
+    const published = (row?.rivals ?? [])
+      .map((rival) => ({ rival, ...compare(starts, row!, metric, rival) }))
+      .filter(({ isPublished }) => isPublished);
+    const parts = published.map(
+      ({ rival, median }, index) =>
+        `${format(median)} times ${index === 0 ? value : 'that'} of ${TARGETS[rival].title}`,
+    );
+    return parts.length > 0 ? [`${start} ${join(parts)}.`] : [];
   });
-  const results = rows.flatMap((row) =>
-    row.thresholds.map((each) => compare(starts, row, each).result),
+}
+
+function renderResults(starts: readonly Start[]): string {
+  const results = getRepeated(starts).flatMap((row) =>
+    getMetrics(row)
+      .filter((metric) => Object.keys(row.metrics[metric]!).length > 0)
+      .map((metric) => compare(starts, row, metric).result),
   );
   const counts = [...new Set(results)].map(
-    (result) => `${results.filter((each) => each === result).length} ${result}`,
+    (result) => `${results.filter((each) => each === result).length} are ${result}`,
   );
-  return [...sentences, `Of ${results.length} thresholds, the results are: ${join(counts)}.`];
+  return `Of ${results.length} thresholds, ${join(counts)}.`;
 }
 
 export function renderReport(starts: readonly Start[], environment: string): string {

@@ -8,7 +8,7 @@ import { compileShim, stopPostgres } from './databases.js';
 import { measureStart } from './measure.js';
 import { renderReport, renderSummary, renderTable, type Start } from './report.js';
 import { compareWith, type Row, ROWS } from './rows.js';
-import { moveToLoadCore, ROOT } from './servers.js';
+import { leaveFirstCore, ROOT } from './servers.js';
 
 const STARTS = 8;
 
@@ -23,24 +23,17 @@ async function main(): Promise<void> {
   const { publish, quick, only = [''], against, raw } = parseArgs({ options }).values;
   if (spawnSync('wrk', ['-v']).error) throw new Error('wrk is not installed (apt-get install wrk)');
   compileShim();
-  moveToLoadCore(process.pid);
+  leaveFirstCore();
   const isSelected = ({ title, group }: Row): boolean =>
     only.some((name) => group === name || title.startsWith(name));
   const selected = ROWS.filter((row) => isSelected(row) && (row.quick ?? !quick));
   if (selected.length === 0)
     throw new Error(`the titles are:\n${ROWS.map(({ title }) => title).join('\n')}`);
-  const rows = against === undefined ? selected : compareWith(build(against), selected);
+  if (against !== undefined) spawnSync('npm', ['run', 'build'], { cwd: against, stdio: 'inherit' });
+  const rows = against === undefined ? selected : compareWith(resolve(against), selected);
   const results = await measureAll(rows, publish ? 2 : 1, raw);
   if (publish) writeResults(results);
   else console.log(`\n${renderTable(rows, results)}`);
-}
-
-/** Builds another checkout of this service. @returns the path of its entry point */
-function build(folder: string): string {
-  const options = { cwd: folder, stdio: 'inherit' } as const;
-  const { status } = spawnSync('npm', ['run', '--silent', 'build'], options);
-  if (status !== 0) throw new Error(`npm run build failed in ${folder}`);
-  return resolve(folder, 'dist/main.js');
 }
 
 /** Writes RESULTS.md, and the paragraph of the README. */

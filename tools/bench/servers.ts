@@ -11,17 +11,11 @@ export const ROOT = join(import.meta.dirname, '../../..');
 const API_KEY = 'bench_0123456789abcdefghijklmnopqrstuvwxyz';
 export const AUTHORIZATION = { Authorization: `Bearer ${API_KEY}` };
 
-const LOAD_CORE = availableParallelism() - 1;
 const TIMEOUT_MS = 30_000;
 
-/** Returns a command that runs on the first core, as the servers, or on the last, as the load. */
-export function onCore(core: 'server' | 'load', ...command: string[]): [string, string[]] {
-  return ['taskset', ['-c', String(core === 'load' ? LOAD_CORE : 0), ...command]];
-}
-
-/** Moves a running process, and those that it starts from then on, to the core of the load. */
-export function moveToLoadCore(pid: number): void {
-  spawnSync('taskset', ['-cp', String(LOAD_CORE), String(pid)]);
+/** Moves this process, and those that it starts, to the last core: the servers have the first one. */
+export function leaveFirstCore(): void {
+  spawnSync('taskset', ['-cp', String(availableParallelism() - 1), String(process.pid)]);
 }
 
 /** Returns the CPU time of all threads of processes in microseconds (the first field of schedstat, in nanoseconds). */
@@ -60,8 +54,7 @@ export async function startServer(
   const ownEnv = { PORT: String(port), MODE: mode, API_KEY };
   const serviceEnv = { NODE_ENV: 'production', LOG_LEVEL: 'error', BOOTSTRAP_API_KEY: API_KEY };
   const startedAt = performance.now();
-  const [command, args] = onCore('server', process.execPath, resolve(ROOT, script));
-  const child = spawn(command, args, {
+  const child = spawn('taskset', ['-c', '0', process.execPath, resolve(ROOT, script!)], {
     env: { PATH: process.env['PATH'], ...serviceEnv, ...ownEnv, ...databaseEnv },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });

@@ -1,3 +1,9 @@
+/** The bounds of a ratio. */
+export interface Bounds {
+  readonly atLeast?: number;
+  readonly atMost?: number;
+}
+
 export interface Interval {
   readonly low: number;
   readonly high: number;
@@ -42,7 +48,7 @@ export function getInterval(values: readonly number[]): Interval {
 /** Evaluates the ratios of the starts of each run. */
 export function evaluate(
   runs: readonly (readonly number[])[],
-  { atLeast = -Infinity, atMost = Infinity }: { atLeast?: number; atMost?: number },
+  { atLeast = -Infinity, atMost = Infinity }: Bounds,
 ): Evaluation {
   const intervals = runs.map(getInterval);
   const [lows, highs] = [intervals.map(({ low }) => low), intervals.map(({ high }) => high)];
