@@ -59,7 +59,7 @@ let names = 0;
 
 export async function createDatabase(group: Row['group']): Promise<Database> {
   const name = `bench_${++names}`;
-  return group.startsWith('postgres') ? createPostgresDatabase(name) : createSqliteDatabase(name);
+  return group === 'postgres' ? createPostgresDatabase(name) : createSqliteDatabase(name);
 }
 
 function createSqliteDatabase(name: string): Database {

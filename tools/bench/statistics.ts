@@ -4,10 +4,8 @@ export interface Bounds {
   readonly atMost?: number;
 }
 
-export interface Interval {
-  readonly low: number;
-  readonly high: number;
-}
+/** The lowest and the highest value. */
+export type Interval = readonly [number, number];
 
 /** What the runs say about a ratio. */
 export interface Evaluation {
@@ -41,8 +39,7 @@ export function getInterval(values: readonly number[]): Interval {
     skipped++;
     probability *= (values.length - skipped) / (skipped + 1);
   }
-  if (skipped < 0) return { low: -Infinity, high: Infinity };
-  return { low: sorted[skipped]!, high: sorted.at(-1 - skipped)! };
+  return skipped < 0 ? [-Infinity, Infinity] : [sorted[skipped]!, sorted.at(-1 - skipped)!];
 }
 
 /** Evaluates the ratios of the starts of each run. */
@@ -51,13 +48,13 @@ export function evaluate(
   { atLeast = -Infinity, atMost = Infinity }: Bounds,
 ): Evaluation {
   const intervals = runs.map(getInterval);
-  const [lows, highs] = [intervals.map(({ low }) => low), intervals.map(({ high }) => high)];
+  const [lows, highs] = [intervals.map(([low]) => low), intervals.map(([, high]) => high)];
   const isPrecise = runs.every(
     (run, each) => highs[each]! - lows[each]! <= WIDEST * getMedian(run),
   );
   const agree = Math.max(...lows) <= Math.min(...highs);
-  const isMet = intervals.every(({ low, high }) => low >= atLeast && high <= atMost);
-  const isMissed = intervals.every(({ low, high }) => high < atLeast || low > atMost);
+  const isMet = intervals.every(([low, high]) => low >= atLeast && high <= atMost);
+  const isMissed = intervals.every(([low, high]) => high < atLeast || low > atMost);
   const verdict = isMet ? 'met' : isMissed ? 'missed' : 'not decided';
   return {
     median: getMedian(runs.flat()),
