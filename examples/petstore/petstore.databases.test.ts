@@ -21,9 +21,8 @@ const app = await startApp({ features: FEATURES });
 const client = new RetryingClient(app.url, app.key);
 let categories: { readonly id: number; readonly name: string }[];
 beforeAll(async () => {
-  const create = (name: string) =>
-    request<{ id: number; name: string }>(201, 'POST', '/categories', { name });
-  categories = await Promise.all(['dog', 'cat'].map(create));
+  const requests = ['dog', 'cat'].map((name) => request(201, 'POST', '/categories', { name }));
+  categories = (await Promise.all(requests)) as typeof categories;
 });
 afterAll(async () => {
   client.close();
@@ -183,11 +182,10 @@ describe('examples/petstore', () => {
   });
 });
 
-const toOrder = async (quantity: number, status: string, complete: boolean) => ({
-  petId: await insertRow(app.dataSource, 'pets'),
-  shipDate: `2026-11-0${quantity}T12:00:00.000Z`,
-  ...{ quantity, status, complete },
-});
+const toOrder = async (quantity: number, status: string, complete: boolean) => {
+  const petId = await insertRow(app.dataSource, 'pets');
+  return { petId, quantity, shipDate: `2026-11-0${quantity}T12:00:00.000Z`, status, complete };
+};
 await describeResource(app, '/store/orders', {
   create: () => toOrder(2, 'approved', true),
   other: () => toOrder(3, 'delivered', false),

@@ -47,7 +47,8 @@ export async function reset(
   const rows = createList(categories).map(
     ({ name, description }) => `('${name}', ${description ? `'${description}'` : 'NULL'})`,
   );
-  if (categories > 0) await query(`INSERT INTO categories (name, description) VALUES ${rows}`);
+  if (categories > 0)
+    await query(`INSERT INTO categories (name, description) VALUES ${rows.join()}`);
 }
 
 export async function countCategories({ query }: Database): Promise<number> {

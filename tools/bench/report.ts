@@ -115,27 +115,27 @@ export function renderSummary(starts: readonly Start[]): string {
       const speed = hasThroughput
         ? compare(starts, row, 'throughput')
         : invert(compare(starts, row, 'cpu'));
-      return { name: hasThroughput ? row.title : `${row.title} (by CPU time)`, ...speed };
+      return { name: hasThroughput ? row.title : `${row.title} (by CPU time)`, speed };
     })
-    .filter(({ isPublished }) => isPublished);
+    .filter(({ speed }) => speed.isPublished);
   const sentences = REASONS.flatMap(([title, isOnSide, reason]) => {
-    const own = speeds.filter((speed) => title.test(speed.name) && isOnSide(speed));
-    const parts = own.map(({ name, median }, index) => {
+    const own = speeds.filter(({ name, speed }) => title.test(name) && isOnSide(speed));
+    const parts = own.map(({ name, speed }, index) => {
       const rows = index === 0 ? 'with $1 rows' : 'with $1';
       const place = name.replace(/^create, .*?, /, '').replace(/^list of (\S+)/, rows);
-      return `${format(median)} ${index === 0 ? 'times as fast ' : ''}${place}`;
+      return `${format(speed.median)} ${index === 0 ? 'times as fast ' : ''}${place}`;
     });
     return parts.length > 0 ? [`${reason} ${join(parts)}.`] : [];
   });
-  const labels = speeds.map(({ name, median }) => `"${name}: ${format(median)}"`);
-  const highest = Math.ceil(Math.max(2, ...speeds.map(({ median }) => median)));
+  const labels = speeds.map(({ name, speed }) => `"${name}: ${format(speed.median)}"`);
+  const highest = Math.ceil(Math.max(2, ...speeds.map(({ speed }) => speed.median)));
   return `\`\`\`mermaid
 %%{init: {"xyChart": {"width": 900, "height": ${120 + 32 * speeds.length}}, "themeVariables": {"xyChart": {"plotColorPalette": "#4477aa, #cc3311"}}}}%%
 xychart-beta horizontal
   title "Speed, as a multiple of Fastify's (the line)"
   x-axis [${labels.join(', ')}]
   y-axis "times" 0 --> ${highest}
-  bar [${speeds.map(({ median }) => median.toFixed(3)).join(', ')}]
+  bar [${speeds.map(({ speed }) => speed.median.toFixed(3)).join(', ')}]
   line [${speeds.map(() => 1).join(', ')}]
 \`\`\`
 
@@ -155,11 +155,11 @@ function renderCosts(starts: readonly Start[]): string[] {
   return COSTS.flatMap(([title, metric, start, value]) => {
     const row = getRepeated(starts).find((each) => each.title === title);
     const published = (row?.rivals ?? [])
-      .map((rival) => ({ rival, ...compare(starts, row!, metric, rival) }))
-      .filter(({ isPublished }) => isPublished);
+      .map((rival) => ({ rival, ratio: compare(starts, row!, metric, rival) }))
+      .filter(({ ratio }) => ratio.isPublished);
     const parts = published.map(
-      ({ rival, median }, index) =>
-        `${format(median)} times ${index === 0 ? value : 'that'} of ${TARGETS[rival].title}`,
+      ({ rival, ratio }, index) =>
+        `${format(ratio.median)} times ${index === 0 ? value : 'that'} of ${TARGETS[rival].title}`,
     );
     return parts.length > 0 ? [`${start} ${join(parts)}.`] : [];
   });

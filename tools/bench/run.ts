@@ -21,7 +21,6 @@ async function main(): Promise<void> {
     raw: { type: 'string' },
   } as const;
   const { publish, quick, only = [''], against, raw } = parseArgs({ options }).values;
-  if (spawnSync('wrk', ['-v']).error) throw new Error('wrk is not installed (apt-get install wrk)');
   compileShim();
   leaveFirstCore();
   const isSelected = ({ title, group }: Row): boolean =>

@@ -11,8 +11,6 @@ export const ROOT = join(import.meta.dirname, '../../..');
 const API_KEY = 'bench_0123456789abcdefghijklmnopqrstuvwxyz';
 export const AUTHORIZATION = { Authorization: `Bearer ${API_KEY}` };
 
-const TIMEOUT_MS = 30_000;
-
 /** Moves this process, and those that it starts, to the last core: the servers have the first one. */
 export function leaveFirstCore(): void {
   spawnSync('taskset', ['-cp', String(availableParallelism() - 1), String(process.pid)]);
@@ -63,15 +61,13 @@ export async function startServer(
   const requestList = (): Promise<Response> => fetch(url, { headers: AUTHORIZATION });
   while ((await requestList().catch(() => undefined))?.status !== 200) {
     if (!children.has(child)) throw new Error(`${script} exited during startup`);
-    if (performance.now() - startedAt > TIMEOUT_MS) throw new Error(`${script} did not start`);
+    if (performance.now() - startedAt > 30_000) throw new Error(`${script} did not start`);
     await sleep(2);
   }
   const startup = performance.now() - startedAt;
   const stop = async (): Promise<void> => {
-    child.kill('SIGTERM');
-    const timer = setTimeout(() => child.kill('SIGKILL'), TIMEOUT_MS);
+    child.kill('SIGKILL');
     await exited;
-    clearTimeout(timer);
   };
   return { url, pid: child.pid!, startup, stop };
 }

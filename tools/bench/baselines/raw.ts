@@ -3,7 +3,11 @@ import { createServer } from 'node:http';
 import { createList } from '../categories.js';
 import { defaultHeaders, isAuthorized, port, toListResponse } from './shared.js';
 
-const categories = createList(100).map((category, index) => ({ id: index + 1, ...category }));
+const categories = createList(100).map(({ name, description }, index) => ({
+  id: index + 1,
+  name,
+  description,
+}));
 const list = toListResponse(JSON.stringify(categories));
 
 createServer((request, response) => {
