@@ -138,7 +138,8 @@ async function checkResponses(url: string, { work, categories }: Row): Promise<v
   equal((await fetch(url, { headers: { Authorization: 'Bearer invalid' } })).status, 401);
   if (work === 'list') {
     const response = await fetch(url, { headers: AUTHORIZATION });
-    deepEqual(((await response.json()) as NewCategory[]).map(getText), createList(categories));
+    const list = (await response.json()) as NewCategory[];
+    deepEqual(list.map(getText), createList(categories).map(getText));
     for (const name of LIST_HEADERS.split(' ')) ok(response.headers.has(name), `no ${name}`);
     return;
   }

@@ -3,12 +3,7 @@ import { createServer } from 'node:http';
 import { createList } from '../categories.js';
 import { defaultHeaders, isAuthorized, port, toListResponse } from './shared.js';
 
-const categories = createList(100).map(({ name, description }, index) => ({
-  id: index + 1,
-  name,
-  description,
-}));
-const list = toListResponse(JSON.stringify(categories));
+const list = toListResponse(JSON.stringify(createList(100)));
 
 createServer((request, response) => {
   if (isAuthorized(request.headers.authorization))
