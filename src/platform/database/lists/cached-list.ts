@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
 import { ApiError } from '../../errors/api-error.js';
-import { singleFlight } from './single-flight.js';
+import { singleFlight } from '../connection/single-flight.js';
 import { CachedJsonResponse } from '../../http/responses/cached-json-response.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';

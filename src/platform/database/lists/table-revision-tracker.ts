@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { RANDOM_REVISION, toTriggerSql } from './revision-trigger.js';
-import { singleFlight } from './single-flight.js';
+import { singleFlight } from '../connection/single-flight.js';
 import { DatabaseConnection } from '../connection/database-connection.js';
 import { type Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
