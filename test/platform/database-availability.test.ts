@@ -53,8 +53,7 @@ async function simulate(outage: Outage): Promise<string[]> {
     throw error;
   };
   const dataSource = {
-    options: { type: 'postgres' },
-    query: isPartial ? () => Promise.resolve() : run,
+    requireWritable: isPartial ? () => Promise.resolve() : run,
     onError: (listener: typeof report) => (report = listener),
   } as unknown as ServiceDataSource;
   const shutdown = new AbortController();
@@ -81,13 +80,13 @@ describe('DatabaseAvailability', () => {
   });
 
   it('checks the database once a second, however often it is asked', async () => {
-    const query = jest.fn(() => Promise.resolve());
-    const dataSource = { options: { type: 'postgres' }, query } as unknown as ServiceDataSource;
+    const requireWritable = jest.fn(() => Promise.resolve());
+    const dataSource = { requireWritable } as unknown as ServiceDataSource;
     const availability = new DatabaseAvailability(dataSource, new AbortController().signal);
     for (let time = 0; time < 10_000; time += 10) {
       await Promise.all(Array.from({ length: 64 }, () => availability.requireWritable()));
       await jest.advanceTimersByTimeAsync(10);
     }
-    expect(query).toHaveBeenCalledTimes(10);
+    expect(requireWritable).toHaveBeenCalledTimes(10);
   });
 });

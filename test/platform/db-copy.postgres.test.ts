@@ -9,8 +9,10 @@ import { collectSchema, createDataSource } from '../../src/platform/application/
 import { PRODUCT } from '../../src/product.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
-import { databaseOptions } from '../../src/platform/database/connection/data-source-options.js';
-import { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
+import {
+  createServiceDataSource,
+  databaseOptions,
+} from '../../src/platform/database/connection/create-data-source.js';
 import { createDatabase, startApp, type TestDatabase } from './support/app.js';
 import { type CommandResult, runCommand, spawnCommand } from './support/cli.js';
 import {
@@ -153,7 +155,7 @@ describe('db:copy', () => {
       { database: target.config, product: PRODUCT },
       collectSchema(FEATURES),
     );
-    await new ServiceDataSource(options).whileConnected((dataSource) =>
+    await createServiceDataSource(options).whileConnected((dataSource) =>
       copyDatabase(file, dataSource),
     );
     jest.restoreAllMocks();

@@ -8,10 +8,8 @@ import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js
 import { DatabaseConnection } from '../../src/platform/database/connection/database-connection.js';
 import { Deadline, withDeadline } from '../../src/platform/database/connection/deadline.js';
 import { DatabaseUnavailableError } from '../../src/platform/database/connection/driver-errors.js';
-import {
-  PgQueryRunner,
-  SqliteQueryRunner,
-} from '../../src/platform/database/connection/query-runners.js';
+import { PgQueryRunner } from '../../src/platform/database/connection/postgres.js';
+import { SqliteQueryRunner } from '../../src/platform/database/connection/sqlite.js';
 import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { transactionOnce } from '../../src/platform/idempotency/idempotency-records.js';
 import { requestContext } from '../../src/platform/logging/logger.js';

@@ -14,8 +14,11 @@ import { CreateCategories1763600000002 } from '../../src/modules/categories/migr
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../../src/platform/config/config.js';
 import { generateKey } from '../../src/platform/config/key-format.js';
-import { databaseOptions } from '../../src/platform/database/connection/data-source-options.js';
-import { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
+import {
+  createServiceDataSource,
+  databaseOptions,
+} from '../../src/platform/database/connection/create-data-source.js';
+import type { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { createDatabase, startApp, type TestDatabase, toRoot } from './support/app.js';
 import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
@@ -193,7 +196,7 @@ async function connectTo(up: string, down = ''): Promise<ServiceDataSource> {
   @Feature({ tag: [], migrations: [ChangeToys1800000000000] })
   class ToysModule {}
   const schema = collectSchema([...FEATURES, ToysModule]);
-  const dataSource = new ServiceDataSource(
+  const dataSource = createServiceDataSource(
     databaseOptions({ database: database.config, product: PRODUCT }, schema),
   );
   dataSources.push(dataSource);

@@ -5,14 +5,18 @@ import { AddApiKeyScopes1763600000003 } from '../auth/keys/migrations/1763600000
 import { AddApiKeySuccessors1763600000009 } from '../auth/keys/migrations/1763600000009-add-api-key-successors.js';
 import { CreateRateLimits1763600000005 } from '../auth/migrations/1763600000005-create-rate-limits.js';
 import type { Config } from '../config/config.js';
-import { databaseOptions, type Schema } from '../database/connection/data-source-options.js';
+import {
+  createServiceDataSource,
+  databaseOptions,
+  type Schema,
+} from '../database/connection/create-data-source.js';
 import { IdempotencyRecord } from '../idempotency/idempotency-record.entity.js';
 import { CreateRevisions1763600000001 } from '../database/lists/migrations/1763600000001-create-revisions.js';
 import { AlwaysRaiseRevisions1763600000008 } from '../database/lists/migrations/1763600000008-always-raise-revisions.js';
 import { RandomizeRevisions1763600000006 } from '../database/lists/migrations/1763600000006-randomize-revisions.js';
 import { CreateIdempotencyRecords1763600000004 } from '../idempotency/migrations/1763600000004-create-idempotency-records.js';
 import { KeepIdempotencyRecords1763600000007 } from '../idempotency/migrations/1763600000007-keep-idempotency-records.js';
-import { ServiceDataSource } from '../database/connection/service-data-source.js';
+import type { ServiceDataSource } from '../database/connection/service-data-source.js';
 import { getFeature } from '../feature.decorator.js';
 
 /** Collects the entities and migrations of the platform and of the features. TypeORM orders migrations by their names. */
@@ -40,5 +44,5 @@ export function createDataSource(
   config: Pick<Config, 'database' | 'product'>,
   features: readonly Type[],
 ): ServiceDataSource {
-  return new ServiceDataSource(databaseOptions(config, collectSchema(features)));
+  return createServiceDataSource(databaseOptions(config, collectSchema(features)));
 }

@@ -1,9 +1,12 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../config/config.js';
-import { databaseOptions, type Schema } from './connection/data-source-options.js';
+import {
+  createServiceDataSource,
+  databaseOptions,
+  type Schema,
+} from './connection/create-data-source.js';
 import { DatabaseConnection } from './connection/database-connection.js';
-import { ServiceDataSource } from './connection/service-data-source.js';
 import { TableRevisionTracker } from './lists/table-revision-tracker.js';
 
 /** Provides the DataSource, and the connection to the database, to all modules. */
@@ -25,7 +28,7 @@ export class DatabaseModule {
             // DatabaseConnection does it.
             manualInitialization: true,
           }),
-          dataSourceFactory: async (options) => new ServiceDataSource(options!),
+          dataSourceFactory: async (options) => createServiceDataSource(options!),
         }),
       ],
     };

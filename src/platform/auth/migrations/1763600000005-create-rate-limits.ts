@@ -1,10 +1,9 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { isPostgres } from '../../database/connection/is-postgres.js';
 
 /** Not used any more. The table stays for instances of the previous release, and is dropped in the next one. */
 export class CreateRateLimits1763600000005 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    if (!isPostgres(queryRunner.dataSource)) return;
+    if (queryRunner.dataSource.options.type !== 'postgres') return;
     // What it counts is worthless after a crash, so it needs no write-ahead log.
     await queryRunner.query(
       `CREATE UNLOGGED TABLE "rate_limits" (
@@ -16,6 +15,7 @@ export class CreateRateLimits1763600000005 implements MigrationInterface {
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    if (isPostgres(queryRunner.dataSource)) await queryRunner.dropTable('rate_limits');
+    if (queryRunner.dataSource.options.type === 'postgres')
+      await queryRunner.dropTable('rate_limits');
   }
 }

@@ -9,22 +9,18 @@ import {
   type OnApplicationShutdown,
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import type { Pool } from 'pg';
-import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { CONFIG, type Config } from '../../config/config.js';
 import { StartupError } from '../../errors/startup-error.js';
-import { DatabaseAvailability, requireWritable } from './database-availability.js';
+import { createServiceDataSource } from './create-data-source.js';
+import { DatabaseAvailability } from './database-availability.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseMetrics } from '../../metrics/database-metrics.js';
-import { isPostgres } from './is-postgres.js';
 import {
   DatabaseUnavailableError,
   describeDriverError,
   getDriverErrorCode,
-  isBusyError,
   isDataOrConstraintError,
-  isMisconfiguration,
-  TransactionConflictError,
+  isTemporary,
 } from './driver-errors.js';
 import { ServiceDataSource, SchemaOutdatedError } from './service-data-source.js';
 
@@ -53,11 +49,9 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   ) {
     this.availability = new DatabaseAvailability(dataSource, this.shutdown.signal);
     dataSource.servesRequests = true;
-    dataSource.preparesStatements = isPostgres(dataSource) && config.preparedStatements === 'auto';
+    dataSource.preparesStatements = config.preparedStatements === 'auto';
     this.countErrors(dataSource);
-    if (isPostgres(dataSource))
-      metrics.observePool(() => (dataSource.driver as PostgresDriver).master as Pool);
-    else metrics.observeFiles(dataSource.options.database as string);
+    dataSource.addMetrics(metrics);
     // Metrics are read in this order: the check may itself wait for a connection.
     metrics.observeAvailability(() => this.requireWritable());
   }
@@ -108,7 +102,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       await this.open();
       return undefined;
     } catch (error) {
-      if (this.isRetryable(error)) return error;
+      if (isTemporary(error) || error instanceof SchemaOutdatedError) return error;
       throw this.toStartupError(error);
     }
   }
@@ -118,7 +112,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     if (this.shutdown.signal.aborted) return;
     // After an attempt whose hooks failed it is initialized already.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
-    await withDeadline(requireWritable(this.dataSource));
+    await withDeadline(this.dataSource.requireWritable());
     for (const hook of this.readyHooks) await hook();
     this.availability.start();
     this.isReady = true;
@@ -127,7 +121,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   /** Uses a connection of its own, to which the timeouts of requests do not apply. */
   private async migrate(): Promise<void> {
     const { database, production } = this.config;
-    const migrator = new ServiceDataSource(this.dataSource.options);
+    const migrator = createServiceDataSource(this.dataSource.options);
     this.countErrors(migrator);
     const isNew = database.type === 'sqlite' && !existsSync(database.file);
     await migrator.whileConnected(async () => {
@@ -145,18 +139,9 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     });
   }
 
-  /** Only a lock or an outdated schema is worth waiting for on SQLite. */
-  private isRetryable(error: unknown): boolean {
-    if (error instanceof SchemaOutdatedError || error instanceof TransactionConflictError)
-      return true;
-    return this.config.database.type === 'sqlite'
-      ? isBusyError(error)
-      : error instanceof DatabaseUnavailableError && !isMisconfiguration(error);
-  }
-
-  /** The message does not contain the URL of a server, which contains a password. */
+  /** Returns an error without the URL of a server, which contains a password. */
   private toStartupError(error: unknown): unknown {
-    // Not the driver's: an error in a migration or a hook, for example.
+    // An error in a migration or a hook, for example, says enough.
     if (getDriverErrorCode(error) === '') return error;
     const { database } = this.config;
     const name = database.type === 'sqlite' ? ` ${resolve(database.file)}` : '';

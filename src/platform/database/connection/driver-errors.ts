@@ -101,9 +101,15 @@ export function getDriverErrorCode(error: unknown): string {
   return typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : '';
 }
 
-/** Whether the operator must correct the user, its privileges or the database before anything works. */
-export function isMisconfiguration(error: unknown): boolean {
-  return MISCONFIGURED.test(getDriverErrorCode(error));
+/**
+ * Whether a database that could not be opened may be opened later, although the operator corrects nothing: not a file of
+ * SQLite, unless it is locked, and not with a wrong user of PostgreSQL, wrong privileges or a missing database.
+ */
+export function isTemporary(error: unknown): boolean {
+  const code = getDriverErrorCode(error);
+  if (code.startsWith('SQLITE_')) return isBusyError(error);
+  if (error instanceof TransactionConflictError) return true;
+  return error instanceof DatabaseUnavailableError && !MISCONFIGURED.test(code);
 }
 
 /** Describes an error of the driver for the log: its message and its code. */

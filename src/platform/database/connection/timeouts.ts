@@ -1,4 +1,6 @@
 /** The limits of the work in the database, in milliseconds. Together they let every request get a response within 5 seconds. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { DatabaseUnavailableError } from './driver-errors.js';
 
 /** How long a request waits for a free connection of the pool, or for a new one. */
 export const CONNECT_TIMEOUT_MS = 2_000;
@@ -17,3 +19,30 @@ export const OPERATION_TIMEOUT_MS = 2_300;
 
 /** How long a request waits for all of its operations. The rest is for an event loop that is busy. */
 export const REQUEST_TIMEOUT_MS = 4_000;
+
+/** Returns the error of the statements of a transaction that was rolled back because it took too long. */
+export function createTransactionTimeoutError(): DatabaseUnavailableError {
+  const message = `The transaction took longer than ${TRANSACTION_TIMEOUT_MS} ms. Within it, use only its manager, and wait for nothing but the database`;
+  return new DatabaseUnavailableError(new Error(message));
+}
+
+/**
+ * Runs work, and repeats it after a delay while it fails, as long as a transaction may take.
+ *
+ * @param getDelay returns the delay in milliseconds; undefined if another repetition would not help
+ */
+export async function repeat<T>(
+  run: () => Promise<T>,
+  getDelay: (error: unknown, repetitions: number) => number | undefined,
+): Promise<T> {
+  const deadline = performance.now() + TRANSACTION_TIMEOUT_MS;
+  for (let repetitions = 0; ; repetitions++) {
+    try {
+      return await run();
+    } catch (error) {
+      const milliseconds = getDelay(error, repetitions);
+      if (milliseconds === undefined || performance.now() > deadline) throw error;
+      await delay(milliseconds);
+    }
+  }
+}

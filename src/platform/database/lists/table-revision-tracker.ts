@@ -1,24 +1,14 @@
-import { setImmediate as turn } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { RANDOM_REVISION, toTriggerSql } from './revision-trigger.js';
-import { singleFlight } from '../connection/single-flight.js';
 import { DatabaseConnection } from '../connection/database-connection.js';
-import { type Deadline, withDeadline } from '../connection/deadline.js';
-import { isPostgres } from '../connection/is-postgres.js';
-import { prepare, readRows, ServiceDataSource } from '../connection/service-data-source.js';
+import type { Deadline } from '../connection/deadline.js';
+import { ServiceDataSource } from '../connection/service-data-source.js';
 
 /** Detects changes of a table, by this process or any other: while its revision stays the same, so do its rows. */
 @Injectable()
 export class TableRevisionTracker {
   private readonly logger = new Logger(TableRevisionTracker.name);
-  private nextDataVersion: Promise<number> | undefined;
-  private readonly readRevisions = singleFlight(async () => {
-    const { manager } = this.dataSource;
-    const sql = prepare(manager, 'SELECT "name", "value" FROM "revisions"');
-    const rows = await readRows<{ name: string; value: string }>(manager, sql);
-    return new Map(rows.map(({ name, value }) => [name, Number(value)]));
-  });
 
   constructor(
     @InjectDataSource() private readonly dataSource: ServiceDataSource,
@@ -29,7 +19,7 @@ export class TableRevisionTracker {
 
   /** Whether a statement can read a revision together with the rows. */
   get areInTable(): boolean {
-    return isPostgres(this.dataSource);
+    return this.dataSource.dialect.hasRevisionTriggers;
   }
 
   /**
@@ -38,9 +28,7 @@ export class TableRevisionTracker {
    * @throws {DatabaseUnavailableError}
    */
   read(table: string, deadline?: Deadline): Promise<number> {
-    return this.areInTable
-      ? withDeadline(this.readRevision(table), deadline)
-      : this.readDataVersion();
+    return this.dataSource.readRevision(table, deadline);
   }
 
   /**
@@ -58,21 +46,5 @@ export class TableRevisionTracker {
       this.logger.warn(
         `Lists may lack changes of the table ${name}: its trigger is missing or not always enabled. Repair it with: ${toTriggerSql(name)}; UPDATE "revisions" SET "value" = ${RANDOM_REVISION}`,
       );
-  }
-
-  private async readRevision(table: string): Promise<number> {
-    const revision = (await this.readRevisions()).get(table);
-    if (revision !== undefined) return revision;
-    // A missing table is reported as such.
-    await readRows(this.dataSource.manager, `SELECT FROM "${table}" LIMIT 0`);
-    throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
-  }
-
-  /** The calls of one turn of the event loop share the check at its end. */
-  private readDataVersion(): Promise<number> {
-    return (this.nextDataVersion ??= turn().then(() => {
-      this.nextDataVersion = undefined;
-      return this.dataSource.readDataVersion();
-    }));
   }
 }

@@ -1,11 +1,11 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { isPostgres } from '../../connection/is-postgres.js';
+import { getDialect } from '../../connection/service-data-source.js';
 import { defineRaiseRevision, RANDOM_REVISION } from '../revision-trigger.js';
 
 /** Replaces the counters of revisions, which repeat after a failover or a restore, with random numbers. */
 export class RandomizeRevisions1763600000006 implements MigrationInterface {
   async up(queryRunner: QueryRunner, value = RANDOM_REVISION): Promise<void> {
-    if (!isPostgres(queryRunner.dataSource)) return;
+    if (!getDialect(queryRunner.dataSource).hasRevisionTriggers) return;
     await defineRaiseRevision(queryRunner, value);
     await queryRunner.query(`UPDATE "revisions" SET "value" = ${RANDOM_REVISION}`);
   }

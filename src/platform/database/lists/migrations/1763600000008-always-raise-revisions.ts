@@ -1,5 +1,5 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { isPostgres } from '../../connection/is-postgres.js';
+import { getDialect } from '../../connection/service-data-source.js';
 import { defineRaiseRevision, RANDOM_REVISION } from '../revision-trigger.js';
 
 /**
@@ -8,7 +8,7 @@ import { defineRaiseRevision, RANDOM_REVISION } from '../revision-trigger.js';
  */
 export class AlwaysRaiseRevisions1763600000008 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    if (!isPostgres(queryRunner.dataSource)) return;
+    if (!getDialect(queryRunner.dataSource).hasRevisionTriggers) return;
     const [{ schema }]: [{ schema: string }] = await queryRunner.query(
       `SELECT "relnamespace"::regnamespace AS "schema" FROM pg_class WHERE "oid" = '"revisions"'::regclass`,
     );
@@ -17,7 +17,7 @@ export class AlwaysRaiseRevisions1763600000008 implements MigrationInterface {
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    if (!isPostgres(queryRunner.dataSource)) return;
+    if (!getDialect(queryRunner.dataSource).hasRevisionTriggers) return;
     await this.alterTriggers(queryRunner, 'ENABLE');
     await defineRaiseRevision(queryRunner, RANDOM_REVISION);
   }

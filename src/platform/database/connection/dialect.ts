@@ -1,0 +1,21 @@
+/** How the SQL of a database differs from that of the other. */
+export interface Dialect {
+  /** The largest number of parameters of a statement. */
+  readonly maxParameters: number;
+  /** The type of an id that the database assigns, which has 64 bits. */
+  readonly generatedIdType: 'bigint' | 'integer';
+  /** The collation that compares texts by their bytes, unless that is the default. */
+  readonly binaryCollation: string | undefined;
+  /** What follows the placeholder of an integer that may be too large for its column. */
+  readonly bigintCast: string;
+  /** What follows a SELECT to lock its rows until the transaction ends. On SQLite, a transaction excludes others anyway. */
+  readonly rowLock: string;
+  /** A statement that locks a text and a number until the transaction ends, unless a transaction excludes others anyway. */
+  readonly keyLock: string | undefined;
+  /** The clock of the database, in milliseconds since 1970 UTC, unless it is that of this process. */
+  readonly clock: string | undefined;
+  /** Whether WITH may contain statements that change rows. */
+  readonly hasWritableWith: boolean;
+  /** Whether triggers keep a revision of each table in the table `revisions`; otherwise the file has one. */
+  readonly hasRevisionTriggers: boolean;
+}

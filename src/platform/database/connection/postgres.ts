@@ -1,0 +1,307 @@
+/** What is special about PostgreSQL: the options, the pool, conflicts, prepared statements, revisions in a table. */
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Logger } from '@nestjs/common';
+import type { Client, Pool } from 'pg';
+import { EntityManager, type Migration, type QueryRunner } from 'typeorm';
+import type { PostgresDataSourceOptions } from 'typeorm/driver/postgres/PostgresDataSourceOptions.js';
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
+import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
+import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
+import { type Deadline, withDeadline } from './deadline.js';
+import type { Dialect } from './dialect.js';
+import {
+  describeDriverError,
+  getDriverErrorCode,
+  READ_ONLY_TRANSACTION,
+  TransactionConflictError,
+} from './driver-errors.js';
+import { readRows, SchemaOutdatedError, ServiceDataSource } from './service-data-source.js';
+import { singleFlight } from './single-flight.js';
+import {
+  CANCEL_TIMEOUT_MS,
+  CONNECT_TIMEOUT_MS,
+  createTransactionTimeoutError,
+  repeat,
+  TRANSACTION_TIMEOUT_MS,
+} from './timeouts.js';
+
+const DIALECT: Dialect = {
+  maxParameters: 65_535,
+  generatedIdType: 'bigint',
+  binaryCollation: 'C',
+  bigintCast: '::bigint',
+  rowLock: ' FOR UPDATE',
+  // A lock of the session would be lost behind PgBouncer.
+  keyLock: 'SELECT pg_advisory_xact_lock(hashtextextended($1, $2))',
+  clock: 'CAST(extract(epoch FROM now()) * 1000 AS bigint)',
+  hasWritableWith: true,
+  hasRevisionTriggers: true,
+};
+
+/**
+ * How long a connection is used, in seconds. Without a limit, it would stay at a server that its name does not refer to any
+ * more.
+ */
+const MAX_CONNECTION_LIFETIME_S = 300;
+
+/** The key of the advisory lock of the migrations, among all locks in a database. */
+const MIGRATION_LOCK = 7_738_378_831;
+
+/** How long a process waits for another one that migrates the database, in milliseconds. */
+const MIGRATION_LOCK_TIMEOUT_MS = 5_000;
+/** `lock_timeout` has passed. */
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/** The longest delay before a transaction is repeated, in milliseconds. */
+const MAX_CONFLICT_DELAY_MS = 20;
+
+/**
+ * The session does not have a prepared statement, or has it already, such as behind PgBouncer; or the types of its columns
+ * were changed. The statement had no effect.
+ */
+const NOT_PREPARED = /^(26000|42P05|0A000|42804)$/;
+
+/** The code of a message that cancels a query instead of starting a session. */
+const CANCEL_REQUEST = 80_877_102;
+
+/** A client with what identifies its session to the server; pg does not declare it. */
+type PgClient = Client & { readonly processID: number; readonly secretKey: number };
+
+const ignore = (): void => undefined;
+
+/** Returns TypeORM's options for a server. */
+export const postgresOptions = (
+  url: string,
+  applicationName: string,
+  poolSize?: number,
+): PostgresDataSourceOptions => ({
+  type: 'postgres',
+  url,
+  applicationName,
+  ...(poolSize && { poolSize }),
+  connectTimeoutMS: CONNECT_TIMEOUT_MS,
+  // The pool replaces an idle connection that breaks; there is nothing to report.
+  poolErrorHandler: ignore,
+  // PgBouncer rejects statement_timeout: it would be a property of the session.
+  extra: {
+    keepAlive: true,
+    maxLifetimeSeconds: MAX_CONNECTION_LIFETIME_S,
+    // An error after the pool's listener and before TypeORM's would end the process. So the next statement fails.
+    onConnect: (client: Client) => void client.on('error', ignore),
+  },
+});
+
+/** A PostgreSQL database, with a pool of connections. */
+export class PostgresDataSource extends ServiceDataSource {
+  declare readonly options: PostgresDataSourceOptions;
+  declare driver: PostgresDriver;
+  readonly dialect = DIALECT;
+  /** The names of prepared statements, by their SQL. */
+  readonly preparedNames = new Map<string, string>();
+  private readonly readRevisions = singleFlight(async () => {
+    const sql = this.prepare('SELECT "name", "value" FROM "revisions"');
+    const rows = await readRows<{ name: string; value: string }>(this.manager, sql);
+    return new Map(rows.map(({ name, value }) => [name, Number(value)]));
+  });
+
+  override createEntityManager(queryRunner?: QueryRunner): EntityManager {
+    return new PgEntityManager(this, queryRunner);
+  }
+
+  override prepare(query: string): string {
+    if (this.preparesStatements && !this.preparedNames.has(query))
+      this.preparedNames.set(query, toStatementName(query));
+    return query;
+  }
+
+  /**
+   * Stops the preparation of statements for the rest of this process, if one has failed because it was prepared.
+   *
+   * @returns whether it is to be repeated
+   */
+  stopPreparing(error: unknown): boolean {
+    if (!NOT_PREPARED.test(getDriverErrorCode(error))) return false;
+    if (this.preparesStatements)
+      new Logger(ServiceDataSource.name).warn(
+        `Statements are not prepared any more: ${describeDriverError(error)}`,
+      );
+    this.preparesStatements = false;
+    this.preparedNames.clear();
+    return true;
+  }
+
+  readRevision(table: string, deadline?: Deadline): Promise<number> {
+    return withDeadline(this.findRevision(table), deadline);
+  }
+
+  /** A read-only database rejects an UPDATE, even of no row. */
+  async requireWritable(): Promise<void> {
+    await this.query('UPDATE "revisions" SET "name" = "name" WHERE FALSE');
+  }
+
+  addMetrics(metrics: DatabaseMetrics): void {
+    metrics.observePool(() => this.driver.master as Pool | undefined);
+  }
+
+  protected newQueryRunner(reads: boolean): QueryRunner {
+    return new PgQueryRunner(this, reads);
+  }
+
+  protected changeSchema(
+    run: (manager: EntityManager) => Promise<Migration[]>,
+  ): Promise<Migration[]> {
+    // Only READ COMMITTED sees what another process has committed while this one waited.
+    return this.transaction('READ COMMITTED', async (manager) => {
+      await this.lockMigrations(manager);
+      return run(manager);
+    });
+  }
+
+  /** Waits for the lock of the migrations, which the transaction keeps. */
+  private async lockMigrations(manager: EntityManager): Promise<void> {
+    // A timeout of the role applies to requests, not to migrations.
+    await manager.query(
+      `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`,
+    );
+    // PgBouncer may give the next transaction another session, so a lock of the session would be lost.
+    await manager
+      .query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
+      .catch((error: unknown) => {
+        if (getDriverErrorCode(error) !== LOCK_NOT_AVAILABLE) throw error;
+        throw new SchemaOutdatedError('Another process is migrating the database.');
+      });
+    await manager.query('SET LOCAL lock_timeout TO DEFAULT');
+  }
+
+  private async findRevision(table: string): Promise<number> {
+    const revision = (await this.readRevisions()).get(table);
+    if (revision !== undefined) return revision;
+    // A missing table is reported as such.
+    await readRows(this.manager, `SELECT FROM "${table}" LIMIT 0`);
+    throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
+  }
+}
+
+/** Runs transactions, and repeats those that conflict with another. */
+class PgEntityManager extends EntityManager {
+  override transaction<T>(
+    ...parameters:
+      | [(manager: EntityManager) => Promise<T>]
+      | [IsolationLevel, (manager: EntityManager) => Promise<T>]
+  ): Promise<T> {
+    const run = () => super.transaction(...(parameters as [IsolationLevel, () => Promise<T>]));
+    // Within another transaction it is a savepoint, and only the whole can be repeated.
+    return this.queryRunner?.isTransactionActive ? run() : repeatOnConflict(run);
+  }
+}
+
+/**
+ * Runs statements on one connection of the pool. If it is not released in time, what it runs is cancelled, and the
+ * connection closed, which rolls a transaction back.
+ */
+export class PgQueryRunner extends PostgresQueryRunner {
+  declare dataSource: PostgresDataSource;
+  private timer: NodeJS.Timeout | undefined;
+  /** Set once the time is up; resolves when the connection is closed. */
+  private abortion: Promise<void> | undefined;
+
+  /** @param reads whether the statements outside of transactions change nothing */
+  constructor(
+    dataSource: PostgresDataSource,
+    private readonly reads: boolean,
+  ) {
+    super(dataSource.driver, 'master');
+  }
+
+  override async connect(): Promise<PgClient> {
+    if (this.databaseConnection !== undefined) return this.databaseConnection as PgClient;
+    const client: PgClient = await super.connect().catch((error: unknown) => {
+      throw this.dataSource.translateError(error, { isConnecting: true });
+    });
+    // TypeORM would release the runner when its connection is lost; the next statement reports that.
+    client.removeAllListeners('error').on('error', ignore);
+    if (this.dataSource.servesRequests)
+      this.timer ??= setTimeout(() => {
+        this.abortion = cancelQuery(client).then(() => client.end());
+      }, TRANSACTION_TIMEOUT_MS);
+    return client;
+  }
+
+  override query(query: string, parameters?: any[], useStructuredResult?: boolean): Promise<any> {
+    const run = async (): Promise<any> => {
+      try {
+        if (this.abortion !== undefined) throw createTransactionTimeoutError();
+        return await this.send(query, parameters, useStructuredResult);
+      } catch (error) {
+        // The connection would stay read-only.
+        if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION)
+          void (this.databaseConnection as PgClient).end();
+        const isCommit = this.isTransactionActive ? query === 'COMMIT' : !this.reads;
+        throw this.dataSource.translateError(error, { isCommit });
+      }
+    };
+    // Outside of a transaction, a statement is one.
+    return this.isTransactionActive ? run() : repeatOnConflict(run);
+  }
+
+  override async release(): Promise<void> {
+    clearTimeout(this.timer);
+    // The cancellation must not arrive at the next query of the connection.
+    await this.abortion;
+    await super.release();
+  }
+
+  /** Sends a statement, with a name if connections prepare it. */
+  private async send(query: string, parameters?: any[], isStructured?: boolean): Promise<any> {
+    // In a transaction it could not be repeated.
+    const name = this.isTransactionActive ? undefined : this.dataSource.preparedNames.get(query);
+    if (name === undefined) return super.query(query, parameters, isStructured);
+    try {
+      // TypeORM passes what pg accepts, too, but does not declare it.
+      return await super.query({ name, text: query } as never, parameters, isStructured);
+    } catch (error) {
+      if (!this.dataSource.stopPreparing(error)) throw Object.assign(error as Error, { query });
+      return super.query(query, parameters, isStructured);
+    }
+  }
+}
+
+/**
+ * Runs a transaction, and repeats it if it conflicts with another.
+ *
+ * @throws {TransactionConflictError} if it still conflicts after two repetitions
+ */
+const repeatOnConflict = <T>(run: () => Promise<T>): Promise<T> =>
+  repeat(run, (error, repetitions) =>
+    // At random, so that transactions that have met do not meet again.
+    error instanceof TransactionConflictError && repetitions < 2
+      ? Math.random() * MAX_CONFLICT_DELAY_MS
+      : undefined,
+  );
+
+/**
+ * Returns the name of a prepared statement: the command, because the spans of OpenTelemetry have the name, and a digest,
+ * because a session behind PgBouncer may have the statements of other instances and releases.
+ */
+const toStatementName = (query: string): string =>
+  `${/^\w+/.exec(query)![0]} ${createHash('sha256').update(query).digest('hex').slice(0, 32)}`;
+
+/**
+ * Asks the server, or PgBouncer, on another connection to cancel the query of a client: without it, the server would
+ * continue the query, and hold its locks
+ * (https://www.postgresql.org/docs/18/protocol-flow.html#PROTOCOL-FLOW-CANCELING-REQUESTS).
+ */
+async function cancelQuery({ host, port, processID, secretKey }: PgClient): Promise<void> {
+  const request = Buffer.alloc(16);
+  [request.length, CANCEL_REQUEST, processID, secretKey].forEach((value, index) =>
+    request.writeInt32BE(value, index * 4),
+  );
+  const address = host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
+  const socket = connect({ ...address, signal: AbortSignal.timeout(CANCEL_TIMEOUT_MS) });
+  socket.resume().write(request);
+  // The server closes the connection.
+  await once(socket, 'close').catch(ignore);
+}

@@ -1,0 +1,307 @@
+/** What is special about SQLite: the options, the only connection, its transactions, the revision of the file. */
+import { statSync } from 'node:fs';
+import { setImmediate as turn } from 'node:timers/promises';
+import Database from 'better-sqlite3';
+import type { EntityManager, Migration, QueryRunner, Table } from 'typeorm';
+import type { BetterSqlite3DataSourceOptions } from 'typeorm/driver/better-sqlite3/BetterSqlite3DataSourceOptions.js';
+import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
+import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
+import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
+import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
+import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
+import type { Dialect } from './dialect.js';
+import { DatabaseUnavailableError, isBusyError } from './driver-errors.js';
+import { ServiceDataSource } from './service-data-source.js';
+import {
+  CONNECT_TIMEOUT_MS,
+  createTransactionTimeoutError,
+  repeat,
+  TRANSACTION_TIMEOUT_MS,
+} from './timeouts.js';
+
+const DIALECT: Dialect = {
+  maxParameters: 32_766,
+  generatedIdType: 'integer',
+  binaryCollation: undefined,
+  bigintCast: '',
+  rowLock: '',
+  keyLock: undefined,
+  clock: undefined,
+  hasWritableWith: false,
+  hasRevisionTriggers: false,
+};
+
+/** The longest delay before a statement is repeated, in milliseconds. */
+const MAX_BUSY_DELAY_MS = 50;
+
+const FILE_MOVED =
+  'A file of the open database was moved or deleted: stop the service with SIGTERM, which saves the rows of a deleted WAL';
+
+/** How many rows of a table refer to missing rows of another. */
+interface WrongReferences {
+  readonly table: string;
+  readonly parent: string;
+  readonly count: number;
+}
+
+const SELECT_WRONG_REFERENCES =
+  'SELECT "table", "parent", count(*) AS "count" FROM pragma_foreign_key_check GROUP BY 1, 2';
+
+/** Returns TypeORM's options for a file. */
+export const sqliteOptions = (file: string): BetterSqlite3DataSourceOptions => ({
+  type: 'better-sqlite3',
+  database: file,
+  // SQLite blocks the event loop while it waits; `retryOnBusy` does not.
+  timeout: 0,
+  enableWAL: true,
+  prepareDatabase: (connection: { pragma(source: string): void }) => {
+    // A 201 survives a power failure. With NORMAL, a common choice in WAL mode, the newest
+    // commits may be lost (https://sqlite.org/pragma.html#pragma_synchronous).
+    connection.pragma('synchronous = FULL');
+  },
+});
+
+/** A SQLite file, with one connection that statements and transactions use in turns. */
+export class SqliteDataSource extends ServiceDataSource {
+  declare readonly options: BetterSqlite3DataSourceOptions;
+  declare driver: BetterSqlite3Driver;
+  readonly dialect = DIALECT;
+  /** The prepared statements of the connection, by their SQL. */
+  readonly statements = new Map<string, unknown>();
+  /** Run the statements outside of transactions: one saves each of them the construction of its own. */
+  private readonly runners: { [Mode in ReplicationMode]?: QueryRunner } = {};
+  private lastUse: Promise<unknown> = Promise.resolve();
+  private dataVersion: Database.Statement<[], number> | undefined;
+  private nextRevision: Promise<number> | undefined;
+  private inodes: string | undefined;
+
+  override query<T = any>(
+    query: string,
+    parameters?: any[],
+    queryRunner?: QueryRunner,
+    mode: ReplicationMode = 'master',
+  ): Promise<T> {
+    const used = queryRunner ?? (this.runners[mode] ??= this.createQueryRunner(mode));
+    return super.query<T>(query, parameters, used);
+  }
+
+  /** Closes the connection. SQLite removes the WAL with the last one, unless that is read-only. */
+  override async destroy(): Promise<void> {
+    this.dataVersion?.database.close();
+    // Another process may have opened the file, too.
+    await this.query('PRAGMA wal_checkpoint').catch(() => undefined);
+    await super.destroy();
+  }
+
+  /**
+   * Waits until the connection is free, as long as for one of the pool of PostgreSQL.
+   *
+   * @returns a function that frees it again
+   * @throws {DatabaseUnavailableError}
+   */
+  async acquire(): Promise<() => void> {
+    const requestedAt = performance.now();
+    const previous = this.lastUse;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.lastUse = promise;
+    await previous;
+    if (!this.servesRequests || performance.now() - requestedAt <= CONNECT_TIMEOUT_MS)
+      return resolve;
+    resolve();
+    const cause = new Error(`Other transactions took longer than ${CONNECT_TIMEOUT_MS} ms`);
+    throw new DatabaseUnavailableError(cause);
+  }
+
+  /** Returns the revision of the file. The calls of one turn of the event loop share the check at its end. */
+  readRevision(): Promise<number> {
+    return (this.nextRevision ??= turn().then(() => {
+      this.nextRevision = undefined;
+      return this.readDataVersion();
+    }));
+  }
+
+  /**
+   * Checks also that the files were not moved: SQLite continues to write to deleted ones without an error.
+   *
+   * @param isThorough whether the file is read and written, which shows that it is intact and the disk not full. It also
+   *   makes every list cache read its table again.
+   */
+  async requireWritable(isThorough = false): Promise<void> {
+    const inodes = this.getInodes();
+    if (this.inodes !== undefined && inodes !== this.inodes)
+      throw new DatabaseUnavailableError(new Error(FILE_MOVED));
+    const rows = isThorough ? '"id" = 1' : 'FALSE';
+    await this.query(`UPDATE "migrations" SET "name" = "name" WHERE ${rows}`);
+    // A number for applications. SQLite does not write a row that stays the same.
+    if (isThorough) await this.query(`PRAGMA user_version = ${Math.floor(performance.now())}`);
+    this.inodes ??= this.getInodes();
+  }
+
+  addMetrics(metrics: DatabaseMetrics): void {
+    metrics.observeFiles(this.options.database);
+  }
+
+  protected newQueryRunner(reads: boolean): QueryRunner {
+    return new SqliteQueryRunner(this, reads);
+  }
+
+  protected async changeSchema(
+    run: (manager: EntityManager) => Promise<Migration[]>,
+  ): Promise<Migration[]> {
+    // As TypeORM does around a migration; within a transaction it would have no effect.
+    await this.query('PRAGMA foreign_keys = OFF');
+    try {
+      return await this.transaction(async (manager) => {
+        const changed = await run(manager);
+        if (changed.length > 0) await this.requireReferences(manager);
+        return changed;
+      });
+    } finally {
+      await this.query('PRAGMA foreign_keys = ON');
+    }
+  }
+
+  /** @throws {Error} if a migration leaves more references to missing rows than there were */
+  private async requireReferences(manager: EntityManager): Promise<void> {
+    const wrong = await manager.query<WrongReferences[]>(SELECT_WRONG_REFERENCES);
+    if (wrong.length === 0) return;
+    // Another connection does not see the transaction.
+    const committed = new Database(this.options.database, { readonly: true });
+    const former = committed.prepare<[], WrongReferences>(SELECT_WRONG_REFERENCES).all();
+    committed.close();
+    for (const { table, parent, count } of wrong) {
+      const before = former.find((each) => each.table === table && each.parent === parent);
+      if (count > (before?.count ?? 0))
+        throw new Error(
+          `The migration leaves rows of ${table} that refer to missing rows of ${parent}`,
+        );
+    }
+  }
+
+  /**
+   * Returns the number that changes with every commit of *another* connection, to any table. It is read on one that writes
+   * nothing (https://sqlite.org/pragma.html#pragma_data_version; measured: 4 µs).
+   */
+  private readDataVersion(): number {
+    try {
+      this.dataVersion ??= new Database(this.options.database, { readonly: true })
+        .prepare<[], number>('PRAGMA data_version')
+        .pluck();
+      return this.dataVersion.get()!;
+    } catch (error) {
+      throw this.translateError(error);
+    }
+  }
+
+  private getInodes(): string {
+    const files = ['', '-wal', '-shm'].map((suffix) => this.options.database + suffix);
+    return files.map((file) => statSync(file, { throwIfNoEntry: false })?.ino).join(' ');
+  }
+}
+
+/** Runs statements on the only connection, those outside of a transaction after it has ended. */
+export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
+  declare dataSource: SqliteDataSource;
+  /** Frees the connection, which a transaction has to itself. */
+  private free: (() => void) | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  /** Why the transaction was rolled back before its end. */
+  private abortion: unknown;
+
+  /** @param reads whether the statements outside of transactions change nothing */
+  constructor(
+    dataSource: SqliteDataSource,
+    private readonly reads: boolean,
+  ) {
+    super(dataSource.driver);
+    // TypeORM caches prepared statements in the runner, of which it has only one.
+    Object.assign(this, { stmtCache: dataSource.statements });
+  }
+
+  // TypeORM declares the result as `any`, too.
+  override async query(
+    query: string,
+    parameters?: any[],
+    useStructuredResult?: boolean,
+  ): Promise<any> {
+    if (this.abortion !== undefined) throw this.abortion;
+    const run = (): Promise<any> => super.query(query, parameters, useStructuredResult);
+    try {
+      if (this.free !== undefined) return await run();
+      return await retryOnBusy(async () => {
+        const release = await this.dataSource.acquire();
+        return run().finally(release);
+      });
+    } catch (error) {
+      const isCommit = this.isTransactionActive ? query === 'COMMIT' : !this.reads;
+      const translated = this.dataSource.translateError(error, { isCommit });
+      // SQLite rolls back by itself after some errors. The next statement would be outside of the transaction.
+      const { inTransaction } = this.driver.databaseConnection as Database.Database;
+      if (this.isTransactionActive && !inTransaction) this.end(translated);
+      throw translated;
+    }
+  }
+
+  /** Takes the write lock at once: a transaction that reads first could not always get it later. */
+  override async startTransaction(isolationLevel?: IsolationLevel): Promise<void> {
+    if (this.isTransactionActive) return super.startTransaction(isolationLevel);
+    try {
+      await retryOnBusy(async () => {
+        this.free = await this.dataSource.acquire();
+        await super.query('BEGIN IMMEDIATE').catch((error: unknown) => {
+          this.end();
+          throw error;
+        });
+      });
+    } catch (error) {
+      throw this.dataSource.translateError(error);
+    }
+    if (this.dataSource.servesRequests)
+      this.timer = setTimeout(() => void this.timeOut(), TRANSACTION_TIMEOUT_MS);
+    this.isTransactionActive = true;
+    this.transactionDepth = 1;
+  }
+
+  override release(): Promise<void> {
+    this.end();
+    return super.release();
+  }
+
+  /** TypeORM recreates a table to change it. The ids of its deleted rows must not be assigned again. */
+  protected override async recreateTable(newTable: Table, oldTable: Table): Promise<void> {
+    const { name } = oldTable;
+    const selected = 'FROM "sqlite_sequence" WHERE "name" = ?';
+    const sequences: { seq: number }[] = await this.query(`SELECT "seq" ${selected}`, [name]);
+    await super.recreateTable(newTable, oldTable);
+    // An empty table has none, and a table with ids of another type, too.
+    await this.query(`DELETE ${selected}`, [name]);
+    for (const { seq } of sequences)
+      await this.query('INSERT INTO "sqlite_sequence" VALUES (?, ?)', [name, seq]);
+  }
+
+  private async timeOut(): Promise<void> {
+    const { free } = this;
+    // The end of the transaction must not free the connection before the rollback.
+    this.free = undefined;
+    this.abortion = createTransactionTimeoutError();
+    await super.query('ROLLBACK').catch(() => undefined);
+    free?.();
+  }
+
+  /** @param abortion what later statements throw */
+  private end(abortion?: unknown): void {
+    clearTimeout(this.timer);
+    this.abortion ??= abortion;
+    this.free?.();
+    this.free = undefined;
+  }
+}
+
+/**
+ * Runs a statement, and retries it while another process holds the write lock of the file. Unlike SQLite's own
+ * `busy_timeout`, it does not block the event loop.
+ */
+const retryOnBusy = <T>(run: () => Promise<T>): Promise<T> =>
+  repeat(run, (error, repetitions) =>
+    isBusyError(error) ? Math.min(2 ** repetitions, MAX_BUSY_DELAY_MS) : undefined,
+  );
