@@ -73,10 +73,12 @@ describe('DatabaseAvailability', () => {
     ]);
   });
 
-  it('logs one line for statements that fail at the same time', async () => {
-    expect(
-      await simulate({ isDown: isBrieflyDown, failsAfter: 10, pause: 20, isPartial: true }),
-    ).toEqual(['warn Database failed briefly: lost']);
+  it('logs two lines for statements that fail at the same time', async () => {
+    const outage = { isDown: isBrieflyDown, failsAfter: 10, pause: 20, isPartial: true };
+    expect(await simulate(outage)).toEqual([
+      'error Database connection failed: lost, retrying every 1000 ms',
+      'log Database connection restored after 0.1 s',
+    ]);
   });
 
   it('checks the database once a second, however often it is asked', async () => {

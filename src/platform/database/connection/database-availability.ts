@@ -1,17 +1,26 @@
+import { Logger } from '@nestjs/common';
 import { requestContext } from '../../logging/logger.js';
 import { withDeadline } from './deadline.js';
-import { DatabaseUnavailableError } from './driver-errors.js';
-import { CHECK_INTERVAL_MS, OutageLog } from './outage-log.js';
+import { DatabaseUnavailableError, describeDriverError } from './driver-errors.js';
 import type { ServiceDataSource } from './service-data-source.js';
 
+/** How long the result of a check is valid, in milliseconds. */
+const CHECK_INTERVAL_MS = 1_000;
+
+/** How long no check and no statement fails until an outage is over, in milliseconds. */
+const STABLE_MS = 5_000;
+
 /**
- * Checks whether the database can be written, for `/readyz` and after a failed statement, at most once per second. It is
- * checked every second until nothing has failed for five.
+ * Checks whether the database can be written, for `/readyz` and after a failed statement, at most once per second. During an
+ * outage, which begins with a failure and ends five seconds after the last one, it is checked every second. The log has a
+ * line for its beginning and one for its end.
  */
 export class DatabaseAvailability {
   /** The check in progress, or of the last second. */
   private check: Promise<void> | undefined;
-  private readonly log = new OutageLog();
+  /** When something first and last failed in the current outage. */
+  private outage: { readonly start: number; lastFailure: number } | undefined;
+  private readonly logger = new Logger('Database');
 
   /** @param shutdown aborted when the application shuts down */
   constructor(
@@ -23,8 +32,8 @@ export class DatabaseAvailability {
   start(): void {
     this.dataSource.onError((error) => {
       if (!(error instanceof DatabaseUnavailableError)) return;
-      this.log.recordFailure(error);
-      // Otherwise there is a check once the last one has expired.
+      this.recordFailure(error);
+      // If there is a check, the next one follows once it has expired.
       if (this.check === undefined) this.expire();
     });
   }
@@ -34,22 +43,43 @@ export class DatabaseAvailability {
     return (this.check ??= requestContext.run(undefined, () => this.runCheck()));
   }
 
-  /** Ends the validity of the last check, and checks again if something is wrong. */
+  /** Ends the validity of the last check, and checks again during an outage. */
   private expire(): void {
     this.check = undefined;
-    if (this.log.isOutage && !this.shutdown.aborted) this.requireWritable().catch(() => undefined);
+    if (this.outage && !this.shutdown.aborted) this.requireWritable().catch(() => undefined);
   }
 
   private async runCheck(): Promise<void> {
     try {
-      await withDeadline(this.dataSource.requireWritable(this.log.isFailing));
-      this.log.recordSuccess();
+      await withDeadline(this.dataSource.requireWritable(this.outage !== undefined));
+      this.recordSuccess();
     } catch (error) {
-      this.log.recordFailure(error as DatabaseUnavailableError, true);
+      this.recordFailure(error);
       // The client of a check does not ask whether it had an effect.
       throw new DatabaseUnavailableError(error);
     } finally {
       setTimeout(() => this.expire(), CHECK_INTERVAL_MS).unref();
     }
+  }
+
+  private recordFailure(error: unknown): void {
+    const now = performance.now();
+    if (this.outage === undefined) {
+      const reason = describeDriverError(error).replace(/\.$/, '');
+      this.logger.error(
+        `Database connection failed: ${reason}, retrying every ${CHECK_INTERVAL_MS} ms`,
+      );
+    }
+    this.outage ??= { start: now, lastFailure: now };
+    this.outage.lastFailure = now;
+  }
+
+  private recordSuccess(): void {
+    if (this.outage === undefined) return;
+    const { start, lastFailure } = this.outage;
+    if (performance.now() - lastFailure < STABLE_MS) return;
+    this.outage = undefined;
+    const seconds = (lastFailure - start) / 1_000;
+    this.logger.log(`Database connection restored after ${seconds.toFixed(1)} s`);
   }
 }
