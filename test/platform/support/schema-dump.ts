@@ -1,5 +1,4 @@
 import type { DataSource } from 'typeorm';
-import { isPostgres } from '../../../src/platform/database/connection/is-postgres.js';
 
 const SQLITE = [`SELECT "type", "name", "tbl_name", "sql" FROM "sqlite_master" ORDER BY 1, 2`];
 
@@ -20,7 +19,7 @@ const POSTGRES = [
 
 /** Returns the database schema, one string per schema object. */
 export async function dumpSchema(dataSource: DataSource): Promise<string[]> {
-  const queries = isPostgres(dataSource) ? POSTGRES : SQLITE;
+  const queries = dataSource.options.type === 'postgres' ? POSTGRES : SQLITE;
   const dump: string[] = [];
   for (const query of queries) {
     const rows: unknown[] = await dataSource.query(query);

@@ -10,7 +10,6 @@ import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
-import { type Deadline, withDeadline } from './deadline.js';
 import type { Dialect } from './dialect.js';
 import {
   describeDriverError,
@@ -41,31 +40,15 @@ const DIALECT: Dialect = {
   hasRevisionTriggers: true,
 };
 
-/**
- * How long a connection is used, in seconds. Without a limit, it would stay at a server that its name does not refer to any
- * more.
- */
-const MAX_CONNECTION_LIFETIME_S = 300;
-
-/** The key of the advisory lock of the migrations, among all locks in a database. */
-const MIGRATION_LOCK = 7_738_378_831;
-
-/** How long a process waits for another one that migrates the database, in milliseconds. */
+/** How long a process waits for another one that migrates the database, in milliseconds; the code of the error after that. */
 const MIGRATION_LOCK_TIMEOUT_MS = 5_000;
-/** `lock_timeout` has passed. */
 const LOCK_NOT_AVAILABLE = '55P03';
-
-/** The longest delay before a transaction is repeated, in milliseconds. */
-const MAX_CONFLICT_DELAY_MS = 20;
 
 /**
  * The session does not have a prepared statement, or has it already, such as behind PgBouncer; or the types of its columns
  * were changed. The statement had no effect.
  */
 const NOT_PREPARED = /^(26000|42P05|0A000|42804)$/;
-
-/** The code of a message that cancels a query instead of starting a session. */
-const CANCEL_REQUEST = 80_877_102;
 
 /** A client with what identifies its session to the server; pg does not declare it. */
 type PgClient = Client & { readonly processID: number; readonly secretKey: number };
@@ -88,7 +71,8 @@ export const postgresOptions = (
   // PgBouncer rejects statement_timeout: it would be a property of the session.
   extra: {
     keepAlive: true,
-    maxLifetimeSeconds: MAX_CONNECTION_LIFETIME_S,
+    // Without a limit, a connection would stay at a server that its name does not refer to any more.
+    maxLifetimeSeconds: 300,
     // An error after the pool's listener and before TypeORM's would end the process. So the next statement fails.
     onConnect: (client: Client) => void client.on('error', ignore),
   },
@@ -133,8 +117,12 @@ export class PostgresDataSource extends ServiceDataSource {
     return true;
   }
 
-  readRevision(table: string, deadline?: Deadline): Promise<number> {
-    return withDeadline(this.findRevision(table), deadline);
+  async readRevision(table: string): Promise<number> {
+    const revision = (await this.readRevisions()).get(table);
+    if (revision !== undefined) return revision;
+    // A missing table is reported as such.
+    await readRows(this.manager, `SELECT FROM "${table}" LIMIT 0`);
+    throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
   }
 
   /** A read-only database rejects an UPDATE, even of no row. */
@@ -155,33 +143,18 @@ export class PostgresDataSource extends ServiceDataSource {
   ): Promise<Migration[]> {
     // Only READ COMMITTED sees what another process has committed while this one waited.
     return this.transaction('READ COMMITTED', async (manager) => {
-      await this.lockMigrations(manager);
-      return run(manager);
-    });
-  }
-
-  /** Waits for the lock of the migrations, which the transaction keeps. */
-  private async lockMigrations(manager: EntityManager): Promise<void> {
-    // A timeout of the role applies to requests, not to migrations.
-    await manager.query(
-      `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`,
-    );
-    // PgBouncer may give the next transaction another session, so a lock of the session would be lost.
-    await manager
-      .query('SELECT pg_advisory_xact_lock($1)', [MIGRATION_LOCK])
-      .catch((error: unknown) => {
+      // A timeout of the role applies to requests, not to migrations.
+      await manager.query(
+        `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${MIGRATION_LOCK_TIMEOUT_MS}`,
+      );
+      // A lock of the session would be lost behind PgBouncer.
+      await manager.query('SELECT pg_advisory_xact_lock(7738378831)').catch((error: unknown) => {
         if (getDriverErrorCode(error) !== LOCK_NOT_AVAILABLE) throw error;
         throw new SchemaOutdatedError('Another process is migrating the database.');
       });
-    await manager.query('SET LOCAL lock_timeout TO DEFAULT');
-  }
-
-  private async findRevision(table: string): Promise<number> {
-    const revision = (await this.readRevisions()).get(table);
-    if (revision !== undefined) return revision;
-    // A missing table is reported as such.
-    await readRows(this.manager, `SELECT FROM "${table}" LIMIT 0`);
-    throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
+      await manager.query('SET LOCAL lock_timeout TO DEFAULT');
+      return run(manager);
+    });
   }
 }
 
@@ -270,16 +243,14 @@ export class PgQueryRunner extends PostgresQueryRunner {
 }
 
 /**
- * Runs a transaction, and repeats it if it conflicts with another.
+ * Runs a transaction, and repeats it after up to 20 ms if it conflicts with another.
  *
  * @throws {TransactionConflictError} if it still conflicts after two repetitions
  */
 const repeatOnConflict = <T>(run: () => Promise<T>): Promise<T> =>
   repeat(run, (error, repetitions) =>
     // At random, so that transactions that have met do not meet again.
-    error instanceof TransactionConflictError && repetitions < 2
-      ? Math.random() * MAX_CONFLICT_DELAY_MS
-      : undefined,
+    error instanceof TransactionConflictError && repetitions < 2 ? Math.random() * 20 : undefined,
   );
 
 /**
@@ -295,10 +266,10 @@ const toStatementName = (query: string): string =>
  * (https://www.postgresql.org/docs/18/protocol-flow.html#PROTOCOL-FLOW-CANCELING-REQUESTS).
  */
 async function cancelQuery({ host, port, processID, secretKey }: PgClient): Promise<void> {
+  // The length of the message, and the code of a cancellation instead of a new session.
+  const numbers = [16, 80_877_102, processID, secretKey];
   const request = Buffer.alloc(16);
-  [request.length, CANCEL_REQUEST, processID, secretKey].forEach((value, index) =>
-    request.writeInt32BE(value, index * 4),
-  );
+  numbers.forEach((number, index) => request.writeInt32BE(number, index * 4));
   const address = host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
   const socket = connect({ ...address, signal: AbortSignal.timeout(CANCEL_TIMEOUT_MS) });
   socket.resume().write(request);

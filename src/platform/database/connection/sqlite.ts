@@ -31,22 +31,6 @@ const DIALECT: Dialect = {
   hasRevisionTriggers: false,
 };
 
-/** The longest delay before a statement is repeated, in milliseconds. */
-const MAX_BUSY_DELAY_MS = 50;
-
-const FILE_MOVED =
-  'A file of the open database was moved or deleted: stop the service with SIGTERM, which saves the rows of a deleted WAL';
-
-/** How many rows of a table refer to missing rows of another. */
-interface WrongReferences {
-  readonly table: string;
-  readonly parent: string;
-  readonly count: number;
-}
-
-const SELECT_WRONG_REFERENCES =
-  'SELECT "table", "parent", count(*) AS "count" FROM pragma_foreign_key_check GROUP BY 1, 2';
-
 /** Returns TypeORM's options for a file. */
 export const sqliteOptions = (file: string): BetterSqlite3DataSourceOptions => ({
   type: 'better-sqlite3',
@@ -127,14 +111,18 @@ export class SqliteDataSource extends ServiceDataSource {
    *   makes every list cache read its table again.
    */
   async requireWritable(isThorough = false): Promise<void> {
-    const inodes = this.getInodes();
-    if (this.inodes !== undefined && inodes !== this.inodes)
-      throw new DatabaseUnavailableError(new Error(FILE_MOVED));
+    const { inodes = this.readInodes() } = this;
+    if (inodes !== this.readInodes())
+      throw new DatabaseUnavailableError(
+        new Error(
+          'A file of the open database was moved or deleted: stop the service with SIGTERM, which saves the rows of a deleted WAL',
+        ),
+      );
     const rows = isThorough ? '"id" = 1' : 'FALSE';
     await this.query(`UPDATE "migrations" SET "name" = "name" WHERE ${rows}`);
     // A number for applications. SQLite does not write a row that stays the same.
     if (isThorough) await this.query(`PRAGMA user_version = ${Math.floor(performance.now())}`);
-    this.inodes ??= this.getInodes();
+    this.inodes ??= this.readInodes();
   }
 
   addMetrics(metrics: DatabaseMetrics): void {
@@ -163,19 +151,16 @@ export class SqliteDataSource extends ServiceDataSource {
 
   /** @throws {Error} if a migration leaves more references to missing rows than there were */
   private async requireReferences(manager: EntityManager): Promise<void> {
-    const wrong = await manager.query<WrongReferences[]>(SELECT_WRONG_REFERENCES);
+    const select = `SELECT "table" || ' that refer to missing rows of ' || "parent" AS "rows", count(*) AS "count"
+      FROM pragma_foreign_key_check GROUP BY 1`;
+    const wrong = await manager.query<{ rows: string; count: number }[]>(select);
     if (wrong.length === 0) return;
     // Another connection does not see the transaction.
     const committed = new Database(this.options.database, { readonly: true });
-    const former = committed.prepare<[], WrongReferences>(SELECT_WRONG_REFERENCES).all();
+    const former = new Map(committed.prepare<[], [string, number]>(select).raw().all());
     committed.close();
-    for (const { table, parent, count } of wrong) {
-      const before = former.find((each) => each.table === table && each.parent === parent);
-      if (count > (before?.count ?? 0))
-        throw new Error(
-          `The migration leaves rows of ${table} that refer to missing rows of ${parent}`,
-        );
-    }
+    for (const { rows, count } of wrong)
+      if (count > (former.get(rows) ?? 0)) throw new Error(`The migration leaves rows of ${rows}`);
   }
 
   /**
@@ -193,7 +178,7 @@ export class SqliteDataSource extends ServiceDataSource {
     }
   }
 
-  private getInodes(): string {
+  private readInodes(): string {
     const files = ['', '-wal', '-shm'].map((suffix) => this.options.database + suffix);
     return files.map((file) => statSync(file, { throwIfNoEntry: false })?.ino).join(' ');
   }
@@ -298,10 +283,10 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
 }
 
 /**
- * Runs a statement, and retries it while another process holds the write lock of the file. Unlike SQLite's own
- * `busy_timeout`, it does not block the event loop.
+ * Runs a statement, and repeats it after at most 50 ms while another process holds the write lock of the file. Unlike
+ * SQLite's own `busy_timeout`, it does not block the event loop.
  */
 const retryOnBusy = <T>(run: () => Promise<T>): Promise<T> =>
   repeat(run, (error, repetitions) =>
-    isBusyError(error) ? Math.min(2 ** repetitions, MAX_BUSY_DELAY_MS) : undefined,
+    isBusyError(error) ? Math.min(2 ** repetitions, 50) : undefined,
   );

@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { RANDOM_REVISION, toTriggerSql } from './revision-trigger.js';
 import { DatabaseConnection } from '../connection/database-connection.js';
-import type { Deadline } from '../connection/deadline.js';
+import { type Deadline, withDeadline } from '../connection/deadline.js';
 import { ServiceDataSource } from '../connection/service-data-source.js';
 
 /** Detects changes of a table, by this process or any other: while its revision stays the same, so do its rows. */
@@ -28,7 +28,8 @@ export class TableRevisionTracker {
    * @throws {DatabaseUnavailableError}
    */
   read(table: string, deadline?: Deadline): Promise<number> {
-    return this.dataSource.readRevision(table, deadline);
+    const revision = this.dataSource.readRevision(table);
+    return this.areInTable ? withDeadline(revision, deadline) : revision;
   }
 
   /**
