@@ -57,7 +57,7 @@ export async function copyDatabase(file: string, target: ServiceDataSource): Pro
   source.exec('BEGIN');
   const tables = sortByReferences(target.entityMetadatas);
   await target.transaction(async (manager) => {
-    // That of the role is for requests.
+    // A timeout of the role applies to requests.
     await manager.query('SET LOCAL statement_timeout = 0');
     for (const { tableName } of tables) {
       if ((await countRows(manager, tableName)) > 0)
@@ -134,7 +134,7 @@ async function continueIds(
   const [{ sequence }] = await target.query<[{ sequence: string }]>(
     `SELECT pg_get_serial_sequence('"${table}"', '${column}') AS "sequence"`,
   );
-  // Not setval, which a rollback does not undo.
+  // A rollback would not undo setval.
   if (last) await target.query(`ALTER SEQUENCE ${sequence} RESTART WITH ${last + 1n}`);
 }
 

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
 
-/** Not used any more. The table stays for instances of the previous release, and is dropped in the next one. */
+/** Creates a table for instances of the previous release. It is dropped in the next one. */
 export class CreateRateLimits1763600000005 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     if (queryRunner.dataSource.options.type !== 'postgres') return;

@@ -73,7 +73,7 @@ export const postgresOptions = (
     keepAlive: true,
     // Without a limit, a connection would stay at a server that its name does not refer to any more.
     maxLifetimeSeconds: 300,
-    // An error after the pool's listener and before TypeORM's would end the process. So the next statement fails.
+    // Between the listeners of the pool and of a query runner, an error would end the process. The next statement fails.
     onConnect: (client: Client) => void client.on('error', ignore),
   },
 });

@@ -26,7 +26,7 @@ export async function defineRaiseRevision(
 /** Returns statements that create the trigger of a table, or repair it. */
 export function toTriggerSql(table: string): string {
   const name = `"tr_${table}_revision"`;
-  // The others do not fire in sessions that replicate rows.
+  // Triggers do not fire in sessions that replicate rows, unless they are enabled always.
   return `CREATE OR REPLACE TRIGGER ${name} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON "${table}" FOR EACH STATEMENT EXECUTE FUNCTION raise_revision(); ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER ${name}`;
 }
 
