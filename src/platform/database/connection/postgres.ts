@@ -11,19 +11,14 @@ import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import type { Dialect } from './dialect.js';
-import {
-  describeDriverError,
-  getDriverErrorCode,
-  READ_ONLY_TRANSACTION,
-  TransactionConflictError,
-} from './driver-errors.js';
+import { describeDriverError, getDriverErrorCode, READ_ONLY_TRANSACTION } from './driver-errors.js';
 import { readRows, SchemaOutdatedError, ServiceDataSource } from './service-data-source.js';
 import { singleFlight } from './single-flight.js';
 import {
   CANCEL_TIMEOUT_MS,
   CONNECT_TIMEOUT_MS,
   createTransactionTimeoutError,
-  repeat,
+  repeatOnConflict,
   TRANSACTION_TIMEOUT_MS,
 } from './timeouts.js';
 
@@ -101,20 +96,14 @@ export class PostgresDataSource extends ServiceDataSource {
     return query;
   }
 
-  /**
-   * Stops the preparation of statements for the rest of this process, if one has failed because it was prepared.
-   *
-   * @returns whether it is to be repeated
-   */
-  stopPreparing(error: unknown): boolean {
-    if (!NOT_PREPARED.test(getDriverErrorCode(error))) return false;
+  /** Stops the preparation of statements for the rest of this process, because one has failed with an error. */
+  stopPreparing(error: unknown): void {
     if (this.preparesStatements)
       new Logger(ServiceDataSource.name).warn(
         `Statements are not prepared any more: ${describeDriverError(error)}`,
       );
     this.preparesStatements = false;
     this.preparedNames.clear();
-    return true;
   }
 
   async readRevision(table: string): Promise<number> {
@@ -236,22 +225,13 @@ export class PgQueryRunner extends PostgresQueryRunner {
       // TypeORM passes what pg accepts, too, but does not declare it.
       return await super.query({ name, text: query } as never, parameters, isStructured);
     } catch (error) {
-      if (!this.dataSource.stopPreparing(error)) throw Object.assign(error as Error, { query });
+      if (!NOT_PREPARED.test(getDriverErrorCode(error)))
+        throw Object.assign(error as Error, { query });
+      this.dataSource.stopPreparing(error);
       return super.query(query, parameters, isStructured);
     }
   }
 }
-
-/**
- * Runs a transaction, and repeats it after up to 20 ms if it conflicts with another.
- *
- * @throws {TransactionConflictError} if it still conflicts after two repetitions
- */
-const repeatOnConflict = <T>(run: () => Promise<T>): Promise<T> =>
-  repeat(run, (error, repetitions) =>
-    // At random, so that transactions that have met do not meet again.
-    error instanceof TransactionConflictError && repetitions < 2 ? Math.random() * 20 : undefined,
-  );
 
 /**
  * Returns the name of a prepared statement: the command, because the spans of OpenTelemetry have the name, and a digest,

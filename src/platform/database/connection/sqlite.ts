@@ -10,12 +10,12 @@ import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import type { Dialect } from './dialect.js';
-import { DatabaseUnavailableError, isBusyError } from './driver-errors.js';
+import { DatabaseUnavailableError } from './driver-errors.js';
 import { ServiceDataSource } from './service-data-source.js';
 import {
   CONNECT_TIMEOUT_MS,
   createTransactionTimeoutError,
-  repeat,
+  repeatOnConflict,
   TRANSACTION_TIMEOUT_MS,
 } from './timeouts.js';
 
@@ -35,7 +35,7 @@ const DIALECT: Dialect = {
 export const sqliteOptions = (file: string): BetterSqlite3DataSourceOptions => ({
   type: 'better-sqlite3',
   database: file,
-  // SQLite blocks the event loop while it waits; `retryOnBusy` does not.
+  // SQLite blocks the event loop while it waits; `repeatOnConflict` does not.
   timeout: 0,
   enableWAL: true,
   prepareDatabase: (connection: { pragma(source: string): void }) => {
@@ -208,7 +208,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     const run = (): Promise<any> => super.query(query, parameters, useStructuredResult);
     try {
       if (this.free !== undefined) return await run();
-      return await retryOnBusy(async () => {
+      return await repeatOnConflict(async () => {
         const release = await this.dataSource.acquire();
         return run().finally(release);
       });
@@ -226,7 +226,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   override async startTransaction(isolationLevel?: IsolationLevel): Promise<void> {
     if (this.isTransactionActive) return super.startTransaction(isolationLevel);
     try {
-      await retryOnBusy(async () => {
+      await repeatOnConflict(async () => {
         this.free = await this.dataSource.acquire();
         await super.query('BEGIN IMMEDIATE').catch((error: unknown) => {
           this.end();
@@ -276,12 +276,3 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     this.free = undefined;
   }
 }
-
-/**
- * Runs a statement, and repeats it after at most 50 ms while another process holds the write lock of the file. Unlike
- * SQLite's own `busy_timeout`, it does not block the event loop.
- */
-const retryOnBusy = <T>(run: () => Promise<T>): Promise<T> =>
-  repeat(run, (error, repetitions) =>
-    isBusyError(error) ? Math.min(2 ** repetitions, 50) : undefined,
-  );
