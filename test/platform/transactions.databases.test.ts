@@ -86,15 +86,19 @@ describe('DataSource.transaction', () => {
 
   it('is rolled back with an error if it takes too long, and nothing else hangs', async () => {
     const queryRunner = dataSource.createQueryRunner();
+    const inserted = Promise.withResolvers<void>();
     const results = await Promise.allSettled([
       dataSource.transaction(async (manager) => {
         await manager.insert(CategoryEntity, { name: 'late' });
+        inserted.resolve();
         await delay(2_500);
         // The transaction is over: this must not be stored outside of it.
         await manager.insert(CategoryEntity, { name: 'later' });
       }),
       // Begun on a query runner that is not released.
       (async () => {
+        // The first of them makes the other wait.
+        await inserted.promise;
         await queryRunner.startTransaction();
         await queryRunner.manager.insert(CategoryEntity, { name: 'late' });
         await delay(2_500);
