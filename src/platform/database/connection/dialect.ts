@@ -16,6 +16,6 @@ export interface Dialect {
   readonly clock: string | undefined;
   /** Whether WITH may contain statements that change rows. */
   readonly hasWritableWith: boolean;
-  /** Whether triggers keep a revision of each table in the table `revisions`; otherwise the file has one. */
-  readonly hasRevisionTriggers: boolean;
+  /** Whether triggers keep the revision of each table in the table `revisions`; otherwise the file has one revision. */
+  readonly hasRevisionTable: boolean;
 }

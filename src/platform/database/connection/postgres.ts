@@ -32,7 +32,7 @@ const DIALECT: Dialect = {
   keyLock: 'SELECT pg_advisory_xact_lock(hashtextextended($1, $2))',
   clock: 'CAST(extract(epoch FROM now()) * 1000 AS bigint)',
   hasWritableWith: true,
-  hasRevisionTriggers: true,
+  hasRevisionTable: true,
 };
 
 /** How long a process waits for another one that migrates the database, in milliseconds; the code of the error after that. */

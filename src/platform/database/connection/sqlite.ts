@@ -28,7 +28,7 @@ const DIALECT: Dialect = {
   keyLock: undefined,
   clock: undefined,
   hasWritableWith: false,
-  hasRevisionTriggers: false,
+  hasRevisionTable: false,
 };
 
 /** Returns TypeORM's options for a file. */

@@ -37,7 +37,7 @@ export function toTriggerSql(table: string): string {
  * other rows after a failover or a restore.
  */
 export async function addRevisionTrigger(queryRunner: QueryRunner, table: string): Promise<void> {
-  if (!getDialect(queryRunner.dataSource).hasRevisionTriggers) return;
+  if (!getDialect(queryRunner.dataSource).hasRevisionTable) return;
   await queryRunner.query(
     `INSERT INTO "revisions" ("name", "value") VALUES ('${table}', ${RANDOM_REVISION})`,
   );
@@ -46,7 +46,7 @@ export async function addRevisionTrigger(queryRunner: QueryRunner, table: string
 
 /** Reverts {@link addRevisionTrigger}. */
 export async function dropRevisionTrigger(queryRunner: QueryRunner, table: string): Promise<void> {
-  if (!getDialect(queryRunner.dataSource).hasRevisionTriggers) return;
+  if (!getDialect(queryRunner.dataSource).hasRevisionTable) return;
   await queryRunner.query(`DROP TRIGGER "tr_${table}_revision" ON "${table}"`);
   await queryRunner.query(`DELETE FROM "revisions" WHERE "name" = '${table}'`);
 }

@@ -19,7 +19,7 @@ export class TableRevisionTracker {
 
   /** Whether a statement can read a revision together with the rows. */
   get areInTable(): boolean {
-    return this.dataSource.dialect.hasRevisionTriggers;
+    return this.dataSource.dialect.hasRevisionTable;
   }
 
   /**

@@ -5,7 +5,7 @@ import { defineRaiseRevision, RANDOM_REVISION } from '../revision-trigger.js';
 /** Replaces the counters of revisions, which repeat after a failover or a restore, with random numbers. */
 export class RandomizeRevisions1763600000006 implements MigrationInterface {
   async up(queryRunner: QueryRunner, value = RANDOM_REVISION): Promise<void> {
-    if (!getDialect(queryRunner.dataSource).hasRevisionTriggers) return;
+    if (!getDialect(queryRunner.dataSource).hasRevisionTable) return;
     await defineRaiseRevision(queryRunner, value);
     await queryRunner.query(`UPDATE "revisions" SET "value" = ${RANDOM_REVISION}`);
   }

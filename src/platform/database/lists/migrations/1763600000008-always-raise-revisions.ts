@@ -8,7 +8,7 @@ import { defineRaiseRevision, RANDOM_REVISION } from '../revision-trigger.js';
  */
 export class AlwaysRaiseRevisions1763600000008 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    if (!getDialect(queryRunner.dataSource).hasRevisionTriggers) return;
+    if (!getDialect(queryRunner.dataSource).hasRevisionTable) return;
     const [{ schema }]: [{ schema: string }] = await queryRunner.query(
       `SELECT "relnamespace"::regnamespace AS "schema" FROM pg_class WHERE "oid" = '"revisions"'::regclass`,
     );
@@ -17,7 +17,7 @@ export class AlwaysRaiseRevisions1763600000008 implements MigrationInterface {
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    if (!getDialect(queryRunner.dataSource).hasRevisionTriggers) return;
+    if (!getDialect(queryRunner.dataSource).hasRevisionTable) return;
     await this.alterTriggers(queryRunner, 'ENABLE');
     await defineRaiseRevision(queryRunner, RANDOM_REVISION);
   }
