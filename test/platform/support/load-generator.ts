@@ -5,32 +5,22 @@ import { waitFor } from './wait.js';
 
 type ClientKind = 'create' | 'list';
 
-/** The status of a response and the time until it was received. */
-interface TimedResponse {
-  readonly kind: ClientKind;
-  readonly status: number;
-  readonly milliseconds: number;
-}
-
 interface LoadClient {
   readonly url: string;
   readonly kind: ClientKind;
   succeeded: number;
-  unavailable: number;
 }
 
 /**
  * Runs clients that create and list categories sequentially on one or more instances of the service
- * sharing one initially empty database, and checks every response: a list has the rows of every earlier
- * list and acknowledged create, ordered by id and no others; an error is a 503, if allowed, with
- * `Retry-After` and the Error body.
+ * sharing one initially empty database, and checks every response: none is an error, and a list has the
+ * rows of every earlier list and acknowledged create, ordered by id and no others.
  */
 export class LoadGenerator {
   /** Rows acknowledged with 201. */
   readonly created: Category[] = [];
   /** Broken guarantees. */
   readonly violations: string[] = [];
-  readonly responses: TimedResponse[] = [];
   private readonly clients: LoadClient[] = [];
   private readonly loops: Promise<void>[] = [];
   private readonly agent = new Agent({ keepAlive: true });
@@ -41,10 +31,7 @@ export class LoadGenerator {
   private readonly mayDisconnect = new Set<string>();
   private stopping = false;
 
-  constructor(
-    private readonly key: string,
-    private readonly options: { allow503?: true } = {},
-  ) {}
+  constructor(private readonly key: string) {}
 
   /**
    * Starts clients of an instance.
@@ -58,7 +45,7 @@ export class LoadGenerator {
   ): void {
     for (let index = 0; index < writers + readers; index++) {
       const kind = index < writers ? 'create' : 'list';
-      const client: LoadClient = { url, kind, succeeded: 0, unavailable: 0 };
+      const client: LoadClient = { url, kind, succeeded: 0 };
       this.clients.push(client);
       this.loops.push(this.runClient(client, this.clients.length, pause));
     }
@@ -77,33 +64,19 @@ export class LoadGenerator {
   }
 
   /** Waits until each client has received `count` more successful responses. */
-  waitForSuccesses(count: number): Promise<void> {
-    return this.waitForProgress('succeeded', count, this.clients);
-  }
-
-  /** Waits until each client, or each client of one kind, has received `count` more 503 responses. */
-  waitForUnavailable(count: number, kind?: ClientKind): Promise<void> {
-    const clients = this.clients.filter((client) => kind === undefined || client.kind === kind);
-    return this.waitForProgress('unavailable', count, clients);
+  async waitForSuccesses(count: number): Promise<void> {
+    const goals = this.clients
+      .filter(({ url }) => !this.mayDisconnect.has(url))
+      .map((client) => ({ client, goal: client.succeeded + count }));
+    await waitFor(
+      () => goals.filter(({ client, goal }) => client.succeeded < goal),
+      (behind) => behind.length === 0 || this.violations.length > 0,
+    );
   }
 
   /** Checks a list that was read after the clients stopped. */
   verifyFinalState(rows: readonly Category[]): void {
     this.checkList(rows, this.observed.size);
-  }
-
-  private async waitForProgress(
-    counter: 'succeeded' | 'unavailable',
-    count: number,
-    clients: readonly LoadClient[],
-  ): Promise<void> {
-    const goals = clients
-      .filter(({ url }) => !this.mayDisconnect.has(url))
-      .map((client) => ({ client, goal: client[counter] + count }));
-    await waitFor(
-      () => goals.filter(({ client, goal }) => client[counter] < goal),
-      (behind) => behind.length === 0 || this.violations.length > 0,
-    );
   }
 
   private async runClient(client: LoadClient, number: number, pause: number): Promise<void> {
@@ -113,7 +86,6 @@ export class LoadGenerator {
       const observedBefore = this.observed.size;
       const name = `${number}-${turn}`;
       if (client.kind === 'create') this.sentNames.add(name);
-      const begin = performance.now();
       let response: HttpResponse;
       try {
         response = await (client.kind === 'create' ? categories.create(name) : categories.list());
@@ -122,18 +94,15 @@ export class LoadGenerator {
           this.violations.push(`A ${client.kind} request got no response: ${String(error)}`);
         return;
       }
-      const { status } = response;
-      this.responses.push({ kind: client.kind, status, milliseconds: performance.now() - begin });
+      const { status, text } = response;
       if (status === 201) {
         const row = response.json<Category>();
-        if (row.name !== name) this.violations.push(`Creating ${name} returned ${response.text}`);
+        if (row.name !== name) this.violations.push(`Creating ${name} returned ${text}`);
         this.created.push(row);
         this.observe(row);
       } else if (status === 200) this.checkList(response.json<Category[]>(), observedBefore);
-      else this.checkError(client, response);
-      client[status === 503 ? 'unavailable' : 'succeeded']++;
-      // Bounds the number of requests.
-      if (status === 503) await delay(50);
+      else this.violations.push(`A ${client.kind} request got ${status}: ${text}`);
+      client.succeeded++;
     }
   }
 
@@ -157,16 +126,5 @@ export class LoadGenerator {
     const known = this.observed.get(id);
     if (known === undefined) this.observed.set(id, name);
     else if (known !== name) this.violations.push(`Id ${id} belongs to both ${name} and ${known}`);
-  }
-
-  private checkError({ kind }: LoadClient, { status, headers, text }: HttpResponse): void {
-    const isUnavailable =
-      status === 503 &&
-      /^[1-9]\d*$/.test(headers['retry-after'] ?? '') &&
-      /^\{"code":"SERVICE_UNAVAILABLE","message":"[^"]+","status":503\}$/.test(text);
-    if (!isUnavailable || this.options.allow503 !== true)
-      this.violations.push(
-        `A ${kind} request got ${status}, Retry-After ${headers['retry-after']}: ${text}`,
-      );
   }
 }

@@ -17,8 +17,6 @@ export interface RawRequest {
   readonly target?: string;
   /** Header lines such as `Accept: text/html`. */
   readonly headers?: readonly string[];
-  /** Whether to send `Host: petstore`; true by default. */
-  readonly host?: boolean;
   readonly body?: string | Uint8Array;
 }
 
@@ -27,10 +25,9 @@ export function rawRequest({
   method = 'GET',
   target = '/v1/categories',
   headers = [],
-  host = true,
   body = '',
 }: RawRequest): Buffer {
-  const lines = [`${method} ${target} HTTP/1.1`, ...(host ? ['Host: petstore'] : []), ...headers];
+  const lines = [`${method} ${target} HTTP/1.1`, 'Host: petstore', ...headers];
   return Buffer.concat([
     Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'),
     typeof body === 'string' ? Buffer.from(body) : body,

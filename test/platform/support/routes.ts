@@ -1,7 +1,6 @@
 import { METHODS } from 'node:http';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Express } from 'express';
-import { isObject } from '../../../src/platform/validation/schema.js';
 import type { TestApp } from './app.js';
 
 /** A route of the running application; its path has braces for parameters. */
@@ -180,18 +179,4 @@ function getContent(
 function resolve({ components }: OpenAPIObject, schema: Reference): Reference {
   const [{ $ref } = schema] = (schema['allOf'] ?? schema['anyOf'] ?? []) as Reference[];
   return (components!.schemas![$ref?.split('/').pop() ?? ''] as Reference) ?? schema;
-}
-
-/** Returns a value with the defaults of what it contains. */
-export function withDefaults(document: OpenAPIObject, schema: Reference, value: unknown): unknown {
-  const { properties = {}, items = {} } = resolve(document, schema);
-  if (Array.isArray(value))
-    return value.map((each) => withDefaults(document, items as Reference, each));
-  if (!isObject(value)) return value;
-  const object = value as Record<string, unknown>;
-  const entries = Object.keys({ ...properties, ...object }).map((name) => {
-    const nested = properties[name] ?? {};
-    return [name, withDefaults(document, nested, object[name] ?? nested['default'])] as const;
-  });
-  return Object.fromEntries(entries.filter(([, each]) => each !== undefined));
 }
