@@ -95,17 +95,6 @@ describe('README.md', () => {
       expect(generated).toContain(`CREATE ${file}`);
   });
 
-  // With the packages that npm selects for musl, but those of them that start the service run on any C library.
-  it('has a command for Alpine Linux, which starts the service on the Node.js of the machine', async () => {
-    const readme = await readFile(join(checkout, 'README.md'), 'utf8');
-    const [, command] = /On\s+Alpine Linux[^`]*`([^`]+)`/.exec(readme)!;
-    const bin = join(directory, 'bin');
-    await cp(process.execPath, join(bin, 'node'));
-    const PATH = [bin, machineEnvironment['PATH']].join(delimiter);
-    expect(await requestAsPrinted(command!, { PATH, npm_config_libc: 'musl' })).toBe('[]');
-    expect(existsSync(join(checkout, 'node_modules/.bin/node'))).toBe(false);
-  });
-
   // One file stands for all tests, which take too long, and include this one.
   it('begins with two commands, of which the second runs the tests on both databases', async () => {
     const { stderr } = await execute(

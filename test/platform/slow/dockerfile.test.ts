@@ -5,7 +5,6 @@ import { basename, delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { CategoriesClient, sendRequest } from '../support/http-client.js';
 import {
-  expectSbom,
   type Lock,
   machineEnvironment,
   readInstalled,
@@ -146,23 +145,5 @@ describe('Image', () => {
     const built = await readdir(join(app, 'dist'), { recursive: true });
     expect(built).toEqual(expect.arrayContaining(['main.js', 'commit', 'cli/keys.js']));
     expect(built.filter((path) => /\.(ts|env|sqlite)$|\.test\./.test(path))).toEqual([]);
-  });
-
-  it('lists exactly its dependencies in an SBOM', async () => {
-    await expectSbom(app);
-    expect(await readJson(app, 'package.json')).toEqual(await readJson(ROOT, 'package.json'));
-  });
-
-  it('rejects an unsupported version of Node with one sentence, in every entry point', async () => {
-    const versions = `{ ...process.versions, node: '20.20.2' }`;
-    const preload = `data:text/javascript,Object.defineProperty(process, 'versions', { value: ${versions} })`;
-    const commands = ['keys', 'backup', 'db-copy', 'migrations', 'openapi'];
-    for (const path of ['main.js', ...commands.map((name) => `cli/${name}.js`)])
-      await expect(run('--import', preload, join('dist', path))).rejects.toMatchObject({
-        code: 1,
-        stderr: expect.stringMatching(
-          /^Node 20\.20\.2 is not supported: use Node 22.*\n$/,
-        ) as string,
-      });
   });
 });

@@ -1,4 +1,4 @@
-/** Runs in a page: `findUnreadable` reports the texts of a part of it that are hard to read. */
+/** Runs in a page: `findUnreadable` returns the texts that are hard to read. */
 
 const MIN_CONTRAST = 4.5;
 
@@ -77,8 +77,8 @@ function getTexts(element) {
   return texts;
 }
 
-globalThis.findUnreadable = (selector) => {
-  const elements = [...document.querySelector(selector).querySelectorAll('*')].filter((element) =>
+globalThis.findUnreadable = () => {
+  const elements = [...document.querySelectorAll('body *')].filter((element) =>
     element.checkVisibility({ opacityProperty: true, visibilityProperty: true }),
   );
   const found = new Set();
