@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { load, loadAll } from 'js-yaml';
+import { loadAll } from 'js-yaml';
 import { loadConfig } from '../../src/platform/config/config.js';
 import { startApp, type TestApp } from './support/app.js';
 import { commandSucceeds, requires } from './support/requirements.js';
@@ -98,19 +97,6 @@ kubectl.describe('deploy/kubernetes', () => {
       [['ingress-nginx'], ['http']],
       [['monitoring'], ['metrics']],
     ]);
-  });
-
-  it('is scraped by the PodMonitor of docs/install.md, as the job of the alerts', async () => {
-    const page = await readFile(join(ROOT, 'docs/install.md'), 'utf8');
-    const [, block] = /```yaml\n([^`]*PodMonitor[^`]*)```/.exec(page)!;
-    const { spec } = load(block!) as Resource;
-    const deployment = (await render('base')).get('Deployment');
-    const { labels } = deployment.spec.template.metadata!;
-    expect(labels).toEqual(spec.selector.matchLabels);
-    const ports = getContainer(deployment).ports.map(({ name }: Resource) => name);
-    expect(ports).toContain(spec.podMetricsEndpoints[0].port);
-    const alerts = await readFile(join(ROOT, 'deploy/alerts.yml'), 'utf8');
-    expect(alerts).toContain(`up{job=~"${labels[spec.jobLabel]}.*"}`);
   });
 
   it('migrates with a command of the service, in a pod that gets no requests', async () => {

@@ -1,10 +1,9 @@
 /** Runs what README.md quotes in a clone, with no more than the Node.js, npm and Git of the machine. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { chmod, cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { cloneProject, machineEnvironment } from '../support/installation.js';
 import { readBlocks } from '../support/snippets.js';
@@ -49,10 +48,9 @@ afterEach(() => rm(directory, { recursive: true, force: true }));
  */
 async function requestAsPrinted(
   command: string,
-  more: NodeJS.ProcessEnv = {},
   then?: (url: string) => Promise<void>,
 ): Promise<string> {
-  const env = { ...machineEnvironment, PORT: '0', ...more };
+  const env = { ...machineEnvironment, PORT: '0' };
   const child = spawn('sh', ['-c', command], { cwd: checkout, env, detached: true });
   let output = '';
   child.stderr.on('data', (text) => (output += text));
@@ -79,7 +77,7 @@ describe('README.md', () => {
     expect([start, test]).toEqual(['npm ci && npm start', 'npm ci && npm test']);
     const [requests, keys, generator, ...rest] = others;
     expect(rest).toEqual([]);
-    const response = await requestAsPrinted(start!, {}, async (url) => {
+    const response = await requestAsPrinted(start!, async (url) => {
       const created = { id: 1, name: 'dog', description: 'Dogs of every breed and size' };
       const printed = await run(requests!.replaceAll('http://127.0.0.1:3000', url));
       expect(printed).toBe(JSON.stringify(created) + JSON.stringify([created]));

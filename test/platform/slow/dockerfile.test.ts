@@ -4,12 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { CategoriesClient, sendRequest } from '../support/http-client.js';
-import {
-  type Lock,
-  machineEnvironment,
-  readInstalled,
-  readJson,
-} from '../support/installation.js';
+import { type Lock, machineEnvironment, readInstalled, readJson } from '../support/installation.js';
 import { ServiceProcess } from '../support/service-process.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');

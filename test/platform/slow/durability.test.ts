@@ -111,21 +111,6 @@ describe('fatal errors', () => {
   );
 });
 
-describe('a suspended service', () => {
-  it('serves pending requests after it resumes, even beyond its timeouts', async () => {
-    const { service, url, categories } = await services.serve();
-    service.kill('SIGSTOP');
-    const waiting = await RawConnection.open(url);
-    waiting.send(rawRequest({ headers: [AUTHORIZATION] }));
-    // There is nothing to wait for but the headers timeout of 5 seconds, which must expire.
-    await delay(6_000);
-    service.kill('SIGCONT');
-    expect((await waiting.nextResponse()).status).toBe(200);
-    waiting.close();
-    expect((await categories.create('after')).status).toBe(201);
-  });
-});
-
 describe('client connections', () => {
   let service: ServiceProcess;
   let url: string;

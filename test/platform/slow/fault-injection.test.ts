@@ -9,23 +9,13 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { once } from 'node:events';
-import { Agent } from 'node:http';
-import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import Database from 'better-sqlite3';
 import { createApp } from '../../../src/platform/application/create-app.js';
 import { loadConfig } from '../../../src/platform/config/config.js';
-import {
-  CategoriesClient,
-  type HttpResponse,
-  jsonHeaders,
-  sendRequest,
-} from '../support/http-client.js';
+import { CategoriesClient, type HttpResponse, sendRequest } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
-import { rawRequest } from '../support/raw-connection.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
 import {
   BOOTSTRAP_KEY,
@@ -153,22 +143,6 @@ describe('a full disk', () => {
   );
 });
 
-describe('a process without a free file descriptor', () => {
-  prlimit.it('handles the first create request like any other, also with gzip', async () => {
-    const { service, url } = await services.serve();
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    await sendRequest(`${url}/livez`, { agent });
-    execFileSync('prlimit', ['--pid', String(service.pid), '--nofile=3:4096']);
-    const json = '{"name":"dog"}';
-    for (const [coding, body] of Object.entries({ identity: json, gzip: gzipSync(json) })) {
-      const headers = { ...jsonHeaders(BOOTSTRAP_KEY), 'content-encoding': coding };
-      const options = { method: 'POST', headers, body, agent };
-      expect((await sendRequest(`${url}/v1/categories`, options)).status).toBe(201);
-    }
-    agent.destroy();
-  });
-});
-
 describe('a database locked by another process beyond the busy timeout', () => {
   it('rejects creates with 503, does not block other requests, and accepts creates once unlocked', async () => {
     const { url, categories } = await serve();
@@ -188,23 +162,6 @@ describe('a database locked by another process beyond the busy timeout', () => {
     other.close();
     expect((await categories.create('after')).status).toBe(201);
     expect(await categories.getNames()).toEqual(['after']);
-  });
-
-  it('delays startup, which logs retries and responds with 503 until the lock is released', async () => {
-    const first = await serve();
-    expect((await first.categories.create('dog')).status).toBe(201);
-    await apps.pop()!.close();
-    const other = new Database(file);
-    other.exec('BEGIN IMMEDIATE');
-    const logger = new MemoryLogger();
-    const { url, categories } = await serve(logger);
-    expectUnavailable(await sendRequest(`${url}/readyz`));
-    expectUnavailable(await categories.list());
-    expect(logger.text).toMatch(/database is locked .*retrying in/);
-    other.exec('ROLLBACK');
-    other.close();
-    await waitForReadiness(url, 200);
-    expect(await categories.getNames()).toEqual(['dog']);
   });
 });
 
@@ -271,40 +228,6 @@ describe('an unusable database file', () => {
     expect((await categories.create('after')).status).toBe(201);
     expect(await categories.getNames()).toEqual([...names, 'after']);
   });
-});
-
-describe('sixty clients that read nothing of a list, each of another version', () => {
-  requires('Linux', process.platform === 'linux').it(
-    'take less than 350 MB of memory together with the service, and are counted',
-    async () => {
-      const env = { DATABASE_URL: `sqlite:${file}`, METRICS_PORT: '0' };
-      const { service, url, categories } = await services.serve({ env });
-      const other = new Database(file);
-      other.exec(`WITH RECURSIVE "rows" ("number") AS
-        (SELECT 1 UNION ALL SELECT "number" + 1 FROM "rows" WHERE "number" < 90000)
-        INSERT INTO "categories" ("name", "description") SELECT 'dog', printf('%0100d', "number") FROM "rows"`);
-      other.close();
-      expect((await categories.list()).body.length).toBeGreaterThan(12_000_000);
-      const { hostname, port } = new URL(url);
-      const headers = [`Authorization: Bearer ${BOOTSTRAP_KEY}`];
-      const sockets: Socket[] = [];
-      for (let count = 0; count < 60; count++) {
-        expect((await categories.create('cat')).status).toBe(201);
-        const socket = connect(Number(port), hostname).on('error', () => undefined);
-        sockets.push(socket);
-        socket.write(rawRequest({ headers }));
-        await once(socket, 'readable');
-      }
-      const [metrics] = /http:[\w.:/]+\/metrics/.exec(service.output)!;
-      const { text } = await sendRequest(metrics);
-      const [, closed] = /_slow_readers_closed_total (\d+)$/m.exec(text)!;
-      expect(Number(closed)).toBeGreaterThan(50);
-      const status = readFileSync(`/proc/${service.pid}/status`, 'utf8');
-      expect(Number(/VmRSS:\s*(\d+)/.exec(status)![1]) / 1_024).toBeLessThan(350);
-      expect((await categories.list()).status).toBe(200);
-      for (const socket of sockets) socket.destroy();
-    },
-  );
 });
 
 describe('a graceful shutdown that does not complete', () => {
