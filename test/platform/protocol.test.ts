@@ -3,14 +3,9 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect as connectTo, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { Controller, Get, Req, Res } from '@nestjs/common';
-import { ApiOperation, ApiTags } from '@nestjs/swagger';
-import type { Express, Request, Response } from 'express';
-import { FEATURES } from '../../src/features.js';
 import { ApiKeyVerifier } from '../../src/platform/auth/api-key-verifier.js';
 import { loadConfig } from '../../src/platform/config/config.js';
 import type { ErrorCode } from '../../src/platform/errors/error-codes.js';
-import { Feature } from '../../src/platform/feature.decorator.js';
 import type { Connection } from '../../src/platform/http/server/connections.js';
 import { HttpAdapter } from '../../src/platform/http/server/http.adapter.js';
 import { startApp, useApp } from './support/app.js';
@@ -22,29 +17,8 @@ const { jest } = import.meta;
 /** No request times out, however busy the machine is; the tests of the timeouts shorten them. */
 const TIMEOUTS = { headers: 60_000, request: 60_000, checkInterval: 100, socket: 60_000 };
 
-/** Uses the parts of Express's requests and responses that the service itself does not. */
-@ApiTags('express')
-@Controller('express')
-class ExpressController {
-  @Get()
-  @ApiOperation({ operationId: 'useExpress', summary: 'Use Express' })
-  use(@Req() request: Request, @Res() response: Response): void {
-    const { ip, hostname, path, protocol } = request;
-    const app = request.app as Express;
-    // What Express does with every request and response changes nothing.
-    const isUnchanged =
-      Object.getPrototypeOf(request) === app.request &&
-      Object.getPrototypeOf(response) === app.response;
-    const body = { ip, hostname, path, protocol, isUnchanged };
-    response.cookie('a', 'b').vary('Origin').location('/there').status(202).send(body);
-  }
-}
-
-@Feature({ tag: { name: 'express', description: '' }, controllers: [ExpressController] })
-class ExpressModule {}
-
 const adapter = new HttpAdapter(loadConfig(PRODUCT, {}), TIMEOUTS);
-const app = useApp({ adapter, features: [ExpressModule, ...FEATURES] });
+const app = useApp({ adapter });
 
 // The service must keep serving other clients after every test.
 afterEach(async () => {
@@ -111,9 +85,7 @@ async function countCategories(): Promise<number> {
 describe('a request that is not valid HTTP', () => {
   const BAD_REQUESTS: [string, string][] = [
     ['plain text', 'hello\r\n\r\n'],
-    ['an unknown method', line('FETCH /v1/categories HTTP/1.1')],
     ['a target with a fragment', line('GET /v1/categories#x HTTP/1.1')],
-    ['the version HTTP/0.9', line('GET /v1/categories HTTP/0.9')],
     ['the version HTTP/2.0', line('GET /v1/categories HTTP/2.0')],
     ['no Host', withHost()],
     ['no Host but an absolute target', write('GET http://petstore/livez HTTP/1.1', [KEY, CLOSE])],
@@ -125,9 +97,7 @@ describe('a request that is not valid HTTP', () => {
     ]),
     ['two equal Authorization headers', get(KEY)],
     ['two Content-Type headers', post([LENGTH, 'content-type: text/plain'])],
-    ['two equal Content-Length headers', post([LENGTH, LENGTH])],
     ['Content-Length before Transfer-Encoding', post([LENGTH, CHUNKED], CHUNKS)],
-    ['Transfer-Encoding before Content-Length', post([CHUNKED, LENGTH], CHUNKS)],
     ...['chunked, identity', 'chunked, chunked', 'chunked;a=b', '', 'xchunked', '\x0bchunked'].map(
       (coding): [string, string] => [`the transfer coding "${coding}"`, withCoding(coding)],
     ),
@@ -150,7 +120,6 @@ describe('a request that is not valid HTTP', () => {
   const UNSUPPORTED: [string, string][] = [
     ['the transfer codings "gzip, chunked"', withCoding('gzip, chunked')],
     ['transfer codings in two headers', post(['Transfer-Encoding: gzip', CHUNKED], CHUNKS)],
-    ['two transfer codings on a GET request', get('Transfer-Encoding: gzip, chunked')],
   ];
   const HUGE_EXTENSION: [string, string][] = [
     ['a huge chunk extension', chunked(CHUNKS.replace('e', `e;${'x'.repeat(20_000)}`))],
@@ -246,7 +215,6 @@ const CONVERSATIONS: [string, string, number[]][] = [
   ],
   ['an absolute target', line('GET http://other:80/v1/categories?x=1 HTTP/1.1', CLOSE), [200]],
   ['an invalid absolute target', line('GET http://[/v1/categories HTTP/1.1', CLOSE), [400]],
-  ['an invalid path', line('GET /v1/categories/% HTTP/1.1', CLOSE), [400]],
   ...['//petstore/v1/categories', '/v1/categories%00', '*'].map(
     (target): [string, string, number[]] => [
       `the target ${target}`,
@@ -274,21 +242,6 @@ describe('a connection', () => {
     expect(JSON.stringify(responses)).not.toContain(app.key);
     const stored = expected.filter((status) => status === 201).length;
     expect(await countCategories()).toBe(before + stored);
-  });
-
-  it.each([
-    [
-      'OPTIONS *, with those of any route',
-      line('OPTIONS * HTTP/1.1', CLOSE),
-      'GET, HEAD, OPTIONS, POST',
-    ],
-    ['CONNECT, which is possible for no target', connect, ''],
-  ])('gets the methods in Allow: %s', async (_name, text, allow) => {
-    const [response] = await send(text);
-    // Modules may add methods to those of any route.
-    expect(response!.headers['allow']!.split(', ')).toEqual(
-      expect.arrayContaining(allow.split(', ')),
-    );
   });
 
   it('still speaks HTTP/1.1 after Upgrade', async () => {
@@ -405,45 +358,30 @@ describe('a client that is too slow', () => {
   it('gets a 408 and a closed connection, without blocking other clients', async () => {
     const before = await countCategories();
     const clients = await Promise.all(
-      CASES.flatMap(([name, text, timeout, expected, drip]) =>
-        Array.from({ length: 20 }, async () => {
-          const connection = await open(text);
-          return { name, timeout, expected, drip, connection };
-        }),
-      ),
+      CASES.map(async ([name, text, timeout, expected, drip]) => {
+        return { name, timeout, expected, drip, connection: await open(text) };
+      }),
     );
-    const countOpen = (timeout: 'headers' | 'request'): number =>
-      clients.filter((client) => client.timeout === timeout && !client.connection.ended).length;
-    const waitForNone = (timeout: 'headers' | 'request'): Promise<number> =>
-      waitFor(
-        () => countOpen(timeout),
-        (count) => count === 0,
-      );
     const dripping = setInterval(() => {
       for (const { connection, drip } of clients) if (drip !== undefined) connection.send(drip);
     }, 50);
-    for (let turn = 0; turn < 20; turn++)
-      expect(statuses(await send(created + last))).toEqual([201, 200]);
-    expect([countOpen('headers'), countOpen('request')]).toEqual([60, 100]);
-    app.server.headersTimeout = 300;
-    await waitForNone('headers');
-    expect(countOpen('request')).toBe(100);
-    app.server.requestTimeout = 300;
-    await waitForNone('request');
-    clearInterval(dripping);
-
-    expect(
-      clients.map(({ name, connection: { responses } }) => [name, statuses(responses)]),
-    ).toEqual(clients.map(({ name, expected }) => [name, expected]));
-    for (const { timeout, connection } of clients.filter(({ expected }) =>
-      expected.includes(408),
-    )) {
-      const response = connection.responses.at(-1)!;
-      expect(response).toBeError('REQUEST_TIMEOUT');
-      expect(response.headers['connection']).toBe('close');
-      expect(response.headers['x-request-id'] === 'slow').toBe(timeout === 'request');
+    expect(statuses(await send(created + last))).toEqual([201, 200]);
+    for (const timeout of ['headers', 'request'] as const) {
+      const affected = clients.filter((client) => client.timeout === timeout);
+      expect(affected.filter(({ connection }) => connection.ended)).toEqual([]);
+      app.server[`${timeout}Timeout`] = 300;
+      await Promise.all(affected.map(({ connection }) => connection.closed()));
     }
-    expect(await countCategories()).toBe(before + 20);
+    clearInterval(dripping);
+    for (const { name, timeout, expected, connection } of clients) {
+      const { responses } = connection;
+      expect([name, statuses(responses)]).toEqual([name, expected]);
+      if (!expected.includes(408)) continue;
+      expect(responses.at(-1)).toBeError('REQUEST_TIMEOUT');
+      const { 'x-request-id': id, connection: after } = responses.at(-1)!.headers;
+      expect([id === 'slow', after]).toEqual([timeout === 'request', 'close']);
+    }
+    expect(await countCategories()).toBe(before + 1);
   });
 });
 
@@ -452,44 +390,24 @@ describe('a client that reads no responses', () => {
     adapter.http.timeouts.socket = TIMEOUTS.socket;
   });
 
-  it('is disconnected, after the timeout and not twice that time', async () => {
+  it('is disconnected after the timeout, unlike one that reads slowly', async () => {
     adapter.http.timeouts.socket = 500;
-    const accepted = once(app.server, 'connection') as Promise<[Socket]>;
-    const client = connectTo(Number(new URL(app.url).port), '127.0.0.1').pause();
-    const [connection] = await accepted;
-    // These responses do not fit into the buffers of the connection.
-    const request = write('GET /docs/swagger-ui-bundle.js HTTP/1.1', [HOST]);
-    client.write(request.repeat(50));
-    await once(connection, 'close');
-    // They are 75 MB.
-    expect(connection.bytesWritten).toBeLessThan(50_000_000);
-    client.destroy();
-  });
-
-  it('is not disconnected while it reads, however slowly', () => {
-    const handle = { writeQueueSize: 0 };
-    const progress = { _handle: handle, bytesWritten: 10, acceptedBytes: 0, acceptedAt: 0 };
-    const destroy = jest.fn();
-    const connection = Object.assign(progress, { destroy }) as unknown as Connection;
-    adapter.http.connections.add(connection);
-    const calls = [9, 8, 7, 7].map((queued, index) => {
-      handle.writeQueueSize = queued;
-      jest.spyOn(performance, 'now').mockReturnValue((index + 1) * (TIMEOUTS.socket + 1));
-      adapter.http['closeUnread']();
-      return destroy.mock.calls.length;
-    });
-    jest.restoreAllMocks();
-    adapter.http.connections.delete(connection);
-    expect(calls).toEqual([0, 0, 0, 1]);
-  });
-});
-
-describe('the API of Express', () => {
-  it('works on requests and responses that are created with its prototypes', async () => {
-    const response = await app.send('GET', '/v1/express');
-    expect(response.status).toBe(202);
-    expect(response.headers).toMatchObject({ 'set-cookie': ['a=b; Path=/'], vary: 'Origin' });
-    const request = { ip: '127.0.0.1', hostname: '127.0.0.1', path: '/v1/express' };
-    expect(response.json()).toEqual({ ...request, protocol: 'http', isUnchanged: true });
+    // These responses do not fit into the buffers of a connection: they are 75 MB.
+    const request = write('GET /docs/swagger-ui-bundle.js HTTP/1.1', [HOST]).repeat(50);
+    const connectReader = async () => {
+      const accepted = once(app.server, 'connection') as Promise<[Socket]>;
+      const client = connectTo(Number(new URL(app.url).port), '127.0.0.1').pause();
+      const [connection] = await accepted;
+      client.write(request);
+      return { client, connection };
+    };
+    const slow = await connectReader();
+    const reading = setInterval(() => slow.client.read(), 10);
+    const idle = await connectReader();
+    await once(idle.connection, 'close');
+    expect(idle.connection.bytesWritten).toBeLessThan(50_000_000);
+    expect(slow.connection.destroyed).toBe(false);
+    clearInterval(reading);
+    for (const { client } of [slow, idle]) client.destroy();
   });
 });

@@ -29,12 +29,6 @@ class StubsController {
 @ApiTags('stubs')
 @Controller()
 class OddPathsController {
-  @Get('v2/stubs')
-  @Operation({ operationId: 'listUnversioned', notImplemented: true })
-  listUnversioned(): never {
-    throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
-  }
-
   @Post('stubs/:"order-id"\\:append')
   @RequireScope('read')
   @Operation({ operationId: 'appendOrder', notImplemented: true })
