@@ -24,8 +24,6 @@ import { type DocumentedOperation, getOperations, getProtectedRoutes } from './s
 import { StubsModule } from './support/stubs.module.js';
 import { PRODUCT } from '../../src/product.js';
 
-const { jest } = import.meta;
-
 const PRODUCTION = 'https://api.pets.example/shop/v1';
 const STAGING = 'https://staging.pets.example/shop/v1';
 
@@ -136,15 +134,6 @@ describe('OpenAPI document', () => {
     expect(documented).toEqual(expect.arrayContaining(routes));
   });
 
-  it('requires an API key as bearer token for every operation that is not public', () => {
-    expect(document.components!.securitySchemes).toMatchObject({
-      apiKey: { type: 'http', scheme: 'bearer' },
-    });
-    expect(document.security).toEqual([{ apiKey: [] }]);
-    for (const { operation } of getOperations(document))
-      expect([undefined, []]).toContainEqual(operation.security);
-  });
-
   it('documents the errors of every operation', () => {
     for (const { method, path, operation } of getOperations(document)) {
       const key = operation.security === undefined ? [401, 403, 429] : [];
@@ -200,16 +189,6 @@ describe('OpenAPI document', () => {
     }
   });
 
-  it('describes the headers of every response once', () => {
-    for (const name of ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']) {
-      const { description } = document.components!.headers![name] as { description: string };
-      expect(document.info.description).toContain(`| \`${name}\` | ${description} |`);
-      // Besides that of the components.
-      const json = JSON.stringify({ ...document, info: undefined });
-      expect(json.split(JSON.stringify(description))).toHaveLength(2);
-    }
-  });
-
   it('lists an operation of another version under its versioned path, with unversioned servers', async () => {
     expect(document.paths['/v2/categories']).toMatchObject({
       servers: [
@@ -238,7 +217,7 @@ describe('OpenAPI document', () => {
     expect(responses['404']).toEqual({ $ref: '#/components/responses/NotFound' });
     expect(responses['409']).toEqual(toError('A conflict.', 'ALREADY_EXISTS', 409));
     expect(responses['402']).toEqual(toError('Pay first.', 'PAYMENT_REQUIRED', 402));
-    // It has no status for an example.
+    // The default has no status for an example.
     expect(responses['default']).toMatchObject({
       description: 'Any other.',
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
@@ -253,14 +232,6 @@ describe('OpenAPI document', () => {
     expect(localDocument.info.description).not.toContain('CATEGORY_EMPTY');
     const response = await app.send('POST', '/v2/categories');
     expect(response).toBeError(EMPTY, 'Category 1 has no pets.');
-  });
-
-  it('contains only headers and responses that an operation refers to', () => {
-    const { headers, responses } = localDocument.components!;
-    expect(headers).toHaveProperty('X-Request-Id');
-    expect(headers).not.toHaveProperty('Sunset');
-    expect(responses).toHaveProperty('Unauthorized');
-    expect(responses).not.toHaveProperty('Gone');
   });
 
   it('declares the headers of the platform that the responses have, and no others', async () => {
@@ -320,23 +291,6 @@ describe('GET /openapi.json and /openapi.yaml', () => {
     const yaml = await app.http().get('/openapi.yaml').buffer();
     expect(yaml).toMatchObject({ status: 200, type: expect.stringMatching(/yaml/) });
     expect(parseYaml(yaml.text)).toEqual(json.body);
-  });
-
-  it.each([
-    ['/openapi.json', 'stringify', JSON],
-    ['/docs/swagger-ui-init.js', 'stringify', JSON],
-    ['/openapi.yaml', 'keys', Object],
-  ])('convert the document once: %s', async (path, method, converter) => {
-    const first = await app.http().get(path).buffer();
-    const conversions = jest.spyOn(converter as typeof JSON, method as 'stringify');
-    const second = await app.http().get(path).buffer();
-    const values = conversions.mock.calls.map(([value]) => value as object);
-    jest.restoreAllMocks();
-    expect(
-      values.filter((value) => 'openapi' in Object(value) || 'swaggerDoc' in Object(value)),
-    ).toEqual([]);
-    expect(second.text).toBe(first.text);
-    expect(second.headers['content-type']).toBe(first.headers['content-type']);
   });
 });
 
