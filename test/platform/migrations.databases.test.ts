@@ -9,8 +9,6 @@ import { main as migrationsCommand } from '../../src/cli/migrations.js';
 import { collectSchema, createDataSource } from '../../src/platform/application/data-source.js';
 import { FEATURES } from '../../src/features.js';
 import { PRODUCT } from '../../src/product.js';
-import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
-import { CreateCategories1763600000002 } from '../../src/modules/categories/migrations/1763600000002-create-categories.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { loadConfig } from '../../src/platform/config/config.js';
 import { generateKey } from '../../src/platform/config/key-format.js';
@@ -20,10 +18,9 @@ import {
 } from '../../src/platform/database/connection/create-data-source.js';
 import type { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
-import { createDatabase, startApp, type TestDatabase, toRoot } from './support/app.js';
+import { createDatabase, type TestDatabase, toRoot } from './support/app.js';
 import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { runCommand } from './support/cli.js';
-import { advanceTime } from './support/clock.js';
 import { CategoriesClient, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, waitUntilBlocked } from './support/postgres-client.js';
@@ -77,11 +74,11 @@ describe('migration runner', () => {
     const all = ALL_NAMES.map((name) =>
       dataSource.migrations.find((migration) => migration.constructor.name === name)!,
     );
-    // TypeORM does not drop its own table; the modes of the triggers have a test of their own.
+    // TypeORM does not drop its own table.
     const dump = async (): Promise<string[]> =>
-      (await dumpSchema(dataSource))
-        .filter((object) => !/"?(migrations|sqlite_sequence)/.test(object))
-        .map((object) => object.replace(/"tgenabled":"."/, ''));
+      (await dumpSchema(dataSource)).filter(
+        (object) => !/"?(migrations|sqlite_sequence)/.test(object),
+      );
     const schemas: string[][] = [];
     for (const [index] of all.entries()) {
       schemas.push(await dump());
@@ -115,19 +112,6 @@ describeOnPostgres('the schema of the migrations', () => {
 });
 
 describeOnPostgres('a migration', () => {
-  it('makes the triggers of revisions fire in all sessions, and reverts that', async () => {
-    const dataSource = await connectMigrated();
-    const readModes = (): Promise<unknown> =>
-      dataSource.query(`SELECT DISTINCT "tgenabled" AS "mode" FROM pg_trigger
-        WHERE "tgfoid" = 'raise_revision'::regproc`);
-    let reverted: string | undefined;
-    while (reverted !== 'AlwaysRaiseRevisions1763600000008')
-      reverted = (await dataSource.revertMigration())!.name;
-    expect(await readModes()).toEqual([{ mode: 'O' }]);
-    await dataSource.migrate();
-    expect(await readModes()).toEqual([{ mode: 'A' }]);
-  });
-
   it('may take longer than the statement_timeout of the role', async () => {
     const other = await connectToPostgres(database.url);
     const { pathname } = new URL(database.url);
@@ -295,34 +279,6 @@ describe('migrations command', () => {
       'No migrations are pending.\n',
       `Reverted migration ${ALL_NAMES.at(-1)}\n`,
     ]);
-  });
-});
-
-describe('a migration that is reverted under a running service', () => {
-  it('fails the requests that need it with 500 until it is applied again, logged once a minute', async () => {
-    const logger = new MemoryLogger();
-    // Other features may refer to its table.
-    const app = await startApp({ database, logger, features: [CategoriesModule] });
-    const migration = new CreateCategories1763600000002();
-    const expectStatuses = async (list: number, create: number) => {
-      const { status } = await app.categories.list();
-      expect([status, (await app.categories.create('dog')).status]).toEqual([list, create]);
-    };
-    const countFailures = () => logger.text.split('Request failed').length - 1;
-    try {
-      await migration.down(app.dataSource.createQueryRunner());
-      for (const count of [1, 1, 2]) {
-        if (count === 2) advanceTime(Date.now() + 60_000);
-        await expectStatuses(500, 500);
-        expect(countFailures()).toBe(count);
-      }
-      expect(logger.text).toMatch(/no such table: categories|relation "categories" does not exist/);
-      await migration.up(app.dataSource.createQueryRunner());
-      await expectStatuses(200, 201);
-    } finally {
-      jest.restoreAllMocks();
-      await app.stop();
-    }
   });
 });
 
