@@ -177,16 +177,6 @@ describe('loadConfig with secrets in files', () => {
     return file;
   }
 
-  it('accepts _FILE with a byte order mark, and rejects one in UTF-16', () => {
-    const url = 'postgres://host/db';
-    expect(loadConfig(PRODUCT, { DATABASE_URL_FILE: write(`\ufeff${url}`) })).toMatchObject(
-      postgres(url),
-    );
-    const issues = ['DATABASE_URL_FILE must name a file encoded in UTF-8'];
-    const file = write(Buffer.from(`\ufeff${url}`, 'utf16le'));
-    expect(getConfigError({ DATABASE_URL_FILE: file })?.issues).toEqual(issues);
-  });
-
   it.each(['', '\n', '\r\n'])('accepts _FILE, whose content may end in %j', (end) => {
     const url = 'postgres://u:p@host/db';
     expect(loadConfig(PRODUCT, { DATABASE_URL_FILE: write(url + end) })).toMatchObject(

@@ -1,16 +1,11 @@
 import { createHash } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { main as keysCommand } from '../../src/cli/keys.js';
 import { main as migrationsCommand } from '../../src/cli/migrations.js';
 import type { ApiKey } from '../../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
-import { describeOnSqlite } from './support/databases.js';
-import { type CommandResult, runCommand, spawnCommand } from './support/cli.js';
+import { type CommandResult, runCommand } from './support/cli.js';
 import { CategoriesClient } from './support/http-client.js';
-import { MemoryLogger } from './support/memory-logger.js';
 import { waitFor } from './support/wait.js';
 import { PRODUCT } from '../../src/product.js';
 
@@ -110,16 +105,6 @@ describe('keys create', () => {
   });
 });
 
-describe('keys create --scope', () => {
-  it.each([
-    [['read'], 'read'],
-    [['write', 'read'], 'read write'],
-  ])('creates a key with the scopes %j', async (scope, scopes) => {
-    const key = await createKey('scoped', ...scope.flatMap((each) => ['--scope', each]));
-    expect(await findRecord(key)).toMatchObject({ scopes });
-  });
-});
-
 describe('keys list', () => {
   it('prints a row for each key, without keys, hashes or control characters', async () => {
     const key = await createKey('list-revoked');
@@ -201,43 +186,6 @@ describe('keys rotate', () => {
   });
 });
 
-describe('the warning of an expiring key', () => {
-  it('quotes a command that replaces it', async () => {
-    const logger = new MemoryLogger();
-    const other = await startApp({ database, logger });
-    const { key } = await keys.create('expiring', { expiresAt: new Date(Date.now() + DAY_MS) });
-    expect((await new CategoriesClient(other.url, key).list()).status).toBe(200);
-    const [, command] = /\(expiring\) .*: node dist\/cli\/keys\.js ([^']+)/.exec(logger.text)!;
-    expect(await run(...command!.split(' '))).toEqual(success(/^Created API key \d+ \(expiring\)/));
-    await other.stop();
-  });
-});
-
-describe('the warning of a changed BOOTSTRAP_API_KEY', () => {
-  it('quotes a command that revokes the former key, which stays valid until then', async () => {
-    const logger = new MemoryLogger();
-    const file = join(tmpdir(), `petstore-url-${process.pid}`);
-    await writeFile(file, `${database.url}\n`);
-    const other = await startApp({ database, logger });
-    const [former, changed] = ['former', 'changed'].map((name) => `${name}-${'k'.repeat(32)}`);
-    const service = other.app.get(ApiKeysService);
-    await service.ensureKey(former!, 'bootstrap');
-    expect(logger.text).not.toContain('BOOTSTRAP_API_KEY');
-    await service.ensureKey(changed!, 'bootstrap');
-    expect(await Promise.all([former!, changed!].map(requestStatus))).toEqual([200, 200]);
-    const [, command] = /BOOTSTRAP_API_KEY .*: node dist\/cli\/keys\.js ([^']+)/.exec(logger.text)!;
-    const env = { DATABASE_URL_FILE: file };
-    expect(await runCommand(keysCommand, command!.split(' '), env)).toMatchObject({ code: 0 });
-    await waitFor(
-      () => requestStatus(former!),
-      (status) => status === 401,
-    );
-    expect(await requestStatus(changed!)).toBe(200);
-    await other.stop();
-    await rm(file);
-  });
-});
-
 describe('keys show', () => {
   it('prints everything but the key and its hash, for people and for programs', async () => {
     const key = await createKey('shown', '--requests-per-minute', '600');
@@ -312,20 +260,5 @@ describe('the configuration of keys', () => {
     const result = await runCommand(keysCommand, ['list'], env);
     expect(result).toEqual(failure(message));
     expect(result.stderr).not.toContain('hunter2');
-  });
-});
-
-// Two processes, whatever the database.
-describeOnSqlite('a process of keys', () => {
-  it('reads .env, prints only the key to stdout, and exits with 1 if it fails', async () => {
-    const cwd = await mkdtemp(join(tmpdir(), 'petstore-keys-'));
-    await writeFile(join(cwd, '.env'), `DATABASE_URL=${database.url}\n`);
-    const spawn = (...args: string[]): Promise<CommandResult> =>
-      spawnCommand('keys', args, { env: {}, cwd }).result;
-    const created = await spawn('create', 'from-env-file');
-    expect(created).toEqual(success(/^Created API key \d+ \(from-env-file\)\.\n$/));
-    expect(await requestStatus(created.stdout.trim())).toBe(200);
-    expect(await spawn('revoke', '999999')).toEqual(failure(/API key 999999 not found/));
-    await rm(cwd, { recursive: true });
   });
 });

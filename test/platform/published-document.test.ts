@@ -336,7 +336,7 @@ describe.each(
     const counts = { valid: 0, invalid: 0 };
     await fc.assert(
       fc.asyncProperty(fc.gen(), async (g) => {
-        // Of 50 edges, perhaps none is valid.
+        // Perhaps none of 50 edges is valid.
         const isFirst = counts.valid + counts.invalid === 0;
         const value = isFirst ? structuredClone(toSample(schema)) : toEdge(g, schema);
         fc.pre(kind !== 'header' || /^([!-~]([ -~]*[!-~])?)?$/.test(String(value)));

@@ -221,7 +221,7 @@ describe('rate limit on failed authentications', () => {
     const config = { authFailuresPerMinute, trustProxy: 'loopback', metricsPort: 0 };
     const other = await startApp({ config });
     const statuses = [];
-    // Those past the limit of one address do not count towards that of all.
+    // Failures past the limit of one address do not count towards that of all.
     for (const n of [...Array(30).fill(0), ...Array(29).keys()])
       statuses.push((await list(other, unknownKey(), `192.0.2.${n}`)).status);
     const counts = await readLimited(other);

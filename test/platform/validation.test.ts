@@ -170,7 +170,7 @@ describe('a query', () => {
 });
 
 describe('a path', () => {
-  // Its id is 1.
+  // The id of the cage is 1.
   beforeAll(() => insertRow(app.dataSource, 'cages'));
 
   it.each(['0', '01', '1e0', '9007199254740992'])(

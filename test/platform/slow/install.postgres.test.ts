@@ -265,7 +265,7 @@ nginx.describe('docs/install.md', () => {
     const before = await client.getAll();
     const [{ code: sql }] = blocks.filter(({ language }) => language === 'sql') as [Block];
     const [roles, grants] = sql.replaceAll('api', DATABASE).split(`\\connect ${DATABASE}\n`);
-    // Not as one query, which would be a transaction.
+    // One query for all would be a transaction.
     for (const statement of roles!.split(';')) await queryPostgres(SERVER, statement);
     await queryPostgres(Object.assign(new URL(SERVER), { pathname: DATABASE }).href, grants!);
     await runBlock(' db-copy ');

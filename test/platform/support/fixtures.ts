@@ -45,7 +45,7 @@ function sampleValue({ type, transformer }: ColumnMetadata): unknown {
   if (transformer === uuidTransformer) return randomUUID();
   if (type === 'boolean') return true;
   if (type === 'json') return {};
-  // Not a number that a test counts to.
+  // A number that no test counts to.
   return type === 'varchar' || type === 'text' ? String(count) : 1_000_000_000 + count;
 }
 
