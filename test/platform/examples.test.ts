@@ -189,10 +189,8 @@ describe('examples', () => {
       });
     });
 
-    it.each<[string, (proxy: ChaosProxy) => void]>([
-      ['the packets of the first attempt are dropped', (proxy) => proxy.blackhole()],
-      ['the connection of the first attempt is cut', (proxy) => proxy.cut()],
-    ])('creates one category if %s before its response arrives', async (name, disturb) => {
+    it('creates one category if the packets of the first attempt are dropped before its response arrives', async () => {
+      const name = 'dropped';
       const proxy = await ChaosProxy.listen(app.url, 500);
       try {
         const retry = { attemptTimeout: 1_500, firstDelay: 10 };
@@ -201,7 +199,7 @@ describe('examples', () => {
         const getCount = async (): Promise<number> =>
           (await app.categories.getNames()).filter((other) => other === name).length;
         await waitFor(getCount, (count) => count > 0);
-        disturb(proxy);
+        proxy.blackhole();
         const { response } = await creating;
         expect([response.status, response.headers.get('Idempotency-Replayed')]).toEqual([
           201,

@@ -1,10 +1,10 @@
-import { Agent } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { type Config, loadConfig } from '../../src/platform/config/config.js';
 import { HttpAdapter } from '../../src/platform/http/server/http.adapter.js';
 import type { ServerTimeouts } from '../../src/platform/http/server/server-options.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
-import { CategoriesClient, type Category, sendRequest } from './support/http-client.js';
+import { type Category, sendRequest } from './support/http-client.js';
+import { LoadGenerator } from './support/load-generator.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
 import { PRODUCT } from '../../src/product.js';
@@ -118,45 +118,15 @@ describe('graceful shutdown', () => {
   });
 
   it('completes every request under load and keeps every acknowledged create', async () => {
-    const CLIENTS = 16;
     await start(LONG_TIMEOUTS);
-    const agent = new Agent({ keepAlive: true, maxSockets: CLIENTS });
-    const categories = new CategoriesClient(app.url, app.key, agent);
-    const created: Category[] = [];
-    const responses = Array<number>(CLIENTS).fill(0);
-    const unexpected: unknown[] = [];
-
-    /** Lists and creates in turn until the connection is refused. */
-    const runClient = async (client: number): Promise<void> => {
-      for (let turn = 0; ; turn++) {
-        const writes = turn % 2 === client % 2;
-        try {
-          const response = writes
-            ? await categories.create(`${client}-${turn}`)
-            : await categories.list();
-          responses[client]!++;
-          if (response.status !== (writes ? 201 : 200)) unexpected.push(response.text);
-          else if (writes) created.push(response.json());
-        } catch (error) {
-          const { code, message } = error as NodeJS.ErrnoException;
-          if (code !== 'ECONNREFUSED') unexpected.push({ client, turn, code, message });
-          return;
-        }
-      }
-    };
-    // Opens all connections first: one that the service has not accepted yet would be reset.
-    await Promise.all(Array.from({ length: CLIENTS }, () => categories.list()));
-    const clients = Array.from({ length: CLIENTS }, (_, client) => runClient(client));
-    await waitFor(
-      () => Math.min(...responses),
-      (fewest) => fewest >= 5,
-    );
+    const load = new LoadGenerator(app.key);
+    load.start(app.url, { writers: 8, readers: 8 });
+    await load.waitForSuccesses(5);
+    load.allowShutdown(app.url);
     await app.app.close();
-    await Promise.all(clients);
-    agent.destroy();
-
-    expect(unexpected).toEqual([]);
-    expect(created.length).toBeGreaterThanOrEqual(2 * CLIENTS);
-    expect(await getStoredCategories()).toEqual(created.toSorted((a, b) => a.id - b.id));
+    await load.stop();
+    load.verifyFinalState(await getStoredCategories());
+    expect(load.violations).toEqual([]);
+    expect(load.created.length).toBeGreaterThanOrEqual(40);
   });
 });

@@ -262,12 +262,9 @@ describe('GET /metrics', () => {
     expect(delta(ofKey(1))).toBe(2);
     const { requests } = app.app.get(ApiKeyGuard);
     for (let id = 10_000; requests.size < 1_000; id++) requests.set(id, 0);
-    const others = await Promise.all(['b', 'c'].map((name) => keys.create(name)));
-    const further = await metricDelta(async () => {
-      for (const other of others) await new CategoriesClient(app.url, other.key).list();
-      await list();
-    });
-    expect([further(ofKey('other')), further(ofKey(1)), requests.size]).toEqual([2, 1, 1_001]);
+    const { key: further } = await keys.create('further');
+    const later = await metricDelta(() => new CategoriesClient(app.url, further).list());
+    expect([later(ofKey('other')), requests.size]).toEqual([1, 1_001]);
     for (const id of requests.keys()) if (Number(id) >= 10_000) requests.delete(id);
   });
 });

@@ -1,7 +1,7 @@
 /** Runs what README.md quotes in a clone, with no more than the Node.js, npm and Git of the machine. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -34,12 +34,12 @@ paths:
       responses: { '200': { description: All books, content: { application/json: { schema: { type: array, items: {} } } } } }
 `;
 
-beforeEach(async () => {
+beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-checkout-'));
   checkout = join(directory, 'petstore');
   await cloneProject(checkout);
 });
-afterEach(() => rm(directory, { recursive: true, force: true }));
+afterAll(() => rm(directory, { recursive: true, force: true }));
 
 /**
  * Runs a command until it prints a curl command, and returns the response to that.
@@ -91,36 +91,5 @@ describe('README.md', () => {
     const generated = await run(generator!);
     for (const file of ['src/modules/library/library.module.ts', 'suppliers.openapi.json'])
       expect(generated).toContain(`CREATE ${file}`);
-  });
-
-  // One file stands for all tests, which take too long, and include this one.
-  it('begins with two commands, of which the second runs the tests on both databases', async () => {
-    const { stderr } = await execute(
-      'sh',
-      ['-c', `${test} -- test/modules/categories.databases.test.ts`],
-      {
-        cwd: checkout,
-        env: { ...machineEnvironment, CI: 'true' },
-      },
-    );
-    expect(stderr).toMatch(/^Test Suites: 2 passed, 2 total$/m);
-    // Such as 72 lines for the packages that need a newer Node.js than that of the machine.
-    expect(stderr).not.toContain('npm warn');
-  });
-
-  it('has commands that fail with one sentence in a checkout that the user may not write to', async () => {
-    // Root may write everywhere.
-    const uid = process.getuid!() === 0 ? 65_534 : undefined;
-    await chmod(directory, 0o755);
-    await run('chmod -R a+rX,a-w .');
-    const env = { ...machineEnvironment, npm_config_update_notifier: 'false' };
-    for (const command of ['start', 'run --silent keys -- list'])
-      await expect(
-        execute('npm', command.split(' '), { cwd: checkout, env, uid }),
-      ).rejects.toMatchObject({
-        code: 1,
-        stderr: 'Failed to write dist (EACCES): build in a checkout that this user may write to.\n',
-      });
-    await run('chmod -R u+w .');
   });
 });

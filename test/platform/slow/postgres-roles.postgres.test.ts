@@ -88,7 +88,7 @@ describe('a rotation of the PostgreSQL password', () => {
     const former = await serve(user);
     await queryPostgres(server, `CREATE ROLE ${name}_new LOGIN PASSWORD 'n' IN ROLE ${name}_user`);
     const next = await serve(getUrl(`${name}_new`, 'n'));
-    load.allowDisconnects(former.url);
+    load.allowShutdown(former.url);
     await former.service.stop();
     await queryPostgres(server, `DROP ROLE ${name}`);
     await load.waitForSuccesses(20);

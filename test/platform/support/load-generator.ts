@@ -27,8 +27,8 @@ export class LoadGenerator {
   private readonly sentNames = new Set<string>();
   /** The names of the rows that a client observed, by id, in the order of that. */
   private readonly observed = new Map<number, string>();
-  /** Instances that may drop connections. */
-  private readonly mayDisconnect = new Set<string>();
+  /** Instances that shut down. */
+  private readonly stopped = new Set<string>();
   private stopping = false;
 
   constructor(private readonly key: string) {}
@@ -51,9 +51,9 @@ export class LoadGenerator {
     }
   }
 
-  /** Allows an instance to drop connections from now on, which ends its clients. */
-  allowDisconnects(url: string): void {
-    this.mayDisconnect.add(url);
+  /** Allows an instance to refuse connections from now on, which ends its clients. */
+  allowShutdown(url: string): void {
+    this.stopped.add(url);
   }
 
   /** Ends every client after its pending response. */
@@ -66,7 +66,7 @@ export class LoadGenerator {
   /** Waits until each client has received `count` more successful responses. */
   async waitForSuccesses(count: number): Promise<void> {
     const goals = this.clients
-      .filter(({ url }) => !this.mayDisconnect.has(url))
+      .filter(({ url }) => !this.stopped.has(url))
       .map((client) => ({ client, goal: client.succeeded + count }));
     await waitFor(
       () => goals.filter(({ client, goal }) => client.succeeded < goal),
@@ -90,7 +90,8 @@ export class LoadGenerator {
       try {
         response = await (client.kind === 'create' ? categories.create(name) : categories.list());
       } catch (error) {
-        if (!this.mayDisconnect.has(client.url))
+        const { code } = error as NodeJS.ErrnoException;
+        if (code !== 'ECONNREFUSED' || !this.stopped.has(client.url))
           this.violations.push(`A ${client.kind} request got no response: ${String(error)}`);
         return;
       }
