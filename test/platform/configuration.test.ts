@@ -33,32 +33,6 @@ const sqlite = (file: string) => ({ database: { type: 'sqlite', file } }) as con
 const postgres = (url: string) => ({ database: { type: 'postgres', url } }) as const;
 
 describe('loadConfig', () => {
-  it('has a default for every variable except secrets', () => {
-    expect(loadConfig(PRODUCT, {})).toEqual({
-      product: PRODUCT,
-      production: false,
-      host: '127.0.0.1',
-      port: 3000,
-      metricsPort: undefined,
-      database: { type: 'sqlite', file: `data/${PRODUCT.name}.sqlite` },
-      databasePoolSize: 10,
-      preparedStatements: 'auto',
-      migrations: 'auto',
-      bootstrapApiKey: undefined,
-      publicBaseUrl: undefined,
-      stagingBaseUrl: undefined,
-      contact: undefined,
-      logLevel: 'info',
-      corsOrigins: [],
-      trustProxy: undefined,
-      authFailuresPerMinute: 300,
-      keyRequestsPerMinute: 0,
-      bodyLimit: 102_400,
-      keepAliveTimeout: 72_000,
-      shutdownDelay: 0,
-    });
-  });
-
   it('treats an empty variable as unset', () => {
     expect(loadConfig(PRODUCT, Object.fromEntries(NAMES.map((name) => [name, ''])))).toEqual(
       loadConfig(PRODUCT, {}),

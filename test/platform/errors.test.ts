@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import {
@@ -194,19 +193,14 @@ describe('POST /v1/categories', () => {
     expect(responses[0]).toBeError(code, message);
   });
 
-  it.each<[string, string[], Buffer]>([
-    ['uncompressed', [], bytes(padded(BODY_LIMIT + 1))],
-    // Random bytes do not shrink.
-    ['gzip-compressed', ['Content-Encoding: gzip'], gzipSync(randomBytes(BODY_LIMIT + 1))],
-  ])('rejects an endless %s chunked body', async (_name, encoding, body) => {
+  it('rejects an endless chunked body', async () => {
     const headers = [
       `Authorization: Bearer ${app.key}`,
       'Content-Type: application/json',
       'Transfer-Encoding: chunked',
-      ...encoding,
     ];
-    const start = bytes(`${(BODY_LIMIT * 10).toString(16)}\r\n`);
-    const request = rawRequest({ method: 'POST', headers, body: Buffer.concat([start, body]) });
+    const body = `${(BODY_LIMIT * 10).toString(16)}\r\n${padded(BODY_LIMIT + 1)}`;
+    const request = rawRequest({ method: 'POST', headers, body });
     const connection = (await RawConnection.open(app.url)).send(request);
     expect(await connection.nextResponse()).toBeError('PAYLOAD_TOO_LARGE');
     // The end of the request body must not cause a second response.

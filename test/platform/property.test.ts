@@ -260,8 +260,6 @@ describe('@Property with a schema', () => {
   });
 });
 
-const toReference = (name: string) => ({ $ref: `#/components/schemas/${name}` });
-
 const HEIGHT = { exclusiveMaximum: 5, maximum: 2, title: 'Height' };
 
 /** A pet in every position that a schema has for a DTO. */
@@ -400,49 +398,19 @@ describe('an operation with schemas of every kind', () => {
     await expect(validateBody(Zoo, zoo)).rejects.toThrow('boss.name is missing.');
   });
 
-  it('has DTOs in the OpenAPI document for its requests, its merge patches and its responses', async () => {
-    const { paths, components } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
-    const toPet = (cat: string, dog: string) => ({
-      oneOf: [toReference(cat), toReference(dog)],
-      discriminator: {
-        propertyName: 'kind',
-        mapping: { cat: `#/components/schemas/${cat}`, dog: `#/components/schemas/${dog}` },
-      },
-    });
-    expect(components!.schemas).toMatchObject({
-      Zoo: {
-        properties: {
-          cat: { allOf: [toReference('Cat')], description: 'A cat.' },
-          rows: { items: { type: 'array', items: toPet('Cat', 'Dog') } },
-          parts: { items: { anyOf: [toReference('Zoo'), { nullable: true, enum: [null] }] } },
-          // The booleans of OpenAPI 3.0.
-          height: { minimum: 0, exclusiveMinimum: true, maximum: 2, title: 'Height' },
-          floors: { minimum: 1, maximum: 8, format: 'int32' },
-        },
-      },
-      ZooRequest: {
-        properties: {
-          cat: { allOf: [toReference('CatRequest')], description: 'A cat.' },
-          rows: { items: { type: 'array', items: toPet('CatRequest', 'DogRequest') } },
-        },
-      },
-      ZooPatch: {
-        properties: {
-          byName: { additionalProperties: { anyOf: [toReference('CatMergePatch'), {}] } },
-          boss: { type: 'object', nullable: true },
-        },
-      },
-    });
-    for (const name of ['ZooPatch', 'CatMergePatch'])
-      expect(JSON.stringify(components!.schemas![name])).not.toMatch(/"(required|default|id)"/);
-    const cats = { items: toReference('CatRequest'), maxItems: 2 };
-    expect(paths['/zoos']!.put!.requestBody).toMatchObject({
-      content: { 'application/json': { schema: cats } },
-    });
+  it('has classes of its own in the OpenAPI document for requests that responses have, too', async () => {
+    const { components } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const { Zoo: zoo, Cat: cat, Dog: dog, ...others } = components!.schemas!;
     // Clients must expect other properties in responses.
-    const received = ['Zoo', 'Cat', 'Dog'].map((name) => components!.schemas![name]);
-    expect(JSON.stringify(received)).not.toContain('"additionalProperties":false');
+    expect(JSON.stringify([zoo, cat, dog])).not.toContain('"additionalProperties":false');
+    expect(others).toMatchObject({ ZooRequest: {}, CatRequest: {}, DogRequest: {}, ZooPatch: {} });
     // A class that only requests have keeps its name.
-    expect(components!.schemas).not.toHaveProperty('ZooPatchRequest');
+    expect(others).not.toHaveProperty('ZooPatchRequest');
+    expect(zoo).toMatchObject({
+      properties: {
+        cat: { allOf: [{ $ref: '#/components/schemas/Cat' }], description: 'A cat.' },
+        height: { title: 'Height' },
+      },
+    });
   });
 });

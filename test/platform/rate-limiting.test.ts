@@ -179,28 +179,24 @@ describe('rate limit on failed authentications', () => {
     await exhaust('192.0.2.9');
   });
 
-  it('treats all spellings of an IPv4 address, all addresses of an IPv6 /64, and all invalid ones as one client', async () => {
-    await exhaust('192.0.2.10');
-    expect(await getStatus(unknownKey(), '::ffff:192.0.2.10')).toBe(429);
-    expect(await getStatus(unknownKey(), '192.0.2.11')).toBe(401);
-    await exhaust('2001:db8:1:2::1');
-    for (const same of ['2001:db8:1:2:ffff::1', '2001:0DB8:1:2:0:0:0:9', '2001:db8:1:2:a:b:c:d'])
-      expect([same, await getStatus(unknownKey(), same)]).toEqual([same, 429]);
-    expect(await getStatus(unknownKey(), '2001:db8:1:3::1')).toBe(401);
-    for (let n = 0; n < FAILURES_PER_MINUTE; n++)
-      expect(await getStatus(unknownKey(), `client-${n}`)).toBe(401);
-    expect(await getStatus(unknownKey(), 'client')).toBe(429);
-  });
-
   it.each([
-    ['198.51.100.1', '198.51.100.1:50001', '198.51.100.2:50001'],
-    ['2001:db8:4:1::1', '[2001:db8:4:1::2]:4711', '[2001:db8:4:2::1]:4711'],
-    ['203.0.113.3', '127.0.0.1:1, 203.0.113.3:1', '203.0.113.4'],
+    [
+      '192.0.2.10',
+      ['::ffff:192.0.2.10', '192.0.2.10:50001', '127.0.0.1:1, 192.0.2.10:1'],
+      '192.0.2.11:50001',
+    ],
+    [
+      '2001:db8:1:2::1',
+      ['2001:0DB8:1:2:0:0:0:9', '2001:db8:1:2:a:b:c:d', '[2001:db8:1:2::2]:4711'],
+      '[2001:db8:1:3::1]:4711',
+    ],
+    ['client', ['client-1'], '192.0.2.11'],
   ])(
-    'ignores ports in X-Forwarded-For, so that %s and %s are one client',
+    'takes all spellings of an IPv4 address, all addresses of an IPv6 /64, and all invalid ones for one client: %s',
     async (address, same, other) => {
       await exhaust(address);
-      expect(await getStatus(unknownKey(), same)).toBe(429);
+      for (const each of same)
+        expect([each, await getStatus(unknownKey(), each)]).toEqual([each, 429]);
       expect(await getStatus(unknownKey(), other)).toBe(401);
     },
   );

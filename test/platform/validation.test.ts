@@ -188,22 +188,26 @@ describe('a path', () => {
 });
 
 describe('the OpenAPI document', () => {
-  it('contains the tags of all features once each, and the parameters of paths and queries', async () => {
-    const document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
-    expect(document.tags!.map(({ name }) => name)).toEqual(['categories', 'cages', 'boxes']);
-    expect(document.paths['/boxes/pages/{page}']!.get!.parameters).toMatchObject([
+  it('describes the parameters of paths and queries', async () => {
+    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    expect(paths['/boxes/pages/{page}']!.get!.parameters).toMatchObject([
       { name: 'page', in: 'path', required: true, description: 'The number of the page.' },
     ]);
-    const { parameters } = document.paths['/boxes']!.get!;
-    expect(parameters).toMatchObject([
-      { name: 'status', in: 'query', required: false, schema: { enum: ['available', 'sold'] } },
-      { name: 'limit', description: 'Limit.', schema: { format: 'int32', default: 20 } },
-      { name: 'minWeight', schema: { type: 'number', example: 1.5 } },
-      { name: 'inStock', schema: { type: 'boolean', example: true } },
-      { name: 'tag', schema: { type: 'array', items: { minimum: 1 }, maxItems: 3 } },
-      // Without an example, which Swagger UI would send.
-      { name: 'text', schema: expect.not.objectContaining({ example: 'text' }) },
-      { name: 'name', schema: { type: 'string' } },
-    ]);
+    const { parameters } = paths['/boxes']!.get!;
+    expect(parameters).toContainEqual(
+      expect.objectContaining({
+        name: 'limit',
+        in: 'query',
+        required: false,
+        description: 'Limit.',
+      }),
+    );
+    // Swagger UI would send an example.
+    expect(parameters).toContainEqual({
+      name: 'text',
+      in: 'query',
+      required: false,
+      schema: expect.not.objectContaining({ example: 'text' }),
+    });
   });
 });

@@ -17,13 +17,7 @@ import { loadConfig } from '../../../src/platform/config/config.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
-import {
-  BOOTSTRAP_KEY,
-  createServices,
-  type ServiceOptions,
-  type ServiceProcess,
-  type Services,
-} from '../support/service-process.js';
+import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 import { AppModule } from '../../../src/app.module.js';
 import { PRODUCT } from '../../../src/product.js';
@@ -40,10 +34,6 @@ afterEach(async () => {
   await Promise.all(apps.map((app) => app.close()));
   await services.close();
 });
-
-/** Starts a service process on the file. */
-const start = (options: ServiceOptions = {}): ServiceProcess =>
-  services.start({ env: { DATABASE_URL: `sqlite:${file}` }, ...options });
 
 /** Starts the application on the file, in this process. */
 async function serve(
@@ -196,9 +186,8 @@ describe('an unusable database file', () => {
   });
 
   it('causes 503 responses when corrupted at runtime until it is restored', async () => {
-    const service = start();
-    const url = await service.waitUntilListening();
-    const categories = new CategoriesClient(url, BOOTSTRAP_KEY);
+    const env = { DATABASE_URL: `sqlite:${file}` };
+    const { service, url, categories } = await services.serve({ env });
     const names = ['one', 'two', 'three'];
     for (const name of names) expect((await categories.create(name)).status).toBe(201);
     // The checkpoint moves the WAL into the file. Table root pages follow the first page.
