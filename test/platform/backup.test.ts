@@ -135,7 +135,7 @@ describe('backup', () => {
       await handle.write(Buffer.alloc(2_000, 0xaa), 0, 2_000, page * 4096 + 1_000);
     }
     await handle.close();
-    expect(await spawnBackup().result).toMatchObject({
+    expect(await runBackup()).toMatchObject({
       code: 1,
       stderr: expect.stringMatching(/damaged|malformed/) as string,
     });

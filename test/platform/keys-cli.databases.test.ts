@@ -252,13 +252,11 @@ describe('keys', () => {
   });
 });
 
-describe('the configuration of keys', () => {
-  it.each([
-    [{ DATABASE_URL: 'mysql://admin:hunter2@db/x' }, /DATABASE_URL/],
-    [{ DATABASE_URL: 'postgres://admin:hunter2@127.0.0.1:1/petstore' }, /^error: \S/],
-  ])('is reported without secrets if it cannot be used: %j', async (env, message) => {
+describe('a database that keys cannot reach', () => {
+  it('is reported without its password', async () => {
+    const env = { DATABASE_URL: 'postgres://admin:hunter2@127.0.0.1:1/petstore' };
     const result = await runCommand(keysCommand, ['list'], env);
-    expect(result).toEqual(failure(message));
+    expect(result).toEqual(failure(/^error: \S/));
     expect(result.stderr).not.toContain('hunter2');
   });
 });

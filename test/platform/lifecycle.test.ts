@@ -33,14 +33,10 @@ describe('a deprecated operation', () => {
 });
 
 describe('an operation that is not deprecated', () => {
-  it.each([
-    ['GET', '/v1/categories', 200],
-    ['GET', '/v1/stubs/experimental', 501],
-    ['POST', '/v1/stubs/deprecated/1', 405],
-  ])('sends no lifecycle headers and has no sunset: %s %s', async (method, path, status) => {
+  it('sends no lifecycle headers and has no sunset', async () => {
     setSystemTime(SUNSET_INSTANT);
-    const response = await app.send(method, path);
-    expect(response.status).toBe(status);
+    const response = await app.send('GET', '/v1/stubs/experimental');
+    expect(response.status).toBe(501);
     for (const name of Object.keys(HEADERS)) expect(response.headers).not.toHaveProperty(name);
   });
 });

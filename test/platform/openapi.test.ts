@@ -102,23 +102,6 @@ const toPlatform = (headers: object): string[] =>
     Object.keys(headers).some((each) => each.toLowerCase() === name.toLowerCase()),
   );
 
-/** The response with an error that describes itself. */
-const toError = (description: string, code: string, status: number) => ({
-  description,
-  headers: Object.fromEntries(
-    ['X-Request-Id', 'RateLimit', 'RateLimit-Policy'].map((name) => [
-      name,
-      { $ref: `#/components/headers/${name}` },
-    ]),
-  ),
-  content: {
-    'application/json': {
-      schema: { $ref: '#/components/schemas/Error' },
-      example: { code, message: description, status },
-    },
-  },
-});
-
 describe('openapi.json', () => {
   it('is the output of `npm run openapi`', async () => {
     const committed = await readFile(join(import.meta.dirname, '..', '..', 'openapi.json'), 'utf8');
@@ -148,18 +131,15 @@ describe('OpenAPI document', () => {
       expect([each, findBacktracking(...each)]).toEqual([each, undefined]);
   });
 
-  it('lists the configured servers, or else the deployment that serves it', () => {
+  it('has the configured contact and servers, or else the deployment that serves it', () => {
+    expect(document.info.contact).toEqual({ email: 'help@pets.example' });
+    expect(localDocument.info).not.toHaveProperty('contact');
     expect(document.servers).toEqual([
       { url: PRODUCTION, description: 'Production', 'x-internal': false },
       { url: STAGING, description: 'Staging', 'x-internal': false },
     ]);
     const description = 'This deployment, local or without PUBLIC_BASE_URL';
     expect(localDocument.servers).toEqual([{ url: '/v1', description, 'x-internal': false }]);
-  });
-
-  it('has the configured contact, or none', () => {
-    expect(document.info.contact).toEqual({ email: 'help@pets.example' });
-    expect(localDocument.info).not.toHaveProperty('contact');
   });
 
   it('links the client guide, which the service has with its examples, as text', async () => {
@@ -203,8 +183,17 @@ describe('OpenAPI document', () => {
   it('refers to an error of the components, unless an operation describes one itself', () => {
     const { responses } = document.paths['/v2/categories']!.get!;
     expect(responses['404']).toEqual({ $ref: '#/components/responses/NotFound' });
-    expect(responses['409']).toEqual(toError('A conflict.', 'ALREADY_EXISTS', 409));
-    expect(responses['402']).toEqual(toError('Pay first.', 'PAYMENT_REQUIRED', 402));
+    for (const [status, description, code] of [
+      [409, 'A conflict.', 'ALREADY_EXISTS'],
+      [402, 'Pay first.', 'PAYMENT_REQUIRED'],
+    ] as const) {
+      const example = { code, message: description, status };
+      expect(responses[status]).toMatchObject({
+        description,
+        headers: { RateLimit: { $ref: '#/components/headers/RateLimit' } },
+        content: { 'application/json': { example } },
+      });
+    }
     // The default has no status for an example.
     expect(responses['default']).toMatchObject({
       description: 'Any other.',

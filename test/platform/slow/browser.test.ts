@@ -96,12 +96,15 @@ inChromium.describe('Swagger UI in Chromium', () => {
   });
 });
 
-inChromium.describe.each(['light', 'dark'] as const)('Swagger UI in %s mode', (colorScheme) => {
+inChromium.describe('Swagger UI in Chromium, in both color schemes', () => {
   const app = useApp({ features: [CategoriesModule, PetsModule] });
 
-  it.each([1280, 360])(
-    'has no text with a contrast below 4.5, and fits into a page %i pixels wide',
-    async (width) => {
+  it.each([
+    ['light', 1280],
+    ['dark', 360],
+  ] as const)(
+    'has no text with a contrast below 4.5, and fits into the page: %s, %i pixels wide',
+    async (colorScheme, width) => {
       const page = await browser.newPage({ colorScheme, viewport: { width, height: 800 } });
       /** Expects that no text is hard to read, now that the page shows something else. */
       async function audit(state: string): Promise<void> {

@@ -26,7 +26,7 @@ let services: Services;
 beforeAll(async () => {
   const [, sql] = /```sql\n(CREATE ROLE \w+_owner.*?)```/s.exec(await readFile(GUIDE, 'utf8'))!;
   const [before, after] = sql!.replaceAll('api', name).split(`\\connect ${name}\n`);
-  // Not as one query, which would be a transaction.
+  // One query for all would be a transaction.
   for (const statement of before!.split(';')) await queryPostgres(server, statement);
   await queryPostgres(admin, after!);
   const migrated = await runCommand(migrationsCommand, ['run'], { DATABASE_URL: owner });
