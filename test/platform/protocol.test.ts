@@ -1,15 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { connect as connectTo, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
+import { ApiKeyVerifier } from '../../src/platform/auth/api-key-verifier.js';
 import { loadConfig } from '../../src/platform/config/config.js';
 import type { ErrorCode } from '../../src/platform/errors/error-codes.js';
 import type { Connection } from '../../src/platform/http/server/connections.js';
 import { HttpAdapter } from '../../src/platform/http/server/http.adapter.js';
 import { startApp, useApp } from './support/app.js';
 import { type RawResponse, RawConnection } from './support/raw-connection.js';
+import { waitFor } from './support/wait.js';
 import { PRODUCT } from '../../src/product.js';
+
+const { jest } = import.meta;
 
 /** No request times out, however busy the machine is; the tests of the timeouts shorten them. */
 const TIMEOUTS = { headers: 60_000, request: 60_000, checkInterval: 100, socket: 60_000 };
@@ -267,10 +271,21 @@ describe('a connection', () => {
     expect(await countCategories()).toBe(before);
   });
 
-  it('that is half-closed gets the response', async () => {
-    const { key } = await app.app.get(ApiKeysService).create('not cached');
-    const connection = await open(chunked(CHUNKS).replace('{key}', key));
-    expect(statuses(await connection.endWrites().closed())).toEqual([201]);
+  it('may be half-closed before its key is looked up', async () => {
+    const verifier = app.app.get(ApiKeyVerifier);
+    const verify = verifier.verify.bind(verifier);
+    const requested = once(app.server, 'request');
+    jest.spyOn(verifier, 'verify').mockImplementation(async (...sent) => {
+      const [{ socket }] = (await requested) as [IncomingMessage];
+      await waitFor(
+        () => socket.readable,
+        (readable) => !readable,
+      );
+      return (await verify(...sent))!;
+    });
+    const responses = await (await open(chunked(CHUNKS))).endWrites().closed();
+    jest.restoreAllMocks();
+    expect(statuses(responses)).toEqual([201]);
   });
 
   it.each([
