@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { request as sendUpstream, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ import { getBuiltFile } from './support/build.js';
 import { ChaosProxy } from './support/chaos-proxy.js';
 import type { CommandResult } from './support/cli.js';
 import { getCommand } from './support/project-copy.js';
-import { requires } from './support/requirements.js';
+import { commandSucceeds, requires } from './support/requirements.js';
 import { listen, type TestServer } from './support/server.js';
 import { joinSnippets, readSnippets, splitOutput } from './support/snippets.js';
 import { StubsModule } from './support/stubs.module.js';
@@ -252,10 +252,7 @@ describe('docs/clients.md', () => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  const languages =
-    spawnSync('curl', ['--version']).status === 0 ? (['sh', 'ts'] as const) : (['ts'] as const);
-
-  it.each(languages)(
+  it.each(commandSucceeds('curl') ? (['sh', 'ts'] as const) : (['ts'] as const))(
     'has %s snippets that print what the page shows, also if responses are lost',
     async (language) => {
       const snippets = await readSnippets(page, language);

@@ -39,7 +39,7 @@ beforeAll(async () => {
 afterAll(() => browser?.close());
 
 inChromium.describe('Swagger UI in Chromium', () => {
-  const app = useApp();
+  const app = useApp({ features: [CategoriesModule, PetsModule] });
   let page: Page;
   /** Console errors and warnings, exceptions, CSP violations and requests to other origins. */
   let problems: string[];
@@ -94,10 +94,6 @@ inChromium.describe('Swagger UI in Chromium', () => {
     expect(listed.body).toContainEqual(created.body);
     expect(problems).toEqual([]);
   });
-});
-
-inChromium.describe('Swagger UI in Chromium, in both color schemes', () => {
-  const app = useApp({ features: [CategoriesModule, PetsModule] });
 
   it.each([
     ['light', 1280],
@@ -105,7 +101,7 @@ inChromium.describe('Swagger UI in Chromium, in both color schemes', () => {
   ] as const)(
     'has no text with a contrast below 4.5, and fits into the page: %s, %i pixels wide',
     async (colorScheme, width) => {
-      const page = await browser.newPage({ colorScheme, viewport: { width, height: 800 } });
+      page = await browser.newPage({ colorScheme, viewport: { width, height: 800 } });
       /** Expects that no text is hard to read, now that the page shows something else. */
       async function audit(state: string): Promise<void> {
         const { count, found } = await page.evaluate<{ count: number; found: string[] }>(
@@ -138,7 +134,6 @@ inChromium.describe('Swagger UI in Chromium, in both color schemes', () => {
       expect((await execute(create)).status).toBe('401');
       await audit('response');
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
-      await page.close();
     },
   );
 });

@@ -13,8 +13,8 @@ let directory: string;
 let checkout: string;
 
 /** Runs commands in the checkout, and returns their standard output. */
-async function run(commands: string, env: NodeJS.ProcessEnv = {}): Promise<string> {
-  const options = { cwd: checkout, env: { ...machineEnvironment, ...env } };
+async function run(commands: string): Promise<string> {
+  const options = { cwd: checkout, env: machineEnvironment };
   return (await execute('sh', ['-ec', commands], options)).stdout;
 }
 
