@@ -1,11 +1,51 @@
-import type { OpenAPIObject } from '@nestjs/swagger';
+import { Body, Controller, Post } from '@nestjs/common';
+import { ApiTags, type OpenAPIObject } from '@nestjs/swagger';
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
+import { Feature } from '../../src/platform/feature.decorator.js';
+import { Operation } from '../../src/platform/resource/operation/operation.decorator.js';
+import { ReturnsEtag, Versioned } from '../../src/platform/resource/operation/versioned.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
+import { Property } from '../../src/platform/validation/property.js';
 import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
 
-const app = useApp({ features: [CategoriesModule, CagesModule] });
+/** A resource whose properties are those of a `Versioned`. */
+class Page {
+  @Property({ type: 'integer' }) version!: number;
+  @Property({ type: 'object' }) body!: object;
+}
+
+const created = { status: 201, response: 'The page.', returns: Page };
+
+@ApiTags('pages')
+@Controller('pages')
+class PagesController {
+  @Post()
+  @Operation({ operationId: 'createPage', ...created, location: 'pages/{version}' })
+  create(@Body() page: Page): Page {
+    return page;
+  }
+
+  @Post('below')
+  @Operation({ operationId: 'createBelow', ...created, location: 'pages/{version}' })
+  @ReturnsEtag()
+  createBelow(@Body() page: Page): Versioned<Page> {
+    return new Versioned(7, page);
+  }
+
+  @Post('above')
+  @ReturnsEtag()
+  @Operation({ operationId: 'createAbove', ...created, location: 'pages/{version}' })
+  createAbove(@Body() page: Page): Versioned<Page> {
+    return new Versioned(7, page);
+  }
+}
+
+@Feature({ tag: { name: 'pages', description: 'Pages.' }, controllers: [PagesController] })
+class PagesModule {}
+
+const app = useApp({ features: [CategoriesModule, CagesModule, PagesModule] });
 
 type Method = 'get' | 'head' | 'post' | 'put' | 'patch' | 'delete';
 
@@ -85,6 +125,26 @@ describe('GET of a resource with a version', () => {
       ]);
     }
   });
+});
+
+describe('a resource whose properties are exactly version and body', () => {
+  it.each([
+    ['', undefined],
+    ['/below', '"7"'],
+    ['/above', '"7"'],
+  ])(
+    'has its Location, and the ETag of its row if it has one: POST /v1/pages%s',
+    async (path, etag) => {
+      const page = { version: 1, body: { version: 2 } };
+      const response = await app
+        .http()
+        .post(`/v1/pages${path}`)
+        .auth(app.key, { type: 'bearer' })
+        .send(page);
+      expect([response.status, response.body]).toEqual([201, page]);
+      expect([response.headers['location'], response.headers['etag']]).toEqual(['pages/1', etag]);
+    },
+  );
 });
 
 describe('If-Match', () => {

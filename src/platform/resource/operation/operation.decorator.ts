@@ -18,7 +18,7 @@ import { ApiResponseHeaders, getResponseHeaders } from '../../http/responses/res
 import { toDocument } from '../../validation/property.js';
 import type { Schema } from '../../validation/schema.js';
 import { createRefusal, UNSUPPORTED } from './unsupported.js';
-import { isVersioned } from './versioned.js';
+import { returnsVersioned, type Versioned } from './versioned.js';
 
 type ErrorStatus = number | 'default';
 
@@ -119,9 +119,7 @@ export function Operation(options: OperationOptions): MethodDecorator {
         Object.entries(own).map(([name, { value: _value, ...documented }]) => [name, documented]),
       ),
     }),
-    ...(Object.keys(own).length > 0
-      ? [UseInterceptors(createHeaderInterceptor(own, Object.keys(headers)))]
-      : []),
+    ...(Object.keys(own).length > 0 ? [SendHeaders(own, Object.keys(headers))] : []),
   );
 }
 
@@ -161,29 +159,36 @@ const NOT_ASCII = /[^\x20-\x7e]+/g;
 const EXPOSED = 'Access-Control-Expose-Headers';
 
 /** @param exposed those that pages of other origins may read besides the ones of the platform */
-const createHeaderInterceptor = (
-  headers: NonNullable<OperationOptions['headers']>,
-  exposed: readonly string[],
-): NestInterceptor<unknown> => ({
-  intercept(context, next) {
-    const response = context.switchToHttp().getResponse<Response>();
-    const names = response.getHeader(EXPOSED);
-    // A repeated response gets here twice.
-    if (typeof names === 'string')
-      response.setHeader(EXPOSED, [...new Set([...names.split(','), ...exposed])].join(','));
-    return next.handle().pipe(
-      tap((result) => {
-        const body = isVersioned(result) ? result.body : result;
-        for (const [name, { value }] of Object.entries(headers)) {
-          const text = value?.(body);
-          if (text === undefined) continue;
-          const encoded = String(text).toWellFormed().replaceAll(NOT_ASCII, encodeURIComponent);
-          response.setHeader(name, encoded);
-        }
-      }),
-    );
-  },
-});
+const SendHeaders =
+  (
+    headers: NonNullable<OperationOptions['headers']>,
+    exposed: readonly string[],
+  ): MethodDecorator =>
+  (target, name, descriptor) => {
+    // The interceptor of `@ReturnsEtag` below this decorator is the outer one, and gets the result later.
+    const isVersioned = returnsVersioned(descriptor.value as object);
+    const interceptor: NestInterceptor<unknown> = {
+      intercept(context, next) {
+        const response = context.switchToHttp().getResponse<Response>();
+        const names = response.getHeader(EXPOSED);
+        // A repeated response gets here twice.
+        if (typeof names === 'string')
+          response.setHeader(EXPOSED, [...new Set([...names.split(','), ...exposed])].join(','));
+        return next.handle().pipe(
+          tap((result) => {
+            const body = isVersioned ? (result as Versioned<unknown>).body : result;
+            for (const [header, { value }] of Object.entries(headers)) {
+              const text = value?.(body);
+              if (text === undefined) continue;
+              const encoded = String(text).toWellFormed().replaceAll(NOT_ASCII, encodeURIComponent);
+              response.setHeader(header, encoded);
+            }
+          }),
+        );
+      },
+    };
+    UseInterceptors(interceptor)(target, name, descriptor);
+  };
 
 function toBody(returns: OperationOptions['returns'], contentTypes: readonly string[]): object {
   if (typeof returns === 'function' || Array.isArray(returns)) return { type: returns };

@@ -1,9 +1,13 @@
-import { applyDecorators, type NestInterceptor, UseInterceptors } from '@nestjs/common';
+import {
+  applyDecorators,
+  type NestInterceptor,
+  SetMetadata,
+  UseInterceptors,
+} from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { map } from 'rxjs';
 import { toVersionEtag } from '../../http/responses/etag.js';
 import { ApiResponseHeaders } from '../../http/responses/response-headers.js';
-import { isObject } from '../../validation/schema.js';
 
 /** The body of a response, and the version of the row that it represents. */
 export class Versioned<Body> {
@@ -13,9 +17,15 @@ export class Versioned<Body> {
   ) {}
 }
 
-/** Whether a value is a {@link Versioned}, also if an Idempotency-Key has repeated it from JSON. */
-export const isVersioned = (value: unknown): value is Versioned<unknown> =>
-  isObject(value) && Object.keys(value).join() === 'version,body';
+/** The metadata key of handlers that return a {@link Versioned}. */
+const RETURNS_VERSIONED = Symbol('returns a Versioned');
+
+/**
+ * Whether a decorator below this one declares that a handler returns a {@link Versioned}. Its value cannot tell: an
+ * Idempotency-Key repeats it from JSON, which the body of a resource may equal.
+ */
+export const returnsVersioned = (handler: object): boolean =>
+  Reflect.hasMetadata(RETURNS_VERSIONED, handler);
 
 /** Sends the body of a {@link Versioned} with its ETag. */
 const versionedInterceptor: NestInterceptor<Versioned<unknown>> = {
@@ -43,5 +53,9 @@ export function ReturnsEtag(): MethodDecorator {
     description: 'Identifies this version of the resource.',
     schema: { type: 'string', maxLength: 100, example: toVersionEtag(1) },
   };
-  return applyDecorators(UseInterceptors(versionedInterceptor), ApiResponseHeaders({ ETag }));
+  return applyDecorators(
+    SetMetadata(RETURNS_VERSIONED, true),
+    UseInterceptors(versionedInterceptor),
+    ApiResponseHeaders({ ETag }),
+  );
 }
