@@ -8,7 +8,7 @@ import { insertReturning } from '../../src/platform/database/statements/returnin
 import { useApp } from './support/app.js';
 import { describeOnPostgres } from './support/databases.js';
 import { createTable } from './support/create-table.js';
-import { collectRows } from './support/queries.js';
+import { type Page, toPage, toResponse } from './support/queries.js';
 
 const { jest } = import.meta;
 
@@ -80,10 +80,7 @@ describe.each(KINDS)(
       const repository = app.dataSource.getRepository(entity);
       const kit = app.app.get(ResourceKit);
       const inserter = kit.inserter(repository, (row) => row);
-      const list = kit.cachedList(repository, async (chunks, { next }) => ({
-        rows: await collectRows(chunks),
-        next,
-      }));
+      const list = kit.cachedList(repository, toResponse);
       const rows = sent.map((id, index) => ({ id, name: `row ${index}` }) as Row);
       // Clients can send ids in any order.
       if (byClient) rows.reverse();
@@ -93,11 +90,11 @@ describe.each(KINDS)(
       ];
       if (byClient) created.reverse();
       expect(created.map(({ id }) => id)).toEqual(ids);
-      expect((await list.get()).rows).toEqual(created);
+      expect(toPage(await list.get()).rows).toEqual(created);
       const read: Row[] = [];
       let next: Readonly<Record<string, number | string>> | undefined = {};
       do {
-        const page = await list.getPage({ limit: 2, after: next['after'] });
+        const page: Page<Row> = toPage(await list.getPage({ limit: 2, after: next['after'] }));
         read.push(...page.rows);
         ({ next } = page);
       } while (next !== undefined);

@@ -6,7 +6,12 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { CategoryEntity } from '../../src/modules/categories/category.entity.js';
-import type { RowChunks } from '../../src/platform/database/lists/cached-list.js';
+import type { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
+import type {
+  CachedList,
+  Paging,
+  RowChunks,
+} from '../../src/platform/database/lists/cached-list.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { DATABASE, describeOnPostgres, ISOLATION_LEVELS } from './support/databases.js';
@@ -14,7 +19,7 @@ import { CategoriesClient, type Category } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { queryPostgres } from './support/postgres-client.js';
 import { rawRequest } from './support/raw-connection.js';
-import { collectRows, LIST_QUERY, recordQueries } from './support/queries.js';
+import { LIST_QUERY, recordQueries, toPage, toResponse } from './support/queries.js';
 import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
@@ -235,19 +240,21 @@ describe('GET /v1/categories', () => {
     const rows = Array.from({ length: 2_500 }, (_, index) => `('${index % 2 ? 'dog' : 'cat'}')`);
     await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${rows.join(', ')}`);
     const repository = app.dataSource.getRepository(CategoryEntity);
-    const list = app.app.get(ResourceKit).cachedList(repository, collectRows);
+    const list = app.app.get(ResourceKit).cachedList(repository, toResponse);
+    const get = async (filters: { name: string | string[] }) =>
+      toPage<CategoryEntity>(await list.get(filters)).rows;
     const queries = recordQueries(app.dataSource, LIST_QUERY);
     for (const name of ['dog', 'cat', 'dog']) {
-      const names = (await list.get({ name })).map((row) => row.name);
+      const names = (await get({ name })).map((row) => row.name);
       expect(names).toEqual(Array.from({ length: 1_250 }, () => name));
     }
     // Two lists of one statement each.
     expect(queries).toHaveLength(2);
     await insertDirectly('dog');
-    const dogs = await list.get({ name: 'dog' });
+    const dogs = await get({ name: 'dog' });
     expect(dogs).toHaveLength(1_251);
     expect(dogs).toEqual(dogs.toSorted((a, b) => a.id - b.id));
-    expect(await list.get({ name: ['dog', 'cat'] })).toHaveLength(2_501);
+    expect(await get({ name: ['dog', 'cat'] })).toHaveLength(2_501);
   });
 });
 
@@ -313,6 +320,50 @@ describe('GET /v1/categories with gzip', () => {
   });
 });
 
+/** Returns a list of categories whose responses are about `bytes` long, and count twice in memory, because of gzip. */
+function getList(bytes = 0): CachedList<CategoryEntity> {
+  const padding = 'x'.repeat(bytes);
+  const build = (chunks: RowChunks<object>) => toResponse(chunks, { padding } as Paging);
+  const repository = app.dataSource.getRepository(CategoryEntity);
+  return app.app.get(ResourceKit).cachedList(repository, build);
+}
+
+describe('the cache of lists', () => {
+  it('has one copy of a list, whatever the order of its filters and their values', async () => {
+    await insertDirectly('dog');
+    const list = getList();
+    const description = null as unknown as string;
+    const lists = await Promise.all([
+      list.get({ name: ['dog', 'cat'], description }),
+      list.get({ name: ['cat', 'dog'], description }),
+      list.get({ description: [description], name: ['cat', 'dog', 'cat'] }),
+    ]);
+    expect(new Set(lists).size).toBe(1);
+    expect(await list.get({ name: 'dog' })).toBe(await list.get({ name: ['dog', 'dog'] }));
+    const page = await list.getPage({ limit: 2 }, { name: ['dog', 'cat'] });
+    expect(await list.getPage({ limit: 2 }, { name: ['cat', 'dog', 'cat'] })).toBe(page);
+    expect(await list.get({ name: ['cat', 'dog'] })).not.toBe(lists[0]);
+    expect(await list.get({ name: [] })).not.toBe(await list.get());
+  });
+
+  it('has at most 64 MiB of all lists and first pages, those that were used last', async () => {
+    const queries = recordQueries(app.dataSource, LIST_QUERY);
+    const [first, second] = [getList(3_000_000), getList(3_000_000)];
+    const read = (count: number) => first.get({ name: ['dog', `name ${count}`] });
+    for (let count = 0; count < 11; count++) await read(count);
+    expect(queries).toHaveLength(11);
+    await read(1);
+    expect(queries).toHaveLength(11);
+    // Of another list, and all at the same time.
+    await Promise.all([second.get(), second.get(), second.getPage({ limit: 2 })]);
+    expect(queries).toHaveLength(13);
+    for (const count of [1, 10, 9]) await read(count);
+    expect(queries).toHaveLength(13);
+    await read(0);
+    expect(queries).toHaveLength(14);
+  });
+});
+
 /** Requests the list, and reads of the response only what the test asks for. */
 async function openReader(): Promise<{
   read: (bytes: number) => Promise<void>;
@@ -347,10 +398,36 @@ async function openReader(): Promise<{
 }
 
 describe('a list of 12 MB that changes while connections read it', () => {
-  it('is sent to the end, but to the slowest readers of former versions if they take too much memory', async () => {
+  beforeEach(async () => {
     const rows = Array.from({ length: 1_000 }, () => `('dog', '${'d'.repeat(1_000)}')`).join();
     for (let count = 0; count < 12; count++)
       await app.dataSource.query(`INSERT INTO "categories" ("name", "description") VALUES ${rows}`);
+  }, 60_000);
+
+  it.each([
+    ['removes those that were used least recently from the cache', true],
+    ['removes none from it if the former version is not read any more', false],
+  ])(
+    '%s',
+    async (_what, isRead) => {
+      const slow = await openReader();
+      if (!isRead) await slow.end();
+      await categories.create('cat');
+      const list = getList(5_000_000);
+      const filters = [{ name: 'a' }, { name: 'b' }];
+      for (const each of filters) await list.get(each);
+      const queries = recordQueries(app.dataSource, LIST_QUERY);
+      expect((await categories.list()).status).toBe(200);
+      queries.length = 0;
+      for (const each of filters.toReversed()) await list.get(each);
+      // The first one is of 24 MB, with gzip, as is the second; these are of 10 MB.
+      expect(queries).toHaveLength(isRead ? 1 : 0);
+      expect(await slow.end()).toBe(true);
+    },
+    60_000,
+  );
+
+  it('is sent to the end, but to the slowest readers of former versions if they take too much memory', async () => {
     const slow = await openReader();
     await categories.create('cat');
     const fast = await openReader();
@@ -363,8 +440,8 @@ describe('a list of 12 MB that changes while connections read it', () => {
   }, 600_000);
 });
 
-const collectNames = async (chunks: RowChunks<CategoryEntity>): Promise<string[]> =>
-  (await collectRows(chunks)).map(({ name }) => name);
+const toNames = (response: CachedJsonResponse): string[] =>
+  toPage<CategoryEntity>(response).rows.map(({ name }) => name);
 
 describeOnPostgres('GET /v1/categories', () => {
   const logger = new MemoryLogger();
@@ -403,8 +480,9 @@ describeOnPostgres('GET /v1/categories', () => {
         for (const isPage of [false, true]) {
           await query(`DELETE FROM "categories"; INSERT INTO "categories" ("name") VALUES ('dog')`);
           const restore = await backUp(databases[0]!);
-          const list = nest.get(ResourceKit).cachedList(repository, collectNames, counts);
-          const read = () => (isPage ? list.getPage({ limit: 10 }) : list.get());
+          const list = nest.get(ResourceKit).cachedList(repository, toResponse, counts);
+          const read = async () =>
+            toNames(await (isPage ? list.getPage({ limit: 10 }) : list.get()));
           jest.spyOn(dataSource, 'query').mockImplementation(async (sql, ...rest) => {
             if (LIST_QUERY.test(sql)) await query(`UPDATE "categories" SET "name" = 'cat'`);
             return send(sql, ...rest);

@@ -6,7 +6,7 @@ import { Feature } from '../../src/platform/feature.decorator.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { useApp } from './support/app.js';
 import { createTable } from './support/create-table.js';
-import { collectRows } from './support/queries.js';
+import { toPage, toResponse } from './support/queries.js';
 
 @Entity('things')
 class Thing {
@@ -37,13 +37,7 @@ async function store(rows: readonly Partial<Thing>[]): Promise<void> {
 
 /** Returns the cached list of things, which counts the rows or not. */
 const createList = (counts: boolean) =>
-  app.app
-    .get(ResourceKit)
-    .cachedList(
-      app.dataSource.getRepository(Thing),
-      async (chunks, { total }) => ({ rows: await collectRows(chunks), total }),
-      counts,
-    );
+  app.app.get(ResourceKit).cachedList(app.dataSource.getRepository(Thing), toResponse, counts);
 
 /** Reads all pages of two rows, by offset or number, counted or not; all four have the same rows. */
 async function readPages(order: RowOrder): Promise<Thing[]> {
@@ -55,7 +49,7 @@ async function readPages(order: RowOrder): Promise<Thing[]> {
       for (let number = 0; number === 0 || rows.length === number * 2; number++) {
         const request =
           kind === 'page' ? { page: number, firstPage: 0 as const } : { offset: number * 2 };
-        const page = await list.getPage({ limit: 2, order, ...request });
+        const page = toPage<Thing>(await list.getPage({ limit: 2, order, ...request }));
         rows.push(...page.rows);
         if (page.rows.length < 2) break;
       }
@@ -97,7 +91,7 @@ describe('pages that are sorted', () => {
     const list = createList(true);
     for (const isDescending of [false, true, false]) {
       const order = { by: 'name', isDescending };
-      const { rows } = await list.getPage({ limit: 2, offset: 0, order });
+      const { rows } = toPage<Thing>(await list.getPage({ limit: 2, offset: 0, order }));
       expect(rows.map(({ name }) => name)).toEqual(isDescending ? ['b', 'a'] : ['a', 'b']);
     }
   });

@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
@@ -6,6 +7,8 @@ import { DatabaseConnection } from '../database/connection/database-connection.j
 import { refuseIgnoredFeatures } from '../database/statements/ignored-features.js';
 import { requireInsertable } from '../database/statements/row-mapping.js';
 import { CachedList, type Paging, type RowChunks } from '../database/lists/cached-list.js';
+import type { CachedJsonResponse } from '../http/responses/cached-json-response.js';
+import type { HttpAdapter } from '../http/server/http.adapter.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { Resource, type ResourceOptions } from './resource.js';
 import { TableRevisionTracker } from '../database/lists/table-revision-tracker.js';
@@ -21,6 +24,7 @@ export class ResourceKit {
     private readonly revisions: TableRevisionTracker,
     private readonly metrics: DatabaseMetrics,
     private readonly database: DatabaseConnection,
+    private readonly host: HttpAdapterHost<HttpAdapter>,
   ) {}
 
   /** Returns the operations on the rows of an entity. */
@@ -34,16 +38,17 @@ export class ResourceKit {
   /**
    * Returns a list of the rows of a table, whole or in pages.
    *
-   * @param build computes the cached value, such as a response, from the rows in id order
+   * @param build creates the response from the rows in id order
    * @param counts whether pages have a total
    */
-  cachedList<Entity extends ObjectLiteral, Value>(
+  cachedList<Entity extends ObjectLiteral>(
     repository: Repository<Entity>,
-    build: (rows: RowChunks<Entity>, paging: Paging) => Promise<Value>,
+    build: (rows: RowChunks<Entity>, paging: Paging) => Promise<CachedJsonResponse>,
     counts = false,
-  ): CachedList<Entity, Value> {
+  ): CachedList<Entity> {
     this.database.onReady(async () => refuseIgnoredFeatures(repository));
-    return new CachedList(repository, build, this.revisions, this.metrics, counts);
+    const { sharedBodies } = this.host.httpAdapter.http;
+    return new CachedList(repository, build, this.revisions, sharedBodies, this.metrics, counts);
   }
 
   /**

@@ -70,7 +70,7 @@ const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
  * usually the id, such as `{ id }`, and may have the versions of If-Match: `{ id, ...ifMatch }`.
  */
 export class Resource<Entity extends ObjectLiteral, Body> {
-  private readonly cachedList: CachedList<Entity, CachedJsonResponse>;
+  private readonly cachedList: CachedList<Entity>;
   private readonly inserter: IdempotentInserter<Entity, Result<Entity, Body>>;
   /** The properties of the DTO that are in JSON columns. */
   private jsonDto: Type<object> | undefined;

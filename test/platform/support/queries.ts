@@ -1,5 +1,6 @@
 import type { DataSource } from 'typeorm';
-import type { RowChunks } from '../../../src/platform/database/lists/cached-list.js';
+import type { Paging, RowChunks } from '../../../src/platform/database/lists/cached-list.js';
+import { CachedJsonResponse } from '../../../src/platform/http/responses/cached-json-response.js';
 
 const { jest } = import.meta;
 
@@ -30,9 +31,21 @@ export const LIST_QUERY = /^SELECT\b.*\bFROM "categories"/is;
 /** Matches the statement that inserts a batch of categories. */
 export const INSERT_QUERY = /^INSERT INTO "categories"/i;
 
-/** Builds the value of a `CachedList` that is its rows. */
-export async function collectRows<Entity>(chunks: RowChunks<Entity>): Promise<Entity[]> {
-  const rows: Entity[] = [];
+/** A page of rows as `toResponse` sends it. */
+export type Page<Entity> = Paging & { readonly rows: Entity[] };
+
+/** Creates the response of a `CachedList`: its rows, with what belongs to the page. */
+export async function toResponse(
+  chunks: RowChunks<object>,
+  paging: Paging,
+): Promise<CachedJsonResponse> {
+  const rows: object[] = [];
   for await (const chunk of chunks) rows.push(...chunk);
-  return rows;
+  return CachedJsonResponse.ofObject({ rows, ...paging });
+}
+
+/** Returns what a response of {@link toResponse} contains. */
+export function toPage<Entity>(response: CachedJsonResponse): Page<Entity> {
+  const { parts } = Reflect.get(response, 'plain') as { parts: readonly Buffer[] };
+  return JSON.parse(Buffer.concat(parts).toString()) as Page<Entity>;
 }

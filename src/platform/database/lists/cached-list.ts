@@ -3,7 +3,8 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
 import { ApiError } from '../../errors/api-error.js';
 import { singleFlight } from '../connection/single-flight.js';
-import { CachedJsonResponse } from '../../http/responses/cached-json-response.js';
+import type { CachedJsonResponse } from '../../http/responses/cached-json-response.js';
+import type { SharedBodies } from '../../http/server/shared-bodies.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
@@ -24,8 +25,8 @@ export type Id = number | string;
 /** How many rows are read with one statement and converted in one turn of the event loop, in about 8 ms. */
 const CHUNK_SIZE = 2_000;
 
-/** The number of lists and first pages that are cached, by filters and limit. */
-const MAX_CACHED_QUERIES = 50;
+/** The bytes that a cached list or page takes besides its body and its key, about. */
+const OVERHEAD = 2_000;
 
 /** The names of the number of rows and of their revision, which no property has. */
 const TOTAL = '#total';
@@ -78,52 +79,70 @@ export interface Paging {
  * A long list is read in chunks, and again, at most twice, if the table changes meanwhile. That costs several
  * milliseconds of CPU time per 1,000 rows: use pages for a list that may have more than 10,000.
  */
-export class CachedList<Entity extends ObjectLiteral, Value> {
-  /** Lists and first pages, by filters and limit; the least recently used first. */
-  private readonly queries = new Map<string, CachedQuery<Value>>();
+export class CachedList<Entity extends ObjectLiteral> {
+  /** Lists and first pages, by filters and limit. */
+  private readonly queries = new Map<string, CachedQuery>();
 
   /**
-   * @param build computes the value from the rows of a page or, without paging, from all
+   * @param build creates the response from the rows of a page or, without paging, from all
    * @param counts whether pages have a total
    */
   constructor(
     private readonly repository: Repository<Entity>,
-    private readonly build: (rows: RowChunks<Entity>, paging: Paging) => Promise<Value>,
+    private readonly build: (
+      rows: RowChunks<Entity>,
+      paging: Paging,
+    ) => Promise<CachedJsonResponse>,
     private readonly revisions: TableRevisionTracker,
+    private readonly bodies: SharedBodies,
     private readonly metrics: DatabaseMetrics,
     private readonly counts = false,
   ) {}
 
   /** @throws {DatabaseUnavailableError} */
-  get(filters: Criteria<Entity> = {}): Promise<Value> {
-    return this.getCached(JSON.stringify(filters), (revisions) =>
+  get(filters: Criteria<Entity> = {}): Promise<CachedJsonResponse> {
+    return this.getCached([], filters, (revisions) =>
       this.build(this.readChunks(filters, revisions), {}),
     );
   }
 
   /** @throws {ApiError} VALIDATION_FAILED if there is no such page; {@link DatabaseUnavailableError} */
-  getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<Value> {
+  getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<CachedJsonResponse> {
     const { start, offset, ...kind } = locate(request);
     // SQLite ignores a negative LIMIT or OFFSET, and PostgreSQL rejects it.
     if (![request.limit - 1, offset].every((each) => Number.isInteger(each) && each >= 0))
       throw new ApiError('VALIDATION_FAILED', `limit or ${kind.by} is before the first row`);
     if (start !== undefined || offset > 0) return withDeadline(this.loadPage(request, filters));
-    const key = JSON.stringify([request.limit, request.next, kind, filters, getOrder(request)]);
-    return this.getCached(key, (revisions) => this.loadPage(request, filters, revisions));
+    const page = [request.limit, request.next, kind, getOrder(request)];
+    return this.getCached(page, filters, (revisions) => this.loadPage(request, filters, revisions));
   }
 
-  private getCached(key: string, load: Load<Value>): Promise<Value> {
-    const query =
-      this.queries.get(key) ??
-      new CachedQuery(this.repository.metadata.tableName, load, this.revisions, this.metrics);
-    // A Map keeps the order of insertion.
-    this.queries.delete(key);
-    this.queries.set(key, query);
-    if (this.queries.size > MAX_CACHED_QUERIES) {
-      const [oldest, evicted] = this.queries.entries().next().value!;
-      this.queries.delete(oldest);
-      evicted.evict();
+  /** @param page what identifies the page */
+  private getCached(
+    page: unknown,
+    filters: Criteria<Entity>,
+    load: LoadResponse,
+  ): Promise<CachedJsonResponse> {
+    const { manager, metadata } = this.repository;
+    const parameters = new StatementParameters(manager.dataSource);
+    const conditions = toConditions(this.repository, filters, parameters);
+    const key = JSON.stringify([page, conditions, parameters.values]);
+    let query = this.queries.get(key);
+    if (query === undefined) {
+      const bytes = OVERHEAD + 2 * key.length;
+      const evict = () => this.queries.delete(key);
+      query = new CachedQuery(
+        metadata.tableName,
+        load,
+        bytes,
+        evict,
+        this.revisions,
+        this.bodies,
+        this.metrics,
+      );
+      this.queries.set(key, query);
     }
+    this.bodies.use(query);
     return query.get();
   }
 
@@ -131,7 +150,7 @@ export class CachedList<Entity extends ObjectLiteral, Value> {
     request: PageRequest,
     filters: Criteria<Entity>,
     revisions?: Set<number>,
-  ): Promise<Value> {
+  ): Promise<CachedJsonResponse> {
     const { limit } = request;
     const { start, offset, by, next } = locate(request);
     // One more row than the page has shows whether there is another page.
@@ -256,62 +275,68 @@ interface RowRange {
   readonly order?: RowOrder | undefined;
 }
 
-/** Computes a value from rows, and collects their revisions. */
-type Load<Value> = (revisions: Set<number>) => Promise<Value>;
+/** Creates a response from rows, and collects their revisions. */
+type LoadResponse = (revisions: Set<number>) => Promise<CachedJsonResponse>;
 
-/** What is built from one combination of filters and limit, until the table changes. */
-class CachedQuery<Value> {
-  private cached: { readonly revision: number; readonly value: Value } | undefined;
+/** The response to one combination of filters and limit, until the table changes. */
+class CachedQuery {
+  private cached: { readonly revision: number; readonly response: CachedJsonResponse } | undefined;
   private pendingRevision: number | undefined;
   private isEvicted = false;
   private readonly refresh = singleFlight(() => this.rebuild());
 
   constructor(
     private readonly table: string,
-    private readonly load: Load<Value>,
+    private readonly load: LoadResponse,
+    private readonly ownBytes: number,
+    private readonly remove: () => void,
     private readonly revisions: TableRevisionTracker,
+    private readonly bodies: SharedBodies,
     private readonly metrics: DatabaseMetrics,
   ) {}
 
-  async get(): Promise<Value> {
+  get bytes(): number {
+    return this.ownBytes + (this.cached?.response.bytes ?? 0);
+  }
+
+  async get(): Promise<CachedJsonResponse> {
     const deadline = new Deadline();
     const revision = await this.revisions.read(this.table, deadline);
-    if (this.cached?.revision === revision) return this.cached.value;
+    if (this.cached?.revision === revision) return this.cached.response;
     this.pendingRevision = revision;
     return withDeadline(this.refresh(), deadline);
   }
 
-  /** Tells a response that it is not cached any more, and later ones that they are not. */
   evict(): void {
     this.isEvicted = true;
-    this.mark(false);
+    if (this.cached !== undefined) this.cached.response.isCached = false;
+    this.remove();
   }
 
-  private mark(isCached: boolean): void {
-    const value = this.cached?.value;
-    if (value instanceof CachedJsonResponse) value.isCached = isCached && !this.isEvicted;
+  private keep(revision: number, response: CachedJsonResponse): void {
+    if (this.cached !== undefined) this.cached.response.isCached = false;
+    this.cached = { revision, response };
+    if (this.isEvicted) return;
+    response.isCached = true;
+    this.bodies.use(this);
   }
 
-  private async rebuild(): Promise<Value> {
+  private async rebuild(): Promise<CachedJsonResponse> {
     let revision = this.pendingRevision!;
-    if (this.cached?.revision === revision) return this.cached.value;
+    if (this.cached?.revision === revision) return this.cached.response;
     const stopTimer = this.metrics.listRebuildDurations?.startTimer({
       db_collection_name: this.table,
     });
     for (let reads = 1; ; reads++) {
       // Read before the rows: in the other order, a change between the two would be missed.
       const revisions = new Set(this.revisions.areInTable ? [] : [revision]);
-      const value = await this.load(revisions);
+      const response = await this.load(revisions);
       revision = [...revisions].at(-1)!;
       const isConsistent = revisions.size === 1;
-      if (isConsistent) {
-        this.mark(false);
-        this.cached = { revision, value };
-        this.mark(true);
-      }
+      if (isConsistent) this.keep(revision, response);
       if (isConsistent || reads === MAX_READS) {
         stopTimer?.();
-        return value;
+        return response;
       }
     }
   }

@@ -122,7 +122,8 @@ type Criterion<Value> =
         : NonNullable<Value>;
 
 /**
- * Returns the conditions of a WHERE clause.
+ * Returns the conditions of a WHERE clause: the same for all criteria that the same rows meet, whatever the order of their
+ * names and values.
  *
  * @throws {TypeError} if the entity has no such property
  */
@@ -131,7 +132,8 @@ export function toConditions<Entity extends ObjectLiteral>(
   criteria: Criteria<Entity>,
   parameters: StatementParameters,
 ): string[] {
-  return Object.entries(criteria).flatMap(([property, value]: [string, unknown]) => {
+  const entries = Object.entries(criteria).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return entries.flatMap(([property, value]: [string, unknown]) => {
     if (value === undefined) return [];
     const column = getColumn(repository, property);
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
@@ -139,7 +141,11 @@ export function toConditions<Entity extends ObjectLiteral>(
     const { driver } = repository.manager.dataSource;
     const isWide = /^(integer|smallint)$/.test(driver.normalizeType(column));
     const cast = isWide && isPostgres(repository.manager.dataSource) ? '::bigint' : '';
-    const placeholders = values.map((item) => parameters.add(item, column) + cast);
+    const stored = new Set(
+      values.map((each): unknown => driver.preparePersistentValue(each, column)),
+    );
+    const sorted = [...stored].toSorted((a, b) => (String(a) < String(b) ? -1 : 1));
+    const placeholders = sorted.map((each) => parameters.addRaw(each) + cast);
     // PostgreSQL does not allow an empty list.
     return placeholders.length === 0
       ? 'FALSE'

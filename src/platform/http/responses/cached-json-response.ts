@@ -40,6 +40,8 @@ export class CachedJsonResponse {
   private gzipped: Promise<Representation> | undefined;
 
   private readonly plain: Representation;
+  /** Its size in memory: gzip may take as much again. */
+  readonly bytes: number;
 
   private constructor(
     parts: readonly Buffer[],
@@ -47,6 +49,7 @@ export class CachedJsonResponse {
     private readonly next?: PageParameter,
   ) {
     this.plain = toRepresentation(parts, hash, next);
+    this.bytes = 2 * this.plain.length;
   }
 
   /**
@@ -163,5 +166,5 @@ function send(
   };
   writeRepresentation(response, 200, headers, content, sent, 'latin1');
   if (response.statusCode === 200)
-    (response.req.socket as Connection).sharedBodies.add(response, representation, source);
+    (response.req.socket as Connection).sharedBodies.addReader(response, source, length);
 }

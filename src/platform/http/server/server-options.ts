@@ -10,8 +10,11 @@ export const MAX_HEADER_SIZE = 16 * 1024;
 /** Characters of If-Match and of If-None-Match: a hundred ETags. */
 export const MAX_ETAGS_LENGTH = 8 * 1024;
 
-/** Bytes of large lists that no cache holds any more, and that connections still read, together. */
-export const MAX_SUPERSEDED_BYTES = 16 * 1024 * 1024;
+/** Bytes of the lists in memory: those that are cached, and former ones that connections still read. */
+export const MAX_LIST_BYTES = 64 * 1024 * 1024;
+
+/** Bytes of the former ones alone. */
+export const MAX_SUPERSEDED_BYTES = MAX_LIST_BYTES / 2;
 
 /** The fixed timeouts of the HTTP server, in milliseconds. `KEEP_ALIVE_TIMEOUT_MS` sets the idle timeout. */
 export const SERVER_TIMEOUTS = {
