@@ -7,11 +7,8 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { CategoryEntity } from '../../src/modules/categories/category.entity.js';
 import type { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
-import type {
-  CachedList,
-  Paging,
-  RowChunks,
-} from '../../src/platform/database/lists/cached-list.js';
+import type { CachedList } from '../../src/platform/database/lists/cached-list.js';
+import type { Paging, RowChunks } from '../../src/platform/database/lists/list-rows.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { DATABASE, describeOnPostgres, ISOLATION_LEVELS } from './support/databases.js';

@@ -1,6 +1,6 @@
 /** How lists are sorted, and selected by the items of arrays: the same on both databases. */
 import { Column, Entity } from 'typeorm';
-import type { RowOrder } from '../../src/platform/database/lists/cached-list.js';
+import type { RowOrder } from '../../src/platform/database/lists/list-rows.js';
 import { IdColumn } from '../../src/platform/database/statements/columns.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';

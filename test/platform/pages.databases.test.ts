@@ -1,6 +1,6 @@
 import type { Response, Test } from 'supertest';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
-import type { PageRequest } from '../../src/platform/database/lists/cached-list.js';
+import type { PageRequest } from '../../src/platform/database/lists/list-rows.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';

@@ -6,7 +6,8 @@ import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { refuseIgnoredFeatures } from '../database/statements/ignored-features.js';
 import { requireInsertable } from '../database/statements/row-mapping.js';
-import { CachedList, type Paging, type RowChunks } from '../database/lists/cached-list.js';
+import { CachedList } from '../database/lists/cached-list.js';
+import type { Paging, RowChunks } from '../database/lists/list-rows.js';
 import type { CachedJsonResponse } from '../http/responses/cached-json-response.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
@@ -47,8 +48,9 @@ export class ResourceKit {
     counts = false,
   ): CachedList<Entity> {
     this.database.onReady(async () => refuseIgnoredFeatures(repository));
-    const { sharedBodies } = this.host.httpAdapter.http;
-    return new CachedList(repository, build, this.revisions, sharedBodies, this.metrics, counts);
+    const { revisions, metrics } = this;
+    const bodies = this.host.httpAdapter.http.sharedBodies;
+    return new CachedList(repository, build, { revisions, bodies, metrics }, counts);
   }
 
   /**

@@ -2,7 +2,8 @@ import type { Type } from '@nestjs/common';
 import { PickType } from '@nestjs/swagger';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
-import type { CachedList, PageRequest, Paging } from '../database/lists/cached-list.js';
+import type { CachedList } from '../database/lists/cached-list.js';
+import type { PageRequest, Paging } from '../database/lists/list-rows.js';
 import { toConstraintError } from '../database/statements/constraint-error.js';
 import {
   type Criteria,

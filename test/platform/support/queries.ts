@@ -1,5 +1,5 @@
 import type { DataSource } from 'typeorm';
-import type { Paging, RowChunks } from '../../../src/platform/database/lists/cached-list.js';
+import type { Paging, RowChunks } from '../../../src/platform/database/lists/list-rows.js';
 import { CachedJsonResponse } from '../../../src/platform/http/responses/cached-json-response.js';
 
 const { jest } = import.meta;
