@@ -1,5 +1,4 @@
 import type { Type } from '@nestjs/common';
-import { PickType } from '@nestjs/swagger';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
 import type { CachedList } from '../database/lists/cached-list.js';
@@ -17,7 +16,7 @@ import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js
 import { isRecorded } from '../idempotency/idempotency-records.js';
 import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
-import { isObject } from '../validation/schema.js';
+import { isObject, type Schema } from '../validation/schema.js';
 import { getFields } from '../validation/schema-rules.js';
 import {
   type Changes,
@@ -27,7 +26,7 @@ import {
   updateReturning,
 } from '../database/statements/returning.js';
 import type { ResourceKit } from './resource-kit.js';
-import { validateBody } from '../validation/validation.pipe.js';
+import { validateJson } from '../validation/validation.pipe.js';
 import { Versioned } from './operation/versioned.js';
 
 /** A DTO in which also the optional properties must be mentioned: a converter cannot forget one that is added later. */
@@ -73,8 +72,6 @@ const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
 export class Resource<Entity extends ObjectLiteral, Body> {
   private readonly cachedList: CachedList<Entity>;
   private readonly inserter: IdempotentInserter<Entity, Result<Entity, Body>>;
-  /** The properties of the DTO that are in JSON columns. */
-  private jsonDto: Type<object> | undefined;
 
   constructor(
     private readonly repository: Repository<Entity>,
@@ -168,9 +165,11 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    */
   async patch(criteria: Criteria<Entity>, patch: RowPatch<Entity>): Promise<Result<Entity, Body>> {
     const { id: _id, version: _version, ...values } = patch as ObjectLiteral;
-    const changes = values as Changes<Entity>;
-    const merges = this.getJsonProperties().some((name) => isObject(values[name]));
-    return this.update(criteria, changes, merges ? (row) => this.merge(row, changes) : undefined);
+    const names = this.repository.metadata.columns
+      .filter(({ type, propertyName }) => JSON_TYPES.has(type) && isObject(values[propertyName]))
+      .map(({ propertyName }) => propertyName);
+    const merge = (row: Entity) => this.merge(row, values, names);
+    return this.update(criteria, values as Changes<Entity>, names.length > 0 ? merge : undefined);
   }
 
   /**
@@ -196,45 +195,36 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     return (version === undefined ? body : new Versioned(version, body)) as Result<Entity, Body>;
   }
 
-  private getJsonProperties(): string[] {
-    const columns = this.repository.metadata.columns.filter(({ type }) => JSON_TYPES.has(type));
-    return columns.map(({ propertyName }) => propertyName);
-  }
-
-  /** Applies a patch to the values in JSON columns, and validates them. */
-  private async merge(row: ObjectLiteral, patch: ObjectLiteral): Promise<Changes<Entity>> {
+  /** Merges the objects of a patch into the values of JSON columns, and validates the results. */
+  private async merge(
+    row: ObjectLiteral,
+    patch: ObjectLiteral,
+    names: readonly string[],
+  ): Promise<Changes<Entity>> {
     const { dto } = this.options;
-    const names = this.getJsonProperties().filter(
-      (name) => dto === undefined || getFields(dto).declared.has(name),
-    );
-    const stored = names.flatMap((name) =>
-      row[name] === null ? [] : [[name, row[name]] as const],
-    );
-    const changes = names.map((name) => [name, patch[name]] as const);
-    const merged = applyMergePatch(
-      Object.fromEntries(stored),
-      Object.fromEntries(changes),
-    ) as ObjectLiteral;
     const { bodyLimit } = this.kit.config;
-    for (const name of names.filter((each) => isObject(patch[each]))) {
+    const merged: Record<string, unknown> = {};
+    const properties: Record<string, Schema> = {};
+    for (const name of names) {
+      merged[name] = applyMergePatch(row[name], patch[name]);
+      properties[name] = (dto && getFields(dto).declared.get(name)) ?? {};
       const size = getSize(merged[name]);
       if (size > bodyLimit && size >= getSize(row[name]))
         throw new ApiError('PAYLOAD_TOO_LARGE', `${name} would have more than ${bodyLimit} bytes.`);
     }
-    // Nest keeps what it derives from a class.
-    if (dto !== undefined) this.jsonDto ??= PickType(dto, names as never[]);
-    return { ...patch, ...(await validateBody(this.jsonDto, merged)) } as Changes<Entity>;
+    const valid = (await validateJson({ type: 'object', properties }, merged)) as object;
+    return { ...patch, ...valid } as Changes<Entity>;
   }
 
   private async update(
     criteria: Criteria<Entity>,
     changes: Changes<Entity>,
-    getChanges?: (row: Entity) => Changes<Entity> | Promise<Changes<Entity>>,
+    merge?: (row: Entity) => Promise<Changes<Entity>>,
   ): Promise<Result<Entity, Body>> {
     const statement =
-      getChanges === undefined
+      merge === undefined
         ? updateReturning(this.repository, criteria, changes)
-        : modifyReturning(this.repository, criteria, getChanges);
+        : modifyReturning(this.repository, criteria, merge);
     const changed = await this.convertErrors(changes, statement);
     return this.toResult(changed ?? (await this.fail(criteria)));
   }

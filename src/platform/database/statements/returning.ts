@@ -1,5 +1,5 @@
 /** Statements that change rows and return them, so that no other request can come between. */
-import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
+import type { ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
 import { runTransaction } from '../connection/run-transaction.js';
@@ -99,8 +99,7 @@ export async function updateReturning<Entity extends ObjectLiteral>(
  * transaction of its own.
  *
  * @param criteria usually the id; at least one property
- * @param getChanges returns the new values, and throws what the caller gets; it must not wait for statements but those of
- *   the manager, which are in the same transaction
+ * @param getChanges returns the new values, and throws what the caller gets; it must not wait for statements
  * @returns undefined if no row meets the criteria
  * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
  * @throws {DatabaseUnavailableError}
@@ -108,12 +107,12 @@ export async function updateReturning<Entity extends ObjectLiteral>(
 export async function modifyReturning<Entity extends ObjectLiteral>(
   { manager, target }: Repository<Entity>,
   criteria: Criteria<Entity>,
-  getChanges: (row: Entity, own: EntityManager) => Changes<Entity> | Promise<Changes<Entity>>,
+  getChanges: (row: Entity) => Changes<Entity> | Promise<Changes<Entity>>,
 ): Promise<Entity | undefined> {
   return runTransaction(manager.dataSource, async (own) => {
     const repository = own.getRepository<Entity>(target);
     const row = await selectOne(repository, criteria, { lock: true });
-    return row && updateReturning(repository, criteria, await getChanges(row, own));
+    return row && updateReturning(repository, criteria, await getChanges(row));
   });
 }
 
