@@ -47,7 +47,6 @@ export class ResourceKit {
     build: (rows: RowChunks<Entity>, paging: Paging) => Promise<CachedJsonResponse>,
     counts = false,
   ): CachedList<Entity> {
-    this.database.onReady(async () => refuseIgnoredFeatures(repository));
     const { revisions, metrics } = this;
     const bodies = this.host.httpAdapter.http.sharedBodies;
     return new CachedList(repository, build, { revisions, bodies, metrics }, counts);

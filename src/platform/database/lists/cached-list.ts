@@ -5,7 +5,7 @@ import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
 import { type Criteria, StatementParameters, toConditions } from '../statements/row-mapping.js';
 import {
-  isFirstPage,
+  toPosition,
   ListRows,
   type PageRequest,
   type Paging,
@@ -73,7 +73,9 @@ export class CachedList<Entity extends ObjectLiteral> {
       const { rows, paging } = await this.rows.readPage(request, filters, options);
       return this.build([rows], paging);
     };
-    return isFirstPage(request) ? this.getCached(request, filters, load) : withDeadline(load());
+    return toPosition(request).isFirst
+      ? this.getCached(request, filters, load)
+      : withDeadline(load());
   }
 
   private getCached(

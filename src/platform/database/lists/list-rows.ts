@@ -27,17 +27,19 @@ const REVISION = '#revision';
 /** The rows of a list, a part at a time. */
 export type RowChunks<Entity> = Iterable<Entity[]> | AsyncIterable<Entity[]>;
 
-/** Which page of a list to read: the first or the one after an id, the one at an offset, or with a number. */
-export type PageRequest = (
-  | { readonly after?: Id | undefined; readonly offset?: undefined; readonly page?: undefined }
-  | { readonly offset: number; readonly page?: undefined; readonly order?: RowOrder }
-  /** By default, the first page has the number 1. */
-  | { readonly page: number; readonly firstPage?: 0 | 1; readonly order?: RowOrder }
-) & {
+/** Which page of a list to read: the one with a number, at an offset, or after an id; without these, the first one. */
+export type PageRequest = {
   readonly limit: number;
-  /** The query parameter that selects the next page, if it has another name than above; false if there is none. */
+  readonly page?: number | undefined;
+  /** The number of the first page, by default 1. */
+  readonly firstPage?: 0 | 1;
+  readonly offset?: number | undefined;
+  /** The query parameter that selects the next page, if it has another name than these; false if there is none. */
   readonly next?: string | false;
-};
+} & (
+  | { readonly after?: Id | undefined; readonly order?: undefined }
+  | { readonly after?: undefined; readonly order?: RowOrder }
+);
 
 /** The order of rows: by a property, then by the id. Texts are sorted by their bytes; null is after all values. */
 export interface RowOrder {
@@ -105,11 +107,10 @@ export class ListRows<Entity extends ObjectLiteral> {
     filters: Criteria<Entity>,
     options: Pick<RowRange, 'counts' | 'revisions'>,
   ): Promise<{ rows: Entity[]; paging: Paging }> {
-    const { limit } = request;
-    const { after, offset, parameter, next } = toPosition(request);
-    const order = 'order' in request ? request.order : undefined;
+    const { limit, order } = request;
+    const { start, after, parameter, next } = toPosition(request);
     // One more row than the page has shows whether there is another page.
-    const range = { ...options, limit: limit + 1, after, offset, order };
+    const range = { ...options, limit: limit + 1, after, offset: start, order };
     const { rows, total } = await this.read(filters, range);
     const hasMore = rows.length > limit;
     if (hasMore) rows.pop();
@@ -179,31 +180,17 @@ const toWhere = (conditions: readonly string[]): string =>
   conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
 
 /**
- * Whether a page is the first one.
+ * Returns where a page begins, and the query parameter that selects the next one, with its value unless it is an id.
  *
  * @throws {ApiError} VALIDATION_FAILED if there is no such page
  */
-export function isFirstPage(request: PageRequest): boolean {
-  const { after, offset, parameter } = toPosition(request);
+export function toPosition({ limit, page, firstPage = 1, offset, after }: PageRequest) {
+  const start = page === undefined ? (offset ?? 0) : (page - firstPage) * limit;
+  const byOffset = offset === undefined ? 'after' : 'offset';
+  const parameter = page === undefined ? byOffset : 'page';
   // SQLite ignores a negative LIMIT or OFFSET, and PostgreSQL rejects it.
-  if (![request.limit - 1, offset].every((each) => Number.isInteger(each) && each >= 0))
+  if (![limit - 1, start].every((each) => Number.isInteger(each) && each >= 0))
     throw new ApiError('VALIDATION_FAILED', `limit or ${parameter} is before the first row`);
-  return after === undefined && offset === 0;
-}
-
-/** Returns where a page begins, and the query parameter that selects the next one, with its value unless it is an id. */
-function toPosition(request: PageRequest): {
-  after?: Id | undefined;
-  offset: number;
-  parameter: string;
-  next?: number;
-} {
-  const { limit } = request;
-  if (request.page !== undefined) {
-    const { page, firstPage = 1 } = request;
-    return { offset: (page - firstPage) * limit, parameter: 'page', next: page + 1 };
-  }
-  if (request.offset !== undefined)
-    return { offset: request.offset, parameter: 'offset', next: request.offset + limit };
-  return { after: request.after, offset: 0, parameter: 'after' };
+  const next = { page: page! + 1, offset: start + limit, after: undefined }[parameter];
+  return { start, after, parameter, next, isFirst: start === 0 && after === undefined };
 }

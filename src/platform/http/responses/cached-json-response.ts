@@ -40,7 +40,7 @@ export class CachedJsonResponse {
   private gzipped: Promise<Representation> | undefined;
 
   private readonly plain: Representation;
-  /** Its size in memory: gzip may take as much again. */
+  /** The size in memory: gzip may take as much again. */
   readonly bytes: number;
 
   private constructor(

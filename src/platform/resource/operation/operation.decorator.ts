@@ -59,7 +59,7 @@ export interface OperationOptions {
    * such as `pets/{id}` for `POST /v1/pets`, or `pets/{data.id}` if the response has the resource in `data`.
    */
   readonly location?: string;
-  /** Its own headers, by their names. Pages of `CORS_ORIGINS` may read them. */
+  /** Headers of the successful response, by their names. Pages of `CORS_ORIGINS` may read them. */
   readonly headers?: Readonly<Record<string, HeaderOptions>>;
   /** The statuses of its own errors, or their descriptions if the usual ones do not fit. */
   readonly errors?: readonly ErrorStatus[] | Readonly<Partial<Record<ErrorStatus, string>>>;
