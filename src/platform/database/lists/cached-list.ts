@@ -86,7 +86,7 @@ export class CachedList<Entity extends ObjectLiteral> {
     const { manager, metadata } = this.repository;
     const parameters = new StatementParameters(manager.dataSource);
     const conditions = toConditions(this.repository, filters, parameters);
-    const key = JSON.stringify([page, conditions, parameters.values]);
+    const key = JSON.stringify([page, conditions.join(' AND '), ...parameters.values]);
     let entry = this.entries.get(key);
     if (entry === undefined) {
       const ownBytes = OVERHEAD + 2 * key.length;

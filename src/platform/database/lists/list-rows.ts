@@ -191,6 +191,6 @@ export function toPosition({ limit, page, firstPage = 1, offset, after }: PageRe
   // SQLite ignores a negative LIMIT or OFFSET, and PostgreSQL rejects it.
   if (![limit - 1, start].every((each) => Number.isInteger(each) && each >= 0))
     throw new ApiError('VALIDATION_FAILED', `limit or ${parameter} is before the first row`);
-  const next = { page: page! + 1, offset: start + limit, after: undefined }[parameter];
+  const next = { page: (page ?? 0) + 1, offset: start + limit, after: undefined }[parameter];
   return { start, after, parameter, next, isFirst: start === 0 && after === undefined };
 }
