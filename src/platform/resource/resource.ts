@@ -153,8 +153,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
         name,
         values[name] ?? (isNullable && !keeps.has(name) ? null : undefined),
       ]);
-    const replacement = Object.fromEntries(changes) as Changes<Entity>;
-    return this.update(criteria, replacement);
+    return this.update(criteria, Object.fromEntries(changes) as Changes<Entity>);
   }
 
   /**
@@ -239,15 +238,12 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   /** @throws {ApiError} PRECONDITION_FAILED if a row meets the criteria but for its version, otherwise NOT_FOUND */
   private async fail(criteria: Criteria<Entity>): Promise<never> {
     const { version, ...others } = criteria as Criteria<ObjectLiteral>;
-    if (version !== undefined) {
-      const row = await selectOne(this.repository, others as Criteria<Entity>);
-      if (row === undefined) return this.fail(others as Criteria<Entity>);
-      const etag = toVersionEtag(row['version'] as number);
-      throw new ApiError(
-        'PRECONDITION_FAILED',
-        `The resource has changed: its ETag is now ${etag}.`,
-      );
-    }
-    throw new ApiError('NOT_FOUND', 'Resource not found.');
+    const row =
+      version === undefined
+        ? undefined
+        : await selectOne(this.repository, others as Criteria<Entity>);
+    if (row === undefined) throw new ApiError('NOT_FOUND', 'Resource not found.');
+    const etag = toVersionEtag(row['version'] as number);
+    throw new ApiError('PRECONDITION_FAILED', `The resource has changed: its ETag is now ${etag}.`);
   }
 }
