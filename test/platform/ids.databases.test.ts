@@ -4,7 +4,7 @@ import { IdColumn, type IdOptions } from '../../src/platform/database/statements
 import { createUuid } from '../../src/platform/database/statements/uuid.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
-import { insertReturning } from '../../src/platform/database/statements/returning.js';
+import { insertReturning } from '../../src/platform/database/statements/row-statements.js';
 import { useApp } from './support/app.js';
 import { describeOnPostgres } from './support/databases.js';
 import { createTable } from './support/create-table.js';

@@ -20,7 +20,7 @@ import { CategoriesModule } from '../../src/modules/categories/categories.module
 import { IdColumn } from '../../src/platform/database/statements/columns.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
-import { insertReturning } from '../../src/platform/database/statements/returning.js';
+import { insertReturning } from '../../src/platform/database/statements/row-statements.js';
 import { startApp } from './support/app.js';
 
 class Address {

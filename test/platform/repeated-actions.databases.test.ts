@@ -15,7 +15,7 @@ import {
   deleteReturning,
   insertReturning,
   selectOne,
-} from '../../src/platform/database/statements/returning.js';
+} from '../../src/platform/database/statements/row-statements.js';
 import { ReturnsEtag, Versioned } from '../../src/platform/resource/operation/versioned.js';
 import { type TestApp, useApp } from './support/app.js';
 import { type Cage, CagesModule } from './support/cages.module.js';

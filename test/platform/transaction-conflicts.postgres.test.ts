@@ -10,7 +10,7 @@ import {
   deleteReturning,
   insertReturning,
   updateReturning,
-} from '../../src/platform/database/statements/returning.js';
+} from '../../src/platform/database/statements/row-statements.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';
 import { createKey } from './support/fixtures.js';

@@ -13,7 +13,7 @@ import {
   StatementParameters,
   toConditions,
   toEntities,
-} from '../database/statements/row-mapping.js';
+} from '../database/statements/statement-parts.js';
 import { ApiError } from '../errors/api-error.js';
 import { requestContext } from '../logging/logger.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';

@@ -1,6 +1,6 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
-import type { InsertRow } from '../database/statements/row-mapping.js';
+import type { InsertRow } from '../database/statements/statement-parts.js';
 import { BatchInserter, type Companion } from '../database/writes/batch-inserter.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';

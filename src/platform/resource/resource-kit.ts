@@ -5,7 +5,7 @@ import { CONFIG, type Config } from '../config/config.js';
 import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { refuseIgnoredFeatures } from '../database/statements/ignored-features.js';
-import { requireInsertable } from '../database/statements/row-mapping.js';
+import { requireInsertable } from '../database/statements/statement-parts.js';
 import { CachedList } from '../database/lists/cached-list.js';
 import type { Paging, RowChunks } from '../database/lists/list-rows.js';
 import type { CachedJsonResponse } from '../http/responses/cached-json-response.js';

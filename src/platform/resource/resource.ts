@@ -8,7 +8,7 @@ import {
   type Criteria,
   type InsertRow,
   requireColumns,
-} from '../database/statements/row-mapping.js';
+} from '../database/statements/statement-parts.js';
 import { ApiError } from '../errors/api-error.js';
 import { CachedJsonResponse } from '../http/responses/cached-json-response.js';
 import { toVersionEtag } from '../http/responses/etag.js';
@@ -24,7 +24,7 @@ import {
   modifyReturning,
   selectOne,
   updateReturning,
-} from '../database/statements/returning.js';
+} from '../database/statements/row-statements.js';
 import type { ResourceKit } from './resource-kit.js';
 import { validateJson } from '../validation/validation.pipe.js';
 import { Versioned } from './operation/versioned.js';

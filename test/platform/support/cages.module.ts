@@ -30,7 +30,7 @@ import { Property } from '../../../src/platform/validation/property.js';
 import {
   insertReturning,
   updateReturning,
-} from '../../../src/platform/database/statements/returning.js';
+} from '../../../src/platform/database/statements/row-statements.js';
 import { createTable } from './create-table.js';
 
 @Entity('cages')

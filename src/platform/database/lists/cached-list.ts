@@ -3,7 +3,7 @@ import type { CachedJsonResponse } from '../../http/responses/cached-json-respon
 import type { SharedBodies } from '../../http/server/shared-bodies.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
-import { type Criteria, StatementParameters, toConditions } from '../statements/row-mapping.js';
+import { type Criteria, StatementParameters, toConditions } from '../statements/statement-parts.js';
 import {
   toPosition,
   ListRows,

@@ -11,7 +11,7 @@ import {
   StatementParameters,
   toConditions,
   toEntities,
-} from '../statements/row-mapping.js';
+} from '../statements/statement-parts.js';
 import type { TableRevisionTracker } from './table-revision-tracker.js';
 
 /** The id of a row. */

@@ -9,7 +9,7 @@ import {
   isUniqueViolation,
 } from '../connection/driver-errors.js';
 import { readRows } from '../connection/service-data-source.js';
-import { StatementParameters } from './row-mapping.js';
+import { StatementParameters } from './statement-parts.js';
 
 /**
  * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint to one that names the

@@ -15,7 +15,7 @@ import {
   type InsertRow,
   requireColumns,
   StatementParameters,
-} from '../statements/row-mapping.js';
+} from '../statements/statement-parts.js';
 
 /** The largest batch: beyond it, the cost of an fsync per row is already negligible. */
 const MAX_BATCH_SIZE = 500;

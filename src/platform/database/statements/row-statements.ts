@@ -15,7 +15,7 @@ import {
   StatementParameters,
   toConditions,
   toEntities,
-} from './row-mapping.js';
+} from './statement-parts.js';
 
 /** The new values of a row. Undefined leaves a property unchanged. */
 export type Changes<Entity> = {

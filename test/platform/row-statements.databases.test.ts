@@ -5,7 +5,7 @@ import {
   modifyReturning,
   selectOne,
   updateReturning,
-} from '../../src/platform/database/statements/returning.js';
+} from '../../src/platform/database/statements/row-statements.js';
 import { DatabaseUnavailableError } from '../../src/platform/database/connection/driver-errors.js';
 import { requestContext } from '../../src/platform/logging/logger.js';
 import { useApp } from './support/app.js';
