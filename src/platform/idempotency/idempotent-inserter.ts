@@ -36,13 +36,13 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
 
   /**
    * @param toResponse converts a new row to what the client gets
-   * @param copiesId whether its result has the id as it is, or not at all, and depends on it in no other way
+   * @param bodyContainsId whether its result has the id as it is, or not at all, and depends on it in no other way
    */
   constructor(
     { manager, target }: Repository<Entity>,
     private readonly toResponse: (row: Entity) => Response,
     metrics: DatabaseMetrics,
-    private readonly copiesId = false,
+    private readonly bodyContainsId = false,
   ) {
     this.batches = new BatchInserter(
       manager.getRepository<Entity>(target),
@@ -94,7 +94,7 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> {
       }
     }
     const toRow = (inserted: Entity): IdempotencyRecord => toRecord(key, this.toResponse(inserted));
-    const idText = this.copiesId ? ('response' satisfies keyof IdempotencyRecord) : undefined;
+    const idText = this.bodyContainsId ? ('response' satisfies keyof IdempotencyRecord) : undefined;
     try {
       return this.toResponse(await this.batches.add(row, { key, toRow, idText }, deadline));
     } catch (error) {

@@ -56,17 +56,17 @@ export class ResourceKit {
    * Returns an inserter of rows. If it could not store a required column, the startup fails.
    *
    * @param toResponse converts a new row to what the client gets
-   * @param copiesId see {@link IdempotentInserter}
+   * @param bodyContainsId see {@link IdempotentInserter}
    */
   inserter<Entity extends ObjectLiteral, Response>(
     repository: Repository<Entity>,
     toResponse: (row: Entity) => Response,
-    copiesId = false,
+    bodyContainsId = false,
   ): IdempotentInserter<Entity, Response> {
     this.database.onReady(async () => {
       refuseIgnoredFeatures(repository);
       requireInsertable(repository.metadata);
     });
-    return new IdempotentInserter(repository, toResponse, this.metrics, copiesId);
+    return new IdempotentInserter(repository, toResponse, this.metrics, bodyContainsId);
   }
 }

@@ -47,7 +47,7 @@ export interface ResourceOptions<Entity, Body> {
    * Whether the body has the id as it is, and depends on it in no other way. A create request with an Idempotency-Key is
    * faster then on PostgreSQL, if the database assigns ids.
    */
-  readonly copiesId?: boolean;
+  readonly bodyContainsId?: boolean;
   /** Where the body has a property of the entity, if elsewhere, for messages: such as `{ petId: 'pet.id' }`. */
   readonly paths?: Readonly<Record<string, string>>;
   /** The property that refers to the resource in the path of a `create` request: if that does not exist, it is 404. */
@@ -78,7 +78,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     private readonly options: ResourceOptions<Entity, Body>,
     private readonly kit: ResourceKit,
   ) {
-    const { toBody, copiesId, envelope } = options;
+    const { toBody, bodyContainsId, envelope } = options;
     this.cachedList = kit.cachedList(
       repository,
       async (chunks, paging) => {
@@ -90,7 +90,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
       },
       envelope !== undefined,
     );
-    this.inserter = kit.inserter(repository, (row) => this.toResult(row), copiesId);
+    this.inserter = kit.inserter(repository, (row) => this.toResult(row), bodyContainsId);
   }
 
   /** Returns all resources in id order, including every change acknowledged before the call. */

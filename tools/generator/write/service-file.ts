@@ -111,7 +111,7 @@ function toViewOptions(resource: Resource, envelope: Envelope | undefined): obje
   );
   return {
     toBody: code(getConverter(resource)),
-    copiesId:
+    bodyContainsId:
       envelope === undefined && id.kind === 'integer' && !id.byClient && isCopied
         ? true
         : undefined,

@@ -155,7 +155,7 @@ class CachedResponse {
     const stopTimer = metrics.listRebuildDurations?.startTimer({ db_collection_name: this.table });
     for (let reads = 1; ; reads++) {
       // The revision was read before the rows: in the other order, a change between the two would be missed.
-      const revisions = new Set(tracker.areInTable ? [] : [revision]);
+      const revisions = new Set(tracker.hasRevisionTable ? [] : [revision]);
       const response = await this.load(revisions);
       revision = [...revisions].at(-1)!;
       const isConsistent = revisions.size === 1;

@@ -90,7 +90,7 @@ export class ListRows<Entity extends ObjectLiteral> {
       const after = rows.at(-1)?.['id'] as Id | undefined;
       ({ rows } = await this.read(filters, { limit: CHUNK_SIZE, after, revisions }));
       // The revision of the first chunk was read before.
-      if (after !== undefined && !this.revisions.areInTable)
+      if (after !== undefined && !this.revisions.hasRevisionTable)
         revisions.add(await this.revisions.read(this.repository.metadata.tableName));
       yield rows;
     } while (rows.length === CHUNK_SIZE);
@@ -131,7 +131,7 @@ export class ListRows<Entity extends ObjectLiteral> {
     const facts: string[] = [];
     if (counts)
       facts.push(`(SELECT count(*) FROM ${table}${toWhere(getConditions())}) AS "${TOTAL}"`);
-    const hasRevision = revisions !== undefined && this.revisions.areInTable;
+    const hasRevision = revisions !== undefined && this.revisions.hasRevisionTable;
     if (hasRevision)
       facts.push(
         `(SELECT "value" FROM "revisions" WHERE "name" = '${metadata.tableName}') AS "${REVISION}"`,

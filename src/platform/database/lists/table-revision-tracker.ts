@@ -14,11 +14,11 @@ export class TableRevisionTracker {
     @InjectDataSource() private readonly dataSource: ServiceDataSource,
     database: DatabaseConnection,
   ) {
-    if (this.areInTable) database.onReady(() => this.checkTriggers());
+    if (this.hasRevisionTable) database.onReady(() => this.checkTriggers());
   }
 
   /** Whether a statement can read a revision together with the rows. */
-  get areInTable(): boolean {
+  get hasRevisionTable(): boolean {
     return this.dataSource.dialect.hasRevisionTable;
   }
 
@@ -29,7 +29,7 @@ export class TableRevisionTracker {
    */
   read(table: string, deadline?: Deadline): Promise<number> {
     const revision = this.dataSource.readRevision(table);
-    return this.areInTable ? withDeadline(revision, deadline) : revision;
+    return this.hasRevisionTable ? withDeadline(revision, deadline) : revision;
   }
 
   /**
