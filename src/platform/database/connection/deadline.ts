@@ -19,7 +19,7 @@ export class Deadline {
   /** Call it before a statement that a transaction can roll back: it throws if the deadline has passed. */
   beforeStatement(): void {
     this.isCommitting = false;
-    if (this.remaining === 0) throw this.pass();
+    if (this.remaining === 0) throw this.expire();
   }
 
   /** Call it before one that cannot be rolled back: a COMMIT, or a change outside of transactions. */
@@ -34,14 +34,14 @@ export class Deadline {
   }
 
   /** @returns the error for the client */
-  pass(): DatabaseUnavailableError {
+  expire(): DatabaseUnavailableError {
     this.hasPassed = true;
     const cause = new Error(`No response from the database within ${OPERATION_TIMEOUT_MS} ms`);
     return new DatabaseUnavailableError(cause, this.isCommitting);
   }
 
   /** Leaves the rest of the request's time to its next operation. Those at the same time count once. */
-  finish(): void {
+  saveTimeLeft(): void {
     if (this.request === undefined) return;
     const { databaseTimeLeft = REQUEST_TIMEOUT_MS } = this.request;
     const left = Math.max(0, this.requestEnd - performance.now());
@@ -65,11 +65,11 @@ export function withDeadline<T>(work: Promise<T>, deadline = new Deadline()): Pr
   return new Promise<T>((resolve, reject) => {
     const finish = (): void => {
       clearTimeout(timer);
-      deadline.finish();
+      deadline.saveTimeLeft();
     };
     const fail = (): void => {
       finish();
-      reject(deadline.pass());
+      reject(deadline.expire());
     };
     // Timers run before sockets are read: if the event loop was blocked, the response may have arrived.
     const timer = setTimeout(() => setImmediate(fail), deadline.remaining);

@@ -451,7 +451,7 @@ const isOpen = ({ deadline }: { readonly deadline: Deadline }): boolean => deadl
 
 /** @throws {DatabaseUnavailableError} if no client waits for any of the rows */
 function requireOpen(items: readonly { readonly deadline: Deadline }[], batch: Deadline): void {
-  if (!items.some(isOpen)) throw batch.pass();
+  if (!items.some(isOpen)) throw batch.expire();
 }
 
 /** Returns the halves of rows that the database rejects together, the first one last. */
