@@ -116,13 +116,13 @@ describe('an inserter', () => {
     ['declared by a relation', RelatedEntity, 'RelatedEntity.category.id'],
   ])('fails at startup if a column is not written: one that is %s', async (_kind, entity, name) => {
     await expect(start(createInserter(entity))).rejects.toThrow(
-      `An inserter does not store ${name}: declare a property`,
+      `The resource kit ignores the required column of ${name}: declare a property`,
     );
   });
 
   it('fails at startup if a constraint is checked at COMMIT, when it would reject a whole batch', async () => {
     await expect(start(createInserter(DeferringEntity))).rejects.toThrow(
-      'An inserter does not support the deferred constraints of DeferringEntity',
+      'The resource kit ignores INITIALLY DEFERRED of DeferringEntity: let',
     );
   });
 

@@ -179,6 +179,20 @@ describe('Resource.patch', () => {
     expect((await send('GET', `${path}/${toyId}`)).json()).toEqual({ ...toy, size: null });
   });
 
+  it('loses none of the merges that concurrent requests make in the same object', async () => {
+    const { toyId } = await createToy({ size: { width: 1 } });
+    const names = Array.from({ length: 10 }, (_, index) => `note ${index}`);
+    const responses = await Promise.all(
+      names.map((name) => send('PATCH', `${path}/${toyId}`, { size: { notes: { [name]: name } } })),
+    );
+    const sizes = responses.map((response) => response.json<Required<Toy>>().size!);
+    const counts = sizes.map(({ notes }) => Object.keys(notes!).length);
+    expect(counts.toSorted((a, b) => a - b)).toEqual(names.map((_, index) => index + 1));
+    const { size } = (await send('GET', `${path}/${toyId}`)).json<Required<Toy>>();
+    const notes = Object.fromEntries(names.map((name) => [name, name]));
+    expect(size).toEqual({ width: 1, notes });
+  });
+
   it.each<Record<string, string>>([{ 'content-length': '0' }, { 'transfer-encoding': 'chunked' }])(
     'rejects an empty body, of %j',
     async (headers) => {

@@ -2,7 +2,6 @@ import type { Repository } from 'typeorm';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import {
   insertReturning,
-  modifyReturning,
   selectOne,
   updateReturning,
 } from '../../src/platform/database/statements/row-statements.js';
@@ -10,7 +9,6 @@ import { DatabaseUnavailableError } from '../../src/platform/database/connection
 import { requestContext } from '../../src/platform/logging/logger.js';
 import { useApp } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';
-import { advanceTime } from './support/clock.js';
 
 const { jest } = import.meta;
 
@@ -86,41 +84,5 @@ describe('updateReturning', () => {
     await expect(updateReturning(cages, {}, { weight: 1 })).rejects.toThrow(TypeError);
     const criteria = { id: undefined } as unknown as { id: number };
     await expect(updateReturning(cages, criteria, { weight: 1 })).rejects.toThrow(TypeError);
-  });
-});
-
-describe('modifyReturning', () => {
-  it('loses none of the changes that concurrent requests make to the same row', async () => {
-    const { id } = await cages.save({ ...newCage(), weight: 1 });
-    const rows = await Promise.all(
-      Array.from({ length: 10 }, () =>
-        modifyReturning(cages, { id }, ({ weight }) => ({ weight: weight! + 1 })),
-      ),
-    );
-    const weights = rows.map((row) => row!.weight!).toSorted((a, b) => a - b);
-    expect(weights).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
-    expect(await cages.findOneBy({ id })).toMatchObject({ weight: 11 });
-  });
-
-  it('changes nothing if the deadline of the request passes before the commit', async () => {
-    const { id } = await cages.save(newCage());
-    const outcome = modifyReturning(cages, { id }, () => {
-      advanceTime(Date.now() + 2_400);
-      return { weight: 0 };
-    });
-    await expect(outcome).rejects.toThrow(DatabaseUnavailableError);
-    expect(await cages.findOneBy({ id })).toMatchObject({ weight: 1.5, version: 1 });
-  });
-
-  it('changes nothing if no row meets the criteria, or getting the changes fails', async () => {
-    const { id } = await cages.save(newCage());
-    const changes = { room: 'cellar' };
-    expect(await modifyReturning(cages, { id, version: 2 }, () => changes)).toBeUndefined();
-    const failure = new Error('invalid');
-    const fail = (): never => {
-      throw failure;
-    };
-    await expect(modifyReturning(cages, { id }, fail)).rejects.toBe(failure);
-    expect(await cages.findOneBy({ id })).toMatchObject({ room: 'attic', version: 1 });
   });
 });

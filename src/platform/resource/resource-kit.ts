@@ -5,7 +5,6 @@ import { CONFIG, type Config } from '../config/config.js';
 import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { refuseIgnoredFeatures } from '../database/statements/ignored-features.js';
-import { requireInsertable } from '../database/statements/statement-parts.js';
 import { CachedList } from '../database/lists/cached-list.js';
 import type { Paging, RowChunks } from '../database/lists/list-rows.js';
 import type { CachedJsonResponse } from '../http/responses/cached-json-response.js';
@@ -53,7 +52,7 @@ export class ResourceKit {
   }
 
   /**
-   * Returns an inserter of rows. If it could not store a required column, the startup fails.
+   * Returns an inserter of rows.
    *
    * @param toResponse converts a new row to what the client gets
    * @param bodyContainsId see {@link IdempotentInserter}
@@ -63,10 +62,7 @@ export class ResourceKit {
     toResponse: (row: Entity) => Response,
     bodyContainsId = false,
   ): IdempotentInserter<Entity, Response> {
-    this.database.onReady(async () => {
-      refuseIgnoredFeatures(repository);
-      requireInsertable(repository.metadata);
-    });
+    this.database.onReady(async () => refuseIgnoredFeatures(repository));
     return new IdempotentInserter(repository, toResponse, this.metrics, bodyContainsId);
   }
 }

@@ -1,6 +1,7 @@
 import type { Type } from '@nestjs/common';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
+import { runTransaction } from '../database/connection/run-transaction.js';
 import type { CachedList } from '../database/lists/cached-list.js';
 import type { PageRequest, Paging } from '../database/lists/list-rows.js';
 import { toConstraintError } from '../database/statements/constraint-error.js';
@@ -21,7 +22,6 @@ import { getFields } from '../validation/schema-rules.js';
 import {
   type Changes,
   deleteReturning,
-  modifyReturning,
   selectOne,
   updateReturning,
 } from '../database/statements/row-statements.js';
@@ -220,10 +220,16 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     changes: Changes<Entity>,
     merge?: (row: Entity) => Promise<Changes<Entity>>,
   ): Promise<Result<Entity, Body>> {
+    const { manager, target } = this.repository;
     const statement =
       merge === undefined
         ? updateReturning(this.repository, criteria, changes)
-        : modifyReturning(this.repository, criteria, merge);
+        : runTransaction(manager.dataSource, async (own) => {
+            const rows = own.getRepository<Entity>(target);
+            // No change of another request is lost meanwhile.
+            const row = await selectOne(rows, criteria, { lock: true });
+            return row && updateReturning(rows, criteria, await merge(row));
+          });
     const changed = await this.convertErrors(changes, statement);
     return this.toResult(changed ?? (await this.fail(criteria)));
   }

@@ -2,7 +2,6 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../connection/deadline.js';
 import { isPostgres } from '../connection/is-postgres.js';
-import { runTransaction } from '../connection/run-transaction.js';
 import { readRows } from '../connection/service-data-source.js';
 import { assignId, createVersion } from './columns.js';
 import {
@@ -90,29 +89,6 @@ export async function updateReturning<Entity extends ObjectLiteral>(
       assignments.push(`"version" = ${parameters.add(createVersion(), metadata.versionColumn)}`);
     const where = toCondition(repository, criteria, parameters);
     return `UPDATE "${metadata.tableName}" SET ${assignments.join(', ')} WHERE ${where}`;
-  });
-}
-
-/**
- * Updates the row that meets the criteria with values that depend on its current ones, such as the result
- * of a JSON merge patch, and returns it. The row is locked meanwhile, so that no change of another request is lost. It is a
- * transaction of its own.
- *
- * @param criteria usually the id; at least one property
- * @param getChanges returns the new values, and throws what the caller gets; it must not wait for statements
- * @returns undefined if no row meets the criteria
- * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
- * @throws {DatabaseUnavailableError}
- */
-export async function modifyReturning<Entity extends ObjectLiteral>(
-  { manager, target }: Repository<Entity>,
-  criteria: Criteria<Entity>,
-  getChanges: (row: Entity) => Changes<Entity> | Promise<Changes<Entity>>,
-): Promise<Entity | undefined> {
-  return runTransaction(manager.dataSource, async (own) => {
-    const repository = own.getRepository<Entity>(target);
-    const row = await selectOne(repository, criteria, { lock: true });
-    return row && updateReturning(repository, criteria, await getChanges(row));
   });
 }
 

@@ -56,24 +56,6 @@ export class StatementParameters {
   }
 }
 
-/**
- * @throws {TypeError} if a required column has no property of its own whose value {@link buildInsert} could store, or a
- *   constraint is checked at COMMIT only, when one row would reject its whole batch
- */
-export function requireInsertable({ columns, foreignKeys, name, uniques }: EntityMetadata): void {
-  if ([...foreignKeys, ...uniques].some(({ deferrable }) => deferrable === 'INITIALLY DEFERRED'))
-    throw new TypeError(`An inserter does not support the deferred constraints of ${name}`);
-  const lost = columns.find(
-    (column) =>
-      (column.isGenerated || column.isVirtual || column.embeddedMetadata !== undefined) &&
-      !(column.isPrimary || column.isNullable || column.default !== undefined),
-  );
-  if (lost !== undefined)
-    throw new TypeError(
-      `An inserter does not store ${name}.${lost.propertyPath}: declare a property of its own for the column, or make it nullable, or give it a default`,
-    );
-}
-
 /** @throws {TypeError} if a value of a row has no column: it would be lost */
 export function requireColumns(repository: Repository<ObjectLiteral>, row: ObjectLiteral): void {
   for (const property in row) if (row[property] !== undefined) getColumn(repository, property);
@@ -112,14 +94,13 @@ export type Criteria<Entity> = {
 };
 
 /** Rows may be searched for any text, number or boolean, although they have only those of a union. */
-type Criterion<Value> =
-  NonNullable<Value> extends string
-    ? string
-    : NonNullable<Value> extends number
-      ? number
-      : NonNullable<Value> extends boolean
-        ? boolean
-        : NonNullable<Value>;
+type Criterion<Value> = Value extends string
+  ? string
+  : Value extends number
+    ? number
+    : Value extends boolean
+      ? boolean
+      : NonNullable<Value>;
 
 /**
  * Returns the conditions of a WHERE clause: the same for all criteria that the same rows meet, whatever the order of their

@@ -119,7 +119,7 @@ export function Operation(options: OperationOptions): MethodDecorator {
         Object.entries(own).map(([name, { value: _value, ...documented }]) => [name, documented]),
       ),
     }),
-    ...(Object.keys(own).length > 0 ? [SendHeaders(own, Object.keys(headers))] : []),
+    SendHeaders(own, Object.keys(headers)),
   );
 }
 
@@ -165,6 +165,7 @@ const SendHeaders =
     exposed: readonly string[],
   ): MethodDecorator =>
   (target, name, descriptor) => {
+    if (Object.keys(headers).length === 0) return;
     // The interceptor of `@ReturnsEtag` below this decorator is the outer one, and gets the result later.
     const isVersioned = returnsVersioned(descriptor.value as object);
     const interceptor: NestInterceptor<unknown> = {
