@@ -5,10 +5,11 @@ import { CONFIG, type Config } from '../config/config.js';
 import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { refuseIgnoredFeatures } from '../database/statements/ignored-features.js';
-import { CachedList } from '../database/lists/cached-list.js';
+import { CachedList, type ListServices } from '../database/lists/cached-list.js';
 import type { Paging, RowChunks } from '../database/lists/list-rows.js';
 import type { CachedJsonResponse } from '../http/responses/cached-json-response.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
+import type { SharedBodies } from '../http/server/shared-bodies.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { Resource, type ResourceOptions } from './resource.js';
 import { TableRevisionTracker } from '../database/lists/table-revision-tracker.js';
@@ -18,14 +19,19 @@ import { TableRevisionTracker } from '../database/lists/table-revision-tracker.j
  * kit would ignore.
  */
 @Injectable()
-export class ResourceKit {
+export class ResourceKit implements ListServices {
   constructor(
     @Inject(CONFIG) readonly config: Config,
-    private readonly revisions: TableRevisionTracker,
-    private readonly metrics: DatabaseMetrics,
+    readonly revisions: TableRevisionTracker,
+    readonly metrics: DatabaseMetrics,
     private readonly database: DatabaseConnection,
     private readonly host: HttpAdapterHost<HttpAdapter>,
   ) {}
+
+  /** The lists in memory. A testing module of Nest has no HTTP adapter until the application is created. */
+  get bodies(): SharedBodies {
+    return this.host.httpAdapter.http.sharedBodies;
+  }
 
   /** Returns the operations on the rows of an entity. */
   resource<Entity extends ObjectLiteral, Body>(
@@ -46,9 +52,7 @@ export class ResourceKit {
     build: (rows: RowChunks<Entity>, paging: Paging) => Promise<CachedJsonResponse>,
     counts = false,
   ): CachedList<Entity> {
-    const { revisions, metrics } = this;
-    const bodies = this.host.httpAdapter.http.sharedBodies;
-    return new CachedList(repository, build, { revisions, bodies, metrics }, counts);
+    return new CachedList(repository, build, this, counts);
   }
 
   /**
