@@ -57,7 +57,7 @@ export interface Schema {
   readonly readOnly?: boolean;
   /**
    * The property is only in requests. What handlers return has to be without it: give responses a class of their own, such
-   * as `OmitType(<DTO>, ['password'])`. Nest's `ClassSerializerInterceptor` removes it, but cannot handle a list of the kit.
+   * as `OmitType(<DTO>, ['password'])`. Nest's `ClassSerializerInterceptor` removes it, but not from a list of the kit.
    */
   readonly writeOnly?: boolean;
   readonly title?: string;

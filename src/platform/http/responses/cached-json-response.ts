@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
+import { StreamableFile } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { Connection } from '../server/connections.js';
 import { JSON_TYPE, type ResponseBody, writeRepresentation } from './write-response.js';
@@ -33,8 +34,12 @@ interface Representation {
 /** The query parameter that selects a page, with its value. */
 export type PageParameter = Readonly<Record<string, number | string>>;
 
-/** A JSON response that is serialized once and sent many times, plain or with gzip, each with a strong ETag. */
-export class CachedJsonResponse {
+/**
+ * A JSON response that is serialized once and sent many times, plain or with gzip, each with a strong ETag. It is a
+ * `StreamableFile`, because interceptors leave these as they are, such as Nest's `ClassSerializerInterceptor` and
+ * `CacheInterceptor`; the adapter sends it without a stream.
+ */
+export class CachedJsonResponse extends StreamableFile {
   /** Whether a cache holds it, not only the connections that read it. */
   isCached = false;
   private gzipped: Promise<Representation> | undefined;
@@ -48,6 +53,7 @@ export class CachedJsonResponse {
     hash: Hash,
     private readonly next?: PageParameter,
   ) {
+    super(Buffer.of());
     this.plain = toRepresentation(parts, hash, next);
     this.bytes = 2 * this.plain.length;
   }
