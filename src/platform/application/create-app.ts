@@ -1,5 +1,5 @@
 import { type LoggerService, type Type, VersioningType } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { ModulesContainer, NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { PlatformModule } from './platform.module.js';
 import type { Config } from '../config/config.js';
@@ -9,6 +9,7 @@ import { HttpAdapter } from '../http/server/http.adapter.js';
 import { logResponse } from '../http/server/request-logger.js';
 import { createLogger } from '../logging/logger.js';
 import { setupApiDocs } from '../openapi/api-docs.js';
+import { addTypePipes } from '../validation/validation.pipe.js';
 
 /** The parts that a test replaces. */
 export interface AppOptions {
@@ -42,6 +43,7 @@ export async function createApp(
       routeResolutionStrategy: 'specificity',
     },
   );
+  addTypePipes(app.get(ModulesContainer));
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
   setupApiDocs(app, config, getDocs(getFeatures(root)));

@@ -1,4 +1,12 @@
-import { type ArgumentMetadata, Injectable, type Type, ValidationPipe } from '@nestjs/common';
+import {
+  type ArgumentMetadata,
+  Injectable,
+  type PipeTransform,
+  type Type,
+  ValidationPipe,
+} from '@nestjs/common';
+import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
+import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { validate, type ValidationError, type ValidatorOptions } from 'class-validator';
 import { ApiError } from '../errors/api-error.js';
 import { shorten } from '../errors/shorten.js';
@@ -25,24 +33,61 @@ const VALIDATOR_OPTIONS: ValidatorOptions = {
  */
 @Injectable()
 export class StrictValidationPipe extends ValidationPipe {
-  constructor() {
-    super({ transform: true });
-  }
-
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
+    const { type, data } = metadata;
     // Decorators of parameters validate what they return.
-    if (metadata.type === 'custom') return value;
+    if (type === 'custom') return value;
     const dto = this.toValidate(metadata) ? metadata.metatype : undefined;
-    if (metadata.type === 'body') return validateBody(dto, value);
-    if (dto === undefined) {
-      // PostgreSQL would reject NUL in a filter.
-      const problems = isText(value) ? findProblems({}, value, metadata.data) : [];
-      if (problems.length > 0) throw validationFailed(problems);
-      return super.transform(value, metadata);
-    }
+    if (data !== undefined) return validateNamed(dto, value, data);
+    if (type === 'body') return validateBody(dto, value);
+    if (dto === undefined) return value;
     return validateBody(dto, isObject(value) ? parseParameters(dto, value) : value);
   }
 }
+
+/** Validates a parameter, or a property of the body, that a handler names, such as with `@Query('page')`. */
+async function validateNamed(dto: Type | undefined, value: unknown, name: string) {
+  if (dto !== undefined && getFields(dto).declared.size > 0)
+    return validateJson({ type: () => dto }, value ?? {}, name);
+  // PostgreSQL would reject NUL in a filter.
+  return requireValid({ optional: true }, value, name);
+}
+
+/** The schemas of the types that TypeScript emits for parameters. */
+const TYPES = new Map<unknown, Schema>([
+  [String, { type: 'string', optional: true }],
+  [Number, { type: 'number', optional: true }],
+  [Boolean, { type: 'boolean', optional: true }],
+]);
+
+/** Validates what a handler names by its type, parameters after they were converted from text. */
+const typePipe: PipeTransform = {
+  transform(value: unknown, { type, metatype, data }: ArgumentMetadata) {
+    const schema = TYPES.get(metatype);
+    if (schema === undefined) return value;
+    return requireValid(schema, type === 'body' ? value : parseParameter(schema, value), data);
+  },
+};
+
+/**
+ * Adds a pipe to what handlers name, such as with `@Query('page')`, which converts and validates it by its type. What has
+ * pipes of its own gets only these, as in Nest: a global pipe runs before them, and cannot know that there are any.
+ */
+export function addTypePipes(modules: ModulesContainer): void {
+  for (const { controllers } of modules.values())
+    for (const { metatype } of controllers.values()) {
+      const controller = metatype as Type<object>;
+      for (const name of new MetadataScanner().getAllMethodNames(controller.prototype as object)) {
+        const declared: unknown = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name);
+        for (const { data, factory, pipes } of Object.values((declared ?? {}) as NamedArguments))
+          if (typeof data === 'string' && factory === undefined && pipes.length === 0)
+            pipes.push(typePipe);
+      }
+    }
+}
+
+/** The metadata of Nest's decorators of parameters. Only custom ones have a factory. */
+type NamedArguments = Record<string, { data?: unknown; factory?: unknown; pipes: unknown[] }>;
 
 /**
  * Validates a body, or another JSON value such as the result of a JSON merge patch.
@@ -62,13 +107,13 @@ export async function validateBody<Dto extends object>(
 /**
  * Validates a JSON value by its schema as `validateBody` does. Neither class-transformer nor class-validator can end before
  * the value does: they get only what the schema allows. class-validator is called only for its own decorators.
+ *
+ * @param name that of the value, if it is a property of the body
  */
-export async function validateJson(schema: Schema, value: unknown): Promise<unknown> {
+export async function validateJson(schema: Schema, value: unknown, name = ''): Promise<unknown> {
   if (value === undefined) throw validationFailed(['request body is required']);
-  const problems = findProblems(schema, value);
-  if (problems.length > 0) throw validationFailed(problems);
-  const converted = convert(schema, value);
-  for (const [path, dto] of findDecorated(converted, '')) {
+  const converted = convert(schema, requireValid(schema, value, name));
+  for (const [path, dto] of findDecorated(converted, name)) {
     const errors = await validate(dto, VALIDATOR_OPTIONS);
     const messages = errors.flatMap((error) => flattenErrors(error, dto, path));
     if (messages.length > 0) throw validationFailed(messages.slice(0, MAX_PROBLEMS));
@@ -76,9 +121,12 @@ export async function validateJson(schema: Schema, value: unknown): Promise<unkn
   return converted;
 }
 
-/** Whether a value is a parameter that is declared without a DTO: text, or an array of texts if it is repeated. */
-const isText = (value: unknown): boolean =>
-  [value].flat().every((each) => typeof each === 'string');
+/** Returns a value if it is valid. @throws {ApiError} VALIDATION_FAILED */
+function requireValid(schema: Schema, value: unknown, name?: string): unknown {
+  const problems = findProblems(schema, value, name);
+  if (problems.length > 0) throw validationFailed(problems);
+  return value;
+}
 
 /** Converts the parameters that a DTO declares from text. */
 function parseParameters(dto: Type, texts: object): object {
