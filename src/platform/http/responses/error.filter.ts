@@ -38,7 +38,7 @@ export function sendError(response: ServerResponse, error: unknown): void {
 }
 
 /**
- * Converts anything that was thrown into the body of an error response. The message of a 5xx is shown only if it was
+ * Converts anything that was thrown into the body of an error response. The message of a 500 is shown only if it was
  * written for the client, in an {@link ApiError}. Nest converts the errors of Express and its parsers to its exceptions;
  * other errors with a status, such as those of an HTTP client, describe another response than that of the service.
  */
@@ -47,8 +47,17 @@ function toErrorBody(error: unknown): ErrorBody {
     return { code: error.code, message: limitSize(error.message), status: error.status };
   const given = error instanceof HttpException ? error.getStatus() : 500;
   const status = given >= 400 && given <= 599 ? given : 500;
-  const message = status < 500 ? limitSize((error as Error).message) : INTERNAL_ERROR_MESSAGE;
+  const message =
+    status === 500 ? INTERNAL_ERROR_MESSAGE : limitSize(getMessage(error as HttpException));
   return { code: getErrorCode(status), message, status };
+}
+
+/** Returns the message of an exception, or the messages. An object without one, such as that of terminus, is shown as JSON. */
+function getMessage(exception: HttpException): string {
+  const response = exception.getResponse();
+  const { message = response } = Object(response) as { message?: unknown };
+  if (Array.isArray(message)) return message.join('; ');
+  return typeof message === 'string' ? message : JSON.stringify(message);
 }
 
 /** Cuts a message that is too long. */
