@@ -1,6 +1,12 @@
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
-import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import {
+  type CanActivate,
+  type ExecutionContext,
+  Inject,
+  Injectable,
+  type RawBodyRequest,
+} from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../../config/config.js';
@@ -61,6 +67,8 @@ export class BodyParserGuard implements CanActivate {
     return readBody(request, limit, invalid).then(async (bytes): Promise<true> => {
       // Otherwise there is no body, as with a Content-Length of 0.
       if (bytes.length > 0) request.body = binary === undefined ? parseJson(bytes) : bytes;
+      // As with Nest's option `rawBody`, after decompression.
+      (request as RawBodyRequest<Request>).rawBody = bytes;
       if (performance.now() - startedAt >= PROMPT_BODY_MS) await request.verifyKeyAgain?.(request);
       return true;
     });
