@@ -1,5 +1,6 @@
 import {
   applyDecorators,
+  Header,
   HttpCode,
   type NestInterceptor,
   type Type,
@@ -112,6 +113,8 @@ export function Operation(options: OperationOptions): MethodDecorator {
       ? []
       : [ApiSuccess({ status, description: response, ...toBody(returns, contentTypes) })]),
     ...(contentTypes.length > 0 ? [ApiProduces(...contentTypes)] : []),
+    // Of several, the handler sends one, such as that of a `StreamableFile`.
+    ...(contentTypes.length === 1 ? [Header('Content-Type', contentTypes[0]!)] : []),
     ApiResponseHeaders({
       ...(list !== undefined && { ETag: ETAG }),
       ...(list === 'pages' && { Link: LINK }),
