@@ -156,9 +156,8 @@ function complete(
     ...(text !== undefined && { description: text, message: text }),
   });
   return {
-    ...standard,
     ...own,
-    description: standard.description,
+    ...standard,
     headers: { ...standard.headers, ...(isHandled ? ownHeaders : own?.headers) },
   };
 }
