@@ -1,6 +1,9 @@
 import { METHODS } from 'node:http';
+import { RequestMethod, type Type, VERSION_NEUTRAL } from '@nestjs/common';
+import { MetadataScanner, ModulesContainer, Reflector } from '@nestjs/core';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Express } from 'express';
+import { IsPublic } from '../../../src/platform/auth/public.decorator.js';
 import type { TestApp } from './app.js';
 
 /** A route of the running application; its path has braces for parameters. */
@@ -61,12 +64,38 @@ export function getProtectedRoutes(app: TestApp): Route[] {
   return getRoutes(app).filter(({ path }) => !PUBLIC_PATHS.has(path));
 }
 
-/** Returns the operations that the OpenAPI document declares as public, with `security: []`. */
-export async function getPublicOperations(app: TestApp): Promise<Route[]> {
-  const { body } = await app.http().get('/openapi.json');
-  return getOperations(body as OpenAPIObject)
-    .filter(({ operation }) => operation.security?.length === 0)
-    .map(({ method, path }) => ({ method, path: toExamplePath(path) }));
+/** The route of an operation, and what its decorators declare. */
+interface DeclaredRoute extends Route {
+  readonly isPublic: boolean;
+  /** Whether it is not in the OpenAPI document. */
+  readonly isExcluded: boolean;
+}
+
+/** Returns the routes of all controllers. */
+export function getDeclaredRoutes({ app }: TestApp): DeclaredRoute[] {
+  const modules = [...app.get(ModulesContainer).values()];
+  const controllers = modules.flatMap((module) => Array.from(module.controllers.values()));
+  return controllers.flatMap(({ metatype }) => {
+    const { prototype } = metatype as Type<Record<string, Type>>;
+    return new MetadataScanner().getAllMethodNames(prototype).flatMap((name) => {
+      const handler = prototype[name]!;
+      const get = (key: string, place: Type = handler): unknown => Reflect.getMetadata(key, place);
+      const getAny = (key: string): unknown => get(key) ?? get(key, metatype as Type);
+      const method = get('method') as RequestMethod | undefined;
+      if (method === undefined) return [];
+      const version = (getAny('__version__') ?? '1') as string | symbol;
+      const prefix = version === VERSION_NEUTRAL ? '' : `v${String(version)}`;
+      const segments = [prefix, get('path', metatype as Type), get('path')].join('/').split('/');
+      return {
+        method: RequestMethod[method],
+        path: toTemplate(`/${segments.filter(Boolean).join('/')}`),
+        isPublic: app.get(Reflector).get(IsPublic, handler) !== undefined,
+        isExcluded:
+          (get('swagger/apiExcludeEndpoint') ??
+            get('swagger/apiExcludeController', metatype as Type)) !== undefined,
+      };
+    });
+  });
 }
 
 /** Returns a path that matches a route. */

@@ -1,5 +1,6 @@
 import { Controller, Get, Param, Post } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { ApiExcludeEndpoint, ApiTags } from '@nestjs/swagger';
+import { Public } from '../../../src/platform/auth/public.decorator.js';
 import { RequireScope } from '../../../src/platform/auth/scope.decorator.js';
 import { ApiError } from '../../../src/platform/errors/api-error.js';
 import { Feature } from '../../../src/platform/feature.decorator.js';
@@ -29,6 +30,15 @@ class StubsController {
 @ApiTags('stubs')
 @Controller()
 class OddPathsController {
+  @Get('stubs/state')
+  @ApiExcludeEndpoint()
+  getState(): void {}
+
+  @Get('stubs/public-state')
+  @Public()
+  @ApiExcludeEndpoint()
+  getPublicState(): void {}
+
   @Post('stubs/:"order-id"\\:append')
   @RequireScope('read')
   @Operation({ operationId: 'appendOrder', notImplemented: true })

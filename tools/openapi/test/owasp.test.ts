@@ -22,6 +22,7 @@ describe('npm run lint:openapi', () => {
       'paths /categories post responses 400': undefined,
       'paths /pets/{petId} get parameters 1': { name: 'q', in: 'query', schema: TEXT },
       'servers 0 description': 'A server.',
+      security: undefined,
     });
     const args = ['lint', '--stdin-filepath', 'openapi.json', '--format', 'json', '--quiet'];
     const options = { cwd: ROOT, input: JSON.stringify(document), encoding: 'utf8' } as const;
@@ -31,6 +32,7 @@ describe('npm run lint:openapi', () => {
       ({ path: [, part, name] }) => part !== 'schemas' || SCHEMAS.has(name!),
     );
     expect(found.map(({ code, path }) => `${code.split(':').at(-1)} ${path.join(' ')}`)).toEqual([
+      '2023-write-restricted ',
       '2023-rate-limit components responses Forbidden headers',
       '2023-rate-limit-retry-after components responses TooManyRequests headers',
       '2023-string-limit components schemas Error properties message',
