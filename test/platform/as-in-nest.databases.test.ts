@@ -46,7 +46,7 @@ import {
 import { CategoryEntity } from '../../src/modules/categories/category.entity.js';
 import { CategoriesService } from '../../src/modules/categories/categories.service.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
-import { useApp } from './support/app.js';
+import { startApp, useApp } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 
 class User {
@@ -188,6 +188,13 @@ class InternalController {
 })
 class NestModule {}
 
+@Feature({
+  tag: [],
+  imports: [CacheModule.register()],
+  providers: [{ provide: APP_INTERCEPTOR, useClass: CacheInterceptor }],
+})
+class CachedModule {}
+
 const app = useApp({ features: [CategoriesModule, NestModule] });
 
 const get = (path: string, key?: string): Promise<HttpResponse> =>
@@ -233,6 +240,17 @@ describe('CacheInterceptor', () => {
     const first = await get('cached');
     expect((await get('cached')).text).toBe(first.text);
     expect((await get('cached', other)).text).not.toBe(first.text);
+  });
+
+  it('never stores the readiness, also as APP_INTERCEPTOR', async () => {
+    const cached = await startApp({ features: [CategoriesModule, CachedModule] });
+    const getState = async (path: string): Promise<unknown> => {
+      await cached.send('GET', path);
+      return (await cached.send('GET', path)).headers['x-cache'];
+    };
+    const states = [await getState('/livez'), await getState('/readyz')];
+    await cached.stop();
+    expect(states).toEqual(['HIT', undefined]);
   });
 
   it('never stores a list', async () => {

@@ -1,4 +1,10 @@
-import { Controller, Get, type OnModuleDestroy, VERSION_NEUTRAL } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  type OnModuleDestroy,
+  SetMetadata,
+  VERSION_NEUTRAL,
+} from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../auth/public.decorator.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
@@ -21,6 +27,8 @@ export class HealthController implements OnModuleDestroy {
 
   /** Readiness: the database can be written, and the service is not shutting down. */
   @Public({ needsDatabase: false })
+  // Without a key, Nest's `CacheInterceptor` does not store it, also if it is one of the whole service.
+  @SetMetadata('cache_module:cache_key', () => undefined)
   @Get('readyz')
   async getReadiness(): Promise<{ status: 'ok' }> {
     if (this.isShuttingDown) {
