@@ -4,9 +4,11 @@ import { gunzipSync } from 'node:zlib';
 import {
   Body,
   ClassSerializerInterceptor,
+  ConflictException,
   Controller,
   DefaultValuePipe,
   Get,
+  Headers,
   Param,
   ParseArrayPipe,
   ParseBoolPipe,
@@ -62,7 +64,9 @@ class Account {
 }
 const accountPipe: PipeTransform<string, Account> = { transform: (id) => new Account(id) };
 /** Converts a duration, such as `5m`, to seconds. */
-const durationPipe: PipeTransform<string, number> = { transform: (text) => parseInt(text) * 60 };
+const durationPipe: PipeTransform<string | undefined, number> = {
+  transform: (text = '0m') => parseInt(text) * 60,
+};
 
 @Controller('nest')
 class NestController {
@@ -107,8 +111,9 @@ class NestController {
     @Query('size') size?: number,
     @Query('sorted') sorted?: boolean,
     @Query('name') name?: string,
+    @Headers('x-count') count?: number,
   ): object {
-    return { page, archived, seconds, ids, size, sorted, name };
+    return { page, archived, seconds, ids, size, sorted, name, count };
   }
 
   @Get('accounts/:id/:page')
@@ -126,9 +131,26 @@ class NestController {
     return { name, age, tags, street: address.street };
   }
 
+  @Post('addresses')
+  createAddresses(@Body(new ParseArrayPipe({ items: Address })) addresses: Address[]): Address[] {
+    return addresses;
+  }
+
   @Get('unavailable')
   getUnavailable(): never {
     throw new ServiceUnavailableException('The shop is closed until Monday.');
+  }
+
+  @Get('messages')
+  getMessages(): never {
+    throw new ConflictException({ message: ['The shop is closed.', 'It is full.'] });
+  }
+
+  @Get('circular')
+  getCircular(): never {
+    const report: Record<string, unknown> = { status: 'down', list: Array(5_000).fill('ä') };
+    report['self'] = report;
+    throw new ServiceUnavailableException(report);
   }
 
   @Get('health')
@@ -197,8 +219,8 @@ class CachedModule {}
 
 const app = useApp({ features: [CategoriesModule, NestModule] });
 
-const get = (path: string, key?: string): Promise<HttpResponse> =>
-  app.send('GET', `/v1/nest/${path}`, key);
+const get = (path: string, key = app.key): Promise<HttpResponse> =>
+  sendRequest(`${app.url}/v1/nest/${path}`, { headers: { ...jsonHeaders(key), 'x-count': '7' } });
 
 const post = (path: string, body: string | Buffer, headers = {}): Promise<HttpResponse> =>
   sendRequest(`${app.url}/v1/nest/${path}`, {
@@ -263,14 +285,11 @@ describe('CacheInterceptor', () => {
 
 describe('pipes of parameters', () => {
   it.each([
-    ['', { page: 1, seconds: null }],
+    ['', { page: 1, seconds: 0 }],
     ['page=2&archived=true&for=5m&ids=1,2', { page: 2, archived: true, seconds: 300, ids: [1, 2] }],
-    [
-      'size=1.5&sorted=false&name=7',
-      { page: 1, seconds: null, size: 1.5, sorted: false, name: '7' },
-    ],
+    ['size=1.5&sorted=false&name=7', { page: 1, seconds: 0, size: 1.5, sorted: false, name: '7' }],
   ])('get the text as it was sent, and types convert it: %s', async (query, expected) => {
-    expect((await get(`pages?${query}`)).json()).toEqual(expected);
+    expect((await get(`pages?${query}`)).json()).toEqual({ count: '7', ...expected });
   });
 
   it.each([
@@ -319,16 +338,24 @@ describe('an exception of Nest', () => {
   it('has its message in the error body', async () => {
     const closed = await get('unavailable');
     expect(closed).toBeError('SERVICE_UNAVAILABLE', 'The shop is closed until Monday.');
+    expect(await get('messages')).toBeError('RESOURCE_IN_USE', 'The shop is closed.; It is full.');
+    const circular = await get('circular');
+    expect(circular).toBeError('SERVICE_UNAVAILABLE', /^<ref \*1> \{ status: 'down'/);
+    expect(circular.body.length).toBeLessThan(4096);
   });
 
   it('has what terminus reports in the error body', async () => {
     const health = await get('health');
-    expect(health).toBeError('SERVICE_UNAVAILABLE', /"till":\{.*"reason":"out of paper"/);
+    expect(health).toBeError('SERVICE_UNAVAILABLE', /error: \{ till: \{.* reason: 'out of paper'/);
   });
 });
 
-describe('a raw body', () => {
-  it('is that of @RawBody(), for the signature of a webhook', async () => {
+describe('a body', () => {
+  it('that is an array is not supported', async () => {
+    expect(await post('addresses', '[]')).toBeError('VALIDATION_FAILED', /must be a JSON object/);
+  });
+
+  it('is also raw, for the signature of a webhook', async () => {
     const body = '{ "event": 1 }';
     const response = await post('webhook', body, { authorization: '' });
     expect(response.json()).toEqual({ hash: hash('sha256', body), event: { event: 1 } });

@@ -63,7 +63,7 @@ const TYPES = new Map<unknown, Schema>([
 /** Validates what a handler names by its type, parameters after they were converted from text. */
 const typePipe: PipeTransform = {
   transform(value: unknown, { type, metatype, data }: ArgumentMetadata) {
-    const schema = TYPES.get(metatype);
+    const schema = type === 'custom' ? undefined : TYPES.get(metatype);
     if (schema === undefined) return value;
     return requireValid(schema, type === 'body' ? value : parseParameter(schema, value), data);
   },

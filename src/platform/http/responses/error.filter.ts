@@ -1,4 +1,5 @@
 import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
+import { inspect } from 'node:util';
 import { HttpException } from '@nestjs/common';
 import { ApiError } from '../../errors/api-error.js';
 import { ERROR_CODES, type ErrorCode } from '../../errors/error-codes.js';
@@ -52,12 +53,13 @@ function toErrorBody(error: unknown): ErrorBody {
   return { code: getErrorCode(status), message, status };
 }
 
-/** Returns the message of an exception, or the messages. An object without one, such as that of terminus, is shown as JSON. */
+/** Returns the message of an exception, or the messages. Of an object without one, such as that of terminus, it is the text. */
 function getMessage(exception: HttpException): string {
   const response = exception.getResponse();
   const { message = response } = Object(response) as { message?: unknown };
   if (Array.isArray(message)) return message.join('; ');
-  return typeof message === 'string' ? message : JSON.stringify(message);
+  if (typeof message === 'string') return message;
+  return inspect(message, { depth: 5, breakLength: Infinity, compact: true });
 }
 
 /** Cuts a message that is too long. */
