@@ -26,7 +26,7 @@ import {
 import { APP_INTERCEPTOR } from '@nestjs/core';
 import { CacheInterceptor, CacheModule } from '@nestjs/cache-manager';
 import { FileInterceptor } from '@nestjs/platform-express';
-import { ApiExcludeEndpoint } from '@nestjs/swagger';
+import { ApiExcludeEndpoint, type OpenAPIObject } from '@nestjs/swagger';
 import {
   HealthCheck,
   type HealthCheckResult,
@@ -347,6 +347,10 @@ describe('an exception of Nest', () => {
   it('has what terminus reports in the error body', async () => {
     const health = await get('health');
     expect(health).toBeError('SERVICE_UNAVAILABLE', /error: \{ till: \{.* reason: 'out of paper'/);
+    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    expect(paths['/nest/health']!.get!.responses['503']).toMatchObject({
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+    });
   });
 });
 

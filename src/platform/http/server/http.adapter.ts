@@ -70,7 +70,7 @@ export class HttpAdapter extends ExpressAdapter {
     return sendJson(response, status, body);
   }
 
-  /** The URL of a request, with its API key once it is verified: the key of Nest's `CacheInterceptor`. */
+  /** The URL of a request, with the id of its API key once it is verified: the key of Nest's `CacheInterceptor`. */
   override getRequestUrl({ originalUrl, apiKey }: Request): string {
     return apiKey === undefined ? originalUrl : `${originalUrl} ${apiKey.id}`;
   }
