@@ -1,9 +1,10 @@
-import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { CategoriesService } from '../../src/modules/categories/categories.service.js';
 import type { Category, NewCategory } from '../../src/modules/categories/category.dto.js';
-import { useApp } from './support/app.js';
-import { describeOnSqlite } from './support/databases.js';
-import { INSERT_QUERY, recordQueries, recordStatements } from './support/queries.js';
+import { startApp, type TestApp, useApp } from './support/app.js';
+import { DATABASE, describeOnPostgres, describeOnSqlite } from './support/databases.js';
+import { createKey } from './support/fixtures.js';
+import { INSERT_QUERY, recordStatements } from './support/queries.js';
 
 const { jest } = import.meta;
 const MAX_ID = Number.MAX_SAFE_INTEGER;
@@ -29,14 +30,9 @@ const newCategories = (count: number): NewCategory[] =>
 const ascending = <Row extends { id: number }>(rows: readonly Row[]): Row[] =>
   rows.toSorted((a, b) => a.id - b.id);
 
-/** Checks that each body has become a row of its own, and that the list contains these rows. */
-async function expectCreated(created: readonly Category[], bodies: readonly NewCategory[]) {
-  expect(created).toEqual(
-    bodies.map((body, index) => Object.assign({ id: created[index]!.id }, body)),
-  );
-  expect(new Set(created.map(({ id }) => id)).size).toBe(bodies.length);
-  expect(await app.categories.getAll()).toEqual(ascending(created));
-}
+/** Returns the numbers of rows of the INSERTs. */
+const getSizes = (inserts: readonly string[]): number[] =>
+  inserts.map((sql) => sql.split('), (').length);
 
 /** Makes the database reject any further category with this name. */
 async function rejectName(name: string): Promise<void> {
@@ -47,25 +43,46 @@ async function rejectName(name: string): Promise<void> {
 }
 
 /** Creates categories at once, and returns the outcome of each. */
-const createAll = (names: readonly string[]): Promise<PromiseSettledResult<Category>[]> =>
-  Promise.allSettled(names.map((name) => categories.create({ name })));
+const createAll = (
+  names: readonly string[],
+  isKeyed = false,
+): Promise<PromiseSettledResult<Category>[]> =>
+  Promise.allSettled(
+    names.map((name) => categories.create({ name }, isKeyed ? createKey() : undefined)),
+  );
 
-describe('BatchInserter with concurrent create requests', () => {
+/** Delays the statements that insert rows. */
+function delayInserts(milliseconds: number): void {
+  const query = app.dataSource.query.bind(app.dataSource);
+  jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
+    const result: unknown = await query(sql, ...rest);
+    if (INSERT_QUERY.test(sql)) await delay(milliseconds);
+    return result;
+  });
+}
+
+const createKeys = (count: number) => Array.from({ length: count }, () => createKey());
+const repeat = (keys: ReturnType<typeof createKeys>) => keys.map(({ value }) => createKey(value));
+const create = (keys: ReturnType<typeof createKeys>): Promise<Category[]> =>
+  Promise.all(keys.map((key) => categories.create({ name: key.value }, key)));
+
+describe('concurrent create requests', () => {
   it.each([
     ['one INSERT', 40, [40]],
     ['batches of at most 500 rows', 1_001, [500, 500, 1]],
-  ])('inserts all rows with %s, in order of arrival', async (_label, count, sizes) => {
-    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
+  ])('are inserted with %s, in order of arrival', async (_label, count, sizes) => {
+    const inserts = recordStatements(app.dataSource, INSERT_QUERY);
     const bodies = newCategories(count);
     const created = await Promise.all(bodies.map((body) => categories.create(body)));
-    expect(inserts.map((sql) => sql.split('), (').length)).toEqual(sizes);
-    await expectCreated(created, bodies);
+    expect(getSizes(inserts)).toEqual(sizes);
+    expect(created).toEqual(bodies.map((body, n) => Object.assign({ id: created[n]!.id }, body)));
+    expect(new Set(created.map(({ id }) => id)).size).toBe(count);
+    expect(await app.categories.getAll()).toEqual(ascending(created));
     const first = created.slice(0, sizes[0]);
     expect(first).toEqual(ascending(first));
   });
 
-  it('inserts the rows that arrive while a batch is inserted with the next one', async () => {
-    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
+  it('are inserted with the next batch if they arrive while another one is inserted', async () => {
     const locked = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const transaction = app.dataSource.transaction(async (manager) => {
@@ -74,6 +91,7 @@ describe('BatchInserter with concurrent create requests', () => {
       await release.promise;
     });
     await locked.promise;
+    const inserts = recordStatements(app.dataSource, INSERT_QUERY);
     const created: Promise<Category>[] = [];
     for (const body of newCategories(4)) {
       created.push(categories.create(body));
@@ -81,122 +99,77 @@ describe('BatchInserter with concurrent create requests', () => {
     }
     release.resolve();
     await Promise.all([transaction, ...created]);
-    expect(inserts.map((sql) => sql.split('), (').length)).toEqual([1, 3]);
+    expect(getSizes(inserts)).toEqual([1, 3]);
   });
 });
 
-describe('BatchInserter with a single create request', () => {
-  it('inserts immediately, and reports a row that the database rejects without a retry', async () => {
+describe('a batch with a row that the database rejects', () => {
+  it.each([
+    [0, false],
+    [250, true],
+    [499, false],
+  ])('stores the others: row %i of 500, with keys: %s', async (position, isKeyed) => {
     await rejectName('duplicate');
-    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
-    expect((await categories.create({ name: 'dog' })).name).toBe('dog');
-    expect(inserts).toHaveLength(1);
-    await expect(categories.create({ name: 'duplicate' })).rejects.toThrow(
-      'Another resource has the same name.',
+    const names = newCategories(499).map(({ name }) => name);
+    const batch = names.toSpliced(position, 0, 'duplicate');
+    const created = await createAll(batch, isKeyed);
+    expect(created.map(({ status }) => status)).toEqual(
+      batch.map((name) => (name === 'duplicate' ? 'rejected' : 'fulfilled')),
     );
-    expect(inserts).toHaveLength(2);
-    expect(await app.categories.getNames()).toEqual(['duplicate', 'dog']);
+    expect((await app.categories.getNames()).toSorted()).toEqual(
+      ['duplicate', ...names].toSorted(),
+    );
+  });
+
+  it('delays rows that arrive later by few statements', async () => {
+    await rejectName('duplicate');
+    let rejected = 0;
+    const batch = Array.from({ length: 100 }, () =>
+      categories.create({ name: 'duplicate' }).catch(() => rejected++),
+    );
+    // The first rows were inserted alone, and rejected.
+    await Promise.race(batch);
+    await categories.create({ name: 'later' });
+    expect(rejected).toBeLessThan(50);
+    await Promise.all(batch);
   });
 });
 
-describe('BatchInserter with one row in 500 that the database rejects', () => {
-  it.each([0, 1, 124, 250, 313, 498, 499])(
-    'stores the others with one commit and at most 2·log₂(n) + 1 inserts, and lets other work run: %i',
-    async (position) => {
-      await rejectName('duplicate');
-      const names = Array.from({ length: 499 }, (_, index) => `category ${index}`);
-      const batch = names.toSpliced(position, 0, 'duplicate');
-      const inserts = recordQueries(app.dataSource, INSERT_QUERY);
-      const commits = recordStatements(app.dataSource, /^COMMIT$/);
-      const counts: Promise<{ count: number | string }[]>[] = [];
-      let isDone = false;
-      const countOnEachTurn = (): void => {
-        // Only a list of the whole batch, or of none of it, is ever seen.
-        counts.push(app.dataSource.query('SELECT count(*) AS "count" FROM "categories"'));
-        if (!isDone && counts.length < 20) setImmediate(countOnEachTurn);
-      };
-      const created = createAll(batch).finally(() => (isDone = true));
-      setImmediate(countOnEachTurn);
-      expect((await created).map(({ status }) => status)).toEqual(
-        batch.map((name) => (name === 'duplicate' ? 'rejected' : 'fulfilled')),
+describe('a batch when the deadline passes', () => {
+  describeOnSqlite('before its COMMIT', () => {
+    it('is rolled back if no client waits for any of its rows', async () => {
+      // Its row waits for a transaction, and has 800 ms left for its own.
+      const transaction = app.dataSource.transaction(() => delay(1_500));
+      const created = createAll(['one', 'two']);
+      delayInserts(1_000);
+      await transaction;
+      expect(await created).toMatchObject(
+        [1, 2].map(() => ({ reason: { code: 'SERVICE_UNAVAILABLE' } })),
       );
-      expect(inserts.length).toBeLessThanOrEqual(2 * Math.log2(500) + 1);
-      expect(counts.length).toBeGreaterThanOrEqual(inserts.length - 1);
-      expect(commits).toHaveLength(1);
-      const seen = (await Promise.all(counts)).map(([row]) => Number(row!.count));
-      expect(seen.filter((count) => count !== 1 && count !== 500)).toEqual([]);
-      expect(await app.categories.getNames()).toEqual(['duplicate', ...names]);
-    },
-  );
-});
-
-describe('BatchInserter while it divides a rejected batch', () => {
-  it('gathers the rows that arrive in one batch', async () => {
-    await rejectName('duplicate');
-    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
-    const first = createAll(['duplicate', ...newCategories(63).map(({ name }) => name)]);
-    const later: Promise<Category>[] = [];
-    while (later.length < 5) {
-      await nextTurn();
-      if (inserts.length > 1) later.push(categories.create({ name: `later ${later.length}` }));
-    }
-    await Promise.all([first, ...later]);
-    expect(inserts.at(-1)!.split('), (')).toHaveLength(later.length);
-  });
-});
-
-describe('BatchInserter when the deadline passes', () => {
-  it('rolls back the whole batch, whose requests get 503', async () => {
-    await rejectName('duplicate');
-    const query = app.dataSource.query.bind(app.dataSource);
-    let inserts = 0;
-    jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
-      // Neither the rejected attempt nor the transaction after it takes as long as it may; the second holds locks.
-      if (INSERT_QUERY.test(sql) && [1, 3].includes(++inserts)) await delay(1_300);
-      return query(sql, ...rest);
+      // Waits until the transaction has ended.
+      await app.dataSource.transaction(async () => undefined);
+      expect(await app.categories.getNames()).toEqual([]);
     });
-    const results = await createAll(['one', 'two', 'three', 'duplicate', 'five']);
-    expect(results).toEqual(
-      results.map(() => ({
-        status: 'rejected',
-        reason: expect.objectContaining({
-          code: 'SERVICE_UNAVAILABLE',
-          message: expect.stringMatching(/may have taken effect/),
-        }),
-      })),
-    );
-    // Waits until the transaction has ended.
-    await app.dataSource.query('DROP INDEX "unique_name"');
-    expect(await app.categories.getNames()).toEqual(['duplicate']);
-    expect(inserts).toBeLessThan(4);
   });
 
-  it('says that the rows may have been stored if the statement that stores them was sent', async () => {
-    const query = app.dataSource.query.bind(app.dataSource);
-    const sent: Promise<unknown>[] = [];
-    jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
-      const result = query(sql, ...rest);
-      if (INSERT_QUERY.test(sql)) {
-        sent.push(result);
-        await delay(2_500);
-      }
-      return result;
+  describeOnPostgres('after the statement that stores its rows', () => {
+    it('says that they may have been stored', async () => {
+      delayInserts(2_500);
+      expect(await createAll(['one'])).toMatchObject([
+        { reason: { message: expect.stringMatching(/Idempotency-Key/) as string } },
+      ]);
+      expect(await app.categories.getNames()).toEqual(['one']);
     });
-    expect(await createAll(['one'])).toMatchObject([
-      { reason: { message: expect.stringMatching(/Idempotency-Key/) as string } },
-    ]);
-    await Promise.all(sent);
-    expect(await app.categories.getNames()).toEqual(['one']);
   });
 });
 
-describe('BatchInserter when the database fails', () => {
-  it('rejects the whole batch without a retry and recovers with the next batch', async () => {
-    const inserts = recordQueries(app.dataSource, INSERT_QUERY);
+describe('a batch when the database fails', () => {
+  it('is rejected as a whole, and the next one is inserted', async () => {
     await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
+    const inserts = recordStatements(app.dataSource, INSERT_QUERY);
     const results = await createAll(['one', 'two', 'three']);
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
-    expect(inserts).toHaveLength(1);
+    expect(getSizes(inserts)).toEqual([3]);
     expect(await app.categories.create('four')).toBeError(
       'INTERNAL_ERROR',
       /^(?!.*(categories|table|INSERT|SQL))/i,
@@ -207,9 +180,86 @@ describe('BatchInserter when the database fails', () => {
   });
 });
 
+describe('create requests that are repeated', () => {
+  it('by many clients get their responses beside new ones, and soon without a rejected batch', async () => {
+    const keys = createKeys(100);
+    const first = await create(keys);
+    let rejections = 0;
+    app.dataSource.onError(() => rejections++);
+    for (let storm = 0; storm < 3; storm++) {
+      const [repeated, fresh] = [repeat(keys), createKeys(5)];
+      const created = await create([...repeated.slice(50), ...fresh, ...repeated.slice(0, 50)]);
+      expect([...created.slice(55), ...created.slice(0, 50)]).toEqual(first);
+      expect(repeated.every(({ replays }) => replays === 1)).toBe(true);
+      expect(fresh.some(({ replays }) => replays > 0)).toBe(false);
+      expect(new Set(created.slice(50, 55).map(({ name }) => name)).size).toBe(5);
+    }
+    expect(rejections).toBe(1);
+  });
+
+  it('with one key at once are one, also beside a different request with the key', async () => {
+    const { value } = createKey();
+    const keys = Array.from({ length: 100 }, () => createKey(value));
+    const [created, other] = await Promise.all([
+      create(keys),
+      categories.create({ name: 'other' }, createKey(value, 'another request')).catch(String),
+    ]);
+    expect(new Set(created.map(({ id }) => id)).size).toBe(1);
+    expect(keys.filter(({ replays }) => replays === 1)).toHaveLength(99);
+    expect(other).toContain('used for a different request');
+    expect(await app.categories.getNames()).toEqual([value]);
+  });
+
+  it('on two instances are repeated, refused or created, each by its key', async () => {
+    const other =
+      DATABASE === 'postgres'
+        ? await startApp({
+            database: { config: app.config.database, url: '', drop: () => Promise.resolve() },
+          })
+        : app;
+    const stored = createKeys(150);
+    const first = await create(stored);
+    const fresh = createKeys(200);
+    const send = (instance: TestApp) => {
+      const service = instance.app.get(CategoriesService);
+      const keys = [
+        ...repeat(stored),
+        ...stored.map(({ value }) => createKey(value, 'another request')),
+        ...repeat(fresh),
+      ];
+      // In another order.
+      const positions = keys.map((_key, index) => (index * 7) % keys.length);
+      const results = Promise.allSettled(
+        positions.map((n) => service.create({ name: keys[n]!.value }, keys[n])),
+      );
+      return results.then((all) => positions.map((_n, index) => all[positions.indexOf(index)]!));
+    };
+    const [ours, theirs] = await Promise.all([send(app), send(other)]);
+    for (const results of [ours, theirs]) {
+      expect(results.slice(0, 150)).toMatchObject(first.map(({ id }) => ({ value: { id } })));
+      expect(results.slice(150, 300)).toMatchObject(
+        stored.map(() => ({ reason: { code: 'IDEMPOTENCY_KEY_REUSED' } })),
+      );
+    }
+    expect(ours.slice(300)).toEqual(theirs.slice(300));
+    const names = await app.categories.getNames();
+    expect(new Set(names).size).toBe(names.length);
+    if (other !== app) await other.stop();
+  });
+
+  it('are inserted if the first one with the key was rejected', async () => {
+    await rejectName('duplicate');
+    const { value } = createKey();
+    const [first, second] = await Promise.allSettled(
+      ['duplicate', 'good'].map((name) => categories.create({ name }, createKey(value))),
+    );
+    expect([first?.status, second]).toMatchObject(['rejected', { value: { name: 'good' } }]);
+  });
+});
+
 // A sequence of PostgreSQL does not follow the ids of rows inserted with an id.
-describeOnSqlite('BatchInserter at the maximum id', () => {
-  it('stores rows up to the maximum id and rejects the rest of the batch', async () => {
+describeOnSqlite('a batch at the maximum id', () => {
+  it('is stored up to the maximum id', async () => {
     await app.dataSource.query(
       `INSERT INTO "categories" ("id", "name") VALUES (${MAX_ID - 2}, 'third from the end')`,
     );
@@ -218,7 +268,5 @@ describeOnSqlite('BatchInserter at the maximum id', () => {
       { status: 'fulfilled', value: { id: MAX_ID, name: 'last' } },
       { status: 'rejected', reason: expect.any(Error) },
     ]);
-    const ids = (await app.categories.getAll()).map(({ id }) => id);
-    expect(ids).toEqual([MAX_ID - 2, MAX_ID - 1, MAX_ID]);
   });
 });

@@ -66,7 +66,7 @@ describe('prepared statements', () => {
     expect(prepared.map(([statement]) => statement)).toEqual([
       expect.stringMatching(/^INSERT INTO "categories"/),
       expect.stringMatching(/FROM "revisions"$/),
-      expect.stringMatching(/^WITH "row" AS \(INSERT INTO "categories"/),
+      expect.stringMatching(/^WITH "rows" AS \(INSERT INTO "categories"/),
     ]);
     expect(prepared.map(([, runs]) => runs)).toEqual([3, 3, 3]);
   });
@@ -88,9 +88,7 @@ describe('prepared statements', () => {
 
   it('do not include those of several rows, or of a transaction', async () => {
     await start();
-    await app.dataSource.query(`ALTER TABLE "categories" ADD CHECK ("name" <> 'bad')`);
-    const creates = await Promise.allSettled(['a', 'bad', 'b'].map((name) => create(name)));
-    expect(creates.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    await Promise.all(['a', 'b', 'c'].map((name) => create(name)));
     const texts = (await listPrepared()).map(([statement]) => statement);
     expect(texts.join('\n')).not.toContain('INSERT');
   });

@@ -7,7 +7,7 @@ import { CategoriesService } from '../../src/modules/categories/categories.servi
 import { idColumn } from '../../src/platform/database/statements/columns.js';
 import { createDatabase, startApp, type TestApp } from './support/app.js';
 import { createKey } from './support/fixtures.js';
-import { INSERT_QUERY, recordQueries } from './support/queries.js';
+import { recordStatements } from './support/queries.js';
 import { waitFor } from './support/wait.js';
 
 let directory: string;
@@ -112,10 +112,10 @@ describe('POST /v1/categories', () => {
     try {
       other.exec('BEGIN IMMEDIATE');
       other.exec(`INSERT INTO "categories" ("name") VALUES ('theirs')`);
-      const inserts = recordQueries(app.dataSource, INSERT_QUERY);
+      const attempts = recordStatements(app.dataSource, /BEGIN IMMEDIATE/);
       const response = app.categories.create('ours');
       await waitFor(
-        () => inserts.length,
+        () => attempts.length,
         (count) => count > 0,
       );
       other.exec('COMMIT');

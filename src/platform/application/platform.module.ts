@@ -10,7 +10,7 @@ import { HealthController } from '../health/health.controller.js';
 import { BodyParserGuard } from '../http/body/body-parser.guard.js';
 import { ResourceKit } from '../resource/resource-kit.js';
 import { StrictValidationPipe } from '../validation/validation.pipe.js';
-import { ReplayFilter } from '../idempotency/replay.filter.js';
+import { ErrorFilter } from '../http/responses/error.filter.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
 import { LifecycleGuard } from '../lifecycle/lifecycle.guard.js';
 import { MetricsModule } from '../metrics/metrics.module.js';
@@ -39,7 +39,7 @@ export class PlatformModule {
         { provide: APP_GUARD, useClass: LifecycleGuard },
         { provide: APP_GUARD, useClass: BodyParserGuard },
         { provide: APP_PIPE, useClass: StrictValidationPipe },
-        { provide: APP_FILTER, useClass: ReplayFilter },
+        { provide: APP_FILTER, useClass: ErrorFilter },
       ],
       exports: [CONFIG, ResourceKit],
     };

@@ -1,20 +1,11 @@
 // A default import, as in config/key-format.ts.
 import crypto from 'node:crypto';
-import type { ExecutionContext } from '@nestjs/common';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { getApiKey } from '../auth/api-key.guard.js';
 import { ApiError } from '../errors/api-error.js';
 import { RequestParam } from '../http/request-param.js';
 import { ApiResponseHeaders } from '../http/responses/response-headers.js';
-import type { IdempotencyRecord } from './idempotency-record.entity.js';
-
-declare module 'node:http' {
-  interface IncomingMessage {
-    /** The Idempotency-Key, once the handler gets it. */
-    idempotencyKey?: IdempotencyKey;
-  }
-}
 
 /** The Idempotency-Key of a request, and what identifies the request. */
 export interface IdempotencyKey {
@@ -27,9 +18,6 @@ export interface IdempotencyKey {
   readonly getFormerFingerprint?: () => string;
   /** Called if the response is that of an earlier request. */
   readonly onReplay: () => void;
-  readonly context?: ExecutionContext;
-  /** The record of an earlier request with the key, or null if there is none, once it was looked for. */
-  record?: IdempotencyRecord | null;
 }
 
 /**
@@ -39,7 +27,7 @@ export interface IdempotencyKey {
 // oxlint-disable-next-line no-useless-escape -- in a class of other engines, [ starts another one
 export const IDEMPOTENCY_KEY = /^("(([ !#-\[\]-~]|\\["\\]){1,255})"|[!#-+.-\[\]-~-]{1,255})$/;
 
-/** Of 255 escaped characters in quotes. */
+/** The length of 255 escaped characters in quotes. */
 export const IDEMPOTENCY_KEY_LENGTH = 512;
 
 /**
@@ -53,10 +41,7 @@ function parseIdempotencyKey(header: string): string | undefined {
   return quoted?.replaceAll(/\\(.)/g, '$1') ?? bare;
 }
 
-function getIdempotencyKey(
-  request: Request,
-  context: ExecutionContext,
-): IdempotencyKey | undefined {
+function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
   // Node joins repeated headers with commas, as one value (RFC 9110, section 5.3).
   const header = request.get('Idempotency-Key');
   if (header === undefined || request.apiKey === undefined) return undefined;
@@ -68,11 +53,11 @@ function getIdempotencyKey(
     );
   const { method, originalUrl, path } = request;
   const body: unknown = request.body;
-  // Not later, when the handler may have changed it.
+  // A handler may change the body later.
   const content = Buffer.isBuffer(body) ? body : JSON.stringify(body ?? null);
   // Two targets are the same if path and query are, byte for byte: neither the host nor an empty query counts.
   const [, query = ''] = originalUrl.split(/\?(.*)/s);
-  return (request.idempotencyKey = {
+  return {
     apiKeyId: request.apiKey.id,
     value,
     // The API key is in no database: without it, a password in the body could be guessed from the record.
@@ -86,9 +71,8 @@ function getIdempotencyKey(
       const text = isJson ? content : JSON.stringify(body);
       return crypto.hash('sha256', `${method} ${originalUrl}\n${text}`);
     },
-    context,
     onReplay: () => request.res!.setHeader('Idempotency-Replayed', 'true'),
-  });
+  };
 }
 
 /**

@@ -1,27 +1,31 @@
 /** Requests that take effect once: the response is recorded in the transaction of what the request changes. */
-import type { IncomingMessage } from 'node:http';
 import type { DataSource, EntityManager } from 'typeorm';
-import { withDeadline } from '../database/connection/deadline.js';
-import {
-  DatabaseUnavailableError,
-  TransactionConflictError,
-} from '../database/connection/driver-errors.js';
+import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
+import { isPostgres } from '../database/connection/is-postgres.js';
 import { runTransaction } from '../database/connection/run-transaction.js';
+import { withDeadline } from '../database/connection/deadline.js';
 import { readRows } from '../database/connection/service-data-source.js';
 import {
+  buildInsert,
   selectColumns,
   StatementParameters,
   toConditions,
   toEntities,
 } from '../database/statements/statement-parts.js';
 import { ApiError } from '../errors/api-error.js';
-import { requestContext } from '../logging/logger.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 
+/** The record of an earlier request, or the result of this one. */
+export interface Outcome<Result> {
+  readonly record?: IdempotencyRecord;
+  readonly result?: Result;
+}
+
 /**
  * Runs a transaction once for an Idempotency-Key: if an earlier request with the key has been committed, its result is
- * returned instead.
+ * returned instead. Requests with the same key run one after the other. The work checks its rules itself, so that a repeated
+ * request is not asked about what the first one has changed.
  *
  * @param key without one, this is an ordinary transaction
  * @param work returns what the client gets, which is recorded as JSON
@@ -33,56 +37,57 @@ export async function transactionOnce<Result>(
   key: IdempotencyKey | undefined,
   work: (manager: EntityManager) => Promise<Result>,
 ): Promise<Result> {
-  if (key?.record) return replay(key, key.record) as Result;
-  return runTransaction(dataSource, async (manager) => {
-    const result = await work(manager);
-    if (key !== undefined) await manager.insert(IdempotencyRecord, toRecord(key, result));
-    return result;
-  }).catch((error: unknown) => replayAfter(error, dataSource.manager, key) as Promise<Result>);
+  if (key === undefined) return runTransaction(dataSource, work);
+  const { record, result } = await runTransaction<Outcome<Result>>(dataSource, async (manager) => {
+    await lockKey(manager, key);
+    const [earlier] = await findRecorded(manager, [key]);
+    if (earlier !== undefined) return earlier;
+    const own = await work(manager);
+    await insertRecords(manager, [toRecord(key, own)]);
+    return { result: own };
+  }).catch((error: unknown) => findCommitted(error, dataSource.manager, key));
+  return record ? (replay(key, record) as Result) : result!;
 }
 
 /**
- * Returns the response of an earlier request with the key of one that has failed, for whatever reason but an outage: the
- * earlier one may itself be the reason, such as a pet that is not for sale any more. Call it once the transaction of the
- * failed request has ended: before, the earlier one could still be committed.
- *
- * @throws what the request has failed with, if there is no earlier one
- * @throws {ApiError} IDEMPOTENCY_KEY_REUSED if the earlier request was a different one
+ * Waits until no other transaction has the key, and keeps it until this one ends. On SQLite, transactions exclude each
+ * other. A lock of the session would be lost behind PgBouncer.
  */
-export async function replayAfter(
+async function lockKey(manager: EntityManager, { apiKeyId, value }: IdempotencyKey): Promise<void> {
+  if (isPostgres(manager.dataSource))
+    await manager.query('SELECT pg_advisory_xact_lock(hashtextextended($1, $2))', [
+      value,
+      apiKeyId,
+    ]);
+}
+
+/**
+ * Returns what has been committed while a transaction with the key failed: create requests in batches, and the previous
+ * release, do not wait for the lock of a key.
+ *
+ * @throws the error of the transaction if there is no record, or the database is unavailable
+ */
+async function findCommitted(
   error: unknown,
   manager: EntityManager,
-  key: IdempotencyKey | undefined,
-): Promise<unknown> {
-  const isOutage =
-    error instanceof DatabaseUnavailableError || error instanceof TransactionConflictError;
-  if (isOutage || !(await isRecorded(manager, key))) throw error;
-  return replay(key!, key!.record!);
+  key: IdempotencyKey,
+): Promise<Outcome<never>> {
+  if (error instanceof DatabaseUnavailableError) throw error;
+  const [earlier] = await withDeadline(findRecorded(manager, [key]));
+  if (earlier === undefined) throw error;
+  return earlier;
 }
 
-/**
- * Whether a request with this key, by default that of the request that is handled, has been successful. The next call of
- * `transactionOnce` or `Resource.create` with the key repeats its response.
- */
-export async function isRecorded(
+/** Looks for the records of keys with one statement. Returns undefined for a key without one. */
+export async function findRecorded(
   manager: EntityManager,
-  key = (requestContext.getStore() as IncomingMessage | undefined)?.idempotencyKey,
-): Promise<boolean> {
-  if (key === undefined) return false;
-  if (key.record === undefined) await withDeadline(findRecords(manager, [key]));
-  return key.record !== null;
-}
-
-/** Reads the records of keys with one statement, and returns them; null for a key without one. */
-export async function findRecords(
-  manager: EntityManager,
-  keys: readonly IdempotencyKey[],
-): Promise<(IdempotencyRecord | null)[]> {
+  keys: readonly (IdempotencyKey | undefined)[],
+): Promise<(Outcome<never> | undefined)[]> {
   const records = manager.getRepository(IdempotencyRecord);
   const parameters = new StatementParameters(manager.dataSource);
   const criteria = {
-    apiKeyId: [...new Set(keys.map(({ apiKeyId }) => apiKeyId))],
-    key: [...new Set(keys.map(({ value }) => value))],
+    apiKeyId: [...new Set(keys.flatMap((key) => key?.apiKeyId ?? []))],
+    key: [...new Set(keys.flatMap((key) => key?.value ?? []))],
   };
   const rows = await readRows<Record<string, unknown>>(
     manager,
@@ -91,34 +96,35 @@ export async function findRecords(
     parameters.values,
   );
   const found = new Map(
-    toEntities(records, rows).map((record) => [`${record.apiKeyId} ${record.key}`, record]),
+    toEntities(records, rows).map((record) => [`${record.apiKeyId} ${record.key}`, { record }]),
   );
-  return keys.map((key) => (key.record = found.get(`${key.apiKeyId} ${key.value}`) ?? null));
-}
-
-/** @throws {ApiError} IDEMPOTENCY_KEY_REUSED if the earlier request was a different one */
-export function replay(key: IdempotencyKey, record: IdempotencyRecord): unknown {
-  markReplayed(key, record);
-  return JSON.parse(record.response);
+  return keys.map((key) => key && found.get(`${key.apiKeyId} ${key.value}`));
 }
 
 /**
- * Marks the response of a request as that of an earlier one.
+ * Returns the recorded response of an earlier request, and marks the response of this one as its repetition.
  *
  * @throws {ApiError} IDEMPOTENCY_KEY_REUSED if the earlier request was a different one
  */
-export function markReplayed(key: IdempotencyKey, earlier: { readonly fingerprint: string }): void {
-  if (!matches(key, earlier))
+export function replay(key: IdempotencyKey, { fingerprint, response }: IdempotencyRecord): unknown {
+  if (fingerprint !== key.fingerprint && fingerprint !== key.getFormerFingerprint?.())
     throw new ApiError(
       'IDEMPOTENCY_KEY_REUSED',
       'This Idempotency-Key was used for a different request: send a new key.',
     );
   key.onReplay();
+  return JSON.parse(response);
 }
 
-/** Whether a fingerprint is that of the same request, also if the previous release recorded it. */
-function matches(key: IdempotencyKey, { fingerprint }: { readonly fingerprint: string }): boolean {
-  return fingerprint === key.fingerprint || fingerprint === key.getFormerFingerprint?.();
+/** Inserts records, if there are any, with one statement: TypeORM's query builder would take the time of another one. */
+export async function insertRecords(
+  manager: EntityManager,
+  records: readonly IdempotencyRecord[],
+): Promise<void> {
+  if (records.length === 0) return;
+  const parameters = new StatementParameters(manager.dataSource);
+  const insert = buildInsert(manager.getRepository(IdempotencyRecord), records, parameters);
+  await manager.query(insert, parameters.values);
 }
 
 /** Returns the record of a response. */

@@ -1,5 +1,5 @@
 import type { Type } from '@nestjs/common';
-import type { ObjectLiteral, Repository } from 'typeorm';
+import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
 import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
 import { runTransaction } from '../database/connection/run-transaction.js';
 import type { CachedList } from '../database/lists/cached-list.js';
@@ -14,7 +14,7 @@ import { ApiError } from '../errors/api-error.js';
 import { CachedJsonResponse } from '../http/responses/cached-json-response.js';
 import { toVersionEtag } from '../http/responses/etag.js';
 import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js';
-import { isRecorded } from '../idempotency/idempotency-records.js';
+import { transactionOnce } from '../idempotency/idempotency-records.js';
 import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
 import { isObject, type Schema } from '../validation/schema.js';
@@ -22,6 +22,7 @@ import { getFields } from '../validation/schema-rules.js';
 import {
   type Changes,
   deleteReturning,
+  insertReturning,
   selectOne,
   updateReturning,
 } from '../database/statements/row-statements.js';
@@ -106,31 +107,36 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   /**
    * Creates a resource, once for each Idempotency-Key. It is durable when the promise resolves.
    *
-   * @throws {ApiError} VALIDATION_FAILED if a reference does not exist; NOT_FOUND if the parent does not exist;
-   *   ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
+   * @param rule checks what no constraint does, in the transaction of the row: such as the parent of the parent. A repeated
+   *   request is not asked. Rows that have one are not inserted in batches.
+   * @throws {ApiError} VALIDATION_FAILED without a reference; NOT_FOUND without the parent; ALREADY_EXISTS;
+   *   IDEMPOTENCY_KEY_REUSED
    */
-  create(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Result<Entity, Body>> {
-    return this.convertErrors(row, this.inserter.insertOnce(row, key), this.options.parent);
+  create(
+    row: InsertRow<Entity>,
+    key?: IdempotencyKey,
+    rule?: (manager: EntityManager) => Promise<unknown>,
+  ): Promise<Result<Entity, Body>> {
+    const { target, manager } = this.repository;
+    const insertAlone = async (own: EntityManager): Promise<Result<Entity, Body>> => {
+      await rule?.(own);
+      return this.toResult(await insertReturning(own.getRepository<Entity>(target), row));
+    };
+    const inserted = rule
+      ? transactionOnce(manager.dataSource, key, insertAlone)
+      : this.inserter.insertOnce(row, key);
+    return this.convertErrors(row, inserted, this.options.parent);
   }
 
   /** @throws {ApiError} NOT_FOUND */
   async read(criteria: Criteria<Entity>): Promise<Result<Entity, Body>> {
-    return this.toResult(
-      (await selectOne(this.repository, criteria)) ?? (await this.fail(criteria)),
-    );
+    return this.toResult(await this.getRow(criteria));
   }
 
-  /**
-   * Returns the row that meets the criteria, such as that of the parent of another resource. In a request whose
-   * Idempotency-Key has a record, a row that is gone is not missed: `create` will repeat the response.
-   *
-   * @throws {ApiError} NOT_FOUND
-   */
-  async getRow(criteria: Criteria<Entity>): Promise<Entity> {
-    const row = await selectOne(this.repository, criteria);
-    if (row !== undefined) return row;
-    const isRepeated = await isRecorded(this.repository.manager);
-    return isRepeated ? (criteria as ObjectLiteral as Entity) : this.fail(criteria);
+  /** Returns a row, such as the parent of another, by default outside of transactions. @throws {ApiError} NOT_FOUND */
+  async getRow(criteria: Criteria<Entity>, manager = this.repository.manager): Promise<Entity> {
+    const repository = manager.getRepository<Entity>(this.repository.target);
+    return (await selectOne(repository, criteria)) ?? this.fail(criteria);
   }
 
   /**

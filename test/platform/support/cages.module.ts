@@ -1,7 +1,7 @@
 import { Body, Controller, Delete, Get, Patch, Post, Put, Query } from '@nestjs/common';
 import { ApiTags, OmitType } from '@nestjs/swagger';
 import { InjectRepository } from '@nestjs/typeorm';
-import { Column, Entity, ForeignKey, Repository, Unique } from 'typeorm';
+import { Column, Entity, type EntityManager, ForeignKey, Repository, Unique } from 'typeorm';
 import { Public } from '../../../src/platform/auth/public.decorator.js';
 import {
   bigintTransformer,
@@ -281,9 +281,12 @@ class ToysController {
     @Body() toy: NewToy,
     @IdempotencyKey() key: IdempotencyKey | undefined,
   ): Promise<ToyEnvelope> {
-    if (toy.name === 'required') await this.cages.getRow({ id: cageId });
+    const rule =
+      toy.name === 'required'
+        ? (manager: EntityManager) => this.cages.getRow({ id: cageId }, manager)
+        : undefined;
     const row = Object.assign(toy, { cageId, seenBy: 'the service' });
-    return { toy: await this.toys.create(row, key) };
+    return { toy: await this.toys.create(row, key, rule) };
   }
 
   @Get(':toyId')

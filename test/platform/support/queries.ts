@@ -28,8 +28,8 @@ export function recordStatements({ logger }: DataSource, pattern: RegExp): strin
 
 /** Matches the query that reads the whole list. */
 export const LIST_QUERY = /^SELECT\b.*\bFROM "categories"/is;
-/** Matches the statement that inserts a batch of categories. */
-export const INSERT_QUERY = /^INSERT INTO "categories"/i;
+/** Matches the statement that inserts a batch of categories: on PostgreSQL, it is part of another one. */
+export const INSERT_QUERY = /INSERT INTO "categories"/i;
 
 /** A page of rows as `toResponse` sends it. */
 export type Page<Entity> = Paging & { readonly rows: Entity[] };

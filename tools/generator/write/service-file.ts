@@ -189,13 +189,16 @@ function writeStatements(
     );
   const criteria = toCriteria(resource.owners);
   const parent = resource.owners.at(-1);
+  let rule: Code | undefined;
   // The foreign key alone does not say what the parent is below itself.
   if (
     parent !== undefined &&
     (kind === 'list' || (kind === 'create' && parent.resource.owners.length > 0))
   ) {
     const where = { id: find('path', parent.parameter), ...toParentCriteria(resource, find) };
-    lines.push(`await ${call(`this.${getMember(module, parent.resource)}.getRow`, where)};`);
+    const getRow = `this.${getMember(module, parent.resource)}.getRow`;
+    if (kind === 'list') lines.push(`await ${call(getRow, where)};`);
+    else rule = code(`(manager) => ${call(getRow, where, code('manager'))}`);
   }
   if (kind === 'list') return [...lines, ...writeList(module, implementation, criteria, find)];
   const method = `this.${getMember(module, resource)}.${kind}`;
@@ -204,8 +207,9 @@ function writeStatements(
     sent && (sent.property === undefined ? find('body') : access(find('body'), sent.property));
   if (kind === 'create') {
     const row = toRow(resource, sent!, body!, kind, criteria);
-    const key = operation.isPublic ? undefined : find('key');
-    return [...lines, ...row.lines, ...writeReturn(implementation, call(method, row.code, key))];
+    const key = operation.isPublic ? rule && code('undefined') : find('key');
+    const created = call(method, row.code, key, rule);
+    return [...lines, ...row.lines, ...writeReturn(implementation, created)];
   }
   const where = { id: find('path', implementation.key), ...criteria };
   if (sent === undefined) return [...lines, ...writeReturn(implementation, call(method, where))];

@@ -1,5 +1,4 @@
-import { type ObjectLiteral, QueryFailedError, type Repository } from 'typeorm';
-import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
+import type { ObjectLiteral, Repository } from 'typeorm';
 import type { ForeignKeyMetadata } from 'typeorm/metadata/ForeignKeyMetadata.js';
 import { ApiError } from '../../errors/api-error.js';
 import { withDeadline } from '../connection/deadline.js';
@@ -41,12 +40,11 @@ async function toForeignKeyError(
   paths: Readonly<Record<string, string>>,
   parent: string,
 ): Promise<unknown> {
-  const keys = getForeignKeys(repository);
+  const keys = Object.fromEntries(
+    repository.metadata.foreignKeys.map((key) => [key.columns[0]!.propertyName, key]),
+  );
   const values = row as ObjectLiteral;
-  const [missing] =
-    error instanceof MissingReferenceError
-      ? [error.properties]
-      : await findMissing(repository, [values], keys);
+  const missing = await findMissing(repository, values, keys);
   // If all exist now, one of them was created after the statement failed.
   const properties =
     missing.length > 0 ? missing : Object.keys(keys).filter((each) => values[each]);
@@ -59,111 +57,25 @@ async function toForeignKeyError(
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, { cause: error });
 }
 
-const getForeignKeys = ({ metadata }: Repository<ObjectLiteral>) =>
-  Object.fromEntries(metadata.foreignKeys.map((key) => [key.columns[0]!.propertyName, key]));
-
-/** Returns for each row the properties whose references do not exist, such as `petId`. */
+/** Returns the properties of a row whose references do not exist, such as `petId`. */
 async function findMissing(
   { manager }: Repository<ObjectLiteral>,
-  rows: readonly ObjectLiteral[],
+  row: ObjectLiteral,
   keys: Readonly<Record<string, ForeignKeyMetadata>>,
-): Promise<string[][]> {
-  const missing: string[][] = rows.map(() => []);
+): Promise<string[]> {
+  const missing: string[] = [];
   for (const [property, key] of Object.entries(keys)) {
-    const ids = [...new Set(rows.flatMap((row): unknown => row[property] ?? []))];
-    if (ids.length === 0) continue;
+    const value: unknown = row[property] ?? undefined;
+    if (value === undefined) continue;
     const parameters = new StatementParameters(manager.dataSource);
-    const placeholders = ids.map((id) => parameters.add(id, key.columns[0]!));
-    const found = await readRows<{ id: unknown }>(
+    const found = await readRows(
       manager,
-      `SELECT "id" FROM "${key.referencedTablePath}" WHERE "id" IN (${placeholders.join(', ')})`,
+      `SELECT 1 FROM "${key.referencedTablePath}" WHERE "id" = ${parameters.add(value, key.columns[0]!)}`,
       parameters.values,
     );
-    const existing = new Set(found.map(({ id }) => String(id)));
-    const lacking = new Set(ids.filter((_id, i) => !existing.has(String(parameters.values[i]))));
-    rows.forEach((row, index) => {
-      if (lacking.has(row[property])) missing[index]!.push(property);
-    });
+    if (found.length === 0) missing.push(property);
   }
   return missing;
-}
-
-/** The database has rejected a row of a batch, because rows that it refers to do not exist. */
-class MissingReferenceError extends QueryFailedError {
-  constructor(
-    { query, parameters, driverError }: QueryFailedError,
-    readonly properties: readonly string[],
-  ) {
-    super(query, parameters, driverError);
-  }
-}
-
-/**
- * Finds the rows that violate the constraint for which the database rejected one of them. It reads each table once,
- * whatever the number of rows.
- *
- * @param rows the properties of entities that one statement was to store
- * @returns for each row its error, for `toConstraintError`, or undefined
- */
-export async function findViolations(
-  error: unknown,
-  repository: Repository<ObjectLiteral>,
-  rows: readonly ObjectLiteral[],
-): Promise<readonly unknown[]> {
-  if (isForeignKeyViolation(error)) {
-    const missing = await findMissing(repository, rows, getForeignKeys(repository));
-    return missing.map((properties) =>
-      properties.length === 0
-        ? undefined
-        : new MissingReferenceError(error as QueryFailedError, properties),
-    );
-  }
-  if (!isUniqueViolation(error)) return [];
-  const stored = await findStored(repository, rows, findUniqueColumns(error, repository));
-  return rows.map((_row, index) => (stored[index] === true ? error : undefined));
-}
-
-/** Returns what is the same for the same values, in whatever form the driver returns them; null is not text. */
-const toKey = (values: readonly unknown[]): string =>
-  JSON.stringify(values.map((value) => value && String(value as string | number)));
-
-/** Returns for each row whether another one with the same values is stored. */
-async function findStored(
-  { metadata, manager }: Repository<ObjectLiteral>,
-  rows: readonly ObjectLiteral[],
-  columns: readonly ColumnMetadata[],
-): Promise<boolean[]> {
-  const constraints = [
-    metadata.primaryColumns,
-    ...metadata.uniques.map((unique) => unique.columns),
-    // A partial one allows what others forbid.
-    ...metadata.indices
-      .filter((index) => index.isUnique && !index.where)
-      .map((each) => each.columns),
-  ];
-  const isDeclared = constraints.some(
-    (each) => each.length === columns.length && each.every((column) => columns.includes(column)),
-  );
-  if (!isDeclared || columns.some(({ isGenerated }) => isGenerated)) return [];
-  const parameters = new StatementParameters(manager.dataSource);
-  const conditions = rows.map((row) => {
-    const equations = columns.map(
-      (column) =>
-        `"${column.databaseName}" = ${parameters.add(row[column.propertyName] ?? null, column)}`,
-    );
-    return `(${equations.join(' AND ')})`;
-  });
-  const names = columns.map(({ databaseName }) => `"${databaseName}"`).join(', ');
-  const found = await readRows<ObjectLiteral>(
-    manager,
-    `SELECT ${names} FROM "${metadata.tableName}" WHERE ${conditions.join(' OR ')}`,
-    parameters.values,
-  );
-  const keys = new Set(found.map((row) => toKey(columns.map((each) => row[each.databaseName]))));
-  return rows.map((_row, index) => {
-    const start = index * columns.length;
-    return keys.has(toKey(parameters.values.slice(start, start + columns.length)));
-  });
 }
 
 function toUniqueError(

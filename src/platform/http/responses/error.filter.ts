@@ -1,6 +1,6 @@
 import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
-import { HttpException } from '@nestjs/common';
+import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import { ApiError } from '../../errors/api-error.js';
 import { ERROR_CODES, type ErrorCode } from '../../errors/error-codes.js';
 import { shorten } from '../../errors/shorten.js';
@@ -9,6 +9,14 @@ import { type ErrorBody, MAX_MESSAGE_SIZE } from './error-body.dto.js';
 import { sendJson } from './write-response.js';
 
 const INTERNAL_ERROR_MESSAGE = 'Internal server error. Include the X-Request-Id when reporting it.';
+
+/** Responds to every error of a request with the body `{ code, message, status }`. */
+@Catch()
+export class ErrorFilter implements ExceptionFilter {
+  catch(error: unknown, host: ArgumentsHost): void {
+    respondWithError(error, ...host.getArgs<[IncomingMessage, ServerResponse]>());
+  }
+}
 
 /** Responds to anything that was thrown, and logs an unexpected error. */
 export function respondWithError(
@@ -20,10 +28,9 @@ export function respondWithError(
   // 501 is intended, not a failure.
   const skipLog = status === 501 || (error instanceof ApiError && error.skipLog);
   if (status >= 500 && !skipLog) logFailedRequest(request, error);
-  if (response.destroyed) return;
   // A response that has begun cannot be changed: closing the connection shows that it is incomplete.
   if (response.headersSent) response.destroy();
-  else sendError(response, error);
+  else if (!response.destroyed) sendError(response, error);
 }
 
 /** Sends an error response. Headers that are already set, such as Deprecation, are kept. */
@@ -62,9 +69,8 @@ function getMessage(exception: HttpException): string {
   return inspect(message, { depth: 5, breakLength: Infinity, compact: true });
 }
 
-/** Cuts a message that is too long. */
+/** Cuts a message that is too long: a UTF-16 code unit takes at most six bytes. */
 const limitSize = (message: string): string =>
-  // A UTF-16 code unit takes at most six bytes.
   Buffer.byteLength(JSON.stringify(message)) > MAX_MESSAGE_SIZE ? shorten(message, 640) : message;
 
 /** The first code of the table with a status; a status that is not in the table gets its reason phrase. */
