@@ -8,7 +8,6 @@ import { MetricsRegistry } from '../../src/platform/metrics/prometheus-registry.
 import { PRODUCT } from '../../src/product.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
-import { DATABASE } from './support/databases.js';
 import { CategoriesClient, type HttpResponse } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { recordStatements } from './support/queries.js';
@@ -202,77 +201,74 @@ describe('the use of a key by the last request', () => {
   });
 });
 
-describe.each(DATABASE === 'sqlite' ? ['read committed'] : ['read committed', 'serializable'])(
-  'the first use of keys from one address with isolation %s',
-  (isolation) => {
-    const LIMIT = 5;
-    let limited: TestApp;
-    let table: Repository<ApiKey>;
-    beforeEach(async () => {
-      const config = { authFailuresPerMinute: LIMIT, trustProxy: 'loopback' };
-      limited = await startApp({ isolation, config, logger });
-      table = limited.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
+describe('the first use of keys from one address', () => {
+  const LIMIT = 5;
+  let limited: TestApp;
+  let table: Repository<ApiKey>;
+  beforeEach(async () => {
+    const config = { authFailuresPerMinute: LIMIT, trustProxy: 'loopback' };
+    limited = await startApp({ config, logger });
+    table = limited.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
+  });
+  afterEach(() => limited.stop());
+
+  const createMany = async (count: number): Promise<string[]> => {
+    const service = limited.app.get(ApiKeysService);
+    const created = await Promise.all(Array.from({ length: count }, () => service.create('new')));
+    return created.map(({ key }) => key);
+  };
+
+  /** Sends a request with each key at once, from alternating addresses of one client, and returns the statuses. */
+  const sendAll = (sent: readonly string[]): Promise<number[]> =>
+    Promise.all(
+      sent.map(async (key, index) => {
+        const headers = { 'x-forwarded-for': `2001:db8::${index}` };
+        return (await new CategoriesClient(limited.url, key).list(headers)).status;
+      }),
+    );
+
+  /** Makes each look-up wait for something, and returns how many have started, and were in progress at once. */
+  const delayLookUps = (wait: () => Promise<unknown>): { started: number; max: number } => {
+    const findOneBy = table.findOneBy.bind(table);
+    const lookUps = { started: 0, max: 0 };
+    let current = 0;
+    jest.spyOn(table, 'findOneBy').mockImplementation(async (where) => {
+      lookUps.started++;
+      lookUps.max = Math.max(lookUps.max, ++current);
+      await wait();
+      current--;
+      return findOneBy(where);
     });
-    afterEach(() => limited.stop());
+    return lookUps;
+  };
 
-    const createMany = async (count: number): Promise<string[]> => {
-      const service = limited.app.get(ApiKeysService);
-      const created = await Promise.all(Array.from({ length: count }, () => service.create('new')));
-      return created.map(({ key }) => key);
-    };
-
-    /** Sends a request with each key at once, from alternating addresses of one client, and returns the statuses. */
-    const sendAll = (sent: readonly string[]): Promise<number[]> =>
-      Promise.all(
-        sent.map(async (key, index) => {
-          const headers = { 'x-forwarded-for': `2001:db8::${index}` };
-          return (await new CategoriesClient(limited.url, key).list(headers)).status;
-        }),
-      );
-
-    /** Makes each look-up wait for something, and returns how many have started, and were in progress at once. */
-    const delayLookUps = (wait: () => Promise<unknown>): { started: number; max: number } => {
-      const findOneBy = table.findOneBy.bind(table);
-      const lookUps = { started: 0, max: 0 };
-      let current = 0;
-      jest.spyOn(table, 'findOneBy').mockImplementation(async (where) => {
-        lookUps.started++;
-        lookUps.max = Math.max(lookUps.max, ++current);
-        await wait();
-        current--;
-        return findOneBy(where);
-      });
-      return lookUps;
-    };
-
-    it('waits for other look-ups instead of counting them as failures (rate limit)', async () => {
-      const valid = await createMany(20);
-      const unknown = Array.from({ length: LIMIT - 1 }, unknownKey);
-      const repeated = Array.from({ length: 10 }, () => unknown[0]!);
-      const sent = [...repeated, ...valid.slice(0, 10), ...unknown, ...valid];
-      const arrived = new Promise<void>((resolve) => {
-        let count = 0;
-        limited.server.on('request', () => ++count === sent.length && resolve());
-      });
-      const lookUps = delayLookUps(() => arrived);
-      expect(await sendAll(sent)).toEqual(sent.map((key) => (unknown.includes(key) ? 401 : 200)));
-      expect(lookUps).toEqual({ started: valid.length + unknown.length, max: LIMIT });
-      expect(await sendAll([unknownKey()])).toEqual([401]);
-      expect(await sendAll([unknownKey()])).toEqual([429]);
+  it('waits for other look-ups instead of counting them as failures (rate limit)', async () => {
+    const valid = await createMany(20);
+    const unknown = Array.from({ length: LIMIT - 1 }, unknownKey);
+    const repeated = Array.from({ length: 10 }, () => unknown[0]!);
+    const sent = [...repeated, ...valid.slice(0, 10), ...unknown, ...valid];
+    const arrived = new Promise<void>((resolve) => {
+      let count = 0;
+      limited.server.on('request', () => ++count === sent.length && resolve());
     });
+    const lookUps = delayLookUps(() => arrived);
+    expect(await sendAll(sent)).toEqual(sent.map((key) => (unknown.includes(key) ? 401 : 200)));
+    expect(lookUps).toEqual({ started: valid.length + unknown.length, max: LIMIT });
+    expect(await sendAll([unknownKey()])).toEqual([401]);
+    expect(await sendAll([unknownKey()])).toEqual([429]);
+  });
 
-    it('gets 503 after its deadline if the look-ups of others do not end, and is then not looked up', async () => {
-      const valid = await createMany(20);
-      let release!: () => void;
-      const released = new Promise<void>((resolve) => (release = resolve));
-      const lookUps = delayLookUps(() => released);
-      expect(new Set(await sendAll(valid))).toEqual(new Set([503]));
-      release();
-      expect(await sendAll(valid.slice(LIMIT, LIMIT + 1))).toEqual([200]);
-      expect(lookUps.started).toBe(LIMIT + 1);
-    });
-  },
-);
+  it('gets 503 after its deadline if the look-ups of others do not end, and is then not looked up', async () => {
+    const valid = await createMany(20);
+    let release!: () => void;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const lookUps = delayLookUps(() => released);
+    expect(new Set(await sendAll(valid))).toEqual(new Set([503]));
+    release();
+    expect(await sendAll(valid.slice(LIMIT, LIMIT + 1))).toEqual([200]);
+    expect(lookUps.started).toBe(LIMIT + 1);
+  });
+});
 
 describe('BOOTSTRAP_API_KEY', () => {
   it('is stored once, as a hash, even if it is ensured repeatedly and concurrently, and stays valid if it changes', async () => {

@@ -6,12 +6,7 @@ import { IdempotencyRecordsCleanup } from '../../src/platform/idempotency/idempo
 import { KeepIdempotencyRecords1763600000007 } from '../../src/platform/idempotency/migrations/1763600000007-keep-idempotency-records.js';
 import { startApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
-import {
-  DATABASE,
-  describeOnPostgres,
-  describeOnSqlite,
-  ISOLATION_LEVELS,
-} from './support/databases.js';
+import { DATABASE, describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { createKey } from './support/fixtures.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { queryPostgres } from './support/postgres-client.js';
@@ -234,36 +229,34 @@ describe('a create request with an Idempotency-Key', () => {
   });
 });
 
-describe.each(ISOLATION_LEVELS)(
-  'with the isolation level %s, the fingerprint in a record',
-  (isolation) => {
-    const isolated = useApp({ isolation });
-    const send = (body: string, idempotencyKey: string, key = isolated.key) =>
-      sendRequest(`${isolated.url}/v1/categories`, {
-        method: 'POST',
-        headers: { ...jsonHeaders(key), 'Idempotency-Key': idempotencyKey },
-        body,
-      });
-    const password = '{"name":"hunter2"}';
-    const former = hash('sha256', `POST /v1/categories\n${password}`);
+const send = (body: string, idempotencyKey: string, key = app.key) =>
+  sendRequest(`${app.url}/v1/categories`, {
+    method: 'POST',
+    headers: { ...jsonHeaders(key), 'Idempotency-Key': idempotencyKey },
+    body,
+  });
 
-    it('does not reveal the body: it depends on the API key', async () => {
-      const other = await isolated.app.get(ApiKeysService).create('other');
-      await send(password, 'a');
-      await send(password, 'b', other.key);
-      const records = await isolated.dataSource.manager.find(IdempotencyRecord);
-      expect(new Set([former, ...records.map(({ fingerprint }) => fingerprint)]).size).toBe(3);
-    });
+describe('the fingerprint in a record', () => {
+  const password = '{"name":"hunter2"}';
+  const former = hash('sha256', `POST /v1/categories\n${password}`);
 
-    it('may be that of the previous release, which was computed without the API key', async () => {
-      const first = await send(password, 'former');
-      const { manager } = isolated.dataSource;
-      await manager.update(IdempotencyRecord, { key: 'former' }, { fingerprint: former });
-      expect((await send(password, 'former')).text).toBe(first.text);
-      expect(await send('{"name":"other"}', 'former')).toBeError('IDEMPOTENCY_KEY_REUSED');
-    });
-  },
-);
+  it('does not reveal the body: it depends on the API key', async () => {
+    const other = await app.app.get(ApiKeysService).create('other');
+    const key = randomUUID();
+    await send(password, key);
+    await send(password, key, other.key);
+    const records = await app.dataSource.manager.findBy(IdempotencyRecord, { key });
+    expect(new Set([former, ...records.map(({ fingerprint }) => fingerprint)]).size).toBe(3);
+  });
+
+  it('may be that of the previous release, which was computed without the API key', async () => {
+    const first = await send(password, 'former');
+    const { manager } = app.dataSource;
+    await manager.update(IdempotencyRecord, { key: 'former' }, { fingerprint: former });
+    expect((await send(password, 'former')).text).toBe(first.text);
+    expect(await send('{"name":"other"}', 'former')).toBeError('IDEMPOTENCY_KEY_REUSED');
+  });
+});
 
 describe('the records of Idempotency-Keys', () => {
   beforeEach(() => {
@@ -322,60 +315,56 @@ describeOnSqlite('the records of Idempotency-Keys on SQLite', () => {
   });
 });
 
-describeOnPostgres.each(ISOLATION_LEVELS)(
-  'with the isolation level %s, the records of Idempotency-Keys on PostgreSQL',
-  (isolation) => {
-    const isolated = useApp({ isolation });
-    afterEach(() => jest.restoreAllMocks());
+/** Inserts a record as an instance whose clock is wrong by this many milliseconds. */
+async function insertRecord(clockError: number): Promise<IdempotencyRecord> {
+  const { manager } = app.dataSource;
+  const key = randomUUID();
+  const createdAt = new Date(Date.now() + clockError);
+  await manager.insert(
+    IdempotencyRecord,
+    Object.assign(toRecord(createKey(key), {}), { createdAt }),
+  );
+  return manager.findOneByOrFail(IdempotencyRecord, { key });
+}
 
-    /** Inserts a record as an instance whose clock is wrong by this many milliseconds. */
-    async function insertRecord(clockError: number): Promise<IdempotencyRecord> {
-      const { manager } = isolated.dataSource;
-      const key = randomUUID();
-      const createdAt = new Date(Date.now() + clockError);
-      await manager.insert(
-        IdempotencyRecord,
-        Object.assign(toRecord(createKey(key), {}), { createdAt }),
-      );
-      return manager.findOneByOrFail(IdempotencyRecord, { key });
-    }
+describeOnPostgres('the records of Idempotency-Keys on PostgreSQL', () => {
+  afterEach(() => jest.restoreAllMocks());
 
-    it.each([25, -25])(
-      'are made and deleted by the clock of the database, also if that of the instance is wrong by %d hours',
-      async (hours) => {
-        const now = Date.now();
-        const { createdAt } = await insertRecord(hours * HOUR_MS);
-        expect(Math.abs(createdAt.getTime() - now)).toBeLessThan(HOUR_MS);
-        setSystemTime(now + hours * HOUR_MS);
-        expect(await isolated.app.get(IdempotencyRecordsCleanup).deleteExpired()).toBe(0);
-      },
-    );
+  it.each([25, -25])(
+    'are made and deleted by the clock of the database, also if that of the instance is wrong by %d hours',
+    async (hours) => {
+      const now = Date.now();
+      const { createdAt } = await insertRecord(hours * HOUR_MS);
+      expect(Math.abs(createdAt.getTime() - now)).toBeLessThan(HOUR_MS);
+      setSystemTime(now + hours * HOUR_MS);
+      expect(await app.app.get(IdempotencyRecordsCleanup).deleteExpired()).toBe(0);
+    },
+  );
 
-    it('cannot be deleted before, except by an operator', async () => {
-      const { key } = await insertRecord(0);
-      const { manager } = isolated.dataSource;
-      const deletion = manager.transaction(async (transaction) => {
-        // The name of the release that deletes by its own clock.
-        await transaction.query(`SET LOCAL application_name = 'petstore'`);
-        await transaction.delete(IdempotencyRecord, { key });
-      });
-      await expect(deletion).rejects.toThrow('is kept for 24 hours');
-      const { url } = isolated.config.database as { url: string };
-      await queryPostgres(url, 'DELETE FROM "idempotency_records"');
-      expect(await manager.count(IdempotencyRecord)).toBe(0);
+  it('cannot be deleted before, except by an operator', async () => {
+    const { key } = await insertRecord(0);
+    const { manager } = app.dataSource;
+    const deletion = manager.transaction(async (transaction) => {
+      // The name of the release that deletes by its own clock.
+      await transaction.query(`SET LOCAL application_name = 'petstore'`);
+      await transaction.delete(IdempotencyRecord, { key });
     });
+    await expect(deletion).rejects.toThrow('is kept for 24 hours');
+    const { url } = app.config.database as { url: string };
+    await queryPostgres(url, 'DELETE FROM "idempotency_records"');
+    expect(await manager.count(IdempotencyRecord)).toBe(0);
+  });
 
-    it('count as made at the migration if they are from the future', async () => {
-      const migration = new KeepIdempotencyRecords1763600000007();
-      const { manager } = isolated.dataSource;
-      const queryRunner = isolated.dataSource.createQueryRunner();
-      await migration.down(queryRunner);
-      const { key, createdAt } = await insertRecord(25 * HOUR_MS);
-      await migration.up(queryRunner);
-      await queryRunner.release();
-      const migrated = await manager.findOneByOrFail(IdempotencyRecord, { key });
-      const difference = createdAt.getTime() - migrated.createdAt.getTime();
-      expect(Math.round(difference / HOUR_MS)).toBe(25);
-    });
-  },
-);
+  it('count as made at the migration if they are from the future', async () => {
+    const migration = new KeepIdempotencyRecords1763600000007();
+    const { manager } = app.dataSource;
+    const queryRunner = app.dataSource.createQueryRunner();
+    await migration.down(queryRunner);
+    const { key, createdAt } = await insertRecord(25 * HOUR_MS);
+    await migration.up(queryRunner);
+    await queryRunner.release();
+    const migrated = await manager.findOneByOrFail(IdempotencyRecord, { key });
+    const difference = createdAt.getTime() - migrated.createdAt.getTime();
+    expect(Math.round(difference / HOUR_MS)).toBe(25);
+  });
+});

@@ -1,134 +1,52 @@
-import type { Client } from 'pg';
-import type { Repository } from 'typeorm';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
-import { CategoriesService } from '../../src/modules/categories/categories.service.js';
 import { CategoryEntity } from '../../src/modules/categories/category.entity.js';
-import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
-import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
-import { transactionOnce } from '../../src/platform/idempotency/idempotency-records.js';
-import {
-  deleteReturning,
-  insertReturning,
-  updateReturning,
-} from '../../src/platform/database/statements/row-statements.js';
-import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
+import { TransactionConflictError } from '../../src/platform/database/connection/driver-errors.js';
+import { createDatabase, startApp, useApp } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';
-import { createKey } from './support/fixtures.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from './support/postgres-client.js';
 
-type Write = (app: TestApp, categories: Repository<CategoryEntity>) => Promise<unknown>;
-
-const create = ({ app }: TestApp, name: string, key?: IdempotencyKey): Promise<unknown> =>
-  app.get(CategoriesService).create({ name }, key);
-
-/** Each write of the kit, on a table with a row named `old`, and the names afterwards. */
-const WRITES: [string, string[], Write][] = [
-  ['a batch', ['old', 'new'], (app) => create(app, 'new')],
-  ['a batch with a key', ['old', 'new'], (app) => create(app, 'new', createKey())],
-  [
-    'transactionOnce',
-    ['old', 'new'],
-    ({ dataSource }) =>
-      transactionOnce(dataSource, createKey(), async (manager) => {
-        await manager.insert(CategoryEntity, { name: 'new' });
-        return 'inserted';
-      }),
-  ],
-  [
-    'insertReturning',
-    ['old', 'new'],
-    (_app, categories) => insertReturning(categories, { name: 'new', description: null }),
-  ],
-  [
-    'updateReturning',
-    ['new'],
-    (_app, categories) => updateReturning(categories, { name: 'old' }, { name: 'new' }),
-  ],
-  ['deleteReturning', [], (_app, categories) => deleteReturning(categories, { name: 'old' })],
-];
-
-describe.each(['repeatable read', 'serializable'])(
-  'with default_transaction_isolation = %s,',
-  (isolation) => {
-    let database: TestDatabase;
-    let app: TestApp;
-    let other: Client;
-    let logger: MemoryLogger;
-    beforeAll(async () => {
-      database = await createDatabase();
-      const name = new URL(database.url).pathname.slice(1);
-      await queryPostgres(
+describe('a database with another isolation level than read committed', () => {
+  it('is refused at startup, with what to set', async () => {
+    const database = await createDatabase();
+    const name = new URL(database.url).pathname.slice(1);
+    const setDefault = (level: string) =>
+      queryPostgres(
         database.url,
-        `ALTER DATABASE "${name}" SET default_transaction_isolation = '${isolation}'`,
+        `ALTER DATABASE "${name}" SET default_transaction_isolation = '${level}'`,
       );
-      logger = new MemoryLogger();
-      app = await startApp({ database, logger });
-      other = await connectToPostgres(database.url);
-    });
-    afterAll(async () => {
-      await other.end();
-      await app.stop();
-      await database.drop();
-    });
-    beforeEach(async () => {
-      await other.query('DELETE FROM "categories"');
-      await other.query(`INSERT INTO "categories" ("name") VALUES ('old')`);
-    });
-
-    it.each(WRITES)(
-      '%s that conflicts with another transaction is repeated',
-      async (_name, names, write) => {
-        await other.query('BEGIN');
-        await other.query('UPDATE "categories" SET "name" = "name"');
-        // It lasts for two seconds only.
-        const isBlocked = waitUntilBlocked(database.url, 1);
-        const written = write(app, app.dataSource.getRepository(CategoryEntity));
-        await isBlocked;
-        await other.query('COMMIT');
-        await written;
-        expect(await app.categories.getNames()).toEqual(names);
-      },
+    await setDefault('repeatable read');
+    await expect(startApp({ database })).rejects.toThrow(
+      /isolation level .* is repeatable read: set default_transaction_isolation .* 'read committed'/,
     );
+    await setDefault('read committed');
+    await (await startApp({ database })).stop();
+    await database.drop();
+  });
+});
 
-    it('a transaction is repeated at most twice, and then fails with 503, which is not an outage', async () => {
-      let runs = 0;
-      const transaction = app.dataSource.transaction(async (manager) => {
-        runs++;
-        await manager.find(CategoryEntity);
-        await other.query('UPDATE "categories" SET "name" = "name"');
-        await manager.update(CategoryEntity, { name: 'old' }, { name: 'new' });
-      });
-      await expect(transaction).rejects.toMatchObject({ status: 503, code: 'SERVICE_UNAVAILABLE' });
-      expect(runs).toBe(3);
-      expect(await app.categories.getNames()).toEqual(['old']);
-      expect(logger.text).not.toMatch(/Database (connection )?failed/);
-    });
+describe('a transaction that conflicts with others again and again', () => {
+  const logger = new MemoryLogger();
+  const app = useApp({ logger });
 
-    it('the rotation of a key that conflicts with another transaction is logged once', async () => {
-      const keys = app.app.get(ApiKeysService);
-      const { record } = await keys.create('rotated');
-      logger.entries.length = 0;
-      await other.query('BEGIN');
-      await other.query('UPDATE "api_keys" SET "name" = "name"');
-      const rotation = keys.rotate(record.id, 0);
-      await waitUntilBlocked(database.url, 1);
-      await other.query('COMMIT');
-      const { record: created } = (await rotation)!;
-      expect(logger.entries.map(({ values }) => values[0])).toEqual([
-        `Created API key ${created.id} (rotated)`,
-        expect.stringMatching(`^Rotated API key ${record.id} `),
-      ]);
+  it('is repeated at most twice, and then fails with 503, which is not an outage', async () => {
+    await app.categories.create('old');
+    let runs = 0;
+    const transaction = app.dataSource.transaction('REPEATABLE READ', async (manager) => {
+      runs++;
+      await manager.find(CategoryEntity);
+      await app.dataSource.query('UPDATE "categories" SET "name" = "name"');
+      await manager.update(CategoryEntity, { name: 'old' }, { name: 'new' });
     });
-  },
-);
+    await expect(transaction).rejects.toMatchObject({ status: 503, code: 'SERVICE_UNAVAILABLE' });
+    expect(runs).toBe(3);
+    expect(await app.categories.getNames()).toEqual(['old']);
+    expect(logger.text).not.toMatch(/Database (connection )?failed/);
+  });
+});
 
 describe('two transactions that wait for each other', () => {
-  let app: TestApp;
-  beforeAll(async () => {
-    app = await startApp({ features: [CategoriesModule, CagesModule] });
-  });
-  afterAll(() => app.stop());
+  const app = useApp({ features: [CategoriesModule, CagesModule] });
 
   it('both succeed, because one is repeated', async () => {
     const ids = await Promise.all(
@@ -153,6 +71,30 @@ describe('two transactions that wait for each other', () => {
       'first',
       'second',
     ]);
+  });
+
+  it('succeed if one is a single statement, which is repeated', async () => {
+    await app.dataSource.query('DELETE FROM "categories"');
+    const ids = await Promise.all(
+      ['a', 'b'].map(async (name) => (await app.categories.create(name)).json<{ id: number }>().id),
+    );
+    const { url } = app.config.database as { url: string };
+    const other = await connectToPostgres(url);
+    // Only the statement looks for the deadlock, after a second.
+    await other.query(`BEGIN; SET LOCAL deadlock_timeout = '10s'`);
+    const lock = (id: number | undefined) =>
+      other.query(`SELECT 1 FROM "categories" WHERE "id" = ${id} FOR UPDATE`);
+    await lock(ids[1]);
+    const errors: unknown[] = [];
+    app.dataSource.onError((error) => errors.push(error));
+    const update = app.dataSource.query('UPDATE "categories" SET "name" = "name" || $1', ['!']);
+    await waitUntilBlocked(url, 1);
+    await lock(ids[0]);
+    await other.query('COMMIT');
+    await update;
+    await other.end();
+    expect(errors).toEqual([expect.any(TransactionConflictError)]);
+    expect(await app.categories.getNames()).toEqual(['a!', 'b!']);
   });
 
   /** Inserts a row of its own into both tables, in the same order, and returns how often the transaction ran. */

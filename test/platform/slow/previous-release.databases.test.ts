@@ -1,5 +1,5 @@
 import { createDatabase, type TestDatabase } from '../support/app.js';
-import { describeOnPostgres, ISOLATION_LEVELS } from '../support/databases.js';
+import { describeOnPostgres } from '../support/databases.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
 import { buildPreviousRelease, describeWithPreviousRelease } from '../support/previous-release.js';
 import { queryPostgres } from '../support/postgres-client.js';
@@ -64,76 +64,73 @@ async function startCleanup(...instance: Parameters<typeof start>): Promise<void
   await queryPostgres(database.url, `DELETE FROM ${where}`);
 }
 
-describeWithPreviousRelease.each(ISOLATION_LEVELS)(
-  'beside an instance of the previous release, with the isolation level %s, a new one',
-  (isolation) => {
-    beforeEach(async () => {
-      database = await createDatabase(undefined, isolation);
-      services = await createServices({ DATABASE_URL: database.url });
-    });
+describeWithPreviousRelease('beside an instance of the previous release, a new one', () => {
+  beforeEach(async () => {
+    database = await createDatabase();
+    services = await createServices({ DATABASE_URL: database.url });
+  });
 
-    it('repeats the responses of its Idempotency-Keys, and creates nothing twice either way', async () => {
-      const former = await start('former');
-      const created = await create(former, 'former');
-      const current = await start('current');
-      expect((await create(current, 'former')).text).toBe(created.text);
-      const recorded = await create(current, 'current');
-      expect(recorded.status).toBe(201);
-      // Its fingerprints are different.
-      expect(await create(former, 'current')).toBeError('IDEMPOTENCY_KEY_REUSED');
-      expect((await create(current, 'current')).text).toBe(recorded.text);
-      expect(await former.categories.getNames()).toEqual(['of former', 'of current']);
-    });
+  it('repeats the responses of its Idempotency-Keys, and creates nothing twice either way', async () => {
+    const former = await start('former');
+    const created = await create(former, 'former');
+    const current = await start('current');
+    expect((await create(current, 'former')).text).toBe(created.text);
+    const recorded = await create(current, 'current');
+    expect(recorded.status).toBe(201);
+    // Its fingerprints are different.
+    expect(await create(former, 'current')).toBeError('IDEMPOTENCY_KEY_REUSED');
+    expect((await create(current, 'current')).text).toBe(recorded.text);
+    expect(await former.categories.getNames()).toEqual(['of former', 'of current']);
+  });
 
-    // On SQLite, all instances have the clock of one machine.
-    describeOnPostgres('on PostgreSQL', () => {
-      it.each([
-        ['former', 'current'],
-        ['current', 'former'],
-      ] as const)(
-        'lists what both create, and what sessions that replicate rows change, if the %s one starts before the %s one',
-        async (first, second) => {
-          const instances = [await start(first), await start(second)];
-          const expected: string[] = [];
-          const verify = async () => {
-            for (const { categories } of instances)
-              expect(await categories.getNames()).toEqual(expected);
-          };
-          for (const { categories, url } of instances) {
-            await verify();
-            await categories.create(url);
-            expected.push(url);
-          }
+  // On SQLite, all instances have the clock of one machine.
+  describeOnPostgres('on PostgreSQL', () => {
+    it.each([
+      ['former', 'current'],
+      ['current', 'former'],
+    ] as const)(
+      'lists what both create, and what sessions that replicate rows change, if the %s one starts before the %s one',
+      async (first, second) => {
+        const instances = [await start(first), await start(second)];
+        const expected: string[] = [];
+        const verify = async () => {
+          for (const { categories } of instances)
+            expect(await categories.getNames()).toEqual(expected);
+        };
+        for (const { categories, url } of instances) {
           await verify();
-          await queryPostgres(
-            database.url,
-            'SET session_replication_role = replica; DELETE FROM "categories"',
-          );
-          expected.length = 0;
-          await verify();
-        },
-      );
+          await categories.create(url);
+          expected.push(url);
+        }
+        await verify();
+        await queryPostgres(
+          database.url,
+          'SET session_replication_role = replica; DELETE FROM "categories"',
+        );
+        expected.length = 0;
+        await verify();
+      },
+    );
 
-      it.each([
-        ['former', 'current', 25],
-        ['former', 'current', -25],
-        ['current', 'former', 25],
-        ['current', 'former', -25],
-      ] as const)(
-        'keeps the records if the clock of the %s one, but not of the %s one, is wrong by %d hours',
-        async (wrong, right, hours) => {
-          const instances = [await start(wrong, hours), await start(right)];
-          const created = await Promise.all(instances.map((each) => create(each, each.url)));
-          expect(created.map(({ status }) => status)).toEqual([201, 201]);
-          // Each release deletes records when it starts.
-          await startCleanup(wrong, hours);
-          await startCleanup(right);
-          const current = await start('current');
-          for (const [index, { url }] of instances.entries())
-            expect((await create(current, url)).text).toBe(created[index]!.text);
-          expect(await current.categories.getAll()).toHaveLength(2);
-        },
-      );
-    });
-  },
-);
+    it.each([
+      ['former', 'current', 25],
+      ['former', 'current', -25],
+      ['current', 'former', 25],
+      ['current', 'former', -25],
+    ] as const)(
+      'keeps the records if the clock of the %s one, but not of the %s one, is wrong by %d hours',
+      async (wrong, right, hours) => {
+        const instances = [await start(wrong, hours), await start(right)];
+        const created = await Promise.all(instances.map((each) => create(each, each.url)));
+        expect(created.map(({ status }) => status)).toEqual([201, 201]);
+        // Each release deletes records when it starts.
+        await startCleanup(wrong, hours);
+        await startCleanup(right);
+        const current = await start('current');
+        for (const [index, { url }] of instances.entries())
+          expect((await create(current, url)).text).toBe(created[index]!.text);
+        expect(await current.categories.getAll()).toHaveLength(2);
+      },
+    );
+  });
+});

@@ -50,16 +50,9 @@ export interface TestApp {
   stop(): Promise<void>;
 }
 
-/**
- * Creates a database, by default of the type under test.
- *
- * @param isolation the isolation level of transactions on PostgreSQL; on SQLite they are serializable
- */
-export function createDatabase(
-  type = DATABASE,
-  isolation = 'read committed',
-): Promise<TestDatabase> {
-  return type === 'postgres' ? createPostgresDatabase(isolation) : createSqliteDatabase();
+/** Creates a database, by default of the type under test. */
+export function createDatabase(type = DATABASE): Promise<TestDatabase> {
+  return type === 'postgres' ? createPostgresDatabase() : createSqliteDatabase();
 }
 
 async function createSqliteDatabase(): Promise<TestDatabase> {
@@ -72,12 +65,10 @@ async function createSqliteDatabase(): Promise<TestDatabase> {
   };
 }
 
-async function createPostgresDatabase(isolation: string): Promise<TestDatabase> {
+async function createPostgresDatabase(): Promise<TestDatabase> {
   const server = process.env['TEST_DATABASE_URL']!;
   const name = `test_${randomUUID().replaceAll('-', '')}`;
   await queryPostgres(server, `CREATE DATABASE ${name}`);
-  const setting = `default_transaction_isolation = '${isolation}'`;
-  await queryPostgres(server, `ALTER DATABASE ${name} SET ${setting}`);
   const url = Object.assign(new URL(server), { pathname: `/${name}` }).href;
   return {
     config: { type: 'postgres', url },
@@ -99,19 +90,17 @@ export function toRoot(features: readonly Type[]): Type {
  * Starts the application.
  *
  * @param options.database a database that outlives the application; by default a new one is created
- * @param options.isolation the isolation level of the new database
  * @param options.config overrides of the default configuration
  * @param options.features by default those of src/features.ts, and the categories
  */
 export async function startApp(
   options: {
     database?: TestDatabase;
-    isolation?: string;
     config?: Partial<Config>;
     features?: readonly Type[];
   } & AppOptions = {},
 ): Promise<TestApp> {
-  const database = options.database ?? (await createDatabase(DATABASE, options.isolation));
+  const database = options.database ?? (await createDatabase());
   const config: Config = {
     ...loadConfig(PRODUCT, {}),
     port: 0,

@@ -6,6 +6,3 @@ export const DATABASE = TEST_DATABASE;
 const omit = Object.assign(() => undefined, { each: () => () => undefined }) as unknown;
 export const describeOnSqlite = DATABASE === 'sqlite' ? describe : (omit as jest.Describe);
 export const describeOnPostgres = DATABASE === 'postgres' ? describe : (omit as jest.Describe);
-/** The isolation levels that the service supports. */
-export const ISOLATION_LEVELS =
-  DATABASE === 'postgres' ? ['read committed', 'serializable'] : ['serializable'];

@@ -15,6 +15,7 @@ import { createServiceDataSource } from './create-data-source.js';
 import { DatabaseAvailability } from './database-availability.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseMetrics } from '../../metrics/database-metrics.js';
+import { isPostgres } from './is-postgres.js';
 import {
   DatabaseUnavailableError,
   describeDriverError,
@@ -128,6 +129,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
       // In production the path may be mistyped.
       if (isNew)
         this.logger[production ? 'warn' : 'log'](`Created database ${resolve(database.file)}`);
+      await requireReadCommitted(migrator);
       if (this.config.migrations === 'off') await migrator.requireCurrentSchema();
       else
         for (const { name } of await migrator.migrate())
@@ -156,4 +158,20 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
         this.metrics.errors?.inc({ db_response_status_code: getDriverErrorCode(error) || 'none' });
     });
   }
+}
+
+/**
+ * After waiting for a lock, only a statement of a READ COMMITTED transaction sees what its former holder has committed, such
+ * as the record of an Idempotency-Key.
+ *
+ * @throws {StartupError} if PostgreSQL begins transactions with another isolation level
+ */
+async function requireReadCommitted(dataSource: ServiceDataSource): Promise<void> {
+  if (!isPostgres(dataSource)) return;
+  const name = 'default_transaction_isolation';
+  const [setting]: [{ [name]: string }] = await dataSource.query(`SHOW ${name}`);
+  if (setting[name] !== 'read committed')
+    throw new StartupError(
+      `The isolation level of PostgreSQL is ${setting[name]}: set ${name} of the database and the role to 'read committed'.`,
+    );
 }
