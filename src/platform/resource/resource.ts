@@ -109,8 +109,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    *
    * @param rule checks what no constraint does, in the transaction of the row: such as the parent of the parent. A repeated
    *   request is not asked. Rows that have one are not inserted in batches.
-   * @throws {ApiError} VALIDATION_FAILED without a reference; NOT_FOUND without the parent; ALREADY_EXISTS;
-   *   IDEMPOTENCY_KEY_REUSED
+   * @throws {ApiError} VALIDATION_FAILED (a reference); NOT_FOUND (the parent); ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
    */
   create(
     row: InsertRow<Entity>,
