@@ -32,22 +32,22 @@ export const NODE_ENV: Format<boolean> = {
 };
 
 /** Text that passes a check, and is used as it is. */
-const checked = (expected: string, isValid: (text: string) => boolean): Format<string> => ({
+const string = (expected: string, isValid: (text: string) => boolean): Format<string> => ({
   expected,
   parse: (text) => (isValid(text) ? text : undefined),
 });
 
-export const HOST = checked('an address or a host name', (host) => /^\S+$/.test(host));
+export const HOST = string('an address or a host name', (host) => /^\S+$/.test(host));
 
 /** A bearer token (RFC 6750, section 2.1) that `ApiKeyGuard` can accept. */
 export const apiKey = (prefixes: readonly string[]): Format<string> =>
-  checked(
+  string(
     `32 to 256 characters of A-Z, a-z, 0-9 and -._~+/, with = at the end only; ${prefixes.map((prefix) => `${prefix}_`).join(' or ')} and 49 letters or digits must end in the checksum of a generated key`,
     (key) => /^(?=.{32,256}$)[A-Za-z0-9\-._~+/]+=*$/.test(key) && !isMistyped(key, prefixes),
   );
 
 /** A URL that may be published: it ends in the version and contains no credentials. */
-export const BASE_URL = checked('an http or https URL whose path ends in /v1', (url) => {
+export const BASE_URL = string('an http or https URL whose path ends in /v1', (url) => {
   if (!isHttpUrl(url)) return false;
   const { pathname, search, hash, username, password } = new URL(url);
   return pathname.endsWith('/v1') && search + hash + username + password === '';
