@@ -1,15 +1,18 @@
 /** `npm run docs:configuration`: writes the variables into docs/configuration.md and .env.example. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { declareVariables, type Variable } from '../src/platform/config/environment-variables.js';
+import { FEATURES } from '../src/features.js';
+import { getVariables } from '../src/platform/feature.decorator.js';
 import { isMain } from '../src/cli/command.js';
 
 const TABLE = /^\| Variable .*\n(\|.*\n)+/m;
 
-/** Returns the files that contain the variables, with their current content. */
-export async function renderDocs(): Promise<Record<string, string>> {
-  const variables = Object.values<Variable>(
+/** Returns the files that contain the variables of the platform and of features, with their current content. */
+export async function renderDocs(features = FEATURES): Promise<Record<string, string>> {
+  const variables = [
     declareVariables({ name: '<name>', keyPrefixes: ['<prefix>'] }),
-  );
+    ...getVariables(features),
+  ].flatMap((each) => Object.values<Variable>(each));
   const page = await readFile('docs/configuration.md', 'utf8');
   const rows = variables.map(
     ({ name, default: text, secret, format: { expected }, description }) =>

@@ -6,16 +6,17 @@ import { Command } from 'commander';
 import { createApp } from '../platform/application/create-app.js';
 import { AppModule } from '../app.module.js';
 import { loadConfig } from '../platform/config/config.js';
-import { getDocs, getFeatures } from '../platform/feature.decorator.js';
+import { getDocs, getFeatures, getVariables } from '../platform/feature.decorator.js';
 import { createDocument } from '../platform/openapi/openapi-document.js';
 import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 
 /** Renders the document of a service with the default configuration, with sorted keys, so that diffs are small. */
 export async function renderDocument(root: Type = AppModule): Promise<string> {
-  const config = loadConfig(PRODUCT, {});
+  const features = getFeatures(root);
+  const config = loadConfig(PRODUCT, {}, getVariables(features));
   const app = await createApp(config, root, { logger: false });
-  const document = createDocument(app, config, getDocs(getFeatures(root)));
+  const document = createDocument(app, config, getDocs(features));
   return `${JSON.stringify(document, sortKeys, 2)}\n`;
 }
 

@@ -7,6 +7,7 @@ import {
 } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import type { MigrationInterface } from 'typeorm';
+import type { Variables } from './config/environment-variables.js';
 import { ERROR_CODE, type FeatureErrorCode } from './errors/error-codes.js';
 import type { FeatureDocs, Tag } from './openapi/openapi-document.js';
 
@@ -20,12 +21,14 @@ export interface FeatureMetadata {
   readonly migrations?: readonly Type<MigrationInterface>[];
   /** The error codes that only its operations return. */
   readonly errorCodes?: readonly FeatureErrorCode[];
+  /** The environment variables of the feature, by their property of `Config<typeof variables>`. */
+  readonly variables?: Variables;
 }
 
 const FEATURE = 'platform:feature';
 
 /**
- * Declares a feature: a module with its tag, entities, migrations and error codes. src/features.ts lists the features.
+ * Declares a feature: a module with its tag, entities, migrations, error codes and variables. src/features.ts lists the features.
  *
  * @throws {TypeError} if an error code is not in upper snake case
  */
@@ -34,6 +37,7 @@ export function Feature({
   entities = [],
   migrations = [],
   errorCodes = [],
+  variables = {},
   imports = [],
   ...module
 }: FeatureMetadata & ModuleMetadata): ClassDecorator {
@@ -45,7 +49,7 @@ export function Feature({
   return applyDecorators(
     Module({ ...module, imports: [...imports, TypeOrmModule.forFeature([...entities])] }),
     (target: object) =>
-      Reflect.defineMetadata(FEATURE, { tag, entities, migrations, errorCodes }, target),
+      Reflect.defineMetadata(FEATURE, { tag, entities, migrations, errorCodes, variables }, target),
   );
 }
 
@@ -69,6 +73,10 @@ export function getDocs(features: readonly Type[]): FeatureDocs {
     errorCodes: features.flatMap((feature) => getFeature(feature).errorCodes),
   };
 }
+
+/** Returns the environment variables of each feature. */
+export const getVariables = (features: readonly Type[]): Variables[] =>
+  features.map((feature) => getFeature(feature).variables);
 
 /**
  * Returns what a feature declares.

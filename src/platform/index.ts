@@ -8,6 +8,8 @@ export { Feature } from './feature.decorator.js';
 export { ApiError } from './errors/api-error.js';
 export type { FeatureErrorCode } from './errors/error-codes.js';
 export { CONFIG, type Config } from './config/config.js';
+export type { Variables } from './config/environment-variables.js';
+export { integer, oneOf, string } from './config/formats.js';
 export type { Product } from './config/product.js';
 export { MetricsRegistry } from './metrics/prometheus-registry.js';
 

@@ -13,16 +13,22 @@ import {
 import {
   declareVariables,
   type Variable,
+  type Variables,
 } from '../../src/platform/config/environment-variables.js';
+import { integer, oneOf, string } from '../../src/platform/config/formats.js';
+import { Feature } from '../../src/platform/feature.decorator.js';
 import { PRODUCT } from '../../src/product.js';
 
 /** Part of invalid values: no message may contain it. */
 const SECRET = 'SECRET7f3a';
 const NAMES = Object.values<Variable>(declareVariables(PRODUCT)).map(({ name }) => name);
 
-function getConfigError(env: NodeJS.ProcessEnv): ConfigError | undefined {
+function getConfigError(
+  env: NodeJS.ProcessEnv,
+  own: readonly Variables[] = [],
+): ConfigError | undefined {
   try {
-    loadConfig(PRODUCT, env);
+    loadConfig(PRODUCT, env, own);
     return undefined;
   } catch (error) {
     return error as ConfigError;
@@ -194,6 +200,74 @@ describe('loadConfig with secrets in files', () => {
   });
 });
 
+describe('loadConfig with the variables of features', () => {
+  const variables = {
+    webhookSecret: {
+      name: 'WEBHOOK_SECRET',
+      format: string('at least 16 characters', (text) => text.length >= 16),
+      secret: true,
+      description: 'signs the webhooks',
+    },
+    webhookTimeout: {
+      name: 'WEBHOOK_TIMEOUT_MS',
+      format: integer(100, 60_000),
+      default: '5000',
+      description: 'milliseconds that a receiver has',
+    },
+  } satisfies Variables;
+  const others = {
+    mode: { name: 'MODE', format: oneOf('a', 'b'), default: 'a', description: 'a mode' },
+  } satisfies Variables;
+
+  it('validates them with all others, and reads secrets from files', () => {
+    const own = [variables, others];
+    expect(loadConfig(PRODUCT, {}, own)).toEqual({
+      ...loadConfig(PRODUCT, {}),
+      webhookSecret: undefined,
+      webhookTimeout: 5000,
+      mode: 'a',
+    });
+    const env = { PORT: SECRET, WEBHOOK_SECRET_FILE: SECRET, WEBHOOK_TIMEOUT_MS: SECRET, MODE: '' };
+    expect(getConfigError(env, own)?.issues).toEqual([
+      'PORT must be an integer from 0 to 65535',
+      'WEBHOOK_SECRET_FILE must name a readable file (ENOENT)',
+      'WEBHOOK_TIMEOUT_MS must be an integer from 100 to 60000',
+    ]);
+    expect(getConfigError({ WEBHOOK_SECRET: SECRET }, own)?.issues).toEqual([
+      'WEBHOOK_SECRET must be at least 16 characters',
+    ]);
+  });
+
+  it.each<[string, Variables]>([
+    ['WEBHOOK_SECRET', { other: variables.webhookSecret }],
+    ['webhookSecret', { webhookSecret: others.mode }],
+    ['PORT', { other: { ...others.mode, name: 'PORT' } }],
+    ['port', { port: others.mode }],
+    ['product', { product: others.mode }],
+  ])('fails if another one has the same name or property: %s', (name, other) => {
+    expect(() => loadConfig(PRODUCT, {}, [variables, other])).toThrow(
+      `The variable ${name} is declared twice: give one another name.`,
+    );
+  });
+
+  it('leaves their secrets out of the log, and documents them', async () => {
+    const WEBHOOK_SECRET = SECRET.repeat(2);
+    const config = loadConfig(PRODUCT, { WEBHOOK_SECRET }, [variables]);
+    const text = JSON.stringify(redactConfig(config, [variables]));
+    expect(text).toContain('"webhookTimeout":5000');
+    expect(text).not.toContain(SECRET);
+    @Feature({ tag: { name: 'webhooks', description: 'Webhooks.' }, variables })
+    class WebhooksModule {}
+    const docs = await renderDocs([WebhooksModule]);
+    expect(docs['docs/configuration.md']).toContain(
+      '\n| `WEBHOOK_SECRET` or `WEBHOOK_SECRET_FILE` | unset | at least 16 characters | signs the webhooks |\n',
+    );
+    expect(docs['.env.example']).toContain(
+      '\n# WEBHOOK_SECRET=\n# WEBHOOK_SECRET_FILE=\n# WEBHOOK_TIMEOUT_MS=5000\n',
+    );
+  });
+});
+
 describe('redactConfig', () => {
   it.each([
     `postgres://user:${SECRET}@host:5432/db?password=${SECRET}`,
@@ -201,7 +275,7 @@ describe('redactConfig', () => {
     `postgres://user:${SECRET}@/db?host=/run/pg`,
   ])('contains no secret: %s', (url) => {
     const config = loadConfig(PRODUCT, { DATABASE_URL: url, BOOTSTRAP_API_KEY: SECRET.repeat(4) });
-    const text = JSON.stringify(redactConfig(config));
+    const text = JSON.stringify(redactConfig(config, []));
     expect(text).toMatch(/"url":"postgres:\/\/[^"]+\/db"/);
     expect(text).toContain('"port":3000');
     expect(text).not.toContain(SECRET);

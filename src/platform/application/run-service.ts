@@ -10,6 +10,7 @@ import {
   redactConfig,
 } from '../config/config.js';
 import { COMMIT, getRelease, type Product } from '../config/product.js';
+import { getFeatures, getVariables } from '../feature.decorator.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { StartupError, toListenError } from '../errors/startup-error.js';
 import { createLogger } from '../logging/logger.js';
@@ -52,7 +53,8 @@ async function bootstrap(root: Type, product: Product, logger: Logger): Promise<
   loadEnvFile();
   // For errors until the configuration is known.
   Logger.overrideLogger(createLogger({ product, production: isProduction(), logLevel: 'info' }));
-  const config = loadConfig(product);
+  const variables = getVariables(getFeatures(root));
+  const config = loadConfig(product, undefined, variables);
   const app = await createApp(config, root);
   shutDownOnSignal(app, config, logger);
   await app.init();
@@ -66,7 +68,7 @@ async function bootstrap(root: Type, product: Product, logger: Logger): Promise<
     node: process.version,
     schema: schemaVersion,
     // For operators; in development it would only be in the way.
-    ...(config.production && { config: redactConfig(config) }),
+    ...(config.production && { config: redactConfig(config, variables) }),
   });
   await createInitialApiKey(app, config);
 }

@@ -2,21 +2,26 @@ import { existsSync, readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import type { Format } from './formats.js';
 import { withHost } from './uri.js';
-import { declareVariables, type Variable } from './environment-variables.js';
+import { declareVariables, type Variable, type Variables } from './environment-variables.js';
 import type { Product } from './product.js';
 
 /** The injection token of the {@link Config}. */
 export const CONFIG = Symbol('CONFIG');
 
-type Value<V extends Variable> =
-  V['format'] extends Format<infer T> ? (V extends { default: string } ? T : T | undefined) : never;
+type Value<V> = V extends { readonly format: Format<infer T> }
+  ? V extends { readonly default: string }
+    ? T
+    : T | undefined
+  : never;
 
-type Variables = ReturnType<typeof declareVariables>;
+type Values<Declared> = { readonly [P in keyof Declared]: Value<Declared[P]> };
 
-/** The configuration of one running service: read once at startup, validated and frozen. */
-export type Config = { readonly [P in keyof Variables]: Value<Variables[P]> } & {
-  readonly product: Product;
-};
+/**
+ * The configuration of one running service: read once at startup, validated and frozen. A feature adds the type of its own
+ * variables: `Config<typeof variables>`.
+ */
+export type Config<Own extends object = object> = Values<ReturnType<typeof declareVariables>> &
+  Values<Own> & { readonly product: Product };
 
 /** The database: a SQLite file or a PostgreSQL server. */
 export type DatabaseConfig = Config['database'];
@@ -55,11 +60,17 @@ export const isProduction = (): boolean => process.env['NODE_ENV'] === 'producti
  * Reads and validates the environment. An empty variable counts as unset.
  *
  * @param product what `src/product.ts` declares, which becomes part of the configuration
+ * @param own the variables of each feature
  * @throws {ConfigError} with every problem at once, by variable name
+ * @throws {TypeError} if two variables have the same name or property
  */
-export function loadConfig(product: Product, environment: NodeJS.ProcessEnv = process.env): Config {
+export function loadConfig(
+  product: Product,
+  environment: NodeJS.ProcessEnv = process.env,
+  own: readonly Variables[] = [],
+): Config {
   const issues: string[] = [];
-  const values = Object.entries<Variable>(declareVariables(product)).map(([property, variable]) => {
+  const values = collectVariables(product, own).map(([property, variable]) => {
     const { name, format } = variable;
     const isInFile = variable.secret && environment[`${name}_FILE`];
     const source = isInFile ? `The content of ${name}_FILE` : name;
@@ -78,6 +89,22 @@ export function loadConfig(product: Product, environment: NodeJS.ProcessEnv = pr
     issues.push('METRICS_PORT must differ from PORT');
   if (issues.length > 0) throw new ConfigError(issues);
   return config;
+}
+
+/**
+ * Returns the variables of the platform and of features, with their properties.
+ *
+ * @throws {TypeError} if two have the same name or property
+ */
+function collectVariables(product: Product, own: readonly Variables[]): [string, Variable][] {
+  const variables = [declareVariables(product), ...own].flatMap((each) =>
+    Object.entries<Variable>(each),
+  );
+  const names = ['product', ...variables.flatMap(([property, { name }]) => [property, name])];
+  const repeated = names.find((name, index) => names.indexOf(name) !== index);
+  if (repeated !== undefined)
+    throw new TypeError(`The variable ${repeated} is declared twice: give one another name.`);
+  return variables;
 }
 
 /** Returns the content of the file that the `_FILE` of a variable names. If that is invalid, it adds an issue. */
@@ -103,11 +130,18 @@ function readSecret(
   return undefined;
 }
 
-/** Returns the configuration for the log: without the product and the bootstrap key, and the user and password of the database. */
-export function redactConfig(config: Config): Partial<Config> {
-  const redacted = { ...config, product: undefined, bootstrapApiKey: undefined };
-  const { database } = config;
-  if (database.type === 'sqlite') return redacted;
+/**
+ * Returns the configuration for the log: without the product, and the secrets, of which the URL of a database stays without
+ * its user and password.
+ *
+ * @param own the variables of each feature
+ */
+export function redactConfig(config: Config, own: readonly Variables[]): Partial<Config> {
+  const { product, database } = config;
+  const secrets = collectVariables(product, own).filter(([, { secret }]) => secret);
+  const hidden = Object.fromEntries(secrets.map(([property]) => [property, undefined]));
+  const redacted = { ...config, ...hidden, product: undefined };
+  if (database.type === 'sqlite') return { ...redacted, database };
   const { host, pathname } = new URL(withHost(database.url));
   return { ...redacted, database: { ...database, url: `postgres://${host}${pathname}` } };
 }

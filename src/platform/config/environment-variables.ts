@@ -16,6 +16,9 @@ export interface Variable {
   readonly description: string;
 }
 
+/** Environment variables, by their property of `Config`. */
+export type Variables = Readonly<Record<string, Variable>>;
+
 /**
  * Declares the environment variables of a service, by their property of `Config`. `npm run docs:configuration` writes
  * docs/configuration.md and .env.example from it.
@@ -62,4 +65,4 @@ export const declareVariables = ({ name, keyPrefixes }: Pick<Product, 'name' | '
     description: 'milliseconds of [shutdown](install.md#graceful-shutdown) in which `/readyz` responds 503 and requests are accepted' },
   production: { name: 'NODE_ENV', format: formats.NODE_ENV, default: 'development',
     description: '`production`: JSON logs, and API keys are never printed at startup' },
-}) satisfies Record<string, Variable>;
+}) satisfies Variables;

@@ -10,6 +10,7 @@ export interface Format<T> {
   readonly parse: (text: string) => T | undefined;
 }
 
+/** An integer without a sign, of at most nine digits. */
 export const integer = (min: number, max: number): Format<number> => ({
   expected: `an integer from ${min} to ${max}`,
   parse(text) {
@@ -18,6 +19,7 @@ export const integer = (min: number, max: number): Format<number> => ({
   },
 });
 
+/** One of some values. */
 export const oneOf = <T extends string>(...values: readonly T[]): Format<T> => ({
   expected: `${values.slice(0, -1).join(', ')} or ${values.at(-1)}`,
   parse: (text) => values.find((value) => value === text),
@@ -32,7 +34,7 @@ export const NODE_ENV: Format<boolean> = {
 };
 
 /** Text that passes a check, and is used as it is. */
-const string = (expected: string, isValid: (text: string) => boolean): Format<string> => ({
+export const string = (expected: string, isValid: (text: string) => boolean): Format<string> => ({
   expected,
   parse: (text) => (isValid(text) ? text : undefined),
 });

@@ -16,6 +16,7 @@ import {
 } from '../../../src/platform/config/config.js';
 import type { ServiceDataSource } from '../../../src/platform/database/connection/service-data-source.js';
 import { FEATURES } from '../../../src/features.js';
+import { getVariables } from '../../../src/platform/feature.decorator.js';
 import { DATABASE } from './databases.js';
 import './fixture.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
@@ -91,23 +92,25 @@ export function toRoot(features: readonly Type[]): Type {
  *
  * @param options.database a database that outlives the application; by default a new one is created
  * @param options.config overrides of the default configuration
+ * @param options.environment the variables that are set
  * @param options.features by default those of src/features.ts, and the categories
  */
 export async function startApp(
   options: {
     database?: TestDatabase;
     config?: Partial<Config>;
+    environment?: NodeJS.ProcessEnv;
     features?: readonly Type[];
   } & AppOptions = {},
 ): Promise<TestApp> {
+  const { features = FEATURES, ...others } = options;
   const database = options.database ?? (await createDatabase());
   const config: Config = {
-    ...loadConfig(PRODUCT, {}),
+    ...loadConfig(PRODUCT, options.environment ?? {}, getVariables(features)),
     port: 0,
     database: database.config,
     ...options.config,
   };
-  const { features = FEATURES, ...others } = options;
   const app = await createApp(config, toRoot(features), { logger: false, ...others });
   await app.listen(config.port, config.host);
   const url = await app.getUrl();
