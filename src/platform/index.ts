@@ -11,6 +11,7 @@ export { CONFIG, type Config } from './config/config.js';
 export type { Variables } from './config/environment-variables.js';
 export { integer, oneOf, string } from './config/formats.js';
 export type { Product } from './config/product.js';
+export { Readiness } from './health/readiness.js';
 export { MetricsRegistry } from './metrics/prometheus-registry.js';
 
 // Operations

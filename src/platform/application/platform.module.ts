@@ -7,6 +7,7 @@ import { CONFIG, type Config } from '../config/config.js';
 import { DatabaseModule } from '../database/database.module.js';
 import { getFeatures } from '../feature.decorator.js';
 import { HealthController } from '../health/health.controller.js';
+import { Readiness } from '../health/readiness.js';
 import { BodyParserGuard } from '../http/body/body-parser.guard.js';
 import { ResourceKit } from '../resource/resource-kit.js';
 import { StrictValidationPipe } from '../validation/validation.pipe.js';
@@ -34,6 +35,7 @@ export class PlatformModule {
       providers: [
         { provide: CONFIG, useValue: config },
         ResourceKit,
+        Readiness,
         // The guards run in this order: no byte of a body is read before the key is checked.
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
         { provide: APP_GUARD, useClass: LifecycleGuard },
@@ -41,7 +43,7 @@ export class PlatformModule {
         { provide: APP_PIPE, useClass: StrictValidationPipe },
         { provide: APP_FILTER, useClass: ErrorFilter },
       ],
-      exports: [CONFIG, ResourceKit],
+      exports: [CONFIG, ResourceKit, Readiness],
     };
   }
 }

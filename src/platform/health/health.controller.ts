@@ -9,6 +9,7 @@ import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../auth/public.decorator.js';
 import { DatabaseConnection } from '../database/connection/database-connection.js';
 import { ApiError } from '../errors/api-error.js';
+import { Readiness } from './readiness.js';
 
 /** The probes of load balancers and orchestrators. They are not part of the API. */
 @ApiExcludeController()
@@ -16,7 +17,10 @@ import { ApiError } from '../errors/api-error.js';
 export class HealthController implements OnModuleDestroy {
   private isShuttingDown = false;
 
-  constructor(private readonly database: DatabaseConnection) {}
+  constructor(
+    private readonly database: DatabaseConnection,
+    private readonly readiness: Readiness,
+  ) {}
 
   /** Liveness: the process responds. */
   @Public({ needsDatabase: false })
@@ -25,7 +29,7 @@ export class HealthController implements OnModuleDestroy {
     return { status: 'ok' };
   }
 
-  /** Readiness: the database can be written, and the service is not shutting down. */
+  /** Readiness: the database can be written, the modules are ready, and the service is not shutting down. */
   @Public({ needsDatabase: false })
   // Without a key, Nest's `CacheInterceptor` does not store it, also if it is one of the whole service.
   @SetMetadata('cache_module:cache_key', () => undefined)
@@ -38,6 +42,7 @@ export class HealthController implements OnModuleDestroy {
       });
     }
     await this.database.requireWritable();
+    await this.readiness.requireReady();
     return { status: 'ok' };
   }
 
