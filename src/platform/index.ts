@@ -25,6 +25,7 @@ export { IdempotencyKey } from './idempotency/idempotency-key.decorator.js';
 export { IfMatch, type VersionCriteria } from './resource/operation/if-match.decorator.js';
 export { ReturnsEtag, Versioned } from './resource/operation/versioned.js';
 export { CachedJsonResponse } from './http/responses/cached-json-response.js';
+export { ApiKeyId } from './auth/api-key-id.decorator.js';
 export { Public } from './auth/public.decorator.js';
 export { RequireScope } from './auth/scope.decorator.js';
 export { Deprecated, Stability } from './lifecycle/lifecycle.decorators.js';

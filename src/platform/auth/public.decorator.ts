@@ -1,6 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { ApiExtension } from '@nestjs/swagger';
+import { refuseApiKeyId } from './api-key-id.decorator.js';
 
 /** What differs between public routes. */
 export interface PublicOptions {
@@ -16,7 +17,9 @@ export const PUBLIC_EXTENSION = 'x-public';
 /**
  * Declares that a route needs no API key. The OpenAPI document lists an operation with `security: []`
  * and without the 401 of a missing key. No operation of the published interface is public.
+ *
+ * @throws {TypeError} if the handler has a parameter with `@ApiKeyId()`
  */
 export function Public(options: PublicOptions = {}): MethodDecorator {
-  return applyDecorators(IsPublic(options), ApiExtension(PUBLIC_EXTENSION, true));
+  return applyDecorators(IsPublic(options), ApiExtension(PUBLIC_EXTENSION, true), refuseApiKeyId);
 }
