@@ -2,7 +2,7 @@
 import type { DataSource, EntityManager } from 'typeorm';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { isPostgres } from '../database/connection/is-postgres.js';
-import { runTransaction } from '../database/connection/run-transaction.js';
+import { type AfterCommit, runTransaction } from '../database/connection/run-transaction.js';
 import { withDeadline } from '../database/connection/deadline.js';
 import { readRows } from '../database/connection/service-data-source.js';
 import {
@@ -28,24 +28,28 @@ export interface Outcome<Result> {
  * request is not asked about what the first one has changed.
  *
  * @param key without one, this is an ordinary transaction
- * @param work returns what the client gets, which is recorded as JSON
+ * @param work returns what the client gets, which is recorded as JSON; `afterCommit` registers what happens only then, and
+ *   not for a repeated request, such as an event: the response does not wait for it, and stands if it fails
  * @throws {ApiError} IDEMPOTENCY_KEY_REUSED if the earlier request was a different one
  * @throws {DatabaseUnavailableError}
  */
 export async function transactionOnce<Result>(
   dataSource: DataSource,
   key: IdempotencyKey | undefined,
-  work: (manager: EntityManager) => Promise<Result>,
+  work: (manager: EntityManager, afterCommit: AfterCommit) => Promise<Result>,
 ): Promise<Result> {
   if (key === undefined) return runTransaction(dataSource, work);
-  const { record, result } = await runTransaction<Outcome<Result>>(dataSource, async (manager) => {
-    await lockKey(manager, key);
-    const [earlier] = await findRecorded(manager, [key]);
-    if (earlier !== undefined) return earlier;
-    const own = await work(manager);
-    await insertRecords(manager, [toRecord(key, own)]);
-    return { result: own };
-  }).catch((error: unknown) => findCommitted(error, dataSource.manager, key));
+  const { record, result } = await runTransaction<Outcome<Result>>(
+    dataSource,
+    async (manager, afterCommit) => {
+      await lockKey(manager, key);
+      const [earlier] = await findRecorded(manager, [key]);
+      if (earlier !== undefined) return earlier;
+      const own = await work(manager, afterCommit);
+      await insertRecords(manager, [toRecord(key, own)]);
+      return { result: own };
+    },
+  ).catch((error: unknown) => findCommitted(error, dataSource.manager, key));
   return record ? (replay(key, record) as Result) : result!;
 }
 
