@@ -149,7 +149,7 @@ describe('the resource kit', () => {
       'update: false of BirdEntity.size: leave the property out of changes.',
       '@CreateDateColumn of BirdEntity.createdAt: declare a @Column, and set it.',
       '@UpdateDateColumn of BirdEntity.changedAt: declare a @Column, and set it.',
-      '@DeleteDateColumn of BirdEntity.deletedAt: declare a @Column, and filter by it.',
+      '@DeleteDateColumn of BirdEntity.deletedAt: declare a nullable @Column, and filter by null.',
       'the listener BirdEntity.hash: call it in the service.',
       'the listener BirdEntity.decrypt: call it in the service.',
       'eager: true of BirdEntity.category: read the relation in the service.',

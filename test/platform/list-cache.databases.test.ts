@@ -329,7 +329,7 @@ describe('the cache of lists', () => {
   it('has one copy of a list, whatever the order of its filters and their values', async () => {
     await insertDirectly('dog');
     const list = getList();
-    const description = null as unknown as string;
+    const description = 'brown';
     const lists = await Promise.all([
       list.get({ name: ['dog', 'cat'], description }),
       list.get({ name: ['cat', 'dog'], description }),

@@ -3,7 +3,7 @@ import type { ObjectLiteral, Repository } from 'typeorm';
 
 /** Features of columns, as TypeORM's metadata has them, and what to do instead. */
 const COLUMN_FEATURES = [
-  ['isDeleteDate', true, '@DeleteDateColumn', 'declare a @Column, and filter by it'],
+  ['isDeleteDate', true, '@DeleteDateColumn', 'declare a nullable @Column, and filter by null'],
   ['isUpdateDate', true, '@UpdateDateColumn', 'declare a @Column, and set it'],
   ['isCreateDate', true, '@CreateDateColumn', 'declare a @Column, and set it'],
   ['isVirtualProperty', true, '@VirtualColumn', 'compute the value for the response'],

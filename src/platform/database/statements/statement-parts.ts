@@ -87,10 +87,13 @@ export function buildInsert(
   return `INSERT INTO "${metadata.tableName}" (${names.join(', ')}) VALUES ${tuples.join(', ')}`;
 }
 
-/** The values that rows must have, or lists of allowed values. Undefined stands for any value. */
+/** The values that rows must have, or lists of allowed values. Null selects those without one; undefined stands for any value. */
 export type Criteria<Entity> = {
   readonly [Name in keyof Entity]?:
-    Criterion<Entity[Name]> | readonly Criterion<Entity[Name]>[] | undefined;
+    | Criterion<Entity[Name]>
+    | readonly Criterion<Entity[Name]>[]
+    | Extract<Entity[Name], null>
+    | undefined;
 };
 
 /** Rows may be searched for any text, number or boolean, although they have only those of a union. */
@@ -117,6 +120,7 @@ export function toConditions<Entity extends ObjectLiteral>(
   return entries.flatMap(([property, value]: [string, unknown]) => {
     if (value === undefined) return [];
     const column = getColumn(repository, property);
+    if (value === null) return `"${column.databaseName}" IS NULL`;
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     // No row has an integer beyond those of the column, which PostgreSQL would not compare.
     const { driver } = repository.manager.dataSource;
