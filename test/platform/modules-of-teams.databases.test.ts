@@ -1,4 +1,4 @@
-/** Modules as a team writes them: with the public names only. The page docs/as-in-nest.md has a line for each. */
+/** What docs/as-in-nest.md says about modules, which a team writes with the public names only. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
@@ -44,6 +44,7 @@ import {
   Property,
   Public,
   Readiness,
+  RequireScope,
   type Resource,
   ResourceKit,
   string,
@@ -332,6 +333,8 @@ describe('a module with rows of API keys', () => {
   it('may let only some keys in', async () => {
     expect((await send(app, 'GET', '/all')).status).toBe(200);
     expect(await send(app, 'GET', '/all', undefined, other)).toBeError('FORBIDDEN');
+    // @ts-expect-error -- a scope of one's own
+    expect(RequireScope('admin')).toBeInstanceOf(Function);
   });
 
   it('takes webhooks that its own secret signs, and counts them', async () => {
