@@ -26,27 +26,36 @@ async function backup(file: string): Promise<void> {
   if (existsSync(file)) throw new Error(`${file} already exists, refusing to overwrite.`);
   // A backup contains hashes of keys.
   process.umask(0o077);
-  // Of its own, so that a backup that was killed blocks no other.
+  // The draft has a name of its own, so that a backup that was killed blocks no other.
   const draft = `${file}.${randomUUID()}.part`;
+  const removeDraft = (): void => {
+    for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(draft + suffix, { force: true });
+  };
   // Before there is a file: by default a signal would end the process at once.
   for (const signal of TERMINATION_SIGNALS) process.once(signal, () => process.exit(1));
-  process.once('exit', () => {
-    for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(draft + suffix, { force: true });
-  });
+  process.once('exit', removeDraft);
   closeSync(openSync(draft, 'wx'));
-  await copy(database.file, draft);
+  try {
+    await copy(database.file, draft);
+    const size = verify(draft);
+    // Fails if another backup has created it.
+    closeSync(openSync(file, 'wx'));
+    renameSync(draft, file);
+    process.stdout.write(`Copied ${size} bytes to ${file}, integrity verified\n`);
+  } finally {
+    removeDraft();
+  }
+}
 
+/** Makes a copy a single file. @returns its size in bytes */
+function verify(draft: string): number {
   const copied = new Database(draft);
   // Leaves a single file. The service switches a restored copy back to WAL mode.
   copied.pragma('journal_mode = DELETE');
   const problems = copied.pragma('integrity_check', { simple: true });
   copied.close();
   if (problems !== 'ok') throw new Error(`The database is damaged: ${String(problems)}`);
-  const { size } = statSync(draft);
-  // Fails if another backup has created it.
-  closeSync(openSync(file, 'wx'));
-  renameSync(draft, file);
-  process.stdout.write(`Copied ${size} bytes to ${file}, integrity verified\n`);
+  return statSync(draft).size;
 }
 
 async function copy(from: string, to: string): Promise<void> {
