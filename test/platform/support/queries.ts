@@ -46,6 +46,6 @@ export async function toResponse(
 
 /** Returns what a response of {@link toResponse} contains. */
 export function toPage<Entity>(response: CachedJsonResponse): Page<Entity> {
-  const { parts } = Reflect.get(response, 'plain') as { parts: readonly Buffer[] };
-  return JSON.parse(Buffer.concat(parts).toString()) as Page<Entity>;
+  const { body } = Reflect.get(response, 'plain') as { body: Buffer };
+  return JSON.parse(body.toString()) as Page<Entity>;
 }

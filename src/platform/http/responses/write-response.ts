@@ -3,21 +3,16 @@ import { matchesEtag } from './etag.js';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** A body in one part or several. */
-export type ResponseBody = string | Buffer | readonly Buffer[];
-
 /** Writes a complete response. Default headers, and those that were set before, are kept unless these replace them. */
 export function writeResponse(
   response: ServerResponse,
   status: number,
   headers: OutgoingHttpHeaders,
-  body: ResponseBody = '',
+  body: string | Buffer = '',
   encoding: 'utf8' | 'latin1' = 'utf8',
 ): void {
   response.writeHead(status, headers);
-  if (typeof body === 'string' || Buffer.isBuffer(body)) return void response.end(body, encoding);
-  for (const part of body) response.write(part);
-  response.end();
+  response.end(body, encoding);
 }
 
 /**
@@ -31,7 +26,7 @@ export function writeRepresentation(
   status: number,
   headers: OutgoingHttpHeaders,
   content: OutgoingHttpHeaders,
-  body: ResponseBody,
+  body: string | Buffer,
   encoding?: 'latin1',
 ): void {
   const { method, headers: conditions } = response.req;
