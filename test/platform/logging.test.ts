@@ -15,7 +15,6 @@ import { loadConfig } from '../../src/platform/config/config.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { createDatabase, type TestDatabase, toRoot } from './support/app.js';
 import { runCommand } from './support/cli.js';
-import { advanceTime } from './support/clock.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
 import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { createServices } from './support/service-process.js';
@@ -170,18 +169,6 @@ describe('service log', () => {
     // Checks for a part of the key, because a partial key also helps to guess it.
     expect(secrets.filter((key) => output.includes(key.slice(4, 24)))).toEqual([]);
   }
-
-  it('has the error of a wrong statement once a minute', async () => {
-    const key = `bootstrap-${randomSecret()}`;
-    const client = new CategoriesClient(await start({ BOOTSTRAP_API_KEY: key }), key);
-    const dataSource = app.get<DataSource>(getDataSourceToken());
-    await dataSource.query('ALTER TABLE "categories" RENAME COLUMN "name" TO "label"');
-    for (const count of [1, 1, 2]) {
-      if (count === 2) advanceTime(Date.now() + 60_000);
-      expect((await client.create('dog')).status).toBe(500);
-      expect(output.split('Request failed')).toHaveLength(count + 1);
-    }
-  });
 
   it('has a line with the request id, the key and the client for each response at debug level', async () => {
     const key = `bootstrap-${randomSecret()}`;
