@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { ApiError } from '../../errors/api-error.js';
 
 /** The maximum nesting of arrays and objects. Code that walks through a body may then be recursive. */
-export const MAX_DEPTH = 32;
+const MAX_DEPTH = 32;
 
 /** @throws {ApiError} MALFORMED_JSON, or VALIDATION_FAILED if it is nested too deeply */
 export function parseJson(bytes: Buffer): unknown {
@@ -14,14 +14,9 @@ export function parseJson(bytes: Buffer): unknown {
   } catch {
     throw new ApiError('MALFORMED_JSON', 'The body is not valid JSON.');
   }
-  requireDepth(value, MAX_DEPTH);
-  return value;
-}
-
-/** @throws {ApiError} VALIDATION_FAILED if a value is nested more deeply */
-export function requireDepth(value: unknown, depth: number): void {
-  if (exceedsDepth(value, depth))
+  if (exceedsDepth(value, MAX_DEPTH))
     throw new ApiError('VALIDATION_FAILED', `JSON nesting depth exceeds ${MAX_DEPTH}.`);
+  return value;
 }
 
 function exceedsDepth(value: unknown, depth: number): boolean {

@@ -1,8 +1,7 @@
-import type { CorsOptions } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import type { Config } from '../../config/config.js';
 
 /** The CORS options for pages of `CORS_ORIGINS`: the methods and headers that they may send and read. */
-export const corsOptions = ({ corsOrigins }: Pick<Config, 'corsOrigins'>): CorsOptions => ({
+export const corsOptions = ({ corsOrigins }: Pick<Config, 'corsOrigins'>) => ({
   origin: [...corsOrigins],
   methods: 'GET,HEAD,POST,PUT,PATCH,DELETE',
   allowedHeaders:

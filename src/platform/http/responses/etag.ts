@@ -5,11 +5,6 @@ export function toVersionEtag(version: number): string {
 
 /** Evaluates If-None-Match (RFC 9110, section 13.1.2): a list of ETags, compared weakly, or `*`. */
 export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
-  if (ifNoneMatch === undefined) return false;
-  return (
-    ifNoneMatch === etag ||
-    ifNoneMatch
-      .split(',')
-      .some((item) => item.trim() === '*' || item.trim().replace(/^W\//, '') === etag)
-  );
+  const given = ifNoneMatch?.split(',').map((item) => item.trim().replace(/^W\//, '')) ?? [];
+  return given.includes(etag) || given.includes('*');
 }

@@ -14,7 +14,7 @@ const REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
  * @returns the error to respond with before authentication; undefined if the head is valid
  */
 export function validateRequestHead(request: IncomingMessage): ApiError | undefined {
-  const { httpVersionMajor, httpVersionMinor, rawHeaders, headers, url } = request;
+  const { httpVersionMajor, httpVersionMinor, rawHeaders, headers, headersDistinct, url } = request;
   if (httpVersionMajor !== 1)
     return new ApiError('BAD_REQUEST', 'The HTTP version must be 1.0 or 1.1.');
   // RFC 9112, section 3.2: no form of the target has a fragment.
@@ -32,7 +32,7 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
     return new ApiError('BAD_REQUEST', 'The request must have exactly one valid Host header.');
   // Another may be the one that a proxy checks.
   for (const name of ['Authorization', 'Content-Type'])
-    if (countLines(request, name) > 1)
+    if ((headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)
       return new ApiError('BAD_REQUEST', `The request has more than one ${name} header.`);
   const { expect, 'transfer-encoding': transferEncoding } = headers;
   // RFC 9110, section 10.1.1: HTTP/1.0 has no expectations.
@@ -50,19 +50,9 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
 
 /** RFC 9112, section 3.2: HTTP/1.1 requires one Host header, and any version forbids two or an invalid one. */
 function hasValidHostHeader(request: IncomingMessage): boolean {
-  const { host } = request.headers;
+  const { host } = request.headersDistinct;
   if (host === undefined) return request.httpVersionMinor === 0;
-  return HOST.test(host) && countLines(request, 'Host') === 1;
-}
-
-/** Counts the lines of a header of which Node keeps the first. */
-function countLines({ rawHeaders }: IncomingMessage, header: string): number {
-  let count = 0;
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]!;
-    if (name.length === header.length && name.toLowerCase() === header.toLowerCase()) count++;
-  }
-  return count;
+  return HOST.test(host[0]!) && host.length === 1;
 }
 
 /** Returns an expression for an API key of the service, or most of one. */
