@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import { type Connection, getAcceptedBytes, isDone } from './connections.js';
 import { MAX_LIST_BYTES, MAX_SUPERSEDED_BYTES } from './server-options.js';
 
 /** The size, in bytes, from which a body may be kept in memory until its client has read it. */
@@ -13,15 +12,6 @@ interface SharedBody {
   readonly isCached: boolean;
 }
 
-/** A connection that is sent a body. */
-interface Reader {
-  readonly connection: Connection;
-  readonly body: SharedBody;
-  /** When it began to read, in milliseconds of the monotonic clock, and the bytes that it had been sent before. */
-  readonly since: number;
-  readonly start: number;
-}
-
 /** What a cache holds. */
 interface CacheEntry {
   readonly bytes: number;
@@ -30,14 +20,15 @@ interface CacheEntry {
 }
 
 /**
- * The lists in memory: cached ones, and former ones that connections still read. If the former take too much, the slowest
- * of their connections are closed; if both do, the least recently used are removed from their caches. What is cached is
- * sent to any number of clients, however slow.
+ * The lists in memory: cached ones, and former ones that connections still read. If the former take too much, the
+ * connections that read the oldest are closed; if both do, the least recently used are removed from their caches. What is
+ * cached is sent to any number of clients, however slow.
  */
 export class SharedBodies {
   /** How many connections were closed. */
   closed = 0;
-  private readonly readers = new Set<Reader>();
+  /** The responses that clients read, in the order in which they began. */
+  private readonly readers = new Map<ServerResponse, SharedBody>();
   /** The bytes of what is cached, the least recently used first. */
   private readonly entries = new Map<CacheEntry, number>();
   private cachedBytes = 0;
@@ -54,46 +45,41 @@ export class SharedBodies {
 
   /** Call it after a representation of a body was written to a response, with its length in bytes. */
   addReader(response: ServerResponse, body: SharedBody, length: number): void {
-    if (length < LARGE || isDone(response)) return;
-    const connection = response.req.socket as Connection;
-    const start = connection.bytesWritten - length;
-    const reader = { connection, body, since: performance.now(), start };
-    this.readers.add(reader);
-    response.once('close', () => this.readers.delete(reader));
+    if (length < LARGE || response.writableFinished || response.destroyed) return;
+    this.readers.set(response, body);
+    response.once('close', () => this.readers.delete(response));
     if (!body.isCached) this.limit();
   }
 
   private limit(): void {
-    let superseded = this.closeSlowest();
+    let superseded = this.closeOldest();
     for (const [entry, bytes] of this.entries) {
       // A single list may be larger than the limit.
       if (this.cachedBytes + superseded <= MAX_LIST_BYTES || this.entries.size === 1) return;
       this.entries.delete(entry);
       this.cachedBytes -= bytes;
       entry.evict();
-      superseded = this.closeSlowest();
+      superseded = this.closeOldest();
     }
   }
 
   /** @returns the bytes of the bodies that only connections hold, and go on reading */
-  private closeSlowest(): number {
-    // A response that was detached from its connection is not closed.
-    for (const reader of this.readers) if (reader.connection.destroyed) this.readers.delete(reader);
-    const superseded = [...this.readers].filter(({ body }) => !body.isCached);
-    const counts = new Map<SharedBody, number>();
-    for (const { body } of superseded) counts.set(body, (counts.get(body) ?? 0) + 1);
-    let sum = [...counts.keys()].reduce((total, { bytes }) => total + bytes, 0);
-    if (sum <= MAX_SUPERSEDED_BYTES) return sum;
-    const now = performance.now();
-    const getSpeed = ({ connection, since, start }: Reader): number =>
-      (getAcceptedBytes(connection) - start) / Math.max(1, now - since);
-    for (const { connection, body } of superseded.toSorted((a, b) => getSpeed(a) - getSpeed(b))) {
-      if (sum <= MAX_SUPERSEDED_BYTES || counts.size === 1) break;
-      this.closed++;
-      connection.destroy();
-      const others = counts.get(body)! - 1;
-      counts.set(body, others);
-      if (others === 0 && counts.delete(body)) sum -= body.bytes;
+  private closeOldest(): number {
+    const superseded = new Set<SharedBody>();
+    for (const [response, body] of this.readers) {
+      // A response that was detached from its connection is not closed.
+      if (response.req.socket.destroyed) this.readers.delete(response);
+      else if (!body.isCached) superseded.add(body);
+    }
+    let sum = [...superseded].reduce((total, { bytes }) => total + bytes, 0);
+    for (const body of superseded) {
+      if (sum <= MAX_SUPERSEDED_BYTES || sum === body.bytes) break;
+      sum -= body.bytes;
+      for (const [{ req }, read] of this.readers) {
+        if (read !== body) continue;
+        req.socket.destroy();
+        this.closed++;
+      }
     }
     return sum;
   }
