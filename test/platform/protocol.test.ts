@@ -380,11 +380,11 @@ describe('a client that is too slow', () => {
 
 describe('a client that reads no responses', () => {
   afterEach(() => {
-    adapter.http.timeouts.socket = TIMEOUTS.socket;
+    app.server.timeout = TIMEOUTS.socket;
   });
 
   it('is disconnected after the timeout, unlike one that reads slowly', async () => {
-    adapter.http.timeouts.socket = 500;
+    app.server.timeout = 500;
     // These responses do not fit into the buffers of a connection: they are 75 MB.
     const request = write('GET /docs/swagger-ui-bundle.js HTTP/1.1', [HOST]).repeat(50);
     const connectReader = async () => {

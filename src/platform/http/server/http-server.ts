@@ -11,13 +11,7 @@ import { ApiError } from '../../errors/api-error.js';
 import type { ErrorCode } from '../../errors/error-codes.js';
 import { sendError } from '../responses/error.filter.js';
 import { defaultHeaders } from '../responses/default-headers.js';
-import {
-  type Connection,
-  getAcceptedBytes,
-  getQueuedBytes,
-  isDone,
-  isIdle,
-} from './connections.js';
+import { type Connection, isDone, isIdle } from './connections.js';
 import { createMessageClasses } from './message-classes.js';
 import { getRequestId, toKeyPattern, validateRequestHead } from './request-head.js';
 import type { ResponseListener } from './request-info.js';
@@ -93,8 +87,6 @@ export class HttpServer {
         this.rejectInvalid(error, connection),
       );
     this.server.timeout = this.timeouts.socket;
-    const checks = setInterval(() => this.closeUnread(), this.timeouts.checkInterval).unref();
-    this.server.once('close', () => clearInterval(checks));
     // A client that half-closes after sending still receives the response. Node has no documented
     // option for it: `allowHalfOpen` of net.Server is always on, and without this field http.Server
     // aborts the request all the same.
@@ -108,22 +100,9 @@ export class HttpServer {
 
   private addConnection(connection: Connection): void {
     connection.requestCount = 0;
-    connection.acceptedBytes = 0;
-    connection.acceptedAt = 0;
     connection.sharedBodies = this.sharedBodies;
     this.connections.add(connection);
     connection.once('close', () => this.connections.delete(connection));
-  }
-
-  /** Closes the connections whose clients read nothing. Node's own timeout would take twice the time. */
-  private closeUnread(): void {
-    const now = performance.now();
-    for (const connection of this.connections) {
-      const acceptedBytes = getAcceptedBytes(connection);
-      if (getQueuedBytes(connection) === 0 || acceptedBytes !== connection.acceptedBytes)
-        Object.assign(connection, { acceptedBytes, acceptedAt: now });
-      else if (now - connection.acceptedAt > this.timeouts.socket) connection.destroy();
-    }
   }
 
   private handleRequest(request: IncomingMessage, response: ServerResponse): void {

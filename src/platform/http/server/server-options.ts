@@ -22,7 +22,7 @@ export const SERVER_TIMEOUTS = {
   request: 10_000,
   /** How often these are checked. Node's default of 30 s would triple them. */
   checkInterval: 1_000,
-  /** How long a client may go without reading any of its response. */
+  /** How long a client may go without reading any of its response. Node notices it within twice the time. */
   socket: 30_000,
   /** How long requests that are already on the wire may still arrive during shutdown. */
   drainGracePeriod: 500,
