@@ -186,7 +186,8 @@ function removeTextExamples({ parameters = [] }: Operation): void {
   for (const parameter of parameters) {
     const schema = 'schema' in parameter ? parameter.schema : undefined;
     if (schema === undefined || '$ref' in schema || schema.pattern !== PLAIN_TEXT) continue;
-    if (schema.example === toTextExample(schema)) Reflect.deleteProperty(schema, 'example');
+    if (schema.example === toTextExample(schema.minLength, schema.maxLength))
+      Reflect.deleteProperty(schema, 'example');
   }
 }
 

@@ -10,11 +10,6 @@ export const PLAIN_TEXT = String.raw`^[^\x00]*$`;
  */
 export const NOT_BLANK = String.raw`^[\s\x01-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00]*$`;
 
-interface Lengths {
-  readonly minLength?: number;
-  readonly maxLength?: number;
-}
-
 /** Returns an example of such a string: Swagger UI would show a random one. */
-export const toTextExample = ({ minLength = 0, maxLength }: Lengths): string =>
+export const toTextExample = (minLength = 0, maxLength?: number): string =>
   'text'.padEnd(minLength, '.').slice(0, maxLength);

@@ -40,10 +40,9 @@ export const ANY_TYPE = 'any JSON value';
 const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'boolean']);
 
 function Validate(schema: Schema): PropertyDecorator {
-  const find = ({ property, value }: ValidationArguments): string[] => {
-    if (schema.readOnly !== true) return findProblems(schema, value, property);
-    return value === undefined ? [] : [`${property} is read-only`];
-  };
+  // StrictValidationPipe rejects a read-only property as an unknown one.
+  const find = ({ property, value }: ValidationArguments): string[] =>
+    schema.readOnly === true ? [] : findProblems(schema, value, property);
   return ValidateBy({
     name: VALID,
     constraints: [schema],
@@ -91,7 +90,10 @@ export function toDocument(schema: Schema): Record<string, unknown> {
   );
   const document = {
     example: values?.[0] ?? valid,
-    ...(isText && { pattern: PLAIN_TEXT, example: toTextExample(schema) }),
+    ...(isText && {
+      pattern: PLAIN_TEXT,
+      example: toTextExample(schema.minLength, schema.maxLength),
+    }),
     maxLength: length,
     ...format,
     ...keywords,

@@ -3,8 +3,6 @@ import { isBase64, isUUID } from 'class-validator';
 import { NOT_BLANK } from './plain-text.js';
 import type { Schema } from './schema.js';
 
-type Violation = string | undefined;
-
 /** A format whose strings are validated. */
 interface Format {
   /** Returns true, or the text that follows "must be". */
@@ -43,8 +41,6 @@ const HTTP_URI = /^https?:\/\/([A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]
 /** RFC 5321, section 4.1.2, without quoted strings and address literals, and with a top-level domain. */
 const EMAIL =
   /^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*@([A-Za-z\d]([A-Za-z\d-]{0,61}[A-Za-z\d])?\.)+[A-Za-z\d]([A-Za-z\d-]{0,61}[A-Za-z\d])?$/;
-/** RFC 5321, section 4.5.3.1.1. */
-const MAX_LOCAL_PART = 64;
 
 const DECIMAL = /^-?(0|[1-9]\d*)(\.\d+)?$/;
 
@@ -71,9 +67,9 @@ export const FORMATS: Readonly<Record<string, Format>> = {
     example: 'https://example.com/photos/1.jpg',
   },
   email: {
+    // RFC 5321, section 4.5.3.1.1.
     check: (text) =>
-      (EMAIL.test(text) && text.indexOf('@') <= MAX_LOCAL_PART) ||
-      'an email address, such as ann@example.com',
+      (EMAIL.test(text) && text.indexOf('@') <= 64) || 'an email address, such as ann@example.com',
     maxLength: 254,
     pattern: EMAIL.source,
     example: 'ann@example.com',
@@ -112,7 +108,7 @@ export function toRegExp(pattern: RegExp | string): RegExp {
 }
 
 /** No string may contain NUL, which PostgreSQL cannot store, or a lone surrogate, which UTF-8 cannot encode. */
-export function findStringViolation(schema: Schema, value: unknown): Violation {
+export function findStringViolation(schema: Schema, value: unknown): string | undefined {
   const format = FORMATS[schema.format ?? ''];
   const { minLength, maxLength = format?.maxLength, pattern, notBlank } = schema;
   const text = typeof value === 'string' ? value : '';
@@ -138,7 +134,7 @@ export function findSizeViolation(
   minimum = 0,
   maximum = Infinity,
   noun: string,
-): Violation {
+): string | undefined {
   if (size >= minimum && size <= maximum) return undefined;
   if (maximum === Infinity) return ` must ${verb} at least ${minimum} ${noun}`;
   return ` must ${verb} ${minimum === 0 ? 'at most' : `${minimum} to`} ${maximum} ${noun}`;
@@ -174,7 +170,7 @@ export function toLimits(schema: Schema) {
 }
 
 /** Infinity is not a valid number: JSON allows 1e999, which cannot be returned as it was sent. */
-export function findNumberViolation(schema: Schema, value: unknown): Violation {
+export function findNumberViolation(schema: Schema, value: unknown): string | undefined {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = toLimits(schema);
   const isInteger = schema.type === 'integer';
   const number = typeof value === 'number' ? value : NaN;

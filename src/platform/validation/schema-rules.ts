@@ -15,35 +15,36 @@ export const MAX_PROBLEMS = 10;
 /** Returns what is wrong with a value: at most `MAX_PROBLEMS`, each with its path, which starts with that of the value. */
 export function findProblems(schema: Schema, value: unknown, path = ''): string[] {
   const problems: string[] = [];
-  check(schema, value, path, problems);
+  for (const problem of check(schema, value, path)) {
+    problems.push(problem);
+    if (problems.length === MAX_PROBLEMS) break;
+  }
   return problems;
 }
 
-/** Adds what is wrong with a value to the problems, until there are `MAX_PROBLEMS`. */
-function check(schema: Schema, value: unknown, path: string, problems: string[]): void {
-  if (value === undefined && !isOptional(schema)) report(problems, path, ' is missing');
+function* check(schema: Schema, value: unknown, path: string): Generator<string> {
+  if (value === undefined && !isOptional(schema)) yield toProblem(path, ' is missing');
   if (value === undefined || (value === null && schema.nullable === true)) return;
   const violation = findViolation(schema, value);
-  if (violation !== undefined) report(problems, path, violation);
-  else if (Array.isArray(value)) checkItems(schema, value, path, problems);
+  if (violation !== undefined) yield toProblem(path, violation);
+  else if (Array.isArray(value)) yield* checkItems(schema, value, path);
   else if (isObject(value)) {
     const { discriminator, properties = {} } = schema;
     const { additionalProperties: others = schema.properties === undefined } = schema;
     const dto = getDto(schema, value);
     if (dto !== undefined) {
-      checkFields(getFields(dto).declared, false, value, path, problems);
+      yield* checkFields(getFields(dto).declared, false, value, path);
     } else if (discriminator !== undefined) {
       const names = Object.keys(discriminator.mapping).join(', ');
-      report(problems, joinName(path, discriminator.propertyName), ` must be one of ${names}`);
+      yield toProblem(joinName(path, discriminator.propertyName), ` must be one of ${names}`);
     } else {
-      checkFields(new Map(Object.entries(properties)), others, value, path, problems);
+      yield* checkFields(new Map(Object.entries(properties)), others, value, path);
     }
   }
 }
 
-function report(problems: string[], path: string, violation: string): void {
-  problems.push(`${path === '' ? 'the body' : shorten(path)}${violation}`);
-}
+const toProblem = (path: string, violation: string): string =>
+  `${path === '' ? 'the body' : shorten(path)}${violation}`;
 
 /** Returns the path of a property of the object at a path. */
 export const joinName = (path: string, name: string): string =>
@@ -86,59 +87,44 @@ function findViolation(schema: Schema, value: unknown): string | undefined {
   }
 }
 
-function checkItems(schema: Schema, values: unknown[], path: string, problems: string[]): void {
-  const found = problems.length;
+function* checkItems(schema: Schema, values: unknown[], path: string): Generator<string> {
   const { items = {}, uniqueItems = false } = schema;
-  for (const [index, item] of values.entries()) {
-    if (problems.length >= MAX_PROBLEMS) return;
-    check(items, item, `${path}[${index}]`, problems);
-  }
-  if (!uniqueItems || problems.length > found) return;
-  // With their defaults.
-  const texts = values.map((item) => JSON.stringify(normalize(items, convert(items, item))));
-  if (new Set(texts).size < values.length) report(problems, path, ' must not contain equal items');
+  for (const [index, item] of values.entries()) yield* check(items, item, `${path}[${index}]`);
+  if (!uniqueItems) return;
+  const texts = values.map((item) => JSON.stringify(item, sortProperties));
+  if (new Set(texts).size < values.length) yield toProblem(path, ' must not contain equal items');
 }
 
-/** Makes equal values equal as JSON: objects whose properties have another order, and UUIDs in other cases. */
-function normalize(schema: Schema, value: unknown): unknown {
-  const { items = {}, format, properties = {}, additionalProperties: others = {} } = schema;
-  if (Array.isArray(value)) return value.map((item) => normalize(items, item));
-  if (typeof value === 'string' && format === 'uuid') return value.toLowerCase();
+/** Gives equal objects the same order of properties, for `JSON.stringify`. */
+function sortProperties(_name: string, value: unknown): unknown {
   if (!isObject(value)) return value;
-  const dto = getDto(schema, value);
-  const declared = dto === undefined ? properties : Object.fromEntries(getFields(dto).declared);
-  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  return Object.fromEntries(
-    entries.map(([name, inner]) => [name, normalize(declared[name] ?? (others as Schema), inner)]),
-  );
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** @param others the schema of the properties that are not declared, or whether they are allowed */
-function checkFields(
+function* checkFields(
   declared: ReadonlyMap<string, Schema>,
   others: Schema | boolean,
   value: object,
   path: string,
-  problems: string[],
-): void {
+): Generator<string> {
+  const schemaOfOthers = typeof others === 'object' ? others : {};
   for (const [name, inner] of Object.entries(value)) {
-    if (problems.length >= MAX_PROBLEMS) return;
     const schema = declared.get(name);
     // Libraries treat what every object inherits, such as `constructor`, as a known property.
     const isInherited = name in Object.prototype || name === 'prototype';
     const isUnknown = schema === undefined ? others === false : schema.readOnly === true;
     if (isInherited || (isUnknown && inner !== undefined))
-      problems.push(`unknown property ${shorten(joinName(path, name))}`);
+      yield `unknown property ${shorten(joinName(path, name))}`;
     else if (schema === undefined && inner !== undefined) {
       const violation = findStringViolation({}, name);
-      if (violation !== undefined) report(problems, path, `: a key${violation}`);
-      else check(others === true ? {} : (others as Schema), inner, joinName(path, name), problems);
+      if (violation !== undefined) yield toProblem(path, `: a key${violation}`);
+      else yield* check(schemaOfOthers, inner, joinName(path, name));
     }
   }
   for (const [name, schema] of declared) {
-    if (problems.length >= MAX_PROBLEMS) return;
     const inner = (value as Record<string, unknown>)[name];
-    if (schema.readOnly !== true) check(schema, inner, joinName(path, name), problems);
+    if (schema.readOnly !== true) yield* check(schema, inner, joinName(path, name));
   }
 }
 

@@ -30,7 +30,7 @@ export interface Schema {
   readonly items?: Schema;
   readonly minItems?: number;
   readonly maxItems?: number;
-  /** No two items may be equal: as JSON, with their defaults, and UUIDs in any case. */
+  /** No two items may be equal as JSON. */
   readonly uniqueItems?: boolean;
   /** The properties of an object without a DTO. */
   readonly properties?: Readonly<Record<string, Schema>>;
@@ -38,9 +38,7 @@ export interface Schema {
   readonly additionalProperties?: Schema | boolean;
   readonly minProperties?: number;
   readonly maxProperties?: number;
-  /**
-   * The DTOs of which `discriminator` selects one. Without it, what the schemas say is only published.
-   */
+  /** The DTOs of which `discriminator` selects one. Without it, what the schemas say is only published. */
   readonly oneOf?: readonly (Schema | (() => Class<object>))[];
   readonly anyOf?: readonly (Schema | (() => Class<object>))[];
   readonly discriminator?: {

@@ -5,6 +5,7 @@ import {
   type Type,
   ValidationPipe,
 } from '@nestjs/common';
+// Nest has no public way to see from outside whether a parameter has pipes of its own.
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { validate, type ValidationError, type ValidatorOptions } from 'class-validator';
@@ -41,7 +42,7 @@ export class StrictValidationPipe extends ValidationPipe {
     if (data !== undefined) return validateNamed(dto, value, data);
     if (type === 'body') return validateBody(dto, value);
     if (dto === undefined) return value;
-    return validateBody(dto, isObject(value) ? parseParameters(dto, value) : value);
+    return validateBody(dto, parseParameters(dto, value as object));
   }
 }
 
@@ -128,7 +129,6 @@ function requireValid(schema: Schema, value: unknown, name?: string): unknown {
   return value;
 }
 
-/** Converts the parameters that a DTO declares from text. */
 function parseParameters(dto: Type, texts: object): object {
   const { declared } = getFields(dto);
   const given = Object.entries(texts).filter(([name]) => declared.has(name));
@@ -149,7 +149,6 @@ function* findDecorated(value: unknown, path: string): Generator<[path: string, 
 const joinPath = (parent: unknown, path: string, name: string): string =>
   Array.isArray(parent) ? `${path}[${name}]` : joinName(path, name);
 
-/** The messages of an error, of a property of the parent, and of the errors nested in it. */
 function flattenErrors(
   { property, value, constraints = {}, children = [] }: ValidationError,
   parent: unknown,
@@ -167,6 +166,5 @@ function flattenErrors(
   ];
 }
 
-function validationFailed(messages: string[]): ApiError {
-  return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`);
-}
+const validationFailed = (messages: string[]): ApiError =>
+  new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`);
