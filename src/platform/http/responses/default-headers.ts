@@ -1,9 +1,6 @@
 import type { RequestHandler } from 'express';
 import type { Config } from '../../config/config.js';
 
-/** How long a browser uses HTTPS only (RFC 6797), in seconds: a year. */
-const HSTS_MAX_AGE = 31_536_000;
-
 /** Returns the headers that every response has by default. JSON may load nothing, and must not be framed or sniffed. */
 export function defaultHeaders(
   config: Pick<Config, 'publicBaseUrl'>,
@@ -12,7 +9,8 @@ export function defaultHeaders(
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
     'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
-    ...(isHttps(config) && { 'Strict-Transport-Security': `max-age=${HSTS_MAX_AGE}` }),
+    // RFC 6797: a year, in seconds.
+    ...(isHttps(config) && { 'Strict-Transport-Security': 'max-age=31536000' }),
   };
 }
 
@@ -39,11 +37,7 @@ export function swaggerUiHeaders(config: Config): RequestHandler {
     ],
     ['Cross-Origin-Resource-Policy', 'same-origin'],
     ['Referrer-Policy', 'no-referrer'],
-    ['X-DNS-Prefetch-Control', 'off'],
-    ['X-Download-Options', 'noopen'],
     ['X-Frame-Options', 'DENY'],
-    ['X-Permitted-Cross-Domain-Policies', 'none'],
-    ['X-XSS-Protection', '0'],
   ]);
   // Over HTTP browsers ignore these two and warn on the console.
   if (isHttps(config))
