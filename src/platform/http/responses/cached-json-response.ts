@@ -79,7 +79,7 @@ export class CachedJsonResponse extends StreamableFile {
     const { req: request } = response;
     if (this.next !== undefined) response.setHeader('Link', toNextLink(request, this.next));
     if (this.plain.body.length < GZIP_THRESHOLD || !acceptsGzip(request))
-      return send(this.plain, response, this);
+      return this.write(this.plain, response);
     this.gzipped ??= compress(this.plain.body).then(
       (body) => toRepresentation(body, this.next, 'gzip'),
       (error: unknown) => {
@@ -87,7 +87,25 @@ export class CachedJsonResponse extends StreamableFile {
         throw error;
       },
     );
-    return this.gzipped.then((representation) => send(representation, response, this));
+    return this.gzipped.then((representation) => this.write(representation, response));
+  }
+
+  private write({ body, sent, etag, encoding }: Representation, response: Response): void {
+    // CORS may have set Origin.
+    const vary = response.getHeader('Vary');
+    const headers = {
+      ETag: etag,
+      'Cache-Control': 'private, no-cache',
+      Vary: vary === undefined ? 'Accept-Encoding' : [String(vary), 'Accept-Encoding'],
+    };
+    const content = {
+      ...(encoding !== undefined && { 'Content-Encoding': encoding }),
+      'Content-Type': JSON_TYPE,
+      'Content-Length': body.length,
+    };
+    writeRepresentation(response, 200, headers, content, sent, 'latin1');
+    if (response.statusCode === 200)
+      (response.req.socket as Connection).sharedBodies.addReader(response, this, body.length);
   }
 }
 
@@ -100,11 +118,7 @@ function acceptsGzip(request: Request): boolean {
   return name !== undefined && request.acceptsEncodings(name, 'identity') === name;
 }
 
-function toRepresentation(
-  body: Buffer,
-  next: PageParameter | undefined,
-  encoding?: string,
-): Representation {
+function toRepresentation(body: Buffer, next?: PageParameter, encoding?: string): Representation {
   const hash = createHash('sha256').update(body);
   // Whether a page is the last one is part of its state.
   if (next !== undefined) hash.update(`next: ${JSON.stringify(next)}`);
@@ -122,27 +136,4 @@ function toNextLink({ originalUrl }: Request, next: PageParameter): string {
   const parameters = new URLSearchParams(query);
   for (const [name, value] of Object.entries(next)) parameters.set(name, String(value));
   return `<?${parameters.toString()}>; rel="next"`;
-}
-
-function send(
-  representation: Representation,
-  response: Response,
-  source: CachedJsonResponse,
-): void {
-  const { body, sent, etag, encoding } = representation;
-  // CORS may have set Origin.
-  const vary = response.getHeader('Vary');
-  const headers = {
-    ETag: etag,
-    'Cache-Control': 'private, no-cache',
-    Vary: vary === undefined ? 'Accept-Encoding' : [String(vary), 'Accept-Encoding'],
-  };
-  const content = {
-    ...(encoding !== undefined && { 'Content-Encoding': encoding }),
-    'Content-Type': JSON_TYPE,
-    'Content-Length': body.length,
-  };
-  writeRepresentation(response, 200, headers, content, sent, 'latin1');
-  if (response.statusCode === 200)
-    (response.req.socket as Connection).sharedBodies.addReader(response, source, body.length);
 }

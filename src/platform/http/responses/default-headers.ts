@@ -49,6 +49,5 @@ export function swaggerUiHeaders(config: Config): RequestHandler {
 }
 
 /** HSTS is invalid over HTTP (RFC 6797, section 7.2). The proxy terminates TLS, so the public URL decides. */
-function isHttps({ publicBaseUrl }: Pick<Config, 'publicBaseUrl'>): boolean {
-  return publicBaseUrl?.startsWith('https:') ?? false;
-}
+const isHttps = ({ publicBaseUrl }: Pick<Config, 'publicBaseUrl'>): boolean =>
+  publicBaseUrl?.startsWith('https:') ?? false;

@@ -11,8 +11,7 @@ export const ApiResponseHeaders =
 
 /** Returns the headers that the decorators of a handler declare, also those that are applied later. */
 export function getResponseHeaders(handler: object): Headers {
-  const declared = Reflect.getMetadata(METADATA, handler) as Headers | undefined;
-  const headers = declared ?? {};
+  const headers = (Reflect.getMetadata(METADATA, handler) ?? {}) as Headers;
   Reflect.defineMetadata(METADATA, headers, handler);
   return headers;
 }

@@ -18,8 +18,8 @@ declare module 'node:http' {
 }
 
 /**
- * Called when a response has been sent, or its client has disconnected, with the time since the headers of the request
- * were parsed. The request has no method if its head was not valid HTTP.
+ * Called when a response has been sent, or its client has disconnected, with the time since the request's headers were
+ * parsed. The request has no method if its head was not valid HTTP.
  */
 export type ResponseListener = (
   request: IncomingMessage,
