@@ -24,8 +24,6 @@ const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
 /** Creates what decodes a body, by its content coding. */
 const DECODERS = new Map<string, () => Transform>([
   ['gzip', createGunzip],
-  // RFC 9110, section 8.4.1.3.
-  ['x-gzip', createGunzip],
   ['deflate', createInflate],
   ['br', createBrotliDecompress],
 ]);
@@ -65,7 +63,7 @@ export class BodyParserGuard implements CanActivate {
     const invalid = binary === undefined ? 'MALFORMED_JSON' : 'BAD_REQUEST';
     const startedAt = performance.now();
     return readBody(request, limit, invalid).then(async (bytes): Promise<true> => {
-      // Otherwise there is no body, as with a Content-Length of 0.
+      // An empty body is none, as with a Content-Length of 0.
       if (bytes.length > 0) request.body = binary === undefined ? parseJson(bytes) : bytes;
       // As with Nest's option `rawBody`, after decompression.
       (request as RawBodyRequest<Request>).rawBody = bytes;
@@ -114,12 +112,9 @@ function requireSupported(request: Request, contentTypes: readonly string[]): vo
   if (!request.is([...contentTypes])) {
     const message = `The Content-Type of the body must be ${contentTypes.join(' or ')}.`;
     // RFC 5789, section 2.2.
-    const accepted = { headers: { 'Accept-Patch': contentTypes.join(', ') } };
-    throw new ApiError(
-      'UNSUPPORTED_MEDIA_TYPE',
-      message,
-      request.method === 'PATCH' ? accepted : {},
-    );
+    const accepted = { 'Accept-Patch': contentTypes.join(', ') };
+    const headers = request.method === 'PATCH' ? accepted : {};
+    throw new ApiError('UNSUPPORTED_MEDIA_TYPE', message, { headers });
   }
   const encoding = request.headers['content-encoding']?.toLowerCase() ?? 'identity';
   const message = 'The Content-Encoding of the body must be gzip, deflate, br or none.';

@@ -4,10 +4,9 @@ import type { Config } from '../../config/config.js';
 export const corsOptions = ({ corsOrigins }: Pick<Config, 'corsOrigins'>) => ({
   origin: [...corsOrigins],
   methods: 'GET,HEAD,POST,PUT,PATCH,DELETE',
+  // Tracing in the browser adds traceparent to every request (W3C Trace Context).
   allowedHeaders:
-    'Authorization,Content-Type,Idempotency-Key,If-Match,If-None-Match,X-Request-Id' +
-    // Tracing in the browser adds it to every request (W3C Trace Context).
-    ',traceparent',
+    'Authorization,Content-Type,Idempotency-Key,If-Match,If-None-Match,X-Request-Id,traceparent',
   exposedHeaders:
     'Allow,ETag,Idempotency-Replayed,Link,Location,X-Request-Id,Deprecation,Sunset,RateLimit' +
     ',RateLimit-Policy,Retry-After,WWW-Authenticate',

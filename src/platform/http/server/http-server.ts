@@ -29,10 +29,7 @@ const CLIENT_CLOSED_REQUEST = 499;
 /** The errors of Node's HTTP parser that are not a 400. */
 const PARSER_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   HPE_HEADER_OVERFLOW: ['HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB.'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: [
-    'PAYLOAD_TOO_LARGE',
-    'The chunk extensions of the body are too large.',
-  ],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['PAYLOAD_TOO_LARGE', 'The chunk extensions are too large.'],
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMEOUT', 'The request did not arrive in time.'],
 };
 
@@ -75,13 +72,12 @@ export class HttpServer {
       // Node would respond 400 without a body; `validateRequestHead` responds with one.
       requireHostHeader: false,
     };
-    this.server = createServer(options, (request, response) =>
-      this.handleRequest(request, response),
-    )
+    const listener: RequestListener = (request, response) => this.handleRequest(request, response);
+    this.server = createServer(options, listener)
       .on('connection', (connection: Connection) => this.addConnection(connection))
       // Without this listener Node would send `100 Continue` before the key is checked.
-      .on('checkContinue', (request, response) => this.handleRequest(request, response))
-      .on('checkExpectation', (request, response) => this.handleRequest(request, response))
+      .on('checkContinue', listener)
+      .on('checkExpectation', listener)
       .on('connect', (request, socket: Connection) => this.rejectConnect(request, socket))
       .on('clientError', (error: NodeJS.ErrnoException, connection: Connection) =>
         this.rejectInvalid(error, connection),
@@ -148,9 +144,8 @@ export class HttpServer {
   private rejectConnect(request: IncomingMessage, connection: Connection): void {
     // Node has removed its listeners from the socket: without one, a reset would end the process.
     connection.on('error', () => connection.destroy());
-    const error = new ApiError('METHOD_NOT_ALLOWED', 'CONNECT is not supported.', {
-      headers: { Allow: '' },
-    });
+    const headers = { Allow: '' };
+    const error = new ApiError('METHOD_NOT_ALLOWED', 'CONNECT is not supported.', { headers });
     const { latestResponse } = connection;
     if (isIdle(connection)) this.reject(connection, error, request);
     else latestResponse?.once('close', () => this.reject(connection, error, request));
