@@ -425,7 +425,7 @@ describe('a list of 12 MB that changes while connections read it', () => {
     60_000,
   );
 
-  it('is sent to the end, but to the slowest readers of former versions if they take too much memory', async () => {
+  it('is sent to the end, but to the readers of the oldest version if former ones take too much memory', async () => {
     const slow = await openReader();
     await categories.create('cat');
     const fast = await openReader();

@@ -53,7 +53,7 @@ function Validate(schema: Schema): PropertyDecorator {
   });
 }
 
-/** By default, in the OpenAPI document. */
+/** The default examples of types in the OpenAPI document. */
 const EXAMPLES: Readonly<Record<string, unknown>> = { number: 1.5, boolean: true };
 
 /** Whether a keyword has a value, which a limit of infinity has not. */
@@ -84,7 +84,7 @@ export function toDocument(schema: Schema): Record<string, unknown> {
   const required = names.filter((name) => !isOptional(properties[name]!));
   const toBranch = (branch: Schema | (() => Class<object>)) =>
     toDocument(typeof branch === 'function' ? { type: branch } : branch);
-  // Without a valid one, Swagger UI chooses one within the limits.
+  // Swagger UI chooses an example within the limits if none is valid.
   const valid = [example, EXAMPLES[String(type)]].find(
     (each) => each !== undefined && findProblems(schema, each, '').length === 0,
   );

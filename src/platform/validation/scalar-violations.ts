@@ -7,9 +7,9 @@ import type { Schema } from './schema.js';
 interface Format {
   /** Returns true, or the text that follows "must be". */
   readonly check: (text: string) => true | string;
-  /** That of every string that passes the check, for the OpenAPI document. */
+  /** The length of every string that passes the check, for the OpenAPI document. */
   readonly length?: number;
-  /** By default, in a schema of the format. */
+  /** The default in a schema of the format. */
   readonly maxLength?: number;
   readonly pattern?: string;
   readonly example: string;
@@ -25,7 +25,7 @@ function isCalendarDate(text: string): boolean {
 const DATE = /^\d{4}-\d\d-\d\d$/;
 const DATE_TIME = /^(\d{4}-\d\d-\d\d)T(\d\d):\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i;
 
-/** It is stored in milliseconds and returned in UTC, in which its year must have four digits, too. */
+/** A time is stored in milliseconds and returned in UTC, in which its year must have four digits, too. */
 function checkDateTime(text: string): true | string {
   const [, date, hour] = DATE_TIME.exec(text) ?? [];
   const year = new Date(text).getUTCFullYear();
@@ -79,7 +79,7 @@ export const FORMATS: Readonly<Record<string, Format>> = {
     pattern: '^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$',
     example: 'cGV0cw==',
   },
-  // As text, because a floating-point number would round an amount of money.
+  // A floating-point number would round an amount of money.
   decimal: {
     check: (text) => DECIMAL.test(text) || 'a decimal number in a string, such as 9.99',
     pattern: DECIMAL.source,
@@ -192,7 +192,7 @@ export function findNumberViolation(schema: Schema, value: unknown): string | un
   return ` must be a number${words === '' ? '' : `, ${words}`}`;
 }
 
-/** By default, an integer is an int32 if both limits fit, and otherwise an int64. */
+/** Returns the default format of an integer: int32 if both limits fit, and otherwise int64. */
 export function getIntegerFormat({ minimum, maximum }: ReturnType<typeof toLimits>): string {
   const [lowest, highest] = LIMITS.int32!;
   return minimum >= lowest && maximum <= highest ? 'int32' : 'int64';

@@ -188,7 +188,7 @@ export function getFields(dto: Class): Fields {
   const others = metadata.filter(({ name }) => name !== VALID);
   for (const { type, propertyName } of others) {
     const schema = declared.get(propertyName) ?? FOREIGN;
-    // Such as that of Nest's PartialType; class-validator evaluates it.
+    // Nest's PartialType adds a condition, which class-validator evaluates.
     const isConditional = type === ValidationTypes.CONDITIONAL_VALIDATION && schema !== FOREIGN;
     declared.set(propertyName, isConditional ? { ...schema, optional: true } : schema);
   }

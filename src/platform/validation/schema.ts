@@ -26,7 +26,7 @@ export interface Schema {
   readonly exclusiveMinimum?: number;
   readonly exclusiveMaximum?: number;
   readonly multipleOf?: number;
-  /** In a query, the parameter is repeated for each item, such as `?tag=a&tag=b`. */
+  /** A parameter of a query is repeated for each item, such as `?tag=a&tag=b`. */
   readonly items?: Schema;
   readonly minItems?: number;
   readonly maxItems?: number;
@@ -60,7 +60,7 @@ export interface Schema {
   readonly writeOnly?: boolean;
   readonly title?: string;
   readonly description?: string;
-  /** By default that of the format. */
+  /** The default is that of the format. */
   readonly example?: unknown;
   readonly deprecated?: boolean;
 }

@@ -24,6 +24,8 @@ const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
 /** Creates what decodes a body, by its content coding. */
 const DECODERS = new Map<string, () => Transform>([
   ['gzip', createGunzip],
+  // RFC 9110, section 8.4.1.3.
+  ['x-gzip', createGunzip],
   ['deflate', createInflate],
   ['br', createBrotliDecompress],
 ]);
@@ -65,7 +67,7 @@ export class BodyParserGuard implements CanActivate {
     return readBody(request, limit, invalid).then(async (bytes): Promise<true> => {
       // An empty body is none, as with a Content-Length of 0.
       if (bytes.length > 0) request.body = binary === undefined ? parseJson(bytes) : bytes;
-      // As with Nest's option `rawBody`, after decompression.
+      // Nest's option `rawBody` also keeps the bytes after decompression.
       (request as RawBodyRequest<Request>).rawBody = bytes;
       if (performance.now() - startedAt >= PROMPT_BODY_MS) await request.verifyKeyAgain?.(request);
       return true;

@@ -9,7 +9,7 @@ export function parseJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.');
   let value: unknown;
   try {
-    // Without a byte order mark.
+    // JSON.parse rejects a byte order mark.
     value = JSON.parse(bytes.toString().replace(/^\ufeff/, ''));
   } catch {
     throw new ApiError('MALFORMED_JSON', 'The body is not valid JSON.');

@@ -29,7 +29,10 @@ const CLIENT_CLOSED_REQUEST = 499;
 /** The errors of Node's HTTP parser that are not a 400. */
 const PARSER_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   HPE_HEADER_OVERFLOW: ['HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB.'],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['PAYLOAD_TOO_LARGE', 'The chunk extensions are too large.'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [
+    'PAYLOAD_TOO_LARGE',
+    'The chunk extensions of the body are too large.',
+  ],
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMEOUT', 'The request did not arrive in time.'],
 };
 
@@ -179,7 +182,7 @@ export class HttpServer {
   private reject(connection: Connection, error: ApiError, request?: IncomingMessage): void {
     const { latestResponse } = connection;
     if (request !== undefined && latestResponse?.req === request) {
-      // Its handler may be waiting for the rest of the body: what it sends is ignored.
+      // The handler may be waiting for the rest of the body: what it sends is ignored.
       latestResponse.detachSocket(connection);
       latestResponse.destroy();
     }

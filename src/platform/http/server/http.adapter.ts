@@ -61,7 +61,7 @@ export class HttpAdapter extends ExpressAdapter {
   override reply(response: Response, body: unknown, status = response.statusCode): unknown {
     if (body instanceof CachedJsonResponse) return body.send(response);
     if (body instanceof StreamableFile) {
-      // By default Nest responds 400, in text, if the stream fails.
+      // Nest by default responds 400, in text, if the stream fails.
       body.setErrorHandler((error) => respondWithError(error, response.req, response));
       return super.reply(response, body, status);
     }

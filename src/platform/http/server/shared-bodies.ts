@@ -15,7 +15,7 @@ interface SharedBody {
 /** What a cache holds. */
 interface CacheEntry {
   readonly bytes: number;
-  /** Called when it must be removed from its cache. */
+  /** Removes the entry from its cache. */
   evict(): void;
 }
 
