@@ -138,7 +138,7 @@ describe('a batch with a row that the database rejects', () => {
 describe('a batch when the deadline passes', () => {
   describeOnSqlite('before its COMMIT', () => {
     it('is rolled back if no client waits for any of its rows', async () => {
-      // Its row waits for a transaction, and has 800 ms left for its own.
+      // The rows wait for a transaction, and have 800 ms left for their own.
       const transaction = app.dataSource.transaction(() => delay(1_500));
       const created = createAll(['one', 'two']);
       delayInserts(1_000);

@@ -351,7 +351,7 @@ describe('the cache of lists', () => {
     expect(queries).toHaveLength(11);
     await read(1);
     expect(queries).toHaveLength(11);
-    // Of another list, and all at the same time.
+    // Requests for another list, all at the same time.
     await Promise.all([second.get(), second.get(), second.getPage({ limit: 2 })]);
     expect(queries).toHaveLength(13);
     for (const count of [1, 10, 9]) await read(count);

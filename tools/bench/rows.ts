@@ -3,7 +3,7 @@ import type { Bounds } from './statistics.js';
 /** What is compared: a program, by default that of the name before the comma, and the requests that it gets. */
 export interface Target {
   readonly title: string;
-  /** Its path once built. */
+  /** The path of the program once built. */
   script?: string;
   /** The variant of a baseline. */
   readonly mode?: string;

@@ -60,7 +60,7 @@ interface ModelRequest {
   readonly rows: RegExp;
   /** The states in which it leaves rows. */
   readonly effects: readonly State[];
-  /** Its Idempotency-Key. */
+  /** The Idempotency-Key of the request. */
   readonly key?: string | undefined;
 }
 /** A request, when it was sent and received, what was read or created, and the response; 0 if there was none. */

@@ -53,7 +53,7 @@ pool_mode = transaction
 default_pool_size = 2
 `,
   );
-  // It refuses to run as root.
+  // PgBouncer refuses to run as root.
   const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
   pgBouncer = spawn('pgbouncer', ['-q', ...user, join(directory, 'pgbouncer.ini')], {
     env,
@@ -141,7 +141,7 @@ requires('pgbouncer', hasPgBouncer).describe('PgBouncer in transaction mode', ()
     const other = await connectToPostgres(database.url);
     try {
       await other.query('BEGIN; LOCK TABLE "categories"');
-      // It lasts for two seconds only.
+      // The request lasts for two seconds only.
       const isBlocked = waitUntilBlocked(database.url, 1);
       const response = categories.create('during');
       await isBlocked;

@@ -77,7 +77,7 @@ describeWithPreviousRelease('beside an instance of the previous release, a new o
     expect((await create(current, 'former')).text).toBe(created.text);
     const recorded = await create(current, 'current');
     expect(recorded.status).toBe(201);
-    // Its fingerprints are different.
+    // The previous release computes other fingerprints.
     expect(await create(former, 'current')).toBeError('IDEMPOTENCY_KEY_REUSED');
     expect((await create(current, 'current')).text).toBe(recorded.text);
     expect(await former.categories.getNames()).toEqual(['of former', 'of current']);

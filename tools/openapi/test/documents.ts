@@ -16,7 +16,7 @@ export async function readPublished(): Promise<Document> {
  * @param changes the values by the keys that lead to the place, separated by spaces; undefined removes it
  */
 export function edit(document: Document, changes: Readonly<Record<string, unknown>>): Document {
-  // Not with structuredClone: in Jest, its arrays are not equal to those of the test.
+  // In Jest, the arrays of structuredClone are not equal to those of the test.
   const copy: Document = JSON.parse(JSON.stringify(document));
   for (const [place, value] of Object.entries(changes)) {
     const keys = place.split(' ');

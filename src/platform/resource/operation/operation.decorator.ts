@@ -113,7 +113,7 @@ export function Operation(options: OperationOptions): MethodDecorator {
       ? []
       : [ApiSuccess({ status, description: response, ...toBody(returns, contentTypes) })]),
     ...(contentTypes.length > 0 ? [ApiProduces(...contentTypes)] : []),
-    // Of several, the handler sends one, such as that of a `StreamableFile`.
+    // The handler chooses one of several types, such as that of a `StreamableFile`.
     ...(contentTypes.length === 1 ? [Header('Content-Type', contentTypes[0]!)] : []),
     ApiResponseHeaders({
       ...(list !== undefined && { ETag: ETAG }),

@@ -112,7 +112,7 @@ registry.describe('a generated client', () => {
 
 registry.describe('the commands of docs/clients.md', () => {
   it('run a snippet in the folder of client.ts', async () => {
-    // Not below the directory: npm would install the packages there.
+    // Below the directory, npm would install the packages there.
     const folder = await mkdtemp(join(tmpdir(), 'petstore-guide-'));
     await cp(join(directory, 'client.ts'), join(folder, 'client.ts'));
     await cp(join(directory, 'guide.ts'), join(folder, 'snippet.ts'));
