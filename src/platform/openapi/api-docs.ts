@@ -1,15 +1,13 @@
 import { fileURLToPath } from 'node:url';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
-import type { Express, RequestHandler } from 'express';
+import type { Express } from 'express';
 import { dump } from 'js-yaml';
 import type { Config } from '../config/config.js';
 import { swaggerUiHeaders } from '../http/responses/default-headers.js';
 import { createDocument, type FeatureDocs, THIS_DEPLOYMENT } from './openapi-document.js';
 import { selectFiles, swaggerUiOptions } from './swagger-ui.js';
 
-const JSON_PATH = '/openapi.json';
-const YAML_PATH = '/openapi.yaml';
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** The client guide, and what a client needs of the files that it links to. */
 const GUIDE_PATHS = [
@@ -19,12 +17,6 @@ const GUIDE_PATHS = [
   '/examples/client.ts',
   '/examples/curl.sh',
 ];
-
-/** Lets pages of any origin, such as editors, read the OpenAPI document: it is public. */
-const allowAnyOrigin: RequestHandler = (_request, response, next) => {
-  response.setHeader('Access-Control-Allow-Origin', '*');
-  next();
-};
 
 /**
  * Serves Swagger UI at `/docs`, to which `/` redirects, and the OpenAPI document at `/openapi.json` and
@@ -38,9 +30,13 @@ export function setupApiDocs(app: NestExpressApplication, config: Config, docs: 
   const getJson = once(() => JSON.stringify(getDocument()));
   const getYaml = once(() => dump(getDocument(), { skipInvalid: true, noRefs: true }));
   const express: Express = app.getHttpAdapter().getInstance();
-  app.use([JSON_PATH, YAML_PATH], allowAnyOrigin);
-  express.get(JSON_PATH, (_request, response) => response.type('json').send(getJson()));
-  express.get(YAML_PATH, (_request, response) => response.type('text/yaml').send(getYaml()));
+  // The document is public: pages of any origin, such as editors, may read it.
+  const serve = (path: string, type: string, getText: () => string) =>
+    express.get(path, (_request, response) =>
+      response.set('Access-Control-Allow-Origin', '*').type(type).send(getText()),
+    );
+  serve('/openapi.json', 'json', getJson);
+  serve('/openapi.yaml', 'text/yaml', getYaml);
   // As plain text, because browsers download Markdown.
   const headers = { 'Content-Type': 'text/plain; charset=utf-8' };
   // Without a root, Express serves no file below a folder that begins with a dot.

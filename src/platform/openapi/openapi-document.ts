@@ -37,10 +37,10 @@ const API_PREFIX = '/v1';
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
 
 function describe(description: string, errorCodes: readonly FeatureErrorCode[]): string {
-  const rows = [
-    ...Object.entries(ERROR_CODES).map(([code, row]) => toRow(code, row)),
-    ...errorCodes.map((row) => toRow(row.code, row)),
-  ];
+  const codes = Object.entries(ERROR_CODES).map(([code, row]) => ({ code, ...row }));
+  const rows = [...codes, ...errorCodes].map(
+    (row) => `| \`${row.code}\` | ${row.status} | ${row.description} |`,
+  );
   return `${description} Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
 out. The [client guide](/docs/clients.md) has examples. The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
@@ -65,10 +65,6 @@ ${COMMON_HEADERS.map((name) => `| \`${name}\` | ${STANDARD_HEADERS[name].descrip
 
 </details>
 `;
-}
-
-function toRow(code: string, { status, description }: Omit<FeatureErrorCode, 'code'>): string {
-  return `| \`${code}\` | ${status} | ${description} |`;
 }
 
 /**

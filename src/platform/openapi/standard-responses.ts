@@ -9,46 +9,28 @@ export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 type Response = Exclude<NonNullable<Operation['responses'][string]>, { $ref: string }>;
 type Headers = NonNullable<NonNullable<OpenAPIObject['components']>['headers']>;
 
+const toHeader = (description: string, maxLength: number, example: string) => ({
+  description,
+  schema: { type: 'string', maxLength, example },
+});
+
 /** The headers that the service sends with responses of several operations, for `components`. */
+// prettier-ignore
 export const STANDARD_HEADERS = {
-  'X-Request-Id': {
-    description:
-      'Identifies the request in the logs: the X-Request-Id of the request if it is valid (up to 128 ASCII characters), otherwise a UUID.',
-    schema: { type: 'string', maxLength: 128, example: '8f14e45f-ceea-467f-a1f0-1b2c3d4e5f60' },
-  },
-  RateLimit: {
-    description:
-      'The state of the rate limit (draft-ietf-httpapi-ratelimit-headers-10): `r` requests are left for `t` seconds. Missing if the key has no limit, or was not checked.',
-    schema: { type: 'string', maxLength: 100, example: '"api-key";r=599;t=60' },
-  },
-  'RateLimit-Policy': {
-    description: 'The definition of the rate limit: `q` requests in `w` seconds.',
-    schema: { type: 'string', maxLength: 100, example: '"api-key";q=600;w=60' },
-  },
-  'Retry-After': {
-    description: 'The seconds to wait before the next attempt.',
-    schema: { type: 'string', maxLength: 100, example: '1' },
-  },
-  'WWW-Authenticate': {
-    description:
-      'The challenge (RFC 6750): the scheme, and what is wrong with a key that was sent.',
-    schema: { type: 'string', maxLength: 200, example: 'Bearer' },
-  },
-  Deprecation: {
-    description: 'Since when the operation is deprecated: `@` and seconds since 1970 (RFC 9745).',
-    schema: { type: 'string', maxLength: 100, example: '@1793491200' },
-  },
-  Sunset: {
-    description: 'From when the operation returns 410 (RFC 8594).',
-    schema: { type: 'string', maxLength: 100, example: 'Mon, 01 Nov 2027 00:00:00 GMT' },
-  },
+  'X-Request-Id': toHeader('Identifies the request in the logs: the X-Request-Id of the request if it is valid (up to 128 ASCII characters), otherwise a UUID.', 128, '8f14e45f-ceea-467f-a1f0-1b2c3d4e5f60'),
+  RateLimit: toHeader('The state of the rate limit (draft-ietf-httpapi-ratelimit-headers-10): `r` requests are left for `t` seconds. Missing if the key has no limit, or was not checked.', 100, '"api-key";r=599;t=60'),
+  'RateLimit-Policy': toHeader('The definition of the rate limit: `q` requests in `w` seconds.', 100, '"api-key";q=600;w=60'),
+  'Retry-After': toHeader('The seconds to wait before the next attempt.', 100, '1'),
+  'WWW-Authenticate': toHeader('The challenge (RFC 6750): the scheme, and what is wrong with a key that was sent.', 200, 'Bearer'),
+  Deprecation: toHeader('Since when the operation is deprecated: `@` and seconds since 1970 (RFC 9745).', 100, '@1793491200'),
+  Sunset: toHeader('From when the operation returns 410 (RFC 8594).', 100, 'Mon, 01 Nov 2027 00:00:00 GMT'),
 } satisfies Headers;
 
 /** Returns {@link STANDARD_HEADERS} with the challenge of a service. */
 export function describeHeaders({ name }: Product): Headers {
-  const challenge = STANDARD_HEADERS['WWW-Authenticate'];
-  const schema = { ...challenge.schema, example: `Bearer realm="${name}"` };
-  return { ...STANDARD_HEADERS, 'WWW-Authenticate': { ...challenge, schema } };
+  const { description } = STANDARD_HEADERS['WWW-Authenticate'];
+  const challenge = toHeader(description, 200, `Bearer realm="${name}"`);
+  return { ...STANDARD_HEADERS, 'WWW-Authenticate': challenge };
 }
 
 /** The headers of every response after the API key was accepted. */

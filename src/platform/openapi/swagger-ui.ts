@@ -9,13 +9,9 @@ declare const document: {
 /** The parts of Swagger UI and React that a plugin uses. */
 interface SwaggerUi {
   readonly React: {
-    readonly createElement: (
-      type: unknown,
-      props: object | null,
-      ...children: unknown[]
-    ) => unknown;
+    createElement(type: unknown, props: object | null, ...children: unknown[]): unknown;
   };
-  readonly getComponent: (name: string, isContainer: true) => unknown;
+  getComponent(name: string, isContainer: true): unknown;
 }
 interface ResponseProps {
   readonly code: string;
