@@ -139,7 +139,7 @@ describe('a service process that cannot start', () => {
       ],
       [
         { PORT: String(port) },
-        /Failed to listen on 127\.0\.0\.1:\d+ \(HOST, PORT\): the port is already in use\..*\n$/,
+        /Failed to listen on 127\.0\.0\.1:\d+ \(HOST, PORT\): listen EADDRINUSE: address already in use .*\n$/,
       ],
     ];
     const started = failures.map(([env]) => services.start({ env }));
