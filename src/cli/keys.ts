@@ -1,4 +1,4 @@
-/** `npm run keys -- create | list | show | rotate | revoke`: manages the API keys of the configured database. */
+/** `npm run keys -- create | list | rotate | revoke`: manages the API keys of the configured database. */
 import '../platform/application/check-node-version.js';
 import { existsSync } from 'node:fs';
 import { Logger } from '@nestjs/common';
@@ -38,12 +38,6 @@ export async function main(args: readonly string[]): Promise<void> {
     .description('List API keys (metadata only)')
     .option('--json', 'Print JSON')
     .action(listKeys);
-  program
-    .command('show')
-    .description('Show an API key (metadata only)')
-    .argument('<id>', 'Id of the key, as shown by list', toInteger(1, MAX_ID))
-    .option('--json', 'Print JSON')
-    .action(showKey);
   program
     .command('rotate')
     .description('Create a key that replaces another one, which expires after the overlap')
@@ -90,20 +84,9 @@ function printKey(key: string, { id, name }: ApiKey): void {
 async function listKeys({ json = false }: { json?: boolean }): Promise<void> {
   await withKeys(async (keys) => {
     const records = await keys.list();
-    if (json) printJson(records.map(describeKey));
+    if (json) process.stdout.write(`${JSON.stringify(records.map(describeKey), null, 2)}\n`);
     else if (records.length === 0) process.stdout.write('No API keys found.\n');
     else printTable(records.map(formatKey));
-  });
-}
-
-async function showKey(id: number, { json = false }: { json?: boolean }): Promise<void> {
-  await withKeys(async (keys) => {
-    const [record] = await keys.list({ where: { id } });
-    if (record === undefined) throw new Error(`API key ${id} not found.`);
-    if (json) printJson(describeKey(record));
-    else
-      for (const [name, value] of Object.entries(formatKey(record)))
-        process.stdout.write(`${name}: ${value}\n`);
   });
 }
 
@@ -132,10 +115,6 @@ function formatKey(key: ApiKey): Record<string, string> {
     revoked: formatTime(key.revokedAt),
     'last used': formatTime(key.lastUsedAt),
   };
-}
-
-function printJson(value: unknown): void {
-  process.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
 }
 
 function printTable(rows: readonly Record<string, string>[]): void {

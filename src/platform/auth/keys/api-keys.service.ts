@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { type FindManyOptions, IsNull, Repository } from 'typeorm';
+import { IsNull, Repository } from 'typeorm';
 import { isDataOrConstraintError } from '../../database/connection/driver-errors.js';
 import { ApiKey, type Scope, SCOPES } from './api-key.entity.js';
 import { CONFIG, type Config } from '../../config/config.js';
@@ -104,9 +104,9 @@ export class ApiKeysService {
     return this.keys.count();
   }
 
-  /** Returns all keys, or some, in the order of their creation. */
-  list(options: Pick<FindManyOptions<ApiKey>, 'where' | 'take'> = {}): Promise<ApiKey[]> {
-    return this.keys.find({ ...options, order: { id: 'ASC' } });
+  /** Returns all keys in the order of their creation. */
+  list(): Promise<ApiKey[]> {
+    return this.keys.find({ order: { id: 'ASC' } });
   }
 
   /** Revokes a key; false if it does not exist or was revoked before. */
