@@ -71,10 +71,12 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     const lookUp: LookUp = this.lookUps.get(id) ?? { deadline };
     this.lookUps.set(id, lookUp);
     lookUp.deadline = deadline;
-    lookUp.result ??= this.limitFailures(client, key, () => {
-      // It may have waited until no request waits for it.
+    lookUp.result ??= this.limitFailures(client, key, async () => {
+      // The look-up may have waited until no request waits for it.
       lookUp.deadline.beforeStatement();
-      return this.lookUp(key, client);
+      const record = await this.findValid(key);
+      if (record === undefined) this.failureLog.add(client);
+      return record;
     }).finally(() => this.lookUps.delete(id));
     return withDeadline(lookUp.result, deadline);
   }
@@ -105,12 +107,6 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     return this.failures.attempt(client, limit, TOO_MANY_FAILURES, () =>
       this.allFailures.attempt('all', limit * GLOBAL_LIMIT_FACTOR, TOO_MANY_FAILURES, run),
     );
-  }
-
-  private async lookUp(key: string, client: string): Promise<ApiKey | undefined> {
-    const record = await this.findValid(key);
-    if (record === undefined) this.failureLog.add(client);
-    return record;
   }
 
   private async findValid(key: string): Promise<ApiKey | undefined> {

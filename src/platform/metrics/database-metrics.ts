@@ -39,14 +39,9 @@ export class DatabaseMetrics {
       labelNames: ['db_collection_name', 'db_response_status_code'],
       registers: [registry],
     });
+    const common = { labelNames: ['db_collection_name'] as const, registers: [registry] };
     const createHistogram = (name: string, help: string, buckets = DURATION_BUCKETS) =>
-      new Histogram({
-        name,
-        help,
-        labelNames: ['db_collection_name'],
-        buckets,
-        registers: [registry],
-      });
+      new Histogram({ name, help, buckets, ...common });
     this.listRebuildDurations = createHistogram(
       'service_list_rebuild_duration_seconds',
       'Duration of the rebuilds of a cached list, because its table may have changed.',

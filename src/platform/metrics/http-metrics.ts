@@ -22,23 +22,16 @@ export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter):
     buckets: DURATION_BUCKETS,
     registers: [registry],
   });
+  const toLabels = (method: string, route: string, status: number) => ({
+    http_request_method: KNOWN_METHODS.has(method) ? method : '_OTHER',
+    http_route: route,
+    http_response_status_code: status,
+  });
   for (const { method, path } of getOperations(adapter.getInstance()))
-    for (const status of FAILURES)
-      duration.zero({
-        http_request_method: method,
-        http_route: path,
-        http_response_status_code: status,
-      });
+    for (const status of FAILURES) duration.zero(toLabels(method, path, status));
   http.onResponse((request, status, milliseconds) => {
-    const { method = '' } = request;
-    duration.observe(
-      {
-        http_request_method: KNOWN_METHODS.has(method) ? method : '_OTHER',
-        http_route: getRouteLabel(request, status),
-        http_response_status_code: status,
-      },
-      milliseconds / 1000,
-    );
+    const labels = toLabels(request.method ?? '', getRouteLabel(request, status), status);
+    duration.observe(labels, milliseconds / 1000);
   });
   new Counter({
     name: 'service_slow_readers_closed_total',
