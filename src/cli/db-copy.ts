@@ -2,7 +2,7 @@
 import '../platform/application/check-node-version.js';
 import { existsSync } from 'node:fs';
 import Database from 'better-sqlite3';
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import type { EntityManager, EntityMetadata } from 'typeorm';
 import { createDataSource } from '../platform/application/data-source.js';
 import { loadConfig } from '../platform/config/config.js';
@@ -14,27 +14,18 @@ import { isMain, runCommand } from './command.js';
 /** The parameters of an INSERT; PostgreSQL accepts 65,535. */
 const MAX_PARAMETERS = 10_000;
 
-/** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {
   const program = new Command('db:copy')
     .description('Copy all data, including ids and API keys, in one transaction')
     .requiredOption('--from <url>', 'sqlite:<file>; stop the service that uses it first')
-    .addOption(
-      new Option(
-        '--to <url>',
-        'postgres://<user>:<password>@<host>:<port>/<database>, empty; other users can see the password in the list of processes',
-      ).conflicts('toFile'),
-    )
-    .option('--to-file <file>', 'File that contains this URL, as that of DATABASE_URL_FILE')
+    .requiredOption('--to-file <file>', 'Contains postgres://…, as the file of DATABASE_URL_FILE')
     .action(copy);
-  await runCommand(program, args, 'Copy failed.');
+  await runCommand(program, args);
 }
 
-async function copy(options: { from: string; to?: string; toFile?: string }): Promise<void> {
-  const { from, to, toFile } = options;
-  if (!to && !toFile) throw new Error('The target is missing: use --to-file or --to.');
+async function copy({ from, toFile }: { from: string; toFile: string }): Promise<void> {
   const sourceConfig = loadConfig(PRODUCT, { DATABASE_URL: from });
-  const targetConfig = loadConfig(PRODUCT, { DATABASE_URL: to, DATABASE_URL_FILE: toFile });
+  const targetConfig = loadConfig(PRODUCT, { DATABASE_URL_FILE: toFile });
   const { database: source } = sourceConfig;
   const { database: target } = targetConfig;
   if (source.type !== 'sqlite' || target.type !== 'postgres')
