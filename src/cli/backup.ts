@@ -9,14 +9,13 @@ import { TERMINATION_SIGNALS } from '../platform/application/termination-signals
 import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 
-/** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {
   const program = new Command('backup')
     .description('Copy the SQLite database of DATABASE_URL, also while the service writes to it')
     // As in DATABASE_URL.
     .argument('<file>', 'Destination; an existing file is never overwritten', (file) => file.trim())
     .action(backup);
-  await runCommand(program, args, 'Backup failed.');
+  await runCommand(program, args);
 }
 
 async function backup(file: string): Promise<void> {

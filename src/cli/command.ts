@@ -14,13 +14,8 @@ export function isMain({ filename }: ImportMeta): boolean {
  * Runs a command: loads `.env`, and on an error prints it and sets the exit code 1.
  *
  * @param args the arguments of the command, without the path of the script
- * @param failure a sentence to print after the error
  */
-export async function runCommand(
-  command: Command,
-  args: readonly string[],
-  failure?: string,
-): Promise<void> {
+export async function runCommand(command: Command, args: readonly string[]): Promise<void> {
   command.version(getRelease(PRODUCT));
   // Commander would end the process; a subcommand does not inherit a later override.
   for (const each of [command, ...command.commands]) each.exitOverride();
@@ -35,7 +30,7 @@ export async function runCommand(
     }
     const message =
       error instanceof ConfigError ? error.message : `error: ${getMessage(error as Error)}`;
-    process.stderr.write(`${message}\n${failure === undefined ? '' : `${failure}\n`}`);
+    process.stderr.write(`${message}\n`);
     process.exitCode = 1;
   }
 }

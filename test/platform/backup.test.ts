@@ -117,7 +117,7 @@ describe('backup', () => {
     expect(await runBackup()).toEqual({
       code: 1,
       stdout: '',
-      stderr: `error: ${file} already exists, refusing to overwrite.\nBackup failed.\n`,
+      stderr: `error: ${file} already exists, refusing to overwrite.\n`,
     });
     expect(await listBackups()).toEqual(['copy.sqlite']);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
