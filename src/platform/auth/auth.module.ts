@@ -28,16 +28,15 @@ export class AuthModule implements OnModuleInit {
     const help = 'API keys in recent use that expire within 7 days.';
     this.metrics.addGauge('service_api_keys_expiring', help, () => this.verifier.countExpiring());
     const { bootstrapApiKey, metricsPort } = this.config;
-    if (metricsPort !== undefined) this.addCounters(this.verifier, this.guard);
-    if (bootstrapApiKey === undefined) return;
-    this.database.onReady(() => this.keys.ensureKey(bootstrapApiKey, 'bootstrap'));
-  }
-
-  private addCounters(verifier: ApiKeyVerifier, guard: ApiKeyGuard): void {
+    if (bootstrapApiKey !== undefined)
+      this.database.onReady(() => this.keys.ensureKey(bootstrapApiKey, 'bootstrap'));
+    if (metricsPort === undefined) return;
+    const { verifier, guard } = this;
+    const registers = [this.metrics];
     new Counter({
       name: 'service_authentication_failures_total',
       help: 'Requests with an invalid API key, of which those at once with the same one are one.',
-      registers: [this.metrics],
+      registers,
       collect() {
         this.reset();
         this.inc(verifier.failureLog.count);
@@ -47,7 +46,7 @@ export class AuthModule implements OnModuleInit {
       name: 'service_api_key_requests_total',
       help: 'Requests with a valid API key, by its id; those of keys past the first 1,000 as one.',
       labelNames: ['api_key_id'],
-      registers: [this.metrics],
+      registers,
       collect() {
         this.reset();
         for (const [id, count] of guard.requests) this.inc({ api_key_id: id }, count);
@@ -57,7 +56,7 @@ export class AuthModule implements OnModuleInit {
       name: 'service_rate_limited_requests_total',
       help: 'Requests that exceeded a rate limit, by the limit.',
       labelNames: ['policy'],
-      registers: [this.metrics],
+      registers,
       collect() {
         this.reset();
         for (const { policy, rejected } of [verifier.failures, verifier.allFailures, guard.limiter])

@@ -73,21 +73,16 @@ export class DatabaseMetrics {
     const addGauge = (name: string, help: string, read: () => Promise<number>) =>
       // NaN fires no alert: `database_up` reports that a file was moved.
       this.registry.addGauge(`service_database_${name}_bytes`, help, () => read().catch(() => NaN));
-    const addSize = (name: string, path: string, help: string) =>
-      addGauge(name, help, async () => (await stat(path)).size);
-    const addSpace = (name: string, blocks: 'bavail' | 'blocks', help: string) =>
-      addGauge(name, help, async () => {
-        const disk = await statfs(dirname(file));
-        return disk[blocks] * disk.bsize;
-      });
-    addSize('size', file, 'Size of the SQLite file.');
-    addSize('wal_size', `${file}-wal`, 'Size of the WAL of SQLite.');
-    addSpace(
-      'disk_free',
-      'bavail',
-      'Space on the disk of the SQLite file that the service may use.',
-    );
-    addSpace('disk_size', 'blocks', 'Size of the disk of the SQLite file.');
+    const readDisk = async (blocks: 'bavail' | 'blocks'): Promise<number> => {
+      const disk = await statfs(dirname(file));
+      return disk[blocks] * disk.bsize;
+    };
+    const wal = `${file}-wal`;
+    addGauge('size', 'Size of the SQLite file.', async () => (await stat(file)).size);
+    addGauge('wal_size', 'Size of the WAL of SQLite.', async () => (await stat(wal)).size);
+    const free = 'Space on the disk of the SQLite file that the service may use.';
+    addGauge('disk_free', free, () => readDisk('bavail'));
+    addGauge('disk_size', 'Size of the disk of the SQLite file.', () => readDisk('blocks'));
   }
 
   /**

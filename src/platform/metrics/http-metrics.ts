@@ -12,6 +12,12 @@ const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TR
 /** The statuses of failures, which an alert needs before the first one. */
 const FAILURES = [500, 503];
 
+const toLabels = (method: string, route: string, status: number) => ({
+  http_request_method: KNOWN_METHODS.has(method) ? method : '_OTHER',
+  http_route: route,
+  http_response_status_code: status,
+});
+
 /** Measures every response, under the names of OpenTelemetry's semantic conventions. */
 export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter): void {
   const { http } = adapter;
@@ -21,11 +27,6 @@ export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter):
     labelNames: ['http_request_method', 'http_route', 'http_response_status_code'],
     buckets: DURATION_BUCKETS,
     registers: [registry],
-  });
-  const toLabels = (method: string, route: string, status: number) => ({
-    http_request_method: KNOWN_METHODS.has(method) ? method : '_OTHER',
-    http_route: route,
-    http_response_status_code: status,
   });
   for (const { method, path } of getOperations(adapter.getInstance()))
     for (const status of FAILURES) duration.zero(toLabels(method, path, status));

@@ -17,7 +17,6 @@ import {
   STANDARD_RESPONSES,
 } from './standard-responses.js';
 
-/** A tag of operations. */
 export interface Tag {
   readonly name: string;
   readonly description: string;
@@ -37,9 +36,9 @@ const API_PREFIX = '/v1';
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
 
 function describe(description: string, errorCodes: readonly FeatureErrorCode[]): string {
-  const codes = Object.entries(ERROR_CODES).map(([code, row]) => ({ code, ...row }));
-  const rows = [...codes, ...errorCodes].map(
-    (row) => `| \`${row.code}\` | ${row.status} | ${row.description} |`,
+  const own = errorCodes.map((row) => [row.code, row] as const);
+  const rows = [...Object.entries(ERROR_CODES), ...own].map(
+    ([code, row]) => `| \`${code}\` | ${row.status} | ${row.description} |`,
   );
   return `${description} Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
@@ -67,11 +66,7 @@ ${COMMON_HEADERS.map((name) => `| \`${name}\` | ${STANDARD_HEADERS[name].descrip
 `;
 }
 
-/**
- * Creates the OpenAPI document of the application.
- *
- * @param docs what the features declare
- */
+/** Creates the OpenAPI document of the application. */
 export function createDocument(
   app: NestExpressApplication,
   config: Config,

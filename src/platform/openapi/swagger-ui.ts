@@ -7,11 +7,10 @@ declare const document: {
 };
 
 /** The parts of Swagger UI and React that a plugin uses. */
+type Create = (type: unknown, props: object | null, ...children: unknown[]) => unknown;
 interface SwaggerUi {
-  readonly React: {
-    createElement(type: unknown, props: object | null, ...children: unknown[]): unknown;
-  };
-  getComponent(name: string, isContainer: true): unknown;
+  readonly React: { readonly createElement: Create };
+  readonly getComponent: (name: string, isContainer: true) => unknown;
 }
 interface ResponseProps {
   readonly code: string;

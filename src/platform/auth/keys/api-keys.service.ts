@@ -82,17 +82,17 @@ export class ApiKeysService {
     const record = await this.keys.findOneBy({ hash: hashKey(key) });
     if (record === null) {
       const former = await this.keys.findBy({ name, revokedAt: IsNull() });
-      const logChange = (created: ApiKey): void => {
-        this.logCreation(created);
-        for (const { id } of former.filter((each) => !expiresBefore(each, Date.now())))
-          this.logger.warn(
-            `BOOTSTRAP_API_KEY has changed. The former API key ${id} (${name}) stays valid until it is revoked with: node dist/cli/keys.js revoke ${id}`,
-          );
-      };
-      await this.save(this.keys, key, name).then(logChange, (error: unknown) => {
+      try {
+        this.logCreation(await this.save(this.keys, key, name, {}));
+      } catch (error) {
         // Another process that starts at the same time has created it.
-        if (!isDataOrConstraintError(error)) throw error;
-      });
+        if (isDataOrConstraintError(error)) return;
+        throw error;
+      }
+      for (const { id } of former.filter((each) => !expiresBefore(each, Date.now())))
+        this.logger.warn(
+          `BOOTSTRAP_API_KEY has changed. The former API key ${id} (${name}) stays valid until it is revoked with: node dist/cli/keys.js revoke ${id}`,
+        );
     } else if (record.revokedAt !== null || expiresBefore(record, Date.now())) {
       const state = record.revokedAt === null ? 'expired' : 'revoked';
       this.logger.warn(`BOOTSTRAP_API_KEY is ${state} and will be rejected`);
@@ -121,14 +121,15 @@ export class ApiKeysService {
     keys: Repository<ApiKey>,
     key: string,
     name: string,
-    { expiresAt = null, scopes = SCOPES, requestsPerMinute = null }: KeyOptions = {},
+    { expiresAt = null, scopes = SCOPES, requestsPerMinute = null }: KeyOptions,
   ): Promise<ApiKey> {
     const row = { name, scopes: scopes.join(' '), requestsPerMinute, expiresAt };
     return keys.save({ ...row, hash: hashKey(key), createdAt: new Date() });
   }
 
-  private readonly logCreation = ({ id, name }: ApiKey): void =>
+  private logCreation({ id, name }: ApiKey): void {
     this.logger.log(`Created API key ${id} (${name})`);
+  }
 }
 
 /** Whether a key expires before a time, or at it. */

@@ -27,11 +27,16 @@ export async function createInitialApiKey(
       return;
     }
     const url = await app.getUrl();
-    const introduction =
-      count === 0
-        ? showKey((await keys.create('first')).key, url + findList(app))
-        : countKeys(count);
-    process.stdout.write(`${introduction}\n  API         ${url}/v1\n  Swagger UI  ${url}/docs\n\n`);
+    let introduction = `API keys: ${count}. Create another with:  npm run keys -- create <name>`;
+    if (count === 0) {
+      const { key } = await keys.create('first');
+      introduction = `API key (shown only once):  ${key}
+
+    curl -H 'Authorization: Bearer ${key}' ${url}${findList(app)}`;
+    }
+    process.stdout.write(
+      `\n  ${introduction}\n\n  API         ${url}/v1\n  Swagger UI  ${url}/docs\n\n`,
+    );
   } catch (error) {
     // A failure must not end a service that is running.
     logger.warn('Skipping the check for a first API key', error);
@@ -45,13 +50,3 @@ function findList(app: INestApplication): string {
     methods.has('GET') && /^\/v1\/[\w-]+$/.test(path);
   return routes.find(isList)?.[0] ?? '/v1';
 }
-
-const showKey = (key: string, list: string): string => `
-  API key (shown only once):  ${key}
-
-    curl -H 'Authorization: Bearer ${key}' ${list}
-`;
-
-const countKeys = (count: number): string => `
-  API keys: ${count}. Create another with:  npm run keys -- create <name>
-`;
