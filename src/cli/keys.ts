@@ -18,7 +18,6 @@ const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_53
 /** Control characters, line breaks, and those that are invisible or change the direction of others. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {
   // Standard output is for scripts.
   Logger.overrideLogger(['fatal', 'error', 'warn']);

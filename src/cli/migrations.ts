@@ -7,7 +7,6 @@ import { FEATURES } from '../features.js';
 import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 
-/** Runs the command. */
 export async function main(args: readonly string[]): Promise<void> {
   const program = new Command('migrations').description('Migrate the database schema');
   program.command('run').description('Apply all pending migrations').action(runMigrations);

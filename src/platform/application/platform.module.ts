@@ -19,7 +19,6 @@ import { MetricsModule } from '../metrics/metrics.module.js';
 /** The platform, the root module of a service, and the global guards, pipe and filter in their order. */
 @Module({})
 export class PlatformModule {
-  /** @param root the module of the service, which imports its features */
   static forRoot(config: Config, root: Type): DynamicModule {
     return {
       module: PlatformModule,

@@ -19,11 +19,7 @@ import { TERMINATION_SIGNALS } from './termination-signals.js';
 /** The documented maximum of a shutdown without its delay. Later, the next signal ends the process. */
 const SHUTDOWN_TIMEOUT_MS = 10_000;
 
-/**
- * Runs a service until a signal ends the process, or prints its version.
- *
- * @param root the module of the service, which imports its features
- */
+/** Runs a service until a signal ends the process, or prints its version. */
 export async function runService(root: Type, product: Product): Promise<void> {
   const logger = new Logger(product.title);
   // The state of the process is unknown after either: it exits, and a supervisor restarts it. What was

@@ -94,7 +94,6 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     await this.lastUsedWrites;
   }
 
-  /** Limits the failures of a client, and of all clients together. */
   private async limitFailures<T>(
     client: string,
     key: string,

@@ -6,7 +6,6 @@ const MAX_CLIENTS = 20;
 
 /** Counts failed authentications, and logs one of each client and minute. */
 export class FailureLog {
-  /** The number of failures since the start of the process. */
   count = 0;
   private readonly logger = new Logger('Authentication');
   /** When the clients were logged, in that order. */

@@ -3,7 +3,6 @@ import { Reflector } from '@nestjs/core';
 import { ApiExtension } from '@nestjs/swagger';
 import type { Scope } from './keys/api-key.entity.js';
 
-/** The scope that an operation requires, if its method implies another one. */
 export const RequiredScope = Reflector.createDecorator<Scope>();
 
 /** Declares the scope that an operation requires, also in the OpenAPI document, if its method implies another one. */

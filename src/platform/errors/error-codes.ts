@@ -28,10 +28,8 @@ export const ERROR_CODES = {
   SERVICE_UNAVAILABLE: { status: 503, description: 'the database is unavailable, the request conflicted with others, or the service is shutting down; retry after `Retry-After`' },
 } as const satisfies Record<string, { status: number; description: string }>;
 
-/** A code of {@link ERROR_CODES}. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** The form of every code. */
 export const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
 
 /** An error code of a feature, which declares it in `@Feature` and throws it with `ApiError`. */

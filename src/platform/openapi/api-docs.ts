@@ -21,8 +21,6 @@ const GUIDE_PATHS = [
 /**
  * Serves Swagger UI at `/docs`, to which `/` redirects, and the OpenAPI document at `/openapi.json` and
  * `/openapi.yaml`.
- *
- * @param docs what the features declare
  */
 export function setupApiDocs(app: NestExpressApplication, config: Config, docs: FeatureDocs): void {
   // Converted once, because anyone may send these requests: to YAML it takes 4 ms.

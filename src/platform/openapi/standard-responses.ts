@@ -4,7 +4,6 @@ import type { Product } from '../config/product.js';
 import { getErrorCode } from '../http/responses/error.filter.js';
 import { MAX_ETAGS_LENGTH } from '../http/server/server-options.js';
 
-/** An operation of the OpenAPI document. */
 export type Operation = NonNullable<OpenAPIObject['paths'][string]['get']>;
 type Response = Exclude<NonNullable<Operation['responses'][string]>, { $ref: string }>;
 type Headers = NonNullable<NonNullable<OpenAPIObject['components']>['headers']>;
@@ -98,8 +97,6 @@ export const STANDARD_RESPONSES: Readonly<Record<string, Response>> = Object.fro
  * to that of the components; another one is completed. Errors of HTTP itself, such as 408, are not listed: they may
  * occur with any request, and the description of the document has them (decision 12). 431 is, if the operation declares
  * a header with a maximum length.
- *
- * @param method the method of the operation, in lower case
  */
 export function describeStandardResponses(operation: Operation, method: string): void {
   if (method === 'get') describeRevalidation(operation);
@@ -115,8 +112,6 @@ export function describeStandardResponses(operation: Operation, method: string):
 }
 
 /**
- * Completes the response with a status.
- *
  * @param own what the decorators declare; Nest describes it with an empty text if they do not
  * @param headers those of the responses of guards and handlers
  */

@@ -15,7 +15,6 @@ export class ApiKey {
   @IdColumn('pk_api_keys')
   id!: number;
 
-  /** The name of the client that uses the key. */
   @Column('varchar', { length: 100 })
   name!: string;
 
