@@ -12,13 +12,8 @@ interface SwaggerUi {
   readonly React: { readonly createElement: Create };
   readonly getComponent: (name: string, isContainer: true) => unknown;
 }
-interface ResponseProps {
-  readonly code: string;
-  readonly response: { get(name: 'description'): string };
-}
-interface HeadersProps {
-  readonly headers?: { filter(predicate: (header: unknown, name: string) => boolean): unknown };
-}
+type ResponseProps = { code: string; response: ReadonlyMap<'description', string> };
+type HeadersProps = { headers?: { filter(keep: (_: unknown, name: string) => boolean): unknown } };
 
 /**
  * Shows each error response of an operation as one line, which opens, because most are the same for all operations, and
