@@ -109,9 +109,8 @@ export class ApiKeyGuard implements CanActivate {
 }
 
 /** Returns the key that a request was sent with: an empty one if it is malformed, undefined if there is none. */
-export function getApiKey({
-  headers: { authorization = '' },
-}: IncomingMessage): string | undefined {
+export function getApiKey({ headers }: IncomingMessage): string | undefined {
+  const { authorization = '' } = headers;
   const [, key] = BEARER.exec(authorization) ?? [];
   return key ?? (/^Bearer +\S/i.test(authorization) ? '' : undefined);
 }

@@ -45,8 +45,7 @@ export async function createInitialApiKey(
 
 /** Returns the path of a collection, for an example of a request. */
 function findList(app: INestApplication): string {
-  const routes = [...getRoutes(app.getHttpAdapter().getInstance() as Express)];
-  const isList = ([path, methods]: (typeof routes)[number]): boolean =>
-    methods.has('GET') && /^\/v1\/[\w-]+$/.test(path);
-  return routes.find(isList)?.[0] ?? '/v1';
+  for (const [path, methods] of getRoutes(app.getHttpAdapter().getInstance() as Express))
+    if (methods.has('GET') && /^\/v1\/[\w-]+$/.test(path)) return path;
+  return '/v1';
 }
