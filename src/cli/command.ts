@@ -10,11 +10,7 @@ export function isMain({ filename }: ImportMeta): boolean {
   return script !== undefined && realpathSync(script) === filename;
 }
 
-/**
- * Runs a command: loads `.env`, and on an error prints it and sets the exit code 1.
- *
- * @param args the arguments of the command, without the path of the script
- */
+/** Runs a command: loads `.env`, and on an error prints it and sets the exit code 1. */
 export async function runCommand(command: Command, args: readonly string[]): Promise<void> {
   command.version(getRelease(PRODUCT));
   // Commander would end the process; a subcommand does not inherit a later override.

@@ -130,11 +130,7 @@ function printTable(rows: readonly Record<string, string>[]): void {
 
 const countCharacters = (text: string): number => Array.from(text).length;
 
-/**
- * Runs an action on the keys of the configured database.
- *
- * @param migrates whether to migrate an outdated schema, with `MIGRATIONS=auto`
- */
+/** @param migrates whether to migrate an outdated schema, with `MIGRATIONS=auto` */
 async function withKeys(
   action: (keys: ApiKeysService) => Promise<void>,
   migrates = false,

@@ -91,15 +91,10 @@ export function loadConfig(
   return config;
 }
 
-/**
- * Returns the variables of the platform and of features, with their properties.
- *
- * @throws {TypeError} if two have the same name or property
- */
+/** @throws {TypeError} if two variables have the same name or property */
 function collectVariables(product: Product, own: readonly Variables[]): [string, Variable][] {
-  const variables = [declareVariables(product), ...own].flatMap((each) =>
-    Object.entries<Variable>(each),
-  );
+  const declared: Variables[] = [declareVariables(product), ...own];
+  const variables = declared.flatMap((each) => Object.entries(each));
   const names = ['product', ...variables.flatMap(([property, { name }]) => [property, name])];
   const repeated = names.find((name, index) => names.indexOf(name) !== index);
   if (repeated !== undefined)
@@ -133,8 +128,6 @@ function readSecret(
 /**
  * Returns the configuration for the log: without the product, and the secrets, of which the URL of a database stays without
  * its user and password.
- *
- * @param own the variables of each feature
  */
 export function redactConfig(config: Config, own: readonly Variables[]): Partial<Config> {
   const { product, database } = config;

@@ -19,7 +19,6 @@ export const integer = (min: number, max: number): Format<number> => ({
   },
 });
 
-/** One of some values. */
 export const oneOf = <T extends string>(...values: readonly T[]): Format<T> => ({
   expected: `${values.slice(0, -1).join(', ')} or ${values.at(-1)}`,
   parse: (text) => values.find((value) => value === text),
@@ -64,7 +63,6 @@ export const CONTACT: Format<{ readonly url: string } | { readonly email: string
   },
 };
 
-/** A SQLite file or a PostgreSQL server. */
 export const DATABASE_URL: Format<
   | { readonly type: 'sqlite'; readonly file: string }
   | { readonly type: 'postgres'; readonly url: string }

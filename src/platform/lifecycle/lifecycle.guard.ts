@@ -4,11 +4,7 @@ import type { Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
 import { Deprecation } from './lifecycle.decorators.js';
 
-/**
- * Sends the `Deprecation` (RFC 9745) and `Sunset` (RFC 8594) headers of a deprecated operation, also on errors.
- *
- * @throws {ApiError} GONE from the sunset on
- */
+/** Sends the headers `Deprecation` (RFC 9745) and `Sunset` (RFC 8594), also on errors, and 410 from the sunset on. */
 @Injectable()
 export class LifecycleGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}

@@ -85,11 +85,7 @@ export class DatabaseMetrics {
     addGauge('disk_size', 'Size of the disk of the SQLite file.', () => readDisk('blocks'));
   }
 
-  /**
-   * Reports the connections to PostgreSQL.
-   *
-   * @param findPool returns the pool, which exists once the database has been reached
-   */
+  /** @param findPool returns the pool of PostgreSQL, which exists once the database has been reached */
   observePool(findPool: () => Pool | undefined): void {
     const getPool = (): Partial<Pool> => findPool() ?? {};
     new Gauge({

@@ -46,11 +46,7 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
     return `http://${host}:${address.port}/metrics`;
   }
 
-  /**
-   * Starts the listener, before the database is migrated.
-   *
-   * @throws {StartupError} if the port cannot be used
-   */
+  /** @throws {StartupError} if the port cannot be used, before the database is migrated */
   async onModuleInit(): Promise<void> {
     const { host, metricsPort, product } = this.config;
     if (metricsPort === undefined) return;
