@@ -20,7 +20,7 @@ const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 export async function main(args: readonly string[]): Promise<void> {
   // Standard output is for scripts.
-  Logger.overrideLogger(['fatal', 'error', 'warn']);
+  Logger.overrideLogger(['warn']);
   const program = new Command('keys').description('Manage API keys');
   program
     .command('create')

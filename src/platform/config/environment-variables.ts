@@ -1,9 +1,6 @@
 import * as formats from './formats.js';
 import type { Product } from './product.js';
 
-/** The levels of `LOG_LEVEL`, from least to most verbose. */
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'verbose'] as const;
-
 /** An environment variable. */
 export interface Variable {
   readonly name: string;
@@ -47,7 +44,7 @@ export const declareVariables = ({ name, keyPrefixes }: Pick<Product, 'name' | '
     description: 'the URL of the staging deployment, for the OpenAPI document' },
   contact: { name: 'CONTACT', format: formats.CONTACT,
     description: 'where clients get help, for the OpenAPI document' },
-  logLevel: { name: 'LOG_LEVEL', format: formats.oneOf(...LOG_LEVELS), default: 'info',
+  logLevel: { name: 'LOG_LEVEL', format: formats.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'verbose'), default: 'info',
     description: 'the least important lines that are logged; `debug` includes each request' },
   corsOrigins: { name: 'CORS_ORIGINS', format: formats.ORIGINS, default: '',
     description: 'origins whose pages may call the service from a browser' },

@@ -2,7 +2,6 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { ConsoleLogger, type LogLevel } from '@nestjs/common';
 import { trace } from '@opentelemetry/api';
 import type { Config } from '../config/config.js';
-import { LOG_LEVELS } from '../config/environment-variables.js';
 
 export interface RequestInProgress {
   readonly id: string;
@@ -72,7 +71,6 @@ export function createLogger({
   logLevel,
   product,
 }: Pick<Config, 'logLevel' | 'product' | 'production'>): ConsoleLogger {
-  const levels = LOG_LEVELS.slice(0, LOG_LEVELS.indexOf(logLevel) + 1);
   return new Logger({
     prefix: product.title,
     json: production,
@@ -81,6 +79,7 @@ export function createLogger({
     flattenParams: true,
     // Drivers and parsers put what a client sent into their errors, and a client may send its key anywhere.
     redact: ['parameters', 'detail', 'body', 'input'],
-    logLevels: levels.map((level) => (level === 'info' ? 'log' : level)),
+    // Nest logs the level, and those that are more important.
+    logLevels: [logLevel === 'info' ? 'log' : logLevel],
   });
 }
