@@ -2,8 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
 import { ApiError } from '../../errors/api-error.js';
-import { isPostgres } from '../connection/is-postgres.js';
-import { readRows } from '../connection/service-data-source.js';
+import { readRows, type ServiceDataSource } from '../connection/service-data-source.js';
 import {
   type Criteria,
   getColumn,
@@ -12,7 +11,6 @@ import {
   toConditions,
   toEntities,
 } from '../statements/statement-parts.js';
-import type { TableRevisionTracker } from './table-revision-tracker.js';
 
 /** The id of a row. */
 export type Id = number | string;
@@ -73,10 +71,11 @@ interface RowRange {
 
 /** Reads the rows of a table in id order, all or a page, optionally filtered. */
 export class ListRows<Entity extends ObjectLiteral> {
-  constructor(
-    private readonly repository: Repository<Entity>,
-    private readonly revisions: TableRevisionTracker,
-  ) {}
+  private readonly dataSource: ServiceDataSource;
+
+  constructor(private readonly repository: Repository<Entity>) {
+    this.dataSource = repository.manager.dataSource as ServiceDataSource;
+  }
 
   /**
    * Reads all rows by the primary key, and lets other requests run after each chunk.
@@ -90,8 +89,8 @@ export class ListRows<Entity extends ObjectLiteral> {
       const after = rows.at(-1)?.['id'] as Id | undefined;
       ({ rows } = await this.read(filters, { limit: CHUNK_SIZE, after, revisions }));
       // The revision of the first chunk was read before.
-      if (after !== undefined && !this.revisions.hasRevisionTable)
-        revisions.add(await this.revisions.read(this.repository.metadata.tableName));
+      if (after !== undefined && !this.dataSource.dialect.hasRevisionTable)
+        revisions.add(await this.dataSource.readRevision(this.repository.metadata.tableName));
       yield rows;
     } while (rows.length === CHUNK_SIZE);
   }
@@ -126,12 +125,12 @@ export class ListRows<Entity extends ObjectLiteral> {
   ): Promise<{ rows: Entity[]; total?: number }> {
     const { manager, metadata } = this.repository;
     const table = `"${metadata.tableName}"`;
-    const parameters = new StatementParameters(manager.dataSource);
+    const parameters = new StatementParameters(this.dataSource);
     const getConditions = (): string[] => toConditions(this.repository, filters, parameters);
     const facts: string[] = [];
     if (counts)
       facts.push(`(SELECT count(*) FROM ${table}${toWhere(getConditions())}) AS "${TOTAL}"`);
-    const hasRevision = revisions !== undefined && this.revisions.hasRevisionTable;
+    const hasRevision = revisions !== undefined && this.dataSource.dialect.hasRevisionTable;
     if (hasRevision)
       facts.push(
         `(SELECT "value" FROM "revisions" WHERE "name" = '${metadata.tableName}') AS "${REVISION}"`,
@@ -167,10 +166,10 @@ export class ListRows<Entity extends ObjectLiteral> {
     const direction = isDescending ? 'DESC' : 'ASC';
     if (by === 'id') return `"id" ${direction}`;
     const column = getColumn(this.repository, by);
-    const { dataSource } = this.repository.manager;
-    const isText = /^(character( varying)?|text)$/.test(dataSource.driver.normalizeType(column));
-    // SQLite compares bytes already.
-    const collation = isText && isPostgres(dataSource) ? ' COLLATE "C"' : '';
+    const { dialect, driver } = this.dataSource;
+    const isText = /^(character( varying)?|text)$/.test(driver.normalizeType(column));
+    const collation =
+      isText && dialect.binaryCollation ? ` COLLATE "${dialect.binaryCollation}"` : '';
     const nulls = isDescending ? 'FIRST' : 'LAST';
     return `"${column[name]}"${collation} ${direction} NULLS ${nulls}, "id" ${direction}`;
   }

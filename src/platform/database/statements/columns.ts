@@ -13,7 +13,7 @@ import {
 } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
 import { ApiError } from '../../errors/api-error.js';
-import { isPostgres } from '../connection/is-postgres.js';
+import { getDialect } from '../connection/service-data-source.js';
 import { createUuid } from './uuid.js';
 
 const UUID_LENGTH = 36;
@@ -97,15 +97,10 @@ export function idColumn(
   { type = 'integer', byClient = false, length = UUID_LENGTH }: IdOptions = {},
 ): TableColumnOptions {
   const common = { name: 'id', isPrimary: true, primaryKeyConstraintName: constraintName };
-  const collation = isPostgres(dataSource) ? 'C' : undefined;
+  const { binaryCollation: collation, generatedIdType } = getDialect(dataSource);
   if (type !== 'integer') return { ...common, type: 'varchar', length: String(length), collation };
   if (byClient) return { ...common, type: 'bigint' };
-  return {
-    ...common,
-    type: isPostgres(dataSource) ? 'bigint' : 'integer',
-    isGenerated: true,
-    generationStrategy: 'increment',
-  };
+  return { ...common, type: generatedIdType, isGenerated: true, generationStrategy: 'increment' };
 }
 
 /**

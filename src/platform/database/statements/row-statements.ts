@@ -1,8 +1,7 @@
 /** Statements that change rows and return them, so that no other request can come between. */
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../connection/deadline.js';
-import { isPostgres } from '../connection/is-postgres.js';
-import { readRows } from '../connection/service-data-source.js';
+import { getDialect, readRows } from '../connection/service-data-source.js';
 import { assignId, createVersion } from './columns.js';
 import {
   buildInsert,
@@ -37,8 +36,7 @@ export async function selectOne<Entity extends ObjectLiteral>(
   const { manager, metadata } = repository;
   const parameters = new StatementParameters(manager.dataSource);
   const where = toCondition(repository, criteria, parameters);
-  // On SQLite, the transaction excludes others.
-  const suffix = lock && isPostgres(manager.dataSource) ? ' FOR UPDATE' : '';
+  const suffix = lock ? getDialect(manager.dataSource).rowLock : '';
   const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where} LIMIT 1${suffix}`;
   const rows = readRows<Record<string, unknown>>(manager, sql, parameters.values);
   return toEntities(repository, await withDeadline(rows))[0];

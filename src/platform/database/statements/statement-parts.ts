@@ -1,7 +1,7 @@
 /** Builds statements that TypeORM's query builder cannot express or runs too slowly. */
 import type { DataSource, EntityMetadata, ObjectLiteral, Repository } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
-import { isPostgres } from '../connection/is-postgres.js';
+import { getDialect } from '../connection/service-data-source.js';
 
 /** The column types whose values the drivers return as they are. */
 const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double precision']);
@@ -123,9 +123,10 @@ export function toConditions<Entity extends ObjectLiteral>(
     if (value === null) return `"${column.databaseName}" IS NULL`;
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
     // No row has an integer beyond those of the column, which PostgreSQL would not compare.
-    const { driver } = repository.manager.dataSource;
-    const isWide = /^(integer|smallint)$/.test(driver.normalizeType(column));
-    const cast = isWide && isPostgres(repository.manager.dataSource) ? '::bigint' : '';
+    const { dataSource } = repository.manager;
+    const { driver } = dataSource;
+    const isNarrow = /^(integer|smallint)$/.test(driver.normalizeType(column));
+    const cast = isNarrow ? getDialect(dataSource).bigintCast : '';
     const stored = new Set(
       values.map((each): unknown => driver.preparePersistentValue(each, column)),
     );
