@@ -1,5 +1,6 @@
 import { type DynamicModule, Global, Module } from '@nestjs/common';
-import { TypeOrmModule } from '@nestjs/typeorm';
+import { InjectDataSource, TypeOrmModule } from '@nestjs/typeorm';
+import type { DataSource } from 'typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import {
   createServiceDataSource,
@@ -7,15 +8,19 @@ import {
   type Schema,
 } from './connection/create-data-source.js';
 import { DatabaseConnection } from './connection/database-connection.js';
-import { TableRevisionTracker } from './lists/table-revision-tracker.js';
+import { checkRevisionTriggers } from './lists/revision-trigger.js';
 
 /** Provides the DataSource, and the connection to the database, to all modules. */
 @Global()
 @Module({
-  providers: [DatabaseConnection, TableRevisionTracker],
-  exports: [DatabaseConnection, TableRevisionTracker],
+  providers: [DatabaseConnection],
+  exports: [DatabaseConnection],
 })
 export class DatabaseModule {
+  constructor(@InjectDataSource() dataSource: DataSource, database: DatabaseConnection) {
+    database.onReady(() => checkRevisionTriggers(dataSource));
+  }
+
   /** @param schema the entities and migrations of all features */
   static forRoot(schema: Schema): DynamicModule {
     return {

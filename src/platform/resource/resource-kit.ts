@@ -12,7 +12,6 @@ import type { HttpAdapter } from '../http/server/http.adapter.js';
 import type { SharedBodies } from '../http/server/shared-bodies.js';
 import { DatabaseMetrics } from '../metrics/database-metrics.js';
 import { Resource, type ResourceOptions } from './resource.js';
-import { TableRevisionTracker } from '../database/lists/table-revision-tracker.js';
 
 /**
  * Gives an entity the operations of a resource. The startup fails if it has features of TypeORM that the statements of the
@@ -22,7 +21,6 @@ import { TableRevisionTracker } from '../database/lists/table-revision-tracker.j
 export class ResourceKit implements ListServices {
   constructor(
     @Inject(CONFIG) readonly config: Config,
-    readonly revisions: TableRevisionTracker,
     readonly metrics: DatabaseMetrics,
     private readonly database: DatabaseConnection,
     private readonly host: HttpAdapterHost<HttpAdapter>,

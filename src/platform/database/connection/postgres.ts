@@ -10,6 +10,7 @@ import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
+import { type Deadline, withDeadline } from './deadline.js';
 import type { Dialect } from './dialect.js';
 import { describeDriverError, getDriverErrorCode, READ_ONLY_TRANSACTION } from './driver-errors.js';
 import { readRows, SchemaOutdatedError, ServiceDataSource } from './service-data-source.js';
@@ -106,11 +107,9 @@ export class PostgresDataSource extends ServiceDataSource {
     this.preparedNames.clear();
   }
 
-  async readRevision(table: string): Promise<number> {
-    const revision = (await this.readRevisions()).get(table);
+  async readRevision(table: string, deadline?: Deadline): Promise<number> {
+    const revision = (await withDeadline(this.readRevisions(), deadline)).get(table);
     if (revision !== undefined) return revision;
-    // A missing table is reported as such.
-    await readRows(this.manager, `SELECT FROM "${table}" LIMIT 0`);
     throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
   }
 

@@ -7,6 +7,7 @@ import {
 } from 'typeorm';
 import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
+import type { Deadline } from './deadline.js';
 import type { Dialect } from './dialect.js';
 import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
 
@@ -55,11 +56,12 @@ export abstract class ServiceDataSource extends DataSource {
   private readonly errorListeners: ((error: unknown) => void)[] = [];
 
   /**
-   * Returns the revision of a table at a moment after the call. Concurrent calls share one check.
+   * Returns the revision of a table at a moment after the call: while it stays the same, so do the rows. Concurrent calls
+   * share one check.
    *
    * @throws {DatabaseUnavailableError}
    */
-  abstract readRevision(table: string): Promise<number>;
+  abstract readRevision(table: string, deadline?: Deadline): Promise<number>;
 
   /**
    * Checks that the database can be written.

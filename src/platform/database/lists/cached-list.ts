@@ -3,6 +3,8 @@ import type { CachedJsonResponse } from '../../http/responses/cached-json-respon
 import type { SharedBodies } from '../../http/server/shared-bodies.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
+import type { ServiceDataSource } from '../connection/service-data-source.js';
+import { singleFlight } from '../connection/single-flight.js';
 import { type Criteria, StatementParameters, toConditions } from '../statements/statement-parts.js';
 import {
   toPosition,
@@ -11,8 +13,6 @@ import {
   type Paging,
   type RowChunks,
 } from './list-rows.js';
-import { singleFlight } from '../connection/single-flight.js';
-import type { TableRevisionTracker } from './table-revision-tracker.js';
 
 /** The bytes that a cached list or page takes besides its body and its key, about. */
 const OVERHEAD = 2_000;
@@ -22,7 +22,6 @@ const MAX_READS = 3;
 
 /** What the lists of all tables use. */
 export interface ListServices {
-  readonly revisions: TableRevisionTracker;
   readonly bodies: SharedBodies;
   readonly metrics: DatabaseMetrics;
 }
@@ -56,7 +55,7 @@ export class CachedList<Entity extends ObjectLiteral> {
     private readonly services: ListServices,
     private readonly counts = false,
   ) {
-    this.rows = new ListRows(repository, services.revisions);
+    this.rows = new ListRows(repository);
   }
 
   /** @throws {DatabaseUnavailableError} */
@@ -83,7 +82,7 @@ export class CachedList<Entity extends ObjectLiteral> {
     filters: Criteria<Entity>,
     load: LoadResponse,
   ): Promise<CachedJsonResponse> {
-    const { manager, metadata } = this.repository;
+    const { manager } = this.repository;
     const parameters = new StatementParameters(manager.dataSource);
     const conditions = toConditions(this.repository, filters, parameters);
     const key = JSON.stringify([page, conditions.join(' AND '), ...parameters.values]);
@@ -91,7 +90,7 @@ export class CachedList<Entity extends ObjectLiteral> {
     if (entry === undefined) {
       const ownBytes = OVERHEAD + 2 * key.length;
       const remove = () => this.entries.delete(key);
-      entry = new CachedResponse(metadata.tableName, load, ownBytes, remove, this.services);
+      entry = new CachedResponse(this.repository, load, ownBytes, remove, this.services);
       this.entries.set(key, entry);
     }
     this.services.bodies.use(entry);
@@ -108,15 +107,20 @@ class CachedResponse {
   private pendingRevision: number | undefined;
   private isEvicted = false;
   private readonly refresh = singleFlight(() => this.rebuild());
+  private readonly table: string;
+  private readonly dataSource: ServiceDataSource;
 
   /** @param remove removes it from its list */
   constructor(
-    private readonly table: string,
+    { manager, metadata }: Repository<ObjectLiteral>,
     private readonly load: LoadResponse,
     private readonly ownBytes: number,
     private readonly remove: () => void,
     private readonly services: ListServices,
-  ) {}
+  ) {
+    this.table = metadata.tableName;
+    this.dataSource = manager.dataSource as ServiceDataSource;
+  }
 
   get bytes(): number {
     return this.ownBytes + (this.cached?.response.bytes ?? 0);
@@ -124,7 +128,7 @@ class CachedResponse {
 
   async get(): Promise<CachedJsonResponse> {
     const deadline = new Deadline();
-    const revision = await this.services.revisions.read(this.table, deadline);
+    const revision = await this.dataSource.readRevision(this.table, deadline);
     if (this.cached?.revision === revision) return this.cached.response;
     this.pendingRevision = revision;
     return withDeadline(this.refresh(), deadline);
@@ -151,11 +155,11 @@ class CachedResponse {
   private async rebuild(): Promise<CachedJsonResponse> {
     let revision = this.pendingRevision!;
     if (this.cached?.revision === revision) return this.cached.response;
-    const { revisions: tracker, metrics } = this.services;
-    const stopTimer = metrics.listRebuildDurations?.startTimer({ db_collection_name: this.table });
+    const { listRebuildDurations } = this.services.metrics;
+    const stopTimer = listRebuildDurations?.startTimer({ db_collection_name: this.table });
     for (let reads = 1; ; reads++) {
       // The revision was read before the rows: in the other order, a change between the two would be missed.
-      const revisions = new Set(tracker.hasRevisionTable ? [] : [revision]);
+      const revisions = new Set(this.dataSource.dialect.hasRevisionTable ? [] : [revision]);
       const response = await this.load(revisions);
       revision = [...revisions].at(-1)!;
       const isConsistent = revisions.size === 1;

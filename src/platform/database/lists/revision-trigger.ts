@@ -1,4 +1,5 @@
-import type { QueryRunner } from 'typeorm';
+import { Logger } from '@nestjs/common';
+import type { DataSource, QueryRunner } from 'typeorm';
 import { getDialect } from '../connection/service-data-source.js';
 
 /** An expression of PostgreSQL for a new revision: JavaScript represents it exactly. */
@@ -24,7 +25,7 @@ export async function defineRaiseRevision(
 }
 
 /** Returns statements that create the trigger of a table, or repair it. */
-export function toTriggerSql(table: string): string {
+function toTriggerSql(table: string): string {
   const name = `"tr_${table}_revision"`;
   // Triggers do not fire in sessions that replicate rows, unless they are enabled always.
   return `CREATE OR REPLACE TRIGGER ${name} AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON "${table}" FOR EACH STATEMENT EXECUTE FUNCTION raise_revision(); ALTER TABLE "${table}" ENABLE ALWAYS TRIGGER ${name}`;
@@ -49,4 +50,22 @@ export async function dropRevisionTrigger(queryRunner: QueryRunner, table: strin
   if (!getDialect(queryRunner.dataSource).hasRevisionTable) return;
   await queryRunner.query(`DROP TRIGGER "tr_${table}_revision" ON "${table}"`);
   await queryRunner.query(`DELETE FROM "revisions" WHERE "name" = '${table}'`);
+}
+
+/**
+ * Warns of tables whose trigger is not that of their migration: pg_restore --disable-triggers enables it for some sessions
+ * only, and a table that replaces another has none.
+ */
+export async function checkRevisionTriggers(dataSource: DataSource): Promise<void> {
+  if (!getDialect(dataSource).hasRevisionTable) return;
+  // 60: after each INSERT, UPDATE, DELETE and TRUNCATE statement. A: in all sessions.
+  const rows: { name: string }[] = await dataSource.query(
+    `SELECT "name" FROM "revisions" WHERE to_regclass(quote_ident("name")) IS NOT NULL AND NOT EXISTS (
+       SELECT FROM pg_trigger WHERE "tgrelid" = to_regclass(quote_ident("name")) AND "tgtype" = 60
+         AND "tgenabled" = 'A' AND "tgfoid" = to_regproc('raise_revision'))`,
+  );
+  for (const { name } of rows)
+    new Logger('Database').warn(
+      `Lists may lack changes of the table ${name}: its trigger is missing or not always enabled. Repair it with: ${toTriggerSql(name)}; UPDATE "revisions" SET "value" = ${RANDOM_REVISION}`,
+    );
 }
