@@ -166,10 +166,8 @@ describe('a batch when the deadline passes', () => {
 describe('a batch when the database fails', () => {
   it('is rejected as a whole, and the next one is inserted', async () => {
     await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
-    const inserts = recordStatements(app.dataSource, INSERT_QUERY);
     const results = await createAll(['one', 'two', 'three']);
     expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
-    expect(getSizes(inserts)).toEqual([3]);
     expect(await app.categories.create('four')).toBeError(
       'INTERNAL_ERROR',
       /^(?!.*(categories|table|INSERT|SQL))/i,

@@ -128,27 +128,6 @@ export function isDataOrConstraintError(error: unknown): boolean {
   return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT|2[23]...$)/);
 }
 
-/**
- * The errors of a statement as a whole, by class: the connection (08), the transaction (25, 40), the statement itself (0A, 42),
- * resources (53), a lock that is not available (55), an operator (57), the system (58).
- */
-const STATEMENT_FAILED = /^(08|0A|25|40|42|53|55|57|58)...$/;
-
-/** The messages of SQLite, which has one code for them, of a statement that is wrong for every row. */
-const WRONG_STATEMENT = /no such|has no column|syntax error|incomplete input|too many/;
-
-/**
- * Whether a statement failed because of one of its rows: other rows may be accepted, and nothing was stored, unless SQLite
- * was told to FAIL. It includes what a trigger raises, but not what would fail any row.
- */
-export function rejectsRow(error: unknown): boolean {
-  if (!(error instanceof QueryFailedError)) return false;
-  const code = getDriverErrorCode(error);
-  if (code === 'SQLITE_ERROR') return !WRONG_STATEMENT.test(error.message);
-  if (code.startsWith('SQLITE_')) return /^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG)/.test(code);
-  return code !== '' && (!STATEMENT_FAILED.test(code) || violatesPolicy(error));
-}
-
 /** Whether a policy of row security rejects a row. The code is that of a missing privilege. */
 function violatesPolicy(error: unknown): boolean {
   const { routine } = getDriverError(error) as { routine?: string };

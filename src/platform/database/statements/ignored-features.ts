@@ -18,8 +18,8 @@ const ENTITY_EVENTS = ['Insert', 'Update', 'Remove', 'SoftRemove', 'Recover']
   .concat('afterLoad');
 
 /**
- * Refuses an entity with features of TypeORM that the statements of the resource kit would ignore, a required column that
- * they could not store, and a constraint that is checked at COMMIT only, when one row would reject its whole batch.
+ * Refuses an entity with features of TypeORM that the statements of the resource kit would ignore, or a required column
+ * that they could not store.
  *
  * @throws {TypeError} with a sentence for each
  */
@@ -52,12 +52,6 @@ export function refuseIgnoredFeatures({ metadata, manager }: Repository<ObjectLi
       ignored.push(
         `the required column of ${name}.${column.propertyPath}: declare a property of its own for it, or give it a default.`,
       );
-  if (
-    [...metadata.foreignKeys, ...metadata.uniques].some(
-      ({ deferrable }) => deferrable === 'INITIALLY DEFERRED',
-    )
-  )
-    ignored.push(`INITIALLY DEFERRED of ${name}: let the constraint be checked at once.`);
   if (ignored.length === 0) return;
   throw new TypeError(ignored.map((each) => `The resource kit ignores ${each}`).join('\n'));
 }

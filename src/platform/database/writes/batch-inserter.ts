@@ -1,7 +1,8 @@
+import { QueryFailedError } from 'typeorm';
 import { requestContext } from '../../logging/logger.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
-import { getDriverErrorCode, rejectsRow } from '../connection/driver-errors.js';
+import { getDriverErrorCode } from '../connection/driver-errors.js';
 
 /** The statements that insert rows into a table. */
 export interface RowWriter<Row, Result> {
@@ -137,7 +138,7 @@ export class BatchInserter<Row, Result> {
       const results = await withDeadline(this.writer.insert(rows, beforeCommit), deadline);
       open.forEach(({ resolve }, index) => resolve(results[index]!));
     } catch (error) {
-      if (rejectsRow(error) || error instanceof RowNotStoredError) return error;
+      if (error instanceof QueryFailedError || error instanceof RowNotStoredError) return error;
       for (const { reject } of open) reject(error);
     } finally {
       stopTimer?.();
