@@ -12,15 +12,13 @@ import {
   DatabaseUnavailableError,
   describeDriverError,
 } from '../database/connection/driver-errors.js';
-import { isPostgres } from '../database/connection/is-postgres.js';
+import { getDialect } from '../database/connection/service-data-source.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 
 /** How long a record is kept at least, in milliseconds; the trigger has it, too. */
 const LIFETIME_MS = 24 * 60 * 60 * 1_000;
 /** SQLite: nothing is deleted for ten minutes after the start, until NTP has set a wrong clock. */
 const CLOCK_DELAY_MS = 10 * 60 * 1_000;
-/** PostgreSQL: milliseconds since 1970 UTC. A trigger stores it in the records. */
-const DATABASE_CLOCK = 'CAST(extract(epoch FROM now()) * 1000 AS bigint)';
 /** How many records a statement deletes, in about 5 ms. */
 const MAX_DELETED = 500;
 /** The delay after a statement that deleted as many as it may, and after one that deleted all, in milliseconds. */
@@ -49,8 +47,8 @@ export class IdempotencyRecordsCleanup implements OnApplicationBootstrap, OnAppl
   /** Deletes the oldest expired records, and returns how many, at most 500. */
   async deleteExpired(): Promise<number> {
     const uptime = performance.now();
-    const hasClock = isPostgres(this.dataSource);
-    if (!hasClock && uptime < CLOCK_DELAY_MS) return 0;
+    const { clock } = getDialect(this.dataSource);
+    if (clock === undefined && uptime < CLOCK_DELAY_MS) return 0;
     const { affected } = await this.dataSource
       .createQueryBuilder()
       .delete()
@@ -58,7 +56,7 @@ export class IdempotencyRecordsCleanup implements OnApplicationBootstrap, OnAppl
       .where(
         `("api_key_id", "key") IN (
           SELECT "api_key_id", "key" FROM "idempotency_records"
-          WHERE "created_at" < ${hasClock ? DATABASE_CLOCK : ':now'} - ${LIFETIME_MS} ORDER BY "created_at" LIMIT ${MAX_DELETED})`,
+          WHERE "created_at" < ${clock ?? ':now'} - ${LIFETIME_MS} ORDER BY "created_at" LIMIT ${MAX_DELETED})`,
         // A clock that has been set forward does not make records older.
         { now: Math.floor(Math.min(Date.now(), performance.timeOrigin + uptime)) },
       )

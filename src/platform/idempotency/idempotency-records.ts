@@ -1,10 +1,9 @@
 /** Requests that take effect once: the response is recorded in the transaction of what the request changes. */
 import type { DataSource, EntityManager } from 'typeorm';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
-import { isPostgres } from '../database/connection/is-postgres.js';
 import { type AfterCommit, runTransaction } from '../database/connection/run-transaction.js';
 import { withDeadline } from '../database/connection/deadline.js';
-import { readRows } from '../database/connection/service-data-source.js';
+import { getDialect, readRows } from '../database/connection/service-data-source.js';
 import {
   buildInsert,
   selectColumns,
@@ -54,15 +53,10 @@ export async function transactionOnce<Result>(
 }
 
 /**
- * Waits until no other transaction has the key, and keeps it until this one ends. On SQLite, transactions exclude each
- * other. A lock of the session would be lost behind PgBouncer.
- */
+ * Waits until no other transaction has the key, and keeps it until this one ends. */
 async function lockKey(manager: EntityManager, { apiKeyId, value }: IdempotencyKey): Promise<void> {
-  if (isPostgres(manager.dataSource))
-    await manager.query('SELECT pg_advisory_xact_lock(hashtextextended($1, $2))', [
-      value,
-      apiKeyId,
-    ]);
+  const { keyLock } = getDialect(manager.dataSource);
+  if (keyLock !== undefined) await manager.query(keyLock, [value, apiKeyId]);
 }
 
 /**

@@ -1,7 +1,6 @@
 import crypto from 'node:crypto';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
-import { isPostgres } from '../database/connection/is-postgres.js';
-import { prepare } from '../database/connection/service-data-source.js';
+import { getDialect, prepare } from '../database/connection/service-data-source.js';
 import { assignId } from '../database/statements/columns.js';
 import {
   buildInsert,
@@ -95,7 +94,7 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
 
   async insert(rows: readonly NewRow[], beforeCommit: () => void): Promise<Outcome<Response>[]> {
     const { manager } = this.repository;
-    const inserted = isPostgres(manager.dataSource)
+    const inserted = getDialect(manager.dataSource).hasWritableWith
       ? await this.insertOnPostgres(rows, beforeCommit)
       : await manager.transaction(async (own) => {
           const entities = await this.insertRows(own, rows);

@@ -15,7 +15,6 @@ import { createServiceDataSource } from './create-data-source.js';
 import { DatabaseAvailability } from './database-availability.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseMetrics } from '../../metrics/database-metrics.js';
-import { isPostgres } from './is-postgres.js';
 import {
   DatabaseUnavailableError,
   describeDriverError,
@@ -167,7 +166,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
  * @throws {StartupError} if PostgreSQL begins transactions with another isolation level
  */
 async function requireReadCommitted(dataSource: ServiceDataSource): Promise<void> {
-  if (!isPostgres(dataSource)) return;
+  if (dataSource.options.type !== 'postgres') return;
   const name = 'default_transaction_isolation';
   const [setting]: [{ [name]: string }] = await dataSource.query(`SHOW ${name}`);
   if (setting[name] !== 'read committed')

@@ -1,7 +1,5 @@
 /** How the SQL of a database differs from that of the other. */
 export interface Dialect {
-  /** The largest number of parameters of a statement. */
-  readonly maxParameters: number;
   /** The type of an id that the database assigns, which has 64 bits. */
   readonly generatedIdType: 'bigint' | 'integer';
   /** The collation that compares texts by their bytes, unless that is the default. */

@@ -24,7 +24,6 @@ import {
 } from './timeouts.js';
 
 const DIALECT: Dialect = {
-  maxParameters: 65_535,
   generatedIdType: 'bigint',
   binaryCollation: 'C',
   bigintCast: '::bigint',

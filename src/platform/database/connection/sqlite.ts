@@ -20,7 +20,6 @@ import {
 } from './timeouts.js';
 
 const DIALECT: Dialect = {
-  maxParameters: 32_766,
   generatedIdType: 'integer',
   binaryCollation: undefined,
   bigintCast: '',

@@ -1,5 +1,4 @@
 import type { MigrationInterface, QueryRunner } from 'typeorm';
-import { isPostgres } from '../../database/connection/is-postgres.js';
 
 /** Milliseconds since 1970 UTC. */
 const NOW = 'extract(epoch FROM now()) * 1000';
@@ -10,7 +9,7 @@ const NOW = 'extract(epoch FROM now()) * 1000';
  */
 export class KeepIdempotencyRecords1763600000007 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
-    if (!isPostgres(queryRunner.dataSource)) return;
+    if (queryRunner.dataSource.options.type !== 'postgres') return;
     await queryRunner.query(
       `CREATE FUNCTION keep_idempotency_record() RETURNS trigger LANGUAGE plpgsql AS $$
        DECLARE
@@ -36,7 +35,7 @@ export class KeepIdempotencyRecords1763600000007 implements MigrationInterface {
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    if (!isPostgres(queryRunner.dataSource)) return;
+    if (queryRunner.dataSource.options.type !== 'postgres') return;
     await queryRunner.query('DROP FUNCTION keep_idempotency_record() CASCADE');
   }
 }
