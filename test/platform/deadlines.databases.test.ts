@@ -13,6 +13,7 @@ import { SqliteQueryRunner } from '../../src/platform/database/connection/sqlite
 import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { transactionOnce } from '../../src/platform/idempotency/idempotency-records.js';
 import { requestContext } from '../../src/platform/logging/logger.js';
+import { IdempotentInserter } from '../../src/platform/idempotency/idempotent-inserter.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { useApp } from './support/app.js';
 import { advanceTime } from './support/clock.js';
@@ -109,7 +110,11 @@ describe('withDeadline', () => {
 
   it('rejects a row whose deadline passes just before its batch, and inserts the others', async () => {
     const kit = app.app.get(ResourceKit);
-    const inserter = kit.inserter(app.dataSource.getRepository(CategoryEntity), ({ id }) => id);
+    const inserter = new IdempotentInserter(
+      app.dataSource.getRepository(CategoryEntity),
+      ({ id }) => id,
+      kit.metrics,
+    );
     const insertion = inserter.insertOnce({ name: 'late' });
     // A timer may be a little early.
     inserter['batches']['pending'][0]!.deadline.expire();

@@ -3,6 +3,8 @@ import { Column, Entity } from 'typeorm';
 import { IdColumn, type IdOptions } from '../../src/platform/database/statements/columns.js';
 import { createUuid } from '../../src/platform/database/statements/uuid.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
+import { CachedList } from '../../src/platform/database/lists/cached-list.js';
+import { IdempotentInserter } from '../../src/platform/idempotency/idempotent-inserter.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { insertReturning } from '../../src/platform/database/statements/row-statements.js';
 import { useApp } from './support/app.js';
@@ -79,8 +81,8 @@ describe.each(KINDS)(
     it('stores concurrent creates, and lists them in the order of the ids, whole and in pages', async () => {
       const repository = app.dataSource.getRepository(entity);
       const kit = app.app.get(ResourceKit);
-      const inserter = kit.inserter(repository, (row) => row);
-      const list = kit.cachedList(repository, toResponse);
+      const inserter = new IdempotentInserter(repository, (row) => row, kit.metrics);
+      const list = new CachedList(repository, toResponse, kit);
       const rows = sent.map((id, index) => ({ id, name: `row ${index}` }) as Row);
       // Clients can send ids in any order.
       if (byClient) rows.reverse();

@@ -83,11 +83,11 @@ function createFeature(provider: Type, entities: Type<object>[] = []): Type {
   return TestModule;
 }
 
-/** A feature with an inserter of the entity. */
-function createInserter(entity: Type<object>): Type {
+/** A feature with a resource of the entity. */
+function createResource(entity: Type<object>): Type {
   class Service {
     constructor(@InjectRepository(entity) repository: Repository<object>, kit: ResourceKit) {
-      kit.inserter(repository, (row) => row);
+      kit.resource(repository, { toBody: (row) => row });
     }
   }
   // What swc emits for a decorated class.
@@ -106,7 +106,7 @@ describe('an inserter', () => {
     ['generated', GeneratingEntity, 'GeneratingEntity.code'],
     ['declared by a relation', RelatedEntity, 'RelatedEntity.category.id'],
   ])('fails at startup if a column is not written: one that is %s', async (_kind, entity, name) => {
-    await expect(start(createInserter(entity))).rejects.toThrow(
+    await expect(start(createResource(entity))).rejects.toThrow(
       `The resource kit ignores the required column of ${name}: declare a property`,
     );
   });
@@ -114,9 +114,9 @@ describe('an inserter', () => {
   it('rejects a row with a property that has no column', async () => {
     const app = await startApp();
     const repository = app.dataSource.getRepository(CategoryEntity);
-    const inserter = app.app.get(ResourceKit).inserter(repository, (row) => row);
+    const resource = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
     const row = { name: 'dog', description: null, tags: ['brown'] };
-    await expect(inserter.insertOnce(row)).rejects.toThrow('CategoryEntity has no property tags');
+    await expect(resource.create(row)).rejects.toThrow('CategoryEntity has no property tags');
     await expect(insertReturning(repository, row)).rejects.toThrow(TypeError);
     expect(await app.categories.getNames()).toEqual([]);
     await app.stop();
@@ -141,7 +141,7 @@ describe('the resource kit', () => {
       '@TableInheritance of BirdEntity: give each entity a table.',
       'orderBy of BirdEntity: lists have the order of the ids.',
     ];
-    await expect(start(createInserter(BirdEntity))).rejects.toThrow(
+    await expect(start(createResource(BirdEntity))).rejects.toThrow(
       ignored.map((each) => `The resource kit ignores ${each}`).join('\n'),
     );
   });

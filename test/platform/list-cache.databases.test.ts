@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { CategoryEntity } from '../../src/modules/categories/category.entity.js';
 import type { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
-import type { CachedList } from '../../src/platform/database/lists/cached-list.js';
+import { CachedList } from '../../src/platform/database/lists/cached-list.js';
 import type { Paging, RowChunks } from '../../src/platform/database/lists/list-rows.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
@@ -237,7 +237,7 @@ describe('GET /v1/categories', () => {
     const rows = Array.from({ length: 2_500 }, (_, index) => `('${index % 2 ? 'dog' : 'cat'}')`);
     await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${rows.join(', ')}`);
     const repository = app.dataSource.getRepository(CategoryEntity);
-    const list = app.app.get(ResourceKit).cachedList(repository, toResponse);
+    const list = new CachedList(repository, toResponse, app.app.get(ResourceKit));
     const get = async (filters: { name: string | string[] }) =>
       toPage<CategoryEntity>(await list.get(filters)).rows;
     const queries = recordQueries(app.dataSource, LIST_QUERY);
@@ -322,7 +322,7 @@ function getList(bytes = 0): CachedList<CategoryEntity> {
   const padding = 'x'.repeat(bytes);
   const build = (chunks: RowChunks<object>) => toResponse(chunks, { padding } as Paging);
   const repository = app.dataSource.getRepository(CategoryEntity);
-  return app.app.get(ResourceKit).cachedList(repository, build);
+  return new CachedList(repository, build, app.app.get(ResourceKit));
 }
 
 describe('the cache of lists', () => {
@@ -476,7 +476,7 @@ describeOnPostgres('GET /v1/categories', () => {
       for (const isPage of [false, true]) {
         await query(`DELETE FROM "categories"; INSERT INTO "categories" ("name") VALUES ('dog')`);
         const restore = await backUp(databases[0]!);
-        const list = nest.get(ResourceKit).cachedList(repository, toResponse, counts);
+        const list = new CachedList(repository, toResponse, nest.get(ResourceKit), counts);
         const read = async () => toNames(await (isPage ? list.getPage({ limit: 10 }) : list.get()));
         jest.spyOn(dataSource, 'query').mockImplementation(async (sql, ...rest) => {
           if (LIST_QUERY.test(sql)) await query(`UPDATE "categories" SET "name" = 'cat'`);

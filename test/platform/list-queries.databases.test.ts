@@ -3,6 +3,7 @@ import { Column, Entity } from 'typeorm';
 import type { RowOrder } from '../../src/platform/database/lists/list-rows.js';
 import { IdColumn } from '../../src/platform/database/statements/columns.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
+import { CachedList } from '../../src/platform/database/lists/cached-list.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { useApp } from './support/app.js';
 import { createTable } from './support/create-table.js';
@@ -37,7 +38,7 @@ async function store(rows: readonly Partial<Thing>[]): Promise<void> {
 
 /** Returns the cached list of things, which counts the rows or not. */
 const createList = (counts: boolean) =>
-  app.app.get(ResourceKit).cachedList(app.dataSource.getRepository(Thing), toResponse, counts);
+  new CachedList(app.dataSource.getRepository(Thing), toResponse, app.app.get(ResourceKit), counts);
 
 /** Reads all pages of two rows, by offset or number, counted or not; all four have the same rows. */
 async function readPages(order: RowOrder): Promise<Thing[]> {

@@ -1,4 +1,5 @@
 import type { Response, Test } from 'supertest';
+import { CachedList } from '../../src/platform/database/lists/cached-list.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import type { PageRequest } from '../../src/platform/database/lists/list-rows.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
@@ -98,9 +99,8 @@ describe('a list with pages', () => {
 
   it('may count pages from 0, and give the parameter of the next page another name', async () => {
     const ids = await createCages(3);
-    const cages = app.app
-      .get(ResourceKit)
-      .cachedList(app.dataSource.getRepository(CageEntity), toResponse);
+    const repository = app.dataSource.getRepository(CageEntity);
+    const cages = new CachedList(repository, toResponse, app.app.get(ResourceKit));
     const getPage = async (request: PageRequest) => {
       const { rows, next } = toPage<CageEntity>(await cages.getPage(request));
       return { ids: rows.map(({ id }) => id), next };
@@ -139,7 +139,7 @@ describe('the cache of first pages', () => {
 
 const readPage = async (page: PageRequest): Promise<CageEntity[]> => {
   const cages = app.dataSource.getRepository(CageEntity);
-  const response = await app.app.get(ResourceKit).cachedList(cages, toResponse).getPage(page);
+  const response = await new CachedList(cages, toResponse, app.app.get(ResourceKit)).getPage(page);
   return toPage<CageEntity>(response).rows;
 };
 

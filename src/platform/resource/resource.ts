@@ -1,8 +1,9 @@
 import type { Type } from '@nestjs/common';
 import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
+import type { Config } from '../config/config.js';
 import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
 import { runTransaction } from '../database/connection/run-transaction.js';
-import type { CachedList } from '../database/lists/cached-list.js';
+import { CachedList, type ListServices } from '../database/lists/cached-list.js';
 import type { PageRequest, Paging } from '../database/lists/list-rows.js';
 import { toConstraintError } from '../database/statements/constraint-error.js';
 import {
@@ -15,7 +16,7 @@ import { CachedJsonResponse } from '../http/responses/cached-json-response.js';
 import { toVersionEtag } from '../http/responses/etag.js';
 import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js';
 import { transactionOnce } from '../idempotency/idempotency-records.js';
-import type { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
+import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
 import { isObject, type Schema } from '../validation/schema.js';
 import { getFields } from '../validation/schema-rules.js';
@@ -26,7 +27,6 @@ import {
   selectOne,
   updateReturning,
 } from '../database/statements/row-statements.js';
-import type { ResourceKit } from './resource-kit.js';
 import { validateJson } from '../validation/validation.pipe.js';
 import { Versioned } from './operation/versioned.js';
 
@@ -77,10 +77,10 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   constructor(
     private readonly repository: Repository<Entity>,
     private readonly options: ResourceOptions<Entity, Body>,
-    private readonly kit: ResourceKit,
+    private readonly services: ListServices & { readonly config: Config },
   ) {
     const { toBody, bodyContainsId, envelope } = options;
-    this.cachedList = kit.cachedList(
+    this.cachedList = new CachedList(
       repository,
       async (chunks, paging) => {
         if (envelope === undefined) return CachedJsonResponse.ofList(chunks, toBody, paging);
@@ -89,9 +89,11 @@ export class Resource<Entity extends ObjectLiteral, Body> {
         const body = envelope(items, { ...paging, total: paging.total ?? items.length });
         return CachedJsonResponse.ofObject(body, paging.next);
       },
+      services,
       envelope !== undefined,
     );
-    this.inserter = kit.inserter(repository, (row) => this.toResult(row), bodyContainsId);
+    const toResult = (row: Entity): Result<Entity, Body> => this.toResult(row);
+    this.inserter = new IdempotentInserter(repository, toResult, services.metrics, bodyContainsId);
   }
 
   /** Returns all resources in id order, including every change acknowledged before the call. */
@@ -206,7 +208,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     names: readonly string[],
   ): Promise<Changes<Entity>> {
     const { dto } = this.options;
-    const { bodyLimit } = this.kit.config;
+    const { bodyLimit } = this.services.config;
     const merged: Record<string, unknown> = {};
     const properties: Record<string, Schema> = {};
     for (const name of names) {
