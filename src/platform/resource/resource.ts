@@ -171,11 +171,19 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    */
   async patch(criteria: Criteria<Entity>, patch: RowPatch<Entity>): Promise<Result<Entity, Body>> {
     const { id: _id, version: _version, ...values } = patch as ObjectLiteral;
-    const names = this.repository.metadata.columns
+    const { manager, metadata, target } = this.repository;
+    const names = metadata.columns
       .filter(({ type, propertyName }) => JSON_TYPES.has(type) && isObject(values[propertyName]))
       .map(({ propertyName }) => propertyName);
-    const merge = (row: Entity) => this.merge(row, values, names);
-    return this.update(criteria, values as Changes<Entity>, names.length > 0 ? merge : undefined);
+    const changes = values as Changes<Entity>;
+    if (names.length === 0) return this.update(criteria, changes);
+    const merged = runTransaction(manager.dataSource, async (own) => {
+      const rows = own.getRepository<Entity>(target);
+      // The lock keeps the changes of other requests.
+      const row = await selectOne(rows, criteria, { lock: true });
+      return row && updateReturning(rows, criteria, await this.merge(row, values, names));
+    });
+    return this.update(criteria, changes, merged);
   }
 
   /**
@@ -189,9 +197,8 @@ export class Resource<Entity extends ObjectLiteral, Body> {
       return this.options.toBody(row ?? (await this.fail(criteria)));
     } catch (error) {
       if (!isForeignKeyViolation(error)) throw error;
-      throw new ApiError('RESOURCE_IN_USE', 'Another resource refers to this one.', {
-        cause: error,
-      });
+      const message = 'Another resource refers to this one.';
+      throw new ApiError('RESOURCE_IN_USE', message, { cause: error });
     }
   }
 
@@ -225,19 +232,9 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   private async update(
     criteria: Criteria<Entity>,
     changes: Changes<Entity>,
-    merge?: (row: Entity) => Promise<Changes<Entity>>,
+    updated = updateReturning(this.repository, criteria, changes),
   ): Promise<Result<Entity, Body>> {
-    const { manager, target } = this.repository;
-    const statement =
-      merge === undefined
-        ? updateReturning(this.repository, criteria, changes)
-        : runTransaction(manager.dataSource, async (own) => {
-            const rows = own.getRepository<Entity>(target);
-            // No change of another request is lost meanwhile.
-            const row = await selectOne(rows, criteria, { lock: true });
-            return row && updateReturning(rows, criteria, await merge(row));
-          });
-    const changed = await this.convertErrors(changes, statement);
+    const changed = await this.convertErrors(changes, updated);
     return this.toResult(changed ?? (await this.fail(criteria)));
   }
 
@@ -251,11 +248,8 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   /** @throws {ApiError} PRECONDITION_FAILED if a row meets the criteria but for its version, otherwise NOT_FOUND */
   private async fail(criteria: Criteria<Entity>): Promise<never> {
     const { version, ...others } = criteria as Criteria<ObjectLiteral>;
-    const row =
-      version === undefined
-        ? undefined
-        : await selectOne(this.repository, others as Criteria<Entity>);
-    if (row === undefined) throw new ApiError('NOT_FOUND', 'Resource not found.');
+    const row = version && (await selectOne(this.repository, others as Criteria<Entity>));
+    if (!row) throw new ApiError('NOT_FOUND', 'Resource not found.');
     const etag = toVersionEtag(row['version'] as number);
     throw new ApiError('PRECONDITION_FAILED', `The resource has changed: its ETag is now ${etag}.`);
   }

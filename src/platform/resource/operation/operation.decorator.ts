@@ -62,9 +62,9 @@ export interface OperationOptions {
   readonly location?: string;
   /** Headers of the successful response, by their names. Pages of `CORS_ORIGINS` may read them. */
   readonly headers?: Readonly<Record<string, HeaderOptions>>;
-  /** The statuses of its own errors, or their descriptions if the usual ones do not fit. */
+  /** The statuses of errors of the operation, or their descriptions if the usual ones do not fit. */
   readonly errors?: readonly ErrorStatus[] | Readonly<Partial<Record<ErrorStatus, string>>>;
-  /** The optional query parameters that it would ignore, with their schemas: a request with one gets 501; see also `refuseQuery`. */
+  /** Optional query parameters that it would ignore, with their schemas: a request with one gets 501; see also `refuseQuery`. */
   readonly unsupportedQuery?: Readonly<Record<string, Schema>>;
   /** Whether it returns 501. */
   readonly notImplemented?: boolean;
@@ -129,12 +129,8 @@ export function Operation(options: OperationOptions): MethodDecorator {
 /** Documents the successful response with the headers that any decorator declares. */
 const ApiSuccess =
   (options: ApiResponseOptions): MethodDecorator =>
-  (target, name, descriptor) =>
-    ApiResponse({ ...options, headers: getResponseHeaders(descriptor.value as object) })(
-      target,
-      name,
-      descriptor,
-    );
+  (...target) =>
+    ApiResponse({ ...options, headers: getResponseHeaders(target[2].value as object) })(...target);
 
 /** The property in braces of a location. */
 const PROPERTY = /\{([^}]+)\}/;
@@ -161,7 +157,7 @@ const NOT_ASCII = /[^\x20-\x7e]+/g;
 
 const EXPOSED = 'Access-Control-Expose-Headers';
 
-/** @param exposed those that pages of other origins may read besides the ones of the platform */
+/** @param exposed what pages of other origins may read besides the headers of the platform */
 const SendHeaders =
   (
     headers: NonNullable<OperationOptions['headers']>,
@@ -175,9 +171,7 @@ const SendHeaders =
       intercept(context, next) {
         const response = context.switchToHttp().getResponse<Response>();
         const names = response.getHeader(EXPOSED);
-        // A repeated response gets here twice.
-        if (typeof names === 'string')
-          response.setHeader(EXPOSED, [...new Set([...names.split(','), ...exposed])].join(','));
+        if (names !== undefined) response.setHeader(EXPOSED, [names, ...exposed].join(','));
         return next.handle().pipe(
           tap((result) => {
             const body = isVersioned ? (result as Versioned<unknown>).body : result;
