@@ -82,15 +82,16 @@ export class CachedList<Entity extends ObjectLiteral> {
     filters: Criteria<Entity>,
     load: LoadResponse,
   ): Promise<CachedJsonResponse> {
-    const { manager } = this.repository;
-    const parameters = new StatementParameters(manager.dataSource);
+    const dataSource = this.repository.manager.dataSource as ServiceDataSource;
+    const { tableName } = this.repository.metadata;
+    const parameters = new StatementParameters(dataSource);
     const conditions = toConditions(this.repository, filters, parameters);
     const key = JSON.stringify([page, conditions.join(' AND '), ...parameters.values]);
     let entry = this.entries.get(key);
     if (entry === undefined) {
       const ownBytes = OVERHEAD + 2 * key.length;
       const remove = () => this.entries.delete(key);
-      entry = new CachedResponse(this.repository, load, ownBytes, remove, this.services);
+      entry = new CachedResponse(tableName, dataSource, load, ownBytes, remove, this.services);
       this.entries.set(key, entry);
     }
     this.services.bodies.use(entry);
@@ -107,20 +108,16 @@ class CachedResponse {
   private pendingRevision: number | undefined;
   private isEvicted = false;
   private readonly refresh = singleFlight(() => this.rebuild());
-  private readonly table: string;
-  private readonly dataSource: ServiceDataSource;
 
   /** @param remove removes it from its list */
   constructor(
-    { manager, metadata }: Repository<ObjectLiteral>,
+    private readonly table: string,
+    private readonly dataSource: ServiceDataSource,
     private readonly load: LoadResponse,
     private readonly ownBytes: number,
     private readonly remove: () => void,
     private readonly services: ListServices,
-  ) {
-    this.table = metadata.tableName;
-    this.dataSource = manager.dataSource as ServiceDataSource;
-  }
+  ) {}
 
   get bytes(): number {
     return this.ownBytes + (this.cached?.response.bytes ?? 0);

@@ -95,12 +95,7 @@ export class ListRows<Entity extends ObjectLiteral> {
     } while (rows.length === CHUNK_SIZE);
   }
 
-  /**
-   * Reads a page.
-   *
-   * @param options.counts whether the rows of all pages are counted
-   * @param options.revisions gets the revision of the rows, if it is in a table
-   */
+  /** Reads a page. */
   async readPage(
     request: PageRequest,
     filters: Criteria<Entity>,

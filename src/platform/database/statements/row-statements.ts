@@ -91,12 +91,9 @@ export async function updateReturning<Entity extends ObjectLiteral>(
 }
 
 /**
- * Deletes the row that meets the criteria and returns it.
+ * Deletes the row that meets the criteria and returns it, as {@link updateReturning} does.
  *
- * @param criteria usually the id; at least one property
- * @returns undefined if no row meets the criteria
  * @throws {QueryFailedError} if another row references it: see `isForeignKeyViolation`
- * @throws {DatabaseUnavailableError}
  */
 export async function deleteReturning<Entity extends ObjectLiteral>(
   repository: Repository<Entity>,
