@@ -30,7 +30,7 @@ import {
 import { validateJson } from '../validation/validation.pipe.js';
 import { Versioned } from './operation/versioned.js';
 
-/** A DTO in which also the optional properties must be mentioned: a converter cannot forget one that is added later. */
+/** A DTO whose optional properties must be mentioned, too: a converter cannot forget one that is added later. */
 export type Complete<Body> = { [Name in keyof Required<Body>]: Body[Name] };
 
 /** What the operations on a resource return: with its version, if the entity has a `VersionColumn` named `version`. */
@@ -238,7 +238,6 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     return this.toResult(changed ?? (await this.fail(criteria)));
   }
 
-  /** Converts the error of a statement that violates a constraint. */
   private convertErrors<T>(row: object, statement: Promise<T>, parent?: string): Promise<T> {
     return statement.catch(async (error: unknown) => {
       throw await toConstraintError(error, this.repository, row, this.options.paths, parent);

@@ -51,9 +51,6 @@ const PROTOCOL_VIOLATION = '08P01';
 /** PostgreSQL: a serialization failure, a deadlock. */
 const CONFLICT = /^40(001|P01)$/;
 
-/** PostgreSQL: a missing privilege, or a row that a policy rejects. */
-const INSUFFICIENT_PRIVILEGE = '42501';
-
 /** PostgreSQL: a rejected password (28), a missing database (3D000), a missing privilege. */
 const MISCONFIGURED = /^(28...|3D000|42501)$/;
 
@@ -128,10 +125,10 @@ export function isDataOrConstraintError(error: unknown): boolean {
   return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT|2[23]...$)/);
 }
 
-/** Whether a policy of row security rejects a row. The code is that of a missing privilege. */
+/** Whether a policy of row security rejects a row, with the code of a missing privilege. */
 function violatesPolicy(error: unknown): boolean {
   const { routine } = getDriverError(error) as { routine?: string };
-  return getDriverErrorCode(error) === INSUFFICIENT_PRIVILEGE && routine === 'ExecWithCheckOptions';
+  return getDriverErrorCode(error) === '42501' && routine === 'ExecWithCheckOptions';
 }
 
 /** Whether a statement references a missing row, or deletes a referenced one. */
