@@ -110,7 +110,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   private async open(): Promise<void> {
     await this.migrate();
     if (this.shutdown.signal.aborted) return;
-    // After an attempt whose hooks failed it is initialized already.
+    // An attempt whose hooks failed has initialized it.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
     await withDeadline(this.dataSource.requireWritable());
     for (const hook of this.readyHooks) await hook();

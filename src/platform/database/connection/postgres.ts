@@ -153,7 +153,7 @@ class PgEntityManager extends EntityManager {
       | [IsolationLevel, (manager: EntityManager) => Promise<T>]
   ): Promise<T> {
     const run = () => super.transaction(...(parameters as [IsolationLevel, () => Promise<T>]));
-    // Within another transaction it is a savepoint, and only the whole can be repeated.
+    // A transaction within another is a savepoint, and only the whole can be repeated.
     return this.queryRunner?.isTransactionActive ? run() : repeatOnConflict(run);
   }
 }
@@ -203,7 +203,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
         throw this.dataSource.translateError(error, { isCommit });
       }
     };
-    // Outside of a transaction, a statement is one.
+    // A statement outside of a transaction is one itself.
     return this.isTransactionActive ? run() : repeatOnConflict(run);
   }
 
@@ -216,7 +216,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
 
   /** Sends a statement, with a name if connections prepare it. */
   private async send(query: string, parameters?: any[], isStructured?: boolean): Promise<any> {
-    // In a transaction it could not be repeated.
+    // A statement of a transaction could not be repeated.
     const name = this.isTransactionActive ? undefined : this.dataSource.preparedNames.get(query);
     if (name === undefined) return super.query(query, parameters, isStructured);
     try {

@@ -171,7 +171,7 @@ export abstract class ServiceDataSource extends DataSource {
    * @param options.isCommit whether the statement has an effect that cannot be rolled back
    */
   translateError(error: unknown, { isConnecting = false, isCommit = false } = {}): unknown {
-    // Reported when the connection failed.
+    // The listeners were called when the connection failed.
     if (error instanceof DatabaseUnavailableError) return error;
     const translated = isConnecting
       ? new DatabaseUnavailableError(error)

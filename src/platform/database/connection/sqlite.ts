@@ -145,7 +145,7 @@ export class SqliteDataSource extends ServiceDataSource {
   protected async changeSchema(
     run: (manager: EntityManager) => Promise<Migration[]>,
   ): Promise<Migration[]> {
-    // As TypeORM does around a migration; within a transaction it would have no effect.
+    // TypeORM does so around a migration; the pragma has no effect within a transaction.
     await this.query('PRAGMA foreign_keys = OFF');
     try {
       return await this.transaction(async (manager) => {

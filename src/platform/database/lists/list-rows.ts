@@ -136,7 +136,7 @@ export class ListRows<Entity extends ObjectLiteral> {
     // Both databases reject an offset of more than 64 bits, such as that of a page whose DTO has no limits.
     let sql = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY ${this.toOrderBy(order, 'databaseName')} LIMIT ${limit} OFFSET ${Math.min(offset, MAX_ID)}`;
     if (facts.length > 0) {
-      // In a row of their own: in each of a list, they would take half of its time again.
+      // The facts have a row of their own: in each row of a list, they would take half of its time again.
       const nulls = metadata.columns.map(({ propertyName }) => `NULL AS "${propertyName}"`);
       sql = `SELECT ${[...nulls, ...facts].join(', ')} UNION ALL SELECT "rows".*, ${facts.map(() => 'NULL').join(', ')} FROM (${sql}) AS "rows"`;
       sql =

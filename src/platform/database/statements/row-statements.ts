@@ -112,11 +112,11 @@ async function runReturning<Entity extends ObjectLiteral>(
   const parameters = new StatementParameters(repository.manager.dataSource);
   const sql = `${write(parameters)} RETURNING ${selectColumns(repository.metadata)}`;
   const deadline = new Deadline();
-  // Within a transaction, its owner decides what is stored.
+  // The owner of a transaction decides what is stored.
   if (repository.queryRunner === undefined) deadline.beforeCommit();
   const result: Record<string, unknown>[] | [Record<string, unknown>[], number] =
     await withDeadline(repository.query(sql, parameters.values), deadline);
-  // For UPDATE and DELETE on PostgreSQL, TypeORM returns the rows and their number.
+  // TypeORM returns the rows and their number for UPDATE and DELETE on PostgreSQL.
   const rows = Array.isArray(result[0]) ? result[0] : (result as Record<string, unknown>[]);
   return toEntities(repository, rows)[0];
 }

@@ -26,10 +26,10 @@ type ErrorStatus = number | 'default';
 /** A header of the successful response. */
 export interface HeaderOptions {
   readonly description: string;
-  /** In the OpenAPI document. */
+  /** The schema in the OpenAPI document. */
   readonly schema: object;
   /**
-   * Returns its value, of what the handler returns. Undefined sends none, and characters that are not ASCII are
+   * Returns the value of the header, of what the handler returns. Undefined sends none, and characters that are not ASCII are
    * percent-encoded. Without the function, the handler sets the header, such as with `@Header`.
    */
   value?(this: void, body: unknown): number | string | undefined;
@@ -52,7 +52,7 @@ export interface OperationOptions {
   readonly returns?: Type | readonly [Type] | Schema;
   /** The media types of a body that is not JSON. */
   readonly contentTypes?: readonly string[];
-  /** Whether it returns a `CachedJsonResponse`, of all rows or of a page. */
+  /** Whether the operation returns a `CachedJsonResponse`, of all rows or of a page. */
   readonly list?: 'whole' | 'pages';
   /**
    * The URL of the created resource, for the `Location` header: relative to the URL of the request (RFC 9110, section
@@ -66,7 +66,7 @@ export interface OperationOptions {
   readonly errors?: readonly ErrorStatus[] | Readonly<Partial<Record<ErrorStatus, string>>>;
   /** Optional query parameters that it would ignore, with their schemas: a request with one gets 501; see also `refuseQuery`. */
   readonly unsupportedQuery?: Readonly<Record<string, Schema>>;
-  /** Whether it returns 501. */
+  /** Whether the operation returns 501. */
   readonly notImplemented?: boolean;
 }
 
