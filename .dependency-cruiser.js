@@ -13,7 +13,7 @@ const LAYERS = [
   ['platform/database'],
   ['platform/auth/keys'],
   ['platform/auth'],
-  ['platform/idempotency', 'platform/lifecycle'],
+  ['platform/idempotency', 'platform/deprecation'],
   ['platform/health', 'platform/openapi'],
   ['platform/feature.decorator[.]ts'],
   ['platform/resource/operation'],

@@ -30,7 +30,7 @@ const ROOMS = [
   ],
   ['src/platform/auth/', 871, 'API keys, scopes and rate limits'],
   ['src/platform/idempotency/', 624, '`@IdempotencyKey()`: requests that happen once'],
-  ['src/platform/lifecycle/', 74, 'deprecation, stability and sunset dates'],
+  ['src/platform/deprecation/', 74, 'deprecation, stability and sunset dates'],
   ['src/platform/health/', 42, '`/livez` and `/readyz`'],
   ['src/platform/openapi/', 752, 'the OpenAPI document and Swagger UI'],
   [

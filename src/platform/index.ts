@@ -28,7 +28,7 @@ export { CachedJsonResponse } from './http/responses/cached-json-response.js';
 export { ApiKeyId } from './auth/api-key-id.decorator.js';
 export { Public } from './auth/public.decorator.js';
 export { RequireScope } from './auth/scope.decorator.js';
-export { Deprecated, Stability } from './lifecycle/lifecycle.decorators.js';
+export { Deprecated, Stability } from './deprecation/deprecation.decorators.js';
 
 // DTOs
 export { Property } from './validation/property.js';

@@ -5,7 +5,7 @@ import { CategoryEntity } from '../../src/modules/categories/category.entity.js'
 import { CategoriesService } from '../../src/modules/categories/categories.service.js';
 import { ApiKeyVerifier } from '../../src/platform/auth/api-key-verifier.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
-import { DatabaseConnection } from '../../src/platform/database/connection/database-connection.js';
+import { DatabaseStartup } from '../../src/platform/database/connection/database-startup.js';
 import { Deadline, withDeadline } from '../../src/platform/database/connection/deadline.js';
 import { DatabaseUnavailableError } from '../../src/platform/database/connection/driver-errors.js';
 import { PgQueryRunner } from '../../src/platform/database/connection/postgres.js';
@@ -136,7 +136,7 @@ describe('withDeadline', () => {
   });
 
   it('limits neither the checks of the database nor what continues after its response', async () => {
-    const connection = app.app.get(DatabaseConnection);
+    const connection = app.app.get(DatabaseStartup);
     await expect(handle(0, () => connection.requireWritable())).resolves.toBeUndefined();
     await expect(handle(0, () => create())).rejects.toThrow(DatabaseUnavailableError);
     await expect(handle(0, () => create(), true)).resolves.toMatchObject({ name: 'dog' });

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import { ApiKeyGuard } from '../../src/platform/auth/api-key.guard.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
-import { DatabaseConnection } from '../../src/platform/database/connection/database-connection.js';
+import { DatabaseStartup } from '../../src/platform/database/connection/database-startup.js';
 import { MetricsServer } from '../../src/platform/metrics/metrics-server.js';
 import { MetricsRegistry } from '../../src/platform/metrics/prometheus-registry.js';
 import { startApp, useApp } from './support/app.js';
@@ -131,7 +131,7 @@ describe('GET /metrics', () => {
   });
 
   it('is available while the database is not', async () => {
-    const database = app.app.get(DatabaseConnection);
+    const database = app.app.get(DatabaseStartup);
     for (const isReady of [false, true]) {
       database.isReady = isReady;
       expect((await scrape()).get(`service_database_up`)).toBe(Number(isReady));

@@ -13,7 +13,7 @@ import { ResourceKit } from '../resource/resource-kit.js';
 import { StrictValidationPipe } from '../validation/validation.pipe.js';
 import { ErrorFilter } from '../http/responses/error.filter.js';
 import { IdempotencyModule } from '../idempotency/idempotency.module.js';
-import { LifecycleGuard } from '../lifecycle/lifecycle.guard.js';
+import { DeprecationGuard } from '../deprecation/deprecation.guard.js';
 import { MetricsModule } from '../metrics/metrics.module.js';
 
 /** The platform, the root module of a service, and the global guards, pipe and filter in their order. */
@@ -37,7 +37,7 @@ export class PlatformModule {
         Readiness,
         // The guards run in this order: no byte of a body is read before the key is checked.
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
-        { provide: APP_GUARD, useClass: LifecycleGuard },
+        { provide: APP_GUARD, useClass: DeprecationGuard },
         { provide: APP_GUARD, useClass: BodyParserGuard },
         { provide: APP_PIPE, useClass: StrictValidationPipe },
         { provide: APP_FILTER, useClass: ErrorFilter },

@@ -11,7 +11,7 @@ import {
 } from '../config/config.js';
 import { COMMIT, getRelease, type Product } from '../config/product.js';
 import { getFeatures, getVariables } from '../feature.decorator.js';
-import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { DatabaseStartup } from '../database/connection/database-startup.js';
 import { StartupError, toListenError } from '../errors/startup-error.js';
 import { createLogger } from '../logging/logger.js';
 import { TERMINATION_SIGNALS } from './termination-signals.js';
@@ -57,7 +57,7 @@ async function bootstrap(root: Type, product: Product, logger: Logger): Promise<
   await app.listen(config.port, config.host).catch((error: unknown) => {
     throw toListenError(error, `${config.host}:${config.port}`, 'PORT');
   });
-  const { schemaVersion } = app.get(DatabaseConnection);
+  const { schemaVersion } = app.get(DatabaseStartup);
   logger.log(`Listening on ${await app.getUrl()}`, {
     version: product.version,
     ...(COMMIT !== undefined && { commit: COMMIT }),

@@ -3,7 +3,7 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@ne
 import { Reflector } from '@nestjs/core';
 import type { Request, Response } from 'express';
 import { CONFIG, type Config } from '../config/config.js';
-import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { DatabaseStartup } from '../database/connection/database-startup.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
 import { ApiKeyVerifier } from './api-key-verifier.js';
@@ -34,7 +34,7 @@ export class ApiKeyGuard implements CanActivate {
   constructor(
     @Inject(CONFIG) private readonly config: Config,
     private readonly verifier: ApiKeyVerifier,
-    private readonly database: DatabaseConnection,
+    private readonly database: DatabaseStartup,
     private readonly reflector: Reflector,
   ) {}
 

@@ -2,7 +2,7 @@ import { Inject, Module, type OnModuleInit } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { Counter } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
-import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { DatabaseStartup } from '../database/connection/database-startup.js';
 import { MetricsRegistry } from '../metrics/prometheus-registry.js';
 import { ApiKeyGuard } from './api-key.guard.js';
 import { ApiKeyVerifier } from './api-key-verifier.js';
@@ -17,7 +17,7 @@ import { ApiKeysService } from './keys/api-keys.service.js';
 export class AuthModule implements OnModuleInit {
   constructor(
     @Inject(CONFIG) private readonly config: Config,
-    private readonly database: DatabaseConnection,
+    private readonly database: DatabaseStartup,
     private readonly keys: ApiKeysService,
     private readonly verifier: ApiKeyVerifier,
     private readonly guard: ApiKeyGuard,

@@ -7,17 +7,17 @@ import {
   databaseOptions,
   type Schema,
 } from './connection/create-data-source.js';
-import { DatabaseConnection } from './connection/database-connection.js';
+import { DatabaseStartup } from './connection/database-startup.js';
 import { checkRevisionTriggers } from './lists/revision-trigger.js';
 
 /** Provides the DataSource, and the connection to the database, to all modules. */
 @Global()
 @Module({
-  providers: [DatabaseConnection],
-  exports: [DatabaseConnection],
+  providers: [DatabaseStartup],
+  exports: [DatabaseStartup],
 })
 export class DatabaseModule {
-  constructor(@InjectDataSource() dataSource: DataSource, database: DatabaseConnection) {
+  constructor(@InjectDataSource() dataSource: DataSource, database: DatabaseStartup) {
     database.onReady(() => checkRevisionTriggers(dataSource));
   }
 
@@ -30,7 +30,7 @@ export class DatabaseModule {
           inject: [CONFIG],
           useFactory: (config: Config) => ({
             ...databaseOptions(config, schema, config.databasePoolSize),
-            // DatabaseConnection does it.
+            // DatabaseStartup does it.
             manualInitialization: true,
           }),
           dataSourceFactory: async (options) => createServiceDataSource(options!),

@@ -7,7 +7,7 @@ import {
 } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import { Public } from '../auth/public.decorator.js';
-import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { DatabaseStartup } from '../database/connection/database-startup.js';
 import { ApiError } from '../errors/api-error.js';
 import { Readiness } from './readiness.js';
 
@@ -18,7 +18,7 @@ export class HealthController implements OnModuleDestroy {
   private isShuttingDown = false;
 
   constructor(
-    private readonly database: DatabaseConnection,
+    private readonly database: DatabaseStartup,
     private readonly readiness: Readiness,
   ) {}
 

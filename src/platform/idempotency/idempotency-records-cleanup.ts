@@ -7,7 +7,7 @@ import {
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
-import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { DatabaseStartup } from '../database/connection/database-startup.js';
 import {
   DatabaseUnavailableError,
   describeDriverError,
@@ -33,7 +33,7 @@ export class IdempotencyRecordsCleanup implements OnApplicationBootstrap, OnAppl
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
-    private readonly database: DatabaseConnection,
+    private readonly database: DatabaseStartup,
   ) {}
 
   onApplicationBootstrap(): void {
@@ -71,7 +71,7 @@ export class IdempotencyRecordsCleanup implements OnApplicationBootstrap, OnAppl
       try {
         if (this.database.isReady) deleted = await this.deleteExpired();
       } catch (error) {
-        // DatabaseAvailability logs the outage.
+        // DatabaseHealth logs the outage.
         if (!(error instanceof DatabaseUnavailableError))
           this.logger.warn(`Failed to delete expired records: ${describeDriverError(error)}`);
       }

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { CONFIG, type Config } from '../config/config.js';
-import { DatabaseConnection } from '../database/connection/database-connection.js';
+import { DatabaseStartup } from '../database/connection/database-startup.js';
 import type { ListServices } from '../database/lists/cached-list.js';
 import { refuseIgnoredFeatures } from '../database/statements/ignored-features.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
@@ -19,7 +19,7 @@ export class ResourceKit implements ListServices {
   constructor(
     @Inject(CONFIG) readonly config: Config,
     readonly metrics: DatabaseMetrics,
-    private readonly database: DatabaseConnection,
+    private readonly database: DatabaseStartup,
     private readonly host: HttpAdapterHost<HttpAdapter>,
   ) {}
 

@@ -4,7 +4,7 @@ import { Public } from '../../../src/platform/auth/public.decorator.js';
 import { RequireScope } from '../../../src/platform/auth/scope.decorator.js';
 import { ApiError } from '../../../src/platform/errors/api-error.js';
 import { Feature } from '../../../src/platform/feature.decorator.js';
-import { Deprecated, Stability } from '../../../src/platform/lifecycle/lifecycle.decorators.js';
+import { Deprecated, Stability } from '../../../src/platform/deprecation/deprecation.decorators.js';
 import { Operation } from '../../../src/platform/resource/operation/operation.decorator.js';
 
 /** Stub operations for tests, because those of the service are replaced as teams implement them. */

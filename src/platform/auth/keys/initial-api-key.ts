@@ -1,7 +1,7 @@
 import { type INestApplication, Logger } from '@nestjs/common';
 import type { Express } from 'express';
 import type { Config } from '../../config/config.js';
-import { DatabaseConnection } from '../../database/connection/database-connection.js';
+import { DatabaseStartup } from '../../database/connection/database-startup.js';
 import { getRoutes } from '../../http/server/unmatched-routes.js';
 import { ApiKeysService } from './api-keys.service.js';
 
@@ -14,7 +14,7 @@ export async function createInitialApiKey(
   { production, product }: Config,
 ): Promise<void> {
   const logger = new Logger(product.title);
-  const database = app.get(DatabaseConnection);
+  const database = app.get(DatabaseStartup);
   await database.ready;
   // The application was shut down while it waited for the database.
   if (!database.isReady) return;

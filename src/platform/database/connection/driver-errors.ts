@@ -1,7 +1,7 @@
 import { QueryFailedError } from 'typeorm';
 import { ApiError } from '../../errors/api-error.js';
 
-/** The database could not be reached or do its work; `DatabaseAvailability` logs the outage. */
+/** The database could not be reached or do its work; `DatabaseHealth` logs the outage. */
 export class DatabaseUnavailableError extends ApiError {
   override readonly name = 'DatabaseUnavailableError';
 

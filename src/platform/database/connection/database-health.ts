@@ -15,7 +15,7 @@ const STABLE_MS = 5_000;
  * outage, which begins with a failure and ends five seconds after the last one, it is checked every second. The log has a
  * line for its beginning and one for its end.
  */
-export class DatabaseAvailability {
+export class DatabaseHealth {
   /** The check in progress, or of the last second. */
   private check: Promise<void> | undefined;
   /** When something first and last failed in the current outage. */

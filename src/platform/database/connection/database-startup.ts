@@ -12,7 +12,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { CONFIG, type Config } from '../../config/config.js';
 import { StartupError } from '../../errors/startup-error.js';
 import { createServiceDataSource } from './create-data-source.js';
-import { DatabaseAvailability } from './database-availability.js';
+import { DatabaseHealth } from './database-health.js';
 import { withDeadline } from './deadline.js';
 import { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import {
@@ -30,24 +30,24 @@ const MAX_RETRY_DELAY_MS = 15_000;
 
 /** Migrates and opens the database at startup. While that fails, but may succeed later, the application responds 503. */
 @Injectable()
-export class DatabaseConnection implements OnApplicationBootstrap, OnApplicationShutdown {
+export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShutdown {
   /** Whether the schema is up to date and queries may be sent. */
   isReady = false;
   /** The newest migration in the database, once it could be read. */
   schemaVersion: string | undefined;
   /** Resolves when the database is ready or the application shuts down; rejects if it cannot be used at all. */
   ready: Promise<void> = Promise.resolve();
-  private readonly logger = new Logger(DatabaseConnection.name);
+  private readonly logger = new Logger(DatabaseStartup.name);
   private readonly readyHooks: (() => Promise<void>)[] = [];
   private readonly shutdown = new AbortController();
-  private readonly availability: DatabaseAvailability;
+  private readonly health: DatabaseHealth;
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
     @InjectDataSource() private readonly dataSource: ServiceDataSource,
     private readonly metrics: DatabaseMetrics,
   ) {
-    this.availability = new DatabaseAvailability(dataSource, this.shutdown.signal);
+    this.health = new DatabaseHealth(dataSource, this.shutdown.signal);
     dataSource.servesRequests = true;
     dataSource.preparesStatements = config.preparedStatements === 'auto';
     this.countErrors(dataSource);
@@ -64,7 +64,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
   /** @throws {DatabaseUnavailableError} if the database could not be written when it was last checked */
   async requireWritable(): Promise<void> {
     if (!this.isReady) throw new DatabaseUnavailableError();
-    await this.availability.requireWritable();
+    await this.health.requireWritable();
   }
 
   /** @throws {Error} if the database cannot be used and retrying would not help */
@@ -114,7 +114,7 @@ export class DatabaseConnection implements OnApplicationBootstrap, OnApplication
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
     await withDeadline(this.dataSource.requireWritable());
     for (const hook of this.readyHooks) await hook();
-    this.availability.start();
+    this.health.start();
     this.isReady = true;
   }
 

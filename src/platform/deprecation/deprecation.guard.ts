@@ -2,11 +2,11 @@ import { type CanActivate, type ExecutionContext, Injectable } from '@nestjs/com
 import { Reflector } from '@nestjs/core';
 import type { Response } from 'express';
 import { ApiError } from '../errors/api-error.js';
-import { Deprecation } from './lifecycle.decorators.js';
+import { Deprecation } from './deprecation.decorators.js';
 
 /** Sends the headers `Deprecation` (RFC 9745) and `Sunset` (RFC 8594), also on errors, and 410 from the sunset on. */
 @Injectable()
-export class LifecycleGuard implements CanActivate {
+export class DeprecationGuard implements CanActivate {
   constructor(private readonly reflector: Reflector) {}
 
   canActivate(context: ExecutionContext): true {

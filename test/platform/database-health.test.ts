@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { DatabaseAvailability } from '../../src/platform/database/connection/database-availability.js';
+import { DatabaseHealth } from '../../src/platform/database/connection/database-health.js';
 import { DatabaseUnavailableError } from '../../src/platform/database/connection/driver-errors.js';
 import type { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
 import { MemoryLogger } from './support/memory-logger.js';
@@ -57,15 +57,15 @@ async function simulate(outage: Outage): Promise<string[]> {
     onError: (listener: typeof report) => (report = listener),
   } as unknown as ServiceDataSource;
   const shutdown = new AbortController();
-  const availability = new DatabaseAvailability(dataSource, shutdown.signal);
-  availability.start();
+  const health = new DatabaseHealth(dataSource, shutdown.signal);
+  health.start();
   setInterval(() => void run().catch(() => undefined), pause);
   await jest.advanceTimersByTimeAsync(60_000);
   shutdown.abort();
   return logger.entries.map(({ level, values }) => `${level} ${String(values[0])}`);
 }
 
-describe('DatabaseAvailability', () => {
+describe('DatabaseHealth', () => {
   it.each(OUTAGES)('logs two lines for a database that %s', async (_name, outage) => {
     expect(await simulate(outage)).toEqual([
       'error Database connection failed: lost, retrying every 1000 ms',
@@ -84,9 +84,9 @@ describe('DatabaseAvailability', () => {
   it('checks the database once a second, however often it is asked', async () => {
     const requireWritable = jest.fn(() => Promise.resolve());
     const dataSource = { requireWritable } as unknown as ServiceDataSource;
-    const availability = new DatabaseAvailability(dataSource, new AbortController().signal);
+    const health = new DatabaseHealth(dataSource, new AbortController().signal);
     for (let time = 0; time < 10_000; time += 10) {
-      await Promise.all(Array.from({ length: 64 }, () => availability.requireWritable()));
+      await Promise.all(Array.from({ length: 64 }, () => health.requireWritable()));
       await jest.advanceTimersByTimeAsync(10);
     }
     expect(requireWritable).toHaveBeenCalledTimes(10);

@@ -1,5 +1,5 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { Deprecated, type IsoDate } from '../../src/platform/lifecycle/lifecycle.decorators.js';
+import { Deprecated, type IsoDate } from '../../src/platform/deprecation/deprecation.decorators.js';
 import { FEATURES } from '../../src/features.js';
 import { useApp } from './support/app.js';
 import { setSystemTime } from './support/clock.js';
@@ -33,7 +33,7 @@ describe('a deprecated operation', () => {
 });
 
 describe('an operation that is not deprecated', () => {
-  it('sends no lifecycle headers and has no sunset', async () => {
+  it('sends no headers of a deprecation and has no sunset', async () => {
     setSystemTime(SUNSET_INSTANT);
     const response = await app.send('GET', '/v1/stubs/experimental');
     expect(response.status).toBe(501);
