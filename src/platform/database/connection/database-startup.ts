@@ -128,7 +128,7 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
       // In production the path may be mistyped.
       if (isNew)
         this.logger[production ? 'warn' : 'log'](`Created database ${resolve(database.file)}`);
-      await requireReadCommitted(migrator);
+      await migrator.requireSettings();
       if (this.config.migrations === 'off') await migrator.requireCurrentSchema();
       else
         for (const { name } of await migrator.migrate())
@@ -157,20 +157,4 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
         this.metrics.errors?.inc({ db_response_status_code: getDriverErrorCode(error) || 'none' });
     });
   }
-}
-
-/**
- * After waiting for a lock, only a statement of a READ COMMITTED transaction sees what its former holder has committed, such
- * as the record of an Idempotency-Key.
- *
- * @throws {StartupError} if PostgreSQL begins transactions with another isolation level
- */
-async function requireReadCommitted(dataSource: ServiceDataSource): Promise<void> {
-  if (dataSource.options.type !== 'postgres') return;
-  const name = 'default_transaction_isolation';
-  const [setting]: [{ [name]: string }] = await dataSource.query(`SHOW ${name}`);
-  if (setting[name] !== 'read committed')
-    throw new StartupError(
-      `The isolation level of PostgreSQL is ${setting[name]}: set ${name} of the database and the role to 'read committed'.`,
-    );
 }

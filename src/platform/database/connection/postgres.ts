@@ -9,6 +9,7 @@ import type { PostgresDataSourceOptions } from 'typeorm/driver/postgres/Postgres
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
+import { StartupError } from '../../errors/startup-error.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { type Deadline, withDeadline } from './deadline.js';
 import type { Dialect } from './dialect.js';
@@ -115,6 +116,19 @@ export class PostgresDataSource extends ServiceDataSource {
   /** A read-only database rejects an UPDATE, even of no row. */
   async requireWritable(): Promise<void> {
     await this.query('UPDATE "revisions" SET "name" = "name" WHERE FALSE');
+  }
+
+  /**
+   * Requires READ COMMITTED: only there, a statement that follows the wait for a lock sees what its former holder has
+   * committed, such as the record of an Idempotency-Key.
+   */
+  override async requireSettings(): Promise<void> {
+    const name = 'default_transaction_isolation';
+    const [setting]: [{ [name]: string }] = await this.query(`SHOW ${name}`);
+    if (setting[name] !== 'read committed')
+      throw new StartupError(
+        `The isolation level of PostgreSQL is ${setting[name]}: set ${name} of the database and the role to 'read committed'.`,
+      );
   }
 
   addMetrics(metrics: DatabaseMetrics): void {

@@ -82,6 +82,9 @@ export abstract class ServiceDataSource extends DataSource {
     run: (manager: EntityManager) => Promise<Migration[]>,
   ): Promise<Migration[]>;
 
+  /** @throws {StartupError} if the database has a setting with which the service would not keep its promises */
+  async requireSettings(): Promise<void> {}
+
   /** Prepares a statement, see the function {@link prepare}. SQLite prepares all of them. */
   prepare(query: string): string {
     return query;
