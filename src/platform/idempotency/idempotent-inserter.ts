@@ -1,13 +1,13 @@
 import crypto from 'node:crypto';
-import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
-import { getDialect, prepare } from '../database/connection/service-data-source.js';
+import type { EntityManager, ObjectLiteral, Repository, ValueTransformer } from 'typeorm';
+import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
+import { getDialect, prepare, readRows } from '../database/connection/service-data-source.js';
 import { assignId } from '../database/statements/columns.js';
 import {
   buildInsert,
   type InsertRow,
   requireColumns,
   StatementParameters,
-  toEntities,
 } from '../database/statements/statement-parts.js';
 import {
   BatchInserter,
@@ -45,6 +45,8 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
 > {
   private readonly records: Repository<IdempotencyRecord>;
   private readonly batches: BatchInserter<NewRow, Outcome<Response>>;
+  /** What {@link insertsParts} has found. */
+  private hasParts: boolean | undefined;
 
   /**
    * @param toResponse converts a new row to what the client gets
@@ -93,15 +95,35 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
   }
 
   async insert(rows: readonly NewRow[], beforeCommit: () => void): Promise<Outcome<Response>[]> {
-    const { manager } = this.repository;
-    const inserted = getDialect(manager.dataSource).hasWritableWith
-      ? await this.insertOnPostgres(rows, beforeCommit)
-      : await manager.transaction(async (own) => {
-          const entities = await this.insertRows(own, rows);
-          beforeCommit();
-          return entities;
-        });
+    const inserted = await this.insertEntities(rows, beforeCommit);
     return inserted.map((entity) => ({ result: this.toResponse(entity) }));
+  }
+
+  private async insertEntities(
+    rows: readonly NewRow[],
+    beforeCommit: () => void,
+  ): Promise<Entity[]> {
+    const { manager } = this.repository;
+    const { hasWritableWith } = getDialect(manager.dataSource);
+    const isKeyed = rows.some(({ key }) => key !== undefined);
+    // One INSERT is a transaction. That of several rows on SQLite is rolled back if a trigger drops one.
+    if (!isKeyed && (hasWritableWith || rows.length === 1) && !(await this.insertsParts())) {
+      beforeCommit();
+      return this.insertRows(manager, rows);
+    }
+    if (hasWritableWith) return this.insertOnPostgres(rows, isKeyed, beforeCommit);
+    return manager.transaction(async (own) => {
+      const entities = await this.insertRows(own, rows);
+      beforeCommit();
+      return entities;
+    });
+  }
+
+  /** Whether an INSERT may store only some of its rows, or a row that it rejects. */
+  private async insertsParts(): Promise<boolean> {
+    const { manager } = this.repository;
+    const sql = getDialect(manager.dataSource).findPartialInserts;
+    return (this.hasParts ??= (await readRows(manager, sql, [this.tableName])).length > 0);
   }
 
   /** Inserts rows, and then their records, which contain the ids. */
@@ -128,16 +150,12 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
    */
   private async insertOnPostgres(
     rows: readonly NewRow[],
+    isKeyed: boolean,
     beforeCommit: () => void,
   ): Promise<Entity[]> {
     const { manager, metadata } = this.repository;
     const values = rows.map(({ row }) => row);
     const isSingle = rows.length === 1;
-    const isKeyed = rows.some(({ key }) => key !== undefined);
-    if (isSingle && !isKeyed) {
-      beforeCommit();
-      return this.insertRows(manager, rows);
-    }
     const needsIds = isKeyed && metadata.primaryColumns[0]!.isGenerated;
     const hasPlaceholder = needsIds && isSingle && this.bodyContainsId;
     const placeholder = hasPlaceholder ? this.choosePlaceholder(values[0]!) : undefined;
@@ -183,13 +201,19 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
 
   /** Returns a row as it will be read, with the id if the database assigns ids. */
   private toEntity(row: ObjectLiteral, id?: number): Entity {
-    const { columns } = this.repository.metadata;
-    const { driver } = this.repository.manager.dataSource;
-    const values = columns.map((column) => {
-      const { propertyName, isPrimary, isGenerated } = column;
+    const entity: Record<string, unknown> = {};
+    for (const { propertyName, isPrimary, isGenerated, transformer } of this.repository.metadata
+      .columns) {
       const value: unknown = isPrimary && isGenerated ? id : (row[propertyName] ?? null);
-      return [propertyName, driver.preparePersistentValue(value, column)] as const;
-    });
-    return toEntities(this.repository, [Object.fromEntries(values)])[0]!;
+      entity[propertyName] = transformer === undefined ? value : roundTrip(transformer, value);
+    }
+    return entity as Entity;
   }
 }
+
+/** Returns a value as it will be read after it was stored. */
+const roundTrip = (transformer: ValueTransformer | ValueTransformer[], value: unknown): unknown =>
+  ApplyValueTransformers.transformFrom(
+    transformer,
+    ApplyValueTransformers.transformTo(transformer, value),
+  );

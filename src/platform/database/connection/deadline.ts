@@ -73,6 +73,16 @@ export function withDeadline<T>(work: Promise<T>, deadline = new Deadline()): Pr
     };
     // Timers run before sockets are read: if the event loop was blocked, the response may have arrived.
     const timer = setTimeout(() => setImmediate(fail), deadline.remaining);
-    work.finally(finish).then(resolve, reject);
+    // Every request gets here: `finally` would make two promises more.
+    work.then(
+      (value) => {
+        finish();
+        resolve(value);
+      },
+      (error: unknown) => {
+        finish();
+        reject(error);
+      },
+    );
   });
 }

@@ -12,6 +12,11 @@ export interface Dialect {
   readonly keyLock: string | undefined;
   /** The clock of the database, in milliseconds since 1970 UTC, unless it is that of this process. */
   readonly clock: string | undefined;
+  /**
+   * A query with a row if an INSERT into a table may store some of its rows and not others, or a row that it rejects: a
+   * trigger drops rows on PostgreSQL, or one is declared with FAIL on SQLite.
+   */
+  readonly findPartialInserts: string;
   /** Whether WITH may contain statements that change rows. */
   readonly hasWritableWith: boolean;
   /** Whether triggers keep the revision of each table in the table `revisions`; otherwise the file has one revision. */

@@ -32,6 +32,8 @@ const DIALECT: Dialect = {
   // A lock of the session would be lost behind PgBouncer.
   keyLock: 'SELECT pg_advisory_xact_lock(hashtextextended($1, $2))',
   clock: 'CAST(extract(epoch FROM now()) * 1000 AS bigint)',
+  // Triggers for each row before an INSERT (https://www.postgresql.org/docs/18/catalog-pg-trigger.html).
+  findPartialInserts: `SELECT 1 FROM "pg_trigger" WHERE "tgrelid" = quote_ident($1)::regclass AND "tgtype" & 7 = 7`,
   hasWritableWith: true,
   hasRevisionTable: true,
 };

@@ -26,6 +26,7 @@ const DIALECT: Dialect = {
   rowLock: '',
   keyLock: undefined,
   clock: undefined,
+  findPartialInserts: `SELECT 1 FROM "sqlite_master" WHERE "tbl_name" = ? AND "sql" LIKE '%FAIL%'`,
   hasWritableWith: false,
   hasRevisionTable: false,
 };
