@@ -29,7 +29,7 @@ const ROOMS = [
     'both databases, outages, group commit, lists as bytes that are never stale',
   ],
   ['src/platform/auth/', 878, 'API keys, scopes and rate limits'],
-  ['src/platform/idempotency/', 634, '`@IdempotencyKey()`: requests that happen once'],
+  ['src/platform/idempotency/', 645, '`@IdempotencyKey()`: requests that happen once'],
   ['src/platform/deprecation/', 70, 'deprecation, stability and sunset dates'],
   ['src/platform/health/', 108, '`/livez` and `/readyz`'],
   ['src/platform/openapi/', 703, 'the OpenAPI document and Swagger UI'],
