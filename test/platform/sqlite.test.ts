@@ -112,7 +112,7 @@ describe('POST /v1/categories', () => {
     try {
       other.exec('BEGIN IMMEDIATE');
       other.exec(`INSERT INTO "categories" ("name") VALUES ('theirs')`);
-      const attempts = recordStatements(app.dataSource, /BEGIN IMMEDIATE/);
+      const attempts = recordStatements(app.dataSource, /INSERT INTO "categories"/);
       const response = app.categories.create('ours');
       await waitFor(
         () => attempts.length,
