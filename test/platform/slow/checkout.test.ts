@@ -18,9 +18,9 @@ async function run(commands: string): Promise<string> {
   return (await execute('sh', ['-ec', commands], options)).stdout;
 }
 
-/** The blocks of README.md: the commands to begin with, requests, keys, and the generator. */
+/** The shell blocks of README.md: the commands to begin with, requests, keys, and the generator. */
 const blocks = await readBlocks('README.md');
-const [begin, ...others] = blocks.flatMap(({ code, notRun }) => (notRun === undefined ? code : []));
+const [begin, ...others] = blocks.flatMap(({ language, code }) => (language === 'sh' ? code : []));
 /** The lines of the first block, without comments. */
 const [start, test] = begin!.trim().split('\n').map((line) => line.replace(/ +#.*/, '')); // prettier-ignore
 
