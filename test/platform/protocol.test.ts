@@ -343,7 +343,7 @@ describe('a client that is too slow', () => {
       'request',
       [100, 408],
     ],
-    // These have their response: the client would take a second one for that of its next request.
+    // A client that has its response would take a second one for that of its next request.
     ['never sends a body without a key', chunked('').replace(KEY, 'A: 1'), 'request', [401]],
     ['never sends the body of a GET', get('Content-Length: 1000'), 'request', [200]],
   ];
@@ -385,7 +385,7 @@ describe('a client that reads no responses', () => {
 
   it('is disconnected after the timeout, unlike one that reads slowly', async () => {
     app.server.timeout = 500;
-    // These responses do not fit into the buffers of a connection: they are 75 MB.
+    // The responses have 75 MB, which do not fit into the buffers of a connection.
     const request = write('GET /docs/swagger-ui-bundle.js HTTP/1.1', [HOST]).repeat(50);
     const connectReader = async () => {
       const accepted = once(app.server, 'connection') as Promise<[Socket]>;

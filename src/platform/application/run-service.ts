@@ -34,7 +34,7 @@ export async function runService(root: Type, product: Product): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
   await bootstrap(root, product, logger).catch((error: unknown) => {
-    // These are for the operator; anything else needs its stack.
+    // A message of both classes is written for the operator; any other error needs its stack.
     if (error instanceof ConfigError || error instanceof StartupError)
       exitOnFatalError(logger, error.message);
     else exitOnFatalError(logger, 'Startup failed', error);

@@ -106,7 +106,7 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
     const { manager } = this.repository;
     const { hasWritableWith } = getDialect(manager.dataSource);
     const isKeyed = rows.some(({ key }) => key !== undefined);
-    // One INSERT is a transaction. That of several rows on SQLite is rolled back if a trigger drops one.
+    // One INSERT is a transaction. With several rows on SQLite, another one is rolled back if a trigger drops a row.
     if (!isKeyed && (hasWritableWith || rows.length === 1) && !(await this.insertsParts())) {
       beforeCommit();
       return this.insertRows(manager, rows);

@@ -50,7 +50,7 @@ export class BatchInserter<Row, Result> {
   private readonly pending: Item<Row, Result>[] = [];
   /** What is left of rejected batches. */
   private readonly parts: Items<Row, Result>[] = [];
-  /** Resolve the rows whose keys have been stored. */
+  /** The responses to repeated requests, which wait for their turn. */
   private readonly replays: (() => void)[] = [];
   /** One batch at a time: on PostgreSQL others would wait for its commit, because each changes the table's revision. */
   private isInserting = false;
@@ -155,7 +155,7 @@ export class BatchInserter<Row, Result> {
     return undefined;
   }
 
-  /** Lets the rows whose keys have been stored be resolved, and returns the others. */
+  /** Queues the results of the rows whose keys have been stored, and returns the others. */
   private async resolveStored(items: Items<Row, Result>): Promise<Items<Row, Result>> {
     if (items.every(({ key }) => key === undefined)) return items;
     try {
