@@ -1,4 +1,4 @@
-/** A typed TypeScript client: `npm run build:tools && API_KEY=… node build/examples/client.js`. */
+/** A typed TypeScript client: `API_KEY=… npx tsx client.ts`, after the commands of docs/clients.md. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
