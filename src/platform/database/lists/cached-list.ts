@@ -93,8 +93,8 @@ export class CachedList<Entity extends ObjectLiteral> {
       const remove = () => this.entries.delete(key);
       entry = new CachedResponse(tableName, dataSource, load, ownBytes, remove, this.services);
       this.entries.set(key, entry);
+      this.services.bodies.resize(entry);
     }
-    this.services.bodies.use(entry);
     return entry.get();
   }
 }
@@ -107,6 +107,7 @@ class CachedResponse {
   private cached: { readonly revision: number; readonly response: CachedJsonResponse } | undefined;
   private pendingRevision: number | undefined;
   private isEvicted = false;
+  isUsed = true;
   private readonly refresh = singleFlight(() => this.rebuild());
 
   /** @param remove removes it from its list */
@@ -124,6 +125,7 @@ class CachedResponse {
   }
 
   async get(): Promise<CachedJsonResponse> {
+    this.isUsed = true;
     const deadline = new Deadline();
     const revision = await this.dataSource.readRevision(this.table, deadline);
     if (this.cached?.revision === revision) return this.cached.response;
@@ -146,7 +148,7 @@ class CachedResponse {
     this.cached = { revision, response };
     if (this.isEvicted) return;
     response.isCached = true;
-    this.services.bodies.use(this);
+    this.services.bodies.resize(this);
   }
 
   private async rebuild(): Promise<CachedJsonResponse> {

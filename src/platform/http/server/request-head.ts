@@ -14,7 +14,7 @@ const REQUEST_ID = /^[\w.:;,/+=@~-]{1,128}$/;
  * @returns the error to respond with before authentication; undefined if the head is valid
  */
 export function validateRequestHead(request: IncomingMessage): ApiError | undefined {
-  const { httpVersionMajor, httpVersionMinor, rawHeaders, headers, headersDistinct, url } = request;
+  const { httpVersionMajor, httpVersionMinor, rawHeaders, headers, url } = request;
   if (httpVersionMajor !== 1)
     return new ApiError('BAD_REQUEST', 'The HTTP version must be 1.0 or 1.1.');
   // RFC 9112, section 3.2: no form of the target has a fragment.
@@ -28,14 +28,17 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
         'HEADERS_TOO_LARGE',
         `The header ${name} is longer than ${MAX_ETAGS_LENGTH} characters.`,
       );
+  // Of several lines, `headers` has the first. `headersDistinct` has all, but takes 4 % of the CPU time of a list request.
+  const hasRepeated = rawHeaders.length > 2 * Object.keys(headers).length;
+  const isRepeated = (name: string): boolean =>
+    hasRepeated && (request.headersDistinct[name.toLowerCase()]?.length ?? 0) > 1;
   // RFC 9112, section 3.2: HTTP/1.1 requires one Host header, and any version forbids two or an invalid one.
-  const { host = [] } = headersDistinct;
-  const hasNone = host.length === 0 && httpVersionMinor === 0;
-  if (!hasNone && !(host.length === 1 && HOST.test(host[0]!)))
+  const { host } = headers;
+  if (host === undefined ? httpVersionMinor > 0 : !HOST.test(host) || isRepeated('Host'))
     return new ApiError('BAD_REQUEST', 'The request must have exactly one valid Host header.');
   // A proxy may check another one than the first.
   for (const name of ['Authorization', 'Content-Type'])
-    if ((headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)
+    if (isRepeated(name))
       return new ApiError('BAD_REQUEST', `The request has more than one ${name} header.`);
   const { expect, 'transfer-encoding': transferEncoding } = headers;
   // RFC 9110, section 10.1.1: HTTP/1.0 has no expectations.
