@@ -104,10 +104,10 @@ type LoadResponse = (revisions: Set<number>) => Promise<CachedJsonResponse>;
 
 /** The response to one combination of filters and page, until the table changes. */
 class CachedResponse {
+  lastUse = performance.now();
   private cached: { readonly revision: number; readonly response: CachedJsonResponse } | undefined;
   private pendingRevision: number | undefined;
   private isEvicted = false;
-  isUsed = true;
   private readonly refresh = singleFlight(() => this.rebuild());
 
   /** @param remove removes it from its list */
@@ -125,7 +125,7 @@ class CachedResponse {
   }
 
   async get(): Promise<CachedJsonResponse> {
-    this.isUsed = true;
+    this.lastUse = performance.now();
     const deadline = new Deadline();
     const revision = await this.dataSource.readRevision(this.table, deadline);
     if (this.cached?.revision === revision) return this.cached.response;
