@@ -15,30 +15,30 @@ export const MAX_PROBLEMS = 10;
 /** Returns what is wrong with a value: at most `MAX_PROBLEMS`, each with its path, which starts with that of the value. */
 export function findProblems(schema: Schema, value: unknown, path = ''): string[] {
   const problems: string[] = [];
-  for (const problem of check(schema, value, path)) {
-    problems.push(problem);
-    if (problems.length === MAX_PROBLEMS) break;
-  }
-  return problems;
+  check(schema, value, path, problems);
+  return problems.slice(0, MAX_PROBLEMS);
 }
 
-function* check(schema: Schema, value: unknown, path: string): Generator<string> {
-  if (value === undefined && !isOptional(schema)) yield toProblem(path, ' is missing');
+/** Adds what is wrong with a value to the problems, and stops soon after `MAX_PROBLEMS`. */
+function check(schema: Schema, value: unknown, path: string, problems: string[]): void {
+  if (problems.length >= MAX_PROBLEMS) return;
+  if (value === undefined && !isOptional(schema)) problems.push(toProblem(path, ' is missing'));
   if (value === undefined || (value === null && schema.nullable === true)) return;
   const violation = findViolation(schema, value);
-  if (violation !== undefined) yield toProblem(path, violation);
-  else if (Array.isArray(value)) yield* checkItems(schema, value, path);
+  if (violation !== undefined) problems.push(toProblem(path, violation));
+  else if (Array.isArray(value)) checkItems(schema, value, path, problems);
   else if (isObject(value)) {
     const { discriminator, properties = {} } = schema;
     const { additionalProperties: others = schema.properties === undefined } = schema;
     const dto = getDto(schema, value);
     if (dto !== undefined) {
-      yield* checkFields(getFields(dto).declared, false, value, path);
+      checkFields(getFields(dto).declared, false, value, path, problems);
     } else if (discriminator !== undefined) {
       const names = Object.keys(discriminator.mapping).join(', ');
-      yield toProblem(joinName(path, discriminator.propertyName), ` must be one of ${names}`);
+      const property = joinName(path, discriminator.propertyName);
+      problems.push(toProblem(property, ` must be one of ${names}`));
     } else {
-      yield* checkFields(new Map(Object.entries(properties)), others, value, path);
+      checkFields(new Map(Object.entries(properties)), others, value, path, problems);
     }
   }
 }
@@ -87,12 +87,13 @@ function findViolation(schema: Schema, value: unknown): string | undefined {
   }
 }
 
-function* checkItems(schema: Schema, values: unknown[], path: string): Generator<string> {
+function checkItems(schema: Schema, values: unknown[], path: string, problems: string[]): void {
   const { items = {}, uniqueItems = false } = schema;
-  for (const [index, item] of values.entries()) yield* check(items, item, `${path}[${index}]`);
+  for (const [index, item] of values.entries()) check(items, item, `${path}[${index}]`, problems);
   if (!uniqueItems) return;
   const texts = values.map((item) => JSON.stringify(item, sortProperties));
-  if (new Set(texts).size < values.length) yield toProblem(path, ' must not contain equal items');
+  if (new Set(texts).size < values.length)
+    problems.push(toProblem(path, ' must not contain equal items'));
 }
 
 /** Gives equal objects the same order of properties, for `JSON.stringify`. */
@@ -102,29 +103,31 @@ function sortProperties(_name: string, value: unknown): unknown {
 }
 
 /** @param others the schema of the properties that are not declared, or whether they are allowed */
-function* checkFields(
+function checkFields(
   declared: ReadonlyMap<string, Schema>,
   others: Schema | boolean,
   value: object,
   path: string,
-): Generator<string> {
+  problems: string[],
+): void {
   const schemaOfOthers = typeof others === 'object' ? others : {};
   for (const [name, inner] of Object.entries(value)) {
+    if (problems.length >= MAX_PROBLEMS) return;
     const schema = declared.get(name);
     // Libraries treat what every object inherits, such as `constructor`, as a known property.
     const isInherited = name in Object.prototype || name === 'prototype';
     const isUnknown = schema === undefined ? others === false : schema.readOnly === true;
     if (isInherited || (isUnknown && inner !== undefined))
-      yield `unknown property ${shorten(joinName(path, name))}`;
+      problems.push(`unknown property ${shorten(joinName(path, name))}`);
     else if (schema === undefined && inner !== undefined) {
       const violation = findStringViolation({}, name);
-      if (violation !== undefined) yield toProblem(path, `: a key${violation}`);
-      else yield* check(schemaOfOthers, inner, joinName(path, name));
+      if (violation !== undefined) problems.push(toProblem(path, `: a key${violation}`));
+      else check(schemaOfOthers, inner, joinName(path, name), problems);
     }
   }
   for (const [name, schema] of declared) {
     const inner = (value as Record<string, unknown>)[name];
-    if (schema.readOnly !== true) yield* check(schema, inner, joinName(path, name));
+    if (schema.readOnly !== true) check(schema, inner, joinName(path, name), problems);
   }
 }
 
