@@ -4,15 +4,12 @@ export interface Bounds {
   readonly atMost?: number;
 }
 
-/** The lowest and the highest value. */
-export type Interval = readonly [number, number];
-
 /** What the runs say about a ratio. */
 export interface Evaluation {
   /** The median of the starts of all runs. */
   readonly median: number;
-  /** The interval of each run. */
-  readonly intervals: readonly Interval[];
+  /** The lowest and the highest start of each run. */
+  readonly intervals: readonly (readonly [number, number])[];
   readonly result: 'met' | 'missed' | 'not decided' | 'not measured on this machine';
   /** Whether the runs agree, and each of them is precise. */
   readonly isPublished: boolean;
@@ -27,35 +24,22 @@ export function getMedian(values: readonly number[]): number {
 }
 
 /**
- * Returns the narrowest interval between two values, as many from each end, that contains the median with a probability of
- * 95 %, whatever the distribution: the order statistics of a binomial distribution. Less than six values have none.
+ * Evaluates the ratios of the starts of each run. Whatever the distribution, the median is between the lowest and the highest
+ * of n starts unless all of them are on one side of it: with a probability of 1 - 2^(1-n), which is 99 % for eight starts.
+ * Less than six have no interval.
  */
-export function getInterval(values: readonly number[]): Interval {
-  const sorted = values.toSorted((a, b) => a - b);
-  let [skipped, outside, probability] = [-1, 0, 2 ** -values.length];
-  // Either end lies beyond the median if at most so many values as are skipped are on its side.
-  while (2 * (outside + probability) <= 0.05) {
-    outside += probability;
-    skipped++;
-    probability *= (values.length - skipped) / (skipped + 1);
-  }
-  return skipped < 0 ? [-Infinity, Infinity] : [sorted[skipped]!, sorted.at(-1 - skipped)!];
-}
-
-/** Evaluates the ratios of the starts of each run. */
-export function evaluate(
-  runs: readonly (readonly number[])[],
-  { atLeast = -Infinity, atMost = Infinity }: Bounds,
-): Evaluation {
-  const intervals = runs.map(getInterval);
-  const [lows, highs] = [intervals.map(([low]) => low), intervals.map(([, high]) => high)];
-  const isPrecise = runs.every(
-    (run, each) => highs[each]! - lows[each]! <= WIDEST * getMedian(run),
+export function evaluate(runs: readonly number[][], bounds: Bounds): Evaluation {
+  const { atLeast = -Infinity, atMost = Infinity } = bounds;
+  const intervals = runs.map((run): [number, number] =>
+    run.length < 6 ? [-Infinity, Infinity] : [Math.min(...run), Math.max(...run)],
   );
-  const agree = Math.max(...lows) <= Math.min(...highs);
+  const widths = intervals.map(([low, high]) => high - low);
+  const isPrecise = runs.every((run, each) => widths[each]! <= WIDEST * getMedian(run));
+  const agree = intervals.every(([low]) => intervals.every(([, high]) => low <= high));
   const isMet = intervals.every(([low, high]) => low >= atLeast && high <= atMost);
   const isMissed = intervals.every(([low, high]) => high < atLeast || low > atMost);
-  const verdict = isMet ? 'met' : isMissed ? 'missed' : 'not decided';
+  const otherwise = isMissed ? 'missed' : 'not decided';
+  const verdict = isMet ? 'met' : otherwise;
   return {
     median: getMedian(runs.flat()),
     intervals,
