@@ -1,6 +1,6 @@
 import type { Slices } from './measure.js';
-import { type Metric, METRICS, type Row, ROWS, TARGETS } from './rows.js';
-import { type Bounds, evaluate, type Evaluation, getMedian } from './statistics.js';
+import { type Metric, METRICS, type Row, ROWS, type TargetName, TARGETS } from './rows.js';
+import { evaluate, type Evaluation, getMedian } from './statistics.js';
 
 /** The slices of one start of the servers of a group. */
 export interface Start {
@@ -11,31 +11,39 @@ export interface Start {
   readonly slices: Slices;
 }
 
-/** Returns what the starts of each run have, of those with a row. */
-function mapRuns(
-  starts: readonly Start[],
-  { title }: Row,
-  map: (slices: Slices[string]) => number,
-): number[][] {
-  const runs: number[][] = [];
-  for (const { run, slices } of starts)
-    if (slices[title]) (runs[run] ??= []).push(map(slices[title]));
-  return runs;
+/** The ratios of the target of a row to a rival. */
+interface Comparison extends Evaluation {
+  readonly row: Row;
+  readonly rival: TargetName;
+  readonly metric: Metric;
+  /** The titles of both, with the median of their starts. */
+  readonly values: readonly string[];
 }
 
-/** Evaluates the ratios of a row to a rival: a start has one, the median of its pairs of slices. */
-function compare(
-  starts: readonly Start[],
-  row: Row,
-  metric: Metric,
-  rival = row.rivals[0]!,
-): Evaluation {
-  const ratios = mapRuns(starts, row, (slices) =>
-    getMedian(
-      slices[row.of]!.map((slice, pair) => slice[metric]! / slices[rival]![pair]![metric]!),
-    ),
-  );
-  return evaluate(ratios, row.metrics[metric]!);
+/** Compares the target of each row with each of its rivals, by each of its metrics. */
+function compareAll(rows: readonly Row[], starts: readonly Start[]): Comparison[] {
+  return rows.flatMap((row) => {
+    const metrics = Object.keys(row.metrics) as Metric[];
+    const own = starts.filter(({ slices }) => row.title in slices);
+    return row.rivals.flatMap((rival) => metrics.map((metric) => compare(own, row, rival, metric)));
+  });
+}
+
+/** Compares a target with a rival: a start has one ratio, the median of its pairs of slices. */
+function compare(starts: readonly Start[], row: Row, rival: TargetName, metric: Metric) {
+  const getValues = ({ slices }: Start, target: TargetName): number[] =>
+    slices[row.title]![target]!.map((slice) => slice[metric]!);
+  const getRatio = (start: Start): number => {
+    const values = getValues(start, rival);
+    return getMedian(getValues(start, row.of).map((value, pair) => value / values[pair]!));
+  };
+  const runs = Map.groupBy(starts, ({ run }) => run);
+  const ratios = [...runs.values()].map((run) => run.map(getRatio));
+  const values = [row.of, rival].map((target) => {
+    const medians = starts.map((start) => getMedian(getValues(start, target)));
+    return `${TARGETS[target].title}: ${format(getMedian(medians))}`;
+  });
+  return { row, rival, metric, values, ...evaluate(ratios, row.metrics[metric]!) };
 }
 
 /** Formats a number with three significant digits, and those above 1,000 with all of their integer. */
@@ -51,130 +59,103 @@ function renderRatio({ median, intervals, result, isPublished }: Evaluation): st
   return isPublished ? `${format(median)} (${ranges})` : `the runs disagree (${ranges})`;
 }
 
-const getMetrics = ({ metrics }: Row): Metric[] => Object.keys(metrics) as Metric[];
+/** Renders the threshold of a ratio, and whether it is met; a ratio without a threshold has an empty cell. */
+function renderThreshold({ row, metric, result }: Comparison): string {
+  const { atLeast, atMost } = row.metrics[metric]!;
+  if (atLeast !== undefined) return `at least ${atLeast}: ${result}`;
+  return atMost === undefined ? '' : `at most ${atMost}: ${result}`;
+}
 
 /** Renders a line for each comparison. */
 export function renderTable(rows: readonly Row[], starts: readonly Start[]): string {
   const headings = ['work', 'metric', 'target', 'against', 'ratio', 'threshold'];
   const lines = [headings, headings.map(() => '---')];
-  for (const row of rows)
-    for (const rival of row.rivals)
-      for (const metric of getMetrics(row)) {
-        const evaluation = compare(starts, row, metric, rival);
-        const values = [row.of, rival].map((target) => {
-          const medians = mapRuns(starts, row, (slices) =>
-            getMedian(slices[target]!.map((slice) => slice[metric]!)),
-          );
-          return `${TARGETS[target].title}: ${format(getMedian(medians.flat()))}`;
-        });
-        const threshold = renderThreshold(row.metrics[metric]!, evaluation);
-        lines.push([row.title, METRICS[metric], ...values, renderRatio(evaluation), threshold]);
-      }
+  for (const comparison of compareAll(rows, starts)) {
+    const { row, metric, values } = comparison;
+    const [ratio, threshold] = [renderRatio(comparison), renderThreshold(comparison)];
+    lines.push([row.title, METRICS[metric], ...values, ratio, threshold]);
+  }
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
-}
-
-function renderThreshold({ atLeast, atMost }: Bounds, { result }: Evaluation): string {
-  if (atLeast !== undefined) return `at least ${atLeast}: ${result}`;
-  return atMost === undefined ? '' : `at most ${atMost}: ${result}`;
 }
 
 /** Returns the rows that were measured in both runs. */
 const getRepeated = (starts: readonly Start[]): Row[] =>
   ROWS.filter(({ title }) => starts.some(({ run, slices }) => run === 1 && title in slices));
 
-/** Joins parts of a sentence. */
-const join = (parts: readonly string[]): string =>
-  parts.length < 2 ? parts.join('') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`;
+/** Whether a ratio is the speed as a multiple of Fastify's: by throughput, or by CPU time if the client is the limit. */
+const isSpeed = ({ row, rival, metric }: Comparison): boolean =>
+  /^fastify(, pg)?$/.test(rival) && metric === (row.metrics.throughput ? 'throughput' : 'cpu');
 
 /** Returns the speed for a ratio of times. */
-const invert = ({ median, intervals, ...rest }: Evaluation): Evaluation => ({
-  ...rest,
-  median: 1 / median,
-  intervals: intervals.map(([low, high]) => [1 / high, 1 / low]),
+const invert = (comparison: Comparison): Comparison => ({
+  ...comparison,
+  median: 1 / comparison.median,
+  intervals: comparison.intervals.map(([low, high]) => [1 / high, 1 / low]),
 });
 
-const isFaster = ({ intervals }: Evaluation): boolean => intervals.every(([low]) => low > 1);
-const isSlower = ({ intervals }: Evaluation): boolean => intervals.every(([, high]) => high < 1);
+/** Returns what a sentence says of a ratio: its metric, or whether a speed is higher or lower than Fastify's. */
+function getSubject(ratio: Comparison): string | undefined {
+  if (!isSpeed(ratio)) return ratio.metric;
+  if (ratio.intervals.every(([low]) => low > 1)) return 'faster';
+  return ratio.intervals.every(([, high]) => high < 1) ? 'slower' : undefined;
+}
 
-/** Why rows, by their titles, are faster or slower than with Fastify; the ratios follow. */
+const LISTS = new Intl.ListFormat('en-GB');
+
+/** What is faster and slower than with Fastify, and what a framework costs: titles, subjects, and why. */
 // prettier-ignore
-const REASONS: [RegExp, (evaluation: Evaluation) => boolean, string][] = [
-  [/^list/, isFaster, 'The service keeps a list as bytes until its table changes, whereas Fastify reads and serializes the rows for each request: lists are served'],
-  [/^list/, isSlower, 'The bytes of a short list save less than NestJS and Express cost: lists are served'],
-  [/^create, 64/, isFaster, 'Create requests that arrive together share a commit, whereas Fastify commits each of them: those of 64 clients are completed'],
-  [/^create, 64/, isSlower, 'If a commit is cheap, sharing it saves less than NestJS and TypeORM cost: create requests of 64 clients are completed'],
-  [/^create, 1 /, isSlower, 'A client that waits for each response shares no commit, and pays for all layers of NestJS, Express and TypeORM: its create requests are completed'],
+const SENTENCES: [RegExp, Metric | 'faster' | 'slower', string][] = [
+  [/^list/, 'faster', 'The service keeps a list as bytes until its table changes, whereas Fastify reads and serializes the rows for each request: lists are served'],
+  [/^list/, 'slower', 'The bytes of a short list save less than NestJS and Express cost: lists are served'],
+  [/^create, 64/, 'faster', 'Create requests that arrive together share a commit, whereas Fastify commits each of them: those of 64 clients are completed'],
+  [/^create, 64/, 'slower', 'If a commit is cheap, sharing it saves less than NestJS and TypeORM cost: create requests of 64 clients are completed'],
+  [/^create, 1 /, 'slower', 'A client that waits for each response shares no commit, and pays for all layers of NestJS, Express and TypeORM: its create requests are completed'],
+  [/^startup.*memory$/, 'startup', 'NestJS, TypeORM and Swagger have to be loaded: the startup time of the service is'],
+  [/^startup.*memory$/, 'memory', 'The memory of the idle service is'],
+  [/^list of 100 by/, 'cpu', 'A framework has its price: for a list of 100, the CPU time of the service is'],
+  [/^create, 64 connections, by/, 'cpu', 'For a create request of 64 clients, the CPU time of the service is'],
 ];
+
+/** Returns the title of a speed. */
+const getName = ({ row, metric }: Comparison): string =>
+  metric === 'cpu' ? `${row.title} (by CPU time)` : row.title;
+
+/** Renders a ratio of a sentence. */
+function renderPart(ratio: Comparison, index: number): string {
+  const times = `${format(ratio.median)} times`;
+  if (!isSpeed(ratio)) return `${times} that of ${TARGETS[ratio.rival].title}`;
+  const work = getName(ratio).replace(/^create, .*?, /, '');
+  return `${times} ${index === 0 ? 'as fast ' : ''}${work.replace(/^list of (\S+)/, 'with $1 rows')}`;
+}
 
 /** Renders a chart of the ratios to Fastify, where the service is faster, where it is slower, and why. */
 export function renderSummary(starts: readonly Start[]): string {
-  const speeds = getRepeated(starts)
-    .filter(({ work, rivals }) => work !== 'startup' && /^fastify(, pg)?$/.test(rivals[0]!))
-    .map((row) => {
-      const hasThroughput = 'throughput' in row.metrics;
-      const speed = hasThroughput
-        ? compare(starts, row, 'throughput')
-        : invert(compare(starts, row, 'cpu'));
-      return { name: hasThroughput ? row.title : `${row.title} (by CPU time)`, speed };
-    })
-    .filter(({ speed }) => speed.isPublished);
-  const sentences = REASONS.flatMap(([title, isOnSide, reason]) => {
-    const own = speeds.filter(({ name, speed }) => title.test(name) && isOnSide(speed));
-    const parts = own.map(({ name, speed }, index) => {
-      const rows = index === 0 ? 'with $1 rows' : 'with $1';
-      const place = name.replace(/^create, .*?, /, '').replace(/^list of (\S+)/, rows);
-      return `${format(speed.median)} ${index === 0 ? 'times as fast ' : ''}${place}`;
-    });
-    return parts.length > 0 ? [`${reason} ${join(parts)}.`] : [];
+  const comparisons = compareAll(getRepeated(starts), starts);
+  const ratios = comparisons
+    .filter(({ isPublished }) => isPublished)
+    .map((ratio) => (isSpeed(ratio) && ratio.metric === 'cpu' ? invert(ratio) : ratio));
+  const sentences = SENTENCES.flatMap(([title, subject, start]) => {
+    const own = ratios.filter((each) => title.test(each.row.title) && getSubject(each) === subject);
+    return own.length > 0 ? [`${start} ${LISTS.format(own.map(renderPart))}.`] : [];
   });
-  const labels = speeds.map(({ name, speed }) => `"${name}: ${format(speed.median)}"`);
-  const highest = Math.ceil(Math.max(2, ...speeds.map(({ speed }) => speed.median)));
+  const thresholds = comparisons.filter(renderThreshold);
+  const groups = Map.groupBy(thresholds, ({ result }) => result);
+  const counts = [...groups].map(([result, own]) => `${own.length} are ${result}`);
+  const speeds = ratios.filter(isSpeed);
+  const labels = speeds.map((speed) => `"${getName(speed)}: ${format(speed.median)}"`);
+  const highest = Math.ceil(Math.max(2, ...speeds.map(({ median }) => median)));
   return `\`\`\`mermaid
 %%{init: {"xyChart": {"width": 900, "height": ${120 + 32 * speeds.length}}, "themeVariables": {"xyChart": {"plotColorPalette": "#4477aa, #cc3311"}}}}%%
 xychart-beta horizontal
   title "Speed, as a multiple of Fastify's (the line)"
   x-axis [${labels.join(', ')}]
   y-axis "times" 0 --> ${highest}
-  bar [${speeds.map(({ speed }) => speed.median.toFixed(3)).join(', ')}]
+  bar [${speeds.map(({ median }) => median.toFixed(3)).join(', ')}]
   line [${speeds.map(() => 1).join(', ')}]
 \`\`\`
 
-${[...sentences, ...renderCosts(starts), renderResults(starts)].join('\n')}`;
-}
-
-/** What startup and a framework cost: the title of a row, a metric, and a sentence for the ratios. */
-// prettier-ignore
-const COSTS: [string, Metric, string, string][] = [
-  ['startup and idle memory', 'startup', 'NestJS, TypeORM and Swagger have to be loaded: the service needs', 'the startup time'],
-  ['startup and idle memory', 'memory', 'An idle process has', 'the memory'],
-  ['list of 100 by other rivals', 'cpu', 'A framework has its price: for a list of 100, the service needs', 'the CPU time'],
-  ['create, 64 connections, by other rivals', 'cpu', 'For a create request of 64 clients, it needs', 'the CPU time'],
-];
-
-function renderCosts(starts: readonly Start[]): string[] {
-  return COSTS.flatMap(([title, metric, start, value]) => {
-    const row = getRepeated(starts).find((each) => each.title === title);
-    const published = (row?.rivals ?? [])
-      .map((rival) => ({ rival, ratio: compare(starts, row!, metric, rival) }))
-      .filter(({ ratio }) => ratio.isPublished);
-    const parts = published.map(
-      ({ rival, ratio }, index) =>
-        `${format(ratio.median)} times ${index === 0 ? value : 'that'} of ${TARGETS[rival].title}`,
-    );
-    return parts.length > 0 ? [`${start} ${join(parts)}.`] : [];
-  });
-}
-
-function renderResults(starts: readonly Start[]): string {
-  const results = getRepeated(starts).flatMap((row) =>
-    getMetrics(row)
-      .filter((metric) => Object.keys(row.metrics[metric]!).length > 0)
-      .map((metric) => compare(starts, row, metric).result),
-  );
-  const counts = [...new Set(results)].map(
-    (result) => `${results.filter((each) => each === result).length} are ${result}`,
-  );
-  return `Of ${results.length} thresholds, ${join(counts)}.`;
+${sentences.join('\n')}
+Of ${thresholds.length} thresholds, ${LISTS.format(counts)}.`;
 }
 
 export function renderReport(starts: readonly Start[], environment: string): string {
@@ -186,9 +167,10 @@ ${renderSummary(starts)}
 
 Generated by \`npm run bench\`. In a start, the service and its rivals are new processes with new databases, side by side on
 one core; the load generator and PostgreSQL are on the other. After a warm-up, slices of one second alternate in the order
-ABBAAB. A start has one ratio, the median of its three pairs; a row is the median of the starts, with the interval between
-two of them that contains the true one with 95 %. Everything was run twice. A threshold is met if both intervals are on its
-side, missed if both are on the other, and not decided otherwise; intervals wider than 15 % are not results.
+ABBAAB. A start has one ratio, the median of its three pairs; a row is the median of the starts, with the interval from
+the lowest to the highest of them, which contains the true one with 99 %. Everything was run twice. A threshold is met if
+both intervals are on its side, missed if both are on the other, and not decided otherwise; intervals wider than 15 % are
+not results.
 [tried.md](tried.md) has what was tried where a threshold is missed.
 
 ${dates[0]} to ${dates.at(-1)} UTC, ${minutes.toFixed(0)} minutes. ${environment}.
