@@ -10,14 +10,14 @@ import { Pool, types } from 'pg';
 import type { NewCategory } from '../categories.js';
 import * as shared from './shared.js';
 
-type Row = { description?: string | null | undefined };
 type ListResponse = ReturnType<typeof shared.toListResponse>;
 type Store = {
-  list: () => Row[] | Promise<Row[]> | ListResponse;
+  list: () => NewCategory[] | Promise<NewCategory[]> | ListResponse;
   insert: (category: NewCategory) => number | Promise<number>;
 };
 
 const SELECT = 'SELECT id, name, description FROM categories ORDER BY id';
+const INSERT = 'INSERT INTO categories (name, description)';
 
 /** Opens a database whose commits are as durable as those of the service. */
 function openDatabase(): Database.Database {
@@ -28,38 +28,30 @@ function openDatabase(): Database.Database {
   return database;
 }
 
-/** Prepares the insertion of so many rows, which returns their ids. */
-function prepareInsert(database: Database.Database, rows = 1): Database.Statement {
-  const values = Array.from({ length: rows }, () => '(?, ?)').join();
-  const sql = `INSERT INTO categories (name, description) VALUES ${values} RETURNING id`;
-  return database.prepare(sql).pluck();
-}
-
 /** Returns a function that inserts the categories of one turn of the event loop with one statement. */
-function insertInBatches(database: Database.Database): (category: NewCategory) => Promise<number> {
-  const statements: Database.Statement[] = [];
+function insertInBatches(database: Database.Database): Store['insert'] {
+  const insert = database.prepare<[string], number>(`${INSERT}
+    SELECT value->>'name', value->>'description' FROM json_each(?) RETURNING id`);
+  insert.pluck();
   let pending: { category: NewCategory; resolve: (id: number) => void }[] = [];
   const insertPending = (): void => {
     const batch = pending;
     pending = [];
-    const statement = (statements[batch.length] ??= prepareInsert(database, batch.length));
-    const values = batch.flatMap(({ category }) => [category.name, category.description ?? null]);
-    const ids = (statement.all(values) as number[]).toSorted((a, b) => a - b);
+    const json = JSON.stringify(batch.map(({ category }) => category));
+    const ids = insert.all(json).toSorted((a, b) => a - b);
     batch.forEach(({ resolve }, index) => resolve(ids[index]!));
   };
   return (category) => {
     if (pending.length === 0) setImmediate(insertPending);
-    return new Promise((resolve) => {
-      pending.push({ category, resolve });
-    });
+    return new Promise((resolve) => void pending.push({ category, resolve }));
   };
 }
 
 const STORES: Record<string, () => Store | Promise<Store>> = {
   sqlite: () => {
     const database = openDatabase();
-    const select = database.prepare<[], Row>(SELECT);
-    const insert = prepareInsert(database);
+    const select = database.prepare<[], NewCategory>(SELECT);
+    const insert = database.prepare(`${INSERT} VALUES (?, ?) RETURNING id`).pluck();
     return {
       list: () => select.all(),
       insert: ({ name, description = null }) => insert.get(name, description) as number,
@@ -67,24 +59,21 @@ const STORES: Record<string, () => Store | Promise<Store>> = {
   },
   cached: () => {
     const database = openDatabase();
-    const select = database.prepare<[], Row>(SELECT);
-    // The number changes with every commit of another connection.
+    const select = database.prepare<[], NewCategory>(SELECT);
+    // The number changes with every commit of another connection, such as that of the batches.
     const readVersion = database.prepare('PRAGMA data_version').pluck();
-    const insert = insertInBatches(database);
-    let cached: { version: unknown; response: ListResponse } | undefined;
+    let version: unknown;
+    let response: ListResponse;
     return {
       list: () => {
-        const version = readVersion.get();
-        if (cached?.version === version) return cached!.response;
+        const current = readVersion.get();
+        if (current === version) return response;
+        version = current;
         const json = JSON.stringify(select.all(), (_key, value: unknown) => value ?? undefined);
-        cached = { version, response: shared.toListResponse(json) };
-        return cached.response;
+        response = shared.toListResponse(json);
+        return response;
       },
-      insert: async (category) => {
-        const id = await insert(category);
-        cached = undefined;
-        return id;
-      },
+      insert: insertInBatches(openDatabase()),
     };
   },
   pg: async () => {
@@ -93,9 +82,9 @@ const STORES: Record<string, () => Store | Promise<Store>> = {
     const pool = new Pool({ connectionString: shared.url });
     await pool.query(`CREATE TABLE IF NOT EXISTS categories (
       id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL, description text)`);
-    const text = 'INSERT INTO categories (name, description) VALUES ($1, $2) RETURNING id';
+    const text = `${INSERT} VALUES ($1, $2) RETURNING id`;
     return {
-      list: async () => (await pool.query<Row>({ name: 'list', text: SELECT })).rows,
+      list: async () => (await pool.query<NewCategory>({ name: 'list', text: SELECT })).rows,
       insert: async ({ name, description }) => {
         const query = { name: 'create', text, values: [name, description] };
         return (await pool.query<{ id: number }>(query)).rows[0]!.id;
