@@ -1,17 +1,13 @@
--- The script of wrk. Arguments: the number of values of PLACEHOLDER, which a header of the requests may have; the body of
--- create requests. Prints one line of JSON.
+-- The script of wrk. Arguments: the number of Idempotency-Keys, which have PLACEHOLDER; the body of create requests. Prints
+-- one line of JSON.
 function init(args)
-  local values = tonumber(args[1])
-  if args[2] then
-    wrk.method, wrk.body = "POST", args[2]
-    wrk.headers["Content-Type"] = "application/json"
-  end
+  if args[2] then wrk.method, wrk.body = "POST", args[2] end
   local head, tail = string.match(wrk.format(), "^(.*)PLACEHOLDER(.*)$")
   if head == nil then return end
-  local sent = 0
+  local sent, keys = 0, tonumber(args[1])
   function request()
     sent = sent + 1
-    return head .. string.format("%09d", sent % values) .. tail
+    return head .. string.format("%09d", sent % keys) .. tail
   end
 end
 

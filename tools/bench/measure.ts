@@ -1,5 +1,4 @@
 import { deepEqual, equal, ok } from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createList, NEW_CATEGORY, type NewCategory } from './categories.js';
 import * as databases from './databases.js';
@@ -13,15 +12,15 @@ export type Slice = Partial<Record<Metric, number>>;
 /** The slices of a start, by the title of the row and the target. */
 export type Slices = Record<string, Partial<Record<TargetName, Slice[]>>>;
 
-type Process = Server & { readonly database: databases.Database };
+/** A server with its database; `warm` has the kinds of work that it was warmed up for. */
+type Process = Server & { readonly database: databases.Database; readonly warm: Set<string> };
 
 /**
  * Seconds of load before the first slice of each kind of work. Measured on two cores (2026-11-27, Node 26), in seconds of
  * list requests: 39.6, 25.2, 23.7, 21.2, 20.8, 20.9, 21.2 CPU µs with a p99 of 94, 25, 13, 2.6, 7, 2.6, 4 ms; of create
- * requests after lists: 65.1, 57.0, 47.1, 44.0, 42.2, 41.7 µs, 17, 14, 11, 6, 6, 5 ms. Fastify is flat after 2 and 1. A process
- * that several targets share has been warmed up before.
+ * requests after lists: 65.1, 57.0, 47.1, 44.0, 42.2, 41.7 µs, 17, 14, 11, 6, 6, 5 ms. Fastify is flat after 2 and 1.
  */
-const getWarmUp = (name: TargetName): number => (/^(service|other|nest)$/.test(name) ? 3 : 2);
+const WARM_UP_SECONDS = 3;
 const PAIRS = 3;
 /** The time after which startup is over: collected garbage, closed connections. */
 const IDLE_MS = 1000;
@@ -35,7 +34,7 @@ const getTargets = ({ of, rivals }: Row): TargetName[] => [...rivals, of];
 
 /** Returns the target whose process another one shares, or itself. */
 const getProcessName = (name: TargetName): TargetName =>
-  (/^(service|other)/.exec(name)?.[0] as TargetName | undefined) ?? name;
+  name.replace(/, (key|retries)$/, '') as TargetName;
 
 /** Measures rows of one group with new processes and databases, all of them alive at the same time. */
 export async function measureStart(rows: readonly Row[], isReversed: boolean): Promise<Slices> {
@@ -47,84 +46,69 @@ export async function measureStart(rows: readonly Row[], isReversed: boolean): P
     for (const name of names) {
       const database = await databases.createDatabase(rows[0]!.group);
       const server = await startServer(TARGETS[name], database.env);
-      processes.set(name, { ...server, database });
+      processes.set(name, { ...server, database, warm: new Set() });
     }
-    const warm = new Set<string>();
-    for (const row of rows) slices[row.title] = await measureRow(row, processes, warm);
+    for (const row of rows) slices[row.title] = await measureRow(row, processes);
     return slices;
   } finally {
-    await Promise.all([...processes.values()].map(({ stop }) => stop()));
-    for (const { database } of processes.values()) await database.drop();
+    for (const { stop, database } of processes.values()) {
+      await stop();
+      await database.drop();
+    }
   }
 }
 
-/** @param warm what was warmed up in this start, and is from now on */
-async function measureRow(
-  row: Row,
-  processes: ReadonlyMap<string, Process>,
-  warm: Set<string>,
-): Promise<Slices[string]> {
+async function measureRow(row: Row, processes: ReadonlyMap<string, Process>) {
   const slices: Slices[string] = {};
-  const targets = getTargets(row);
-  const getProcess = (name: TargetName): Process => processes.get(getProcessName(name))!;
+  const targets = getTargets(row).map((name) => {
+    const server = processes.get(getProcessName(name))!;
+    return { name, server };
+  });
   if (row.work === 'startup') {
     await sleep(IDLE_MS);
-    for (const name of targets) {
-      const { startup, pid } = getProcess(name);
-      slices[name] = [{ startup, memory: readMemory(pid) }];
-    }
+    for (const { name, server } of targets)
+      slices[name] = [{ startup: server.startup, memory: readMemory(server.pid) }];
     return slices;
   }
   databases.setSync(row.sync);
-  const hasKeys = (TARGETS[row.of] as Target).hasKey === true;
-  const tables = hasKeys ? ['categories', 'idempotency_records'] : ['categories'];
-  for (const name of targets) {
-    const server = getProcess(name);
-    if (name !== 'raw') await databases.reset(server.database, tables, row.categories);
+  for (const { name, server } of targets) {
+    if (name !== 'raw') await databases.reset(server.database, row);
     await checkResponses(server.url, row);
     const kind = `${row.work} ${name}`;
-    if (!warm.has(kind)) await measureWork(row, TARGETS[name], server, getWarmUp(name));
-    warm.add(kind);
+    if (!server.warm.has(kind)) await measureWork(row, name, server, WARM_UP_SECONDS);
+    server.warm.add(kind);
   }
-  const pids = [...processes.values()].map(({ pid }) => pid);
   for (let pass = 0; pass < PAIRS; pass++)
-    for (const name of pass % 2 === 0 ? targets : targets.toReversed()) {
-      const server = getProcess(name);
-      await waitUntilIdle(pids);
-      if (row.work !== 'list') await databases.reset(server.database, tables, row.categories);
-      if (name !== 'raw') await server.database.query(server.database.checkpoint);
-      (slices[name] ??= []).push(await measureWork(row, TARGETS[name], server, 1));
+    for (const { name, server } of pass % 2 === 0 ? targets : targets.toReversed()) {
+      if (row.work === 'create') await databases.reset(server.database, row);
+      await server.database.query(server.database.checkpoint);
+      (slices[name] ??= []).push(await measureWork(row, name, server, 1));
     }
   return slices;
 }
 
 /** The end of a load leaves requests in flight. */
-async function waitUntilIdle(pids: readonly number[]): Promise<void> {
-  for (let before = -Infinity; readCpu(pids) - before > 1000; await sleep(20))
-    before = readCpu(pids);
+async function waitUntilIdle(pid: number): Promise<void> {
+  for (let before = -Infinity; readCpu(pid) - before > 1000; await sleep(20)) before = readCpu(pid);
 }
 
-/** Returns the header of requests with a key each. */
-const newKeys = () => ({ 'Idempotency-Key': `${randomUUID()}-PLACEHOLDER` });
-
 /** Runs the work of a row for so many seconds. */
-async function measureWork(
-  { connections, work }: Row,
-  { hasKey, isRetried }: Target,
-  server: Process,
-  seconds: number,
-): Promise<Slice> {
-  const create = work === 'create';
-  const load = { server, connections, seconds, create, headers: hasKey ? newKeys() : {} };
-  const retried = { ...load, connections: 300, values: 300, headers: newKeys(), seconds: 60 };
-  const retries = isRetried ? startLoad(retried) : undefined;
+async function measureWork(row: Row, name: TargetName, server: Process, seconds: number) {
+  const { url, pid, database } = server;
+  const { hasKey, isRetried }: Target = TARGETS[name];
+  const retries = isRetried ? startLoad(url, { ...row, connections: 300 }, 60, 300) : undefined;
   if (retries) await sleep(300);
-  const [cpu, databaseCpu] = [readCpu([server.pid]), await databases.readPostgresCpu()];
-  const { requests, p99, ...result } = await startLoad(load).result;
-  const after = { cpu: readCpu([server.pid]), databaseCpu: await databases.readPostgresCpu() };
+  const [cpu, databaseCpu] = [readCpu(pid), await databases.readPostgresCpu()];
+  const { requests, p99, ...result } = await startLoad(url, row, seconds, hasKey ? 1e9 : undefined)
+    .result;
+  const after = { cpu: readCpu(pid), databaseCpu: await databases.readPostgresCpu() };
   retries?.child.kill('SIGINT');
   await retries?.result;
-  if (create) ok((await databases.countCategories(server.database)) >= requests, 'lost creates');
+  await waitUntilIdle(pid);
+  if (row.work === 'create') {
+    const [inserted] = await database.query('SELECT count(*) AS count FROM categories');
+    ok(Number(inserted!['count']) >= requests, 'lost creates');
+  }
   return {
     cpu: (after.cpu - cpu) / requests,
     databaseCpu: (after.databaseCpu - databaseCpu) / requests,

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -11,22 +11,23 @@ export const ROOT = join(import.meta.dirname, '../../..');
 const API_KEY = 'bench_0123456789abcdefghijklmnopqrstuvwxyz';
 export const AUTHORIZATION = { Authorization: `Bearer ${API_KEY}` };
 
-/** Moves this process, and those that it starts, to the last core: the servers have the first one. */
-export function leaveFirstCore(): void {
-  spawnSync('taskset', ['-cp', String(availableParallelism() - 1), String(process.pid)]);
-}
+// The servers have the first core; this process, and the others that it starts, have the last one.
+spawnSync('taskset', ['-cp', String(availableParallelism() - 1), String(process.pid)]);
 
-/** Returns the CPU time of all threads of processes in microseconds (the first field of schedstat, in nanoseconds). */
-export function readCpu(pids: readonly number[]): number {
+/** Returns the CPU time of a process and its children in microseconds (the first field of schedstat, in nanoseconds). */
+export function readCpu(pid: number): number {
+  const folder = `/proc/${pid}/task`;
   let sum = 0;
-  for (const pid of pids)
-    try {
-      for (const thread of readdirSync(`/proc/${pid}/task`))
-        sum += parseInt(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'), 10) / 1000;
-    } catch (error) {
-      // A worker of PostgreSQL may have exited.
-      if (!['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code!)) throw error;
+  try {
+    for (const thread of readdirSync(folder)) {
+      sum += parseInt(readFileSync(`${folder}/${thread}/schedstat`, 'utf8'), 10) / 1000;
+      const pids = readFileSync(`${folder}/${thread}/children`, 'utf8').match(/\d+/g) ?? [];
+      for (const child of pids) sum += readCpu(Number(child));
     }
+  } catch (error) {
+    // A worker of PostgreSQL may have exited.
+    if (existsSync(folder)) throw error;
+  }
   return sum;
 }
 
@@ -36,32 +37,29 @@ export function readMemory(pid: number): number {
   return (Number(kibibytes) * 1024) / 1e6;
 }
 
-const children = new Set<ChildProcess>();
+const children: ChildProcess[] = [];
 process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
 
 /** A running server; `startup` is the time until the first 200, in milliseconds. */
 export type Server = Awaited<ReturnType<typeof startServer>>;
 
 /** Starts a server and waits until it responds to list requests with 200. */
-export async function startServer(
-  { script, mode = '' }: Target,
-  databaseEnv: Record<string, string>,
-) {
+export async function startServer({ script, mode = '' }: Target, env: Record<string, string>) {
   const port = await findFreePort();
   const url = `http://127.0.0.1:${port}/v1/categories`;
   const ownEnv = { PORT: String(port), MODE: mode, API_KEY };
   const serviceEnv = { NODE_ENV: 'production', LOG_LEVEL: 'error', BOOTSTRAP_API_KEY: API_KEY };
   const startedAt = performance.now();
   const child = spawn('taskset', ['-c', '0', process.execPath, resolve(ROOT, script!)], {
-    env: { PATH: process.env['PATH'], ...serviceEnv, ...ownEnv, ...databaseEnv },
-    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: { PATH: process.env['PATH'], ...serviceEnv, ...ownEnv, ...env },
+    stdio: ['ignore', 'ignore', 'inherit'],
   });
-  children.add(child);
-  const exited = once(child, 'exit').finally(() => children.delete(child));
+  children.push(child);
+  const exited = once(child, 'exit');
   const requestList = (): Promise<Response> => fetch(url, { headers: AUTHORIZATION });
   while ((await requestList().catch(() => undefined))?.status !== 200) {
-    if (!children.has(child)) throw new Error(`${script} exited during startup`);
-    if (performance.now() - startedAt > 30_000) throw new Error(`${script} did not start`);
+    if (child.exitCode !== null || performance.now() - startedAt > 30_000)
+      throw new Error(`${script} did not start`);
     await sleep(2);
   }
   const startup = performance.now() - startedAt;
