@@ -5,8 +5,7 @@ import Sqlite from 'better-sqlite3';
 import { queryPostgres } from '../../test/platform/support/postgres-client.js';
 import { type PostgresServer, startPostgres } from '../../test/platform/support/postgres.js';
 import { createList } from './categories.js';
-import { type Row, type Target, TARGETS } from './rows.js';
-import { readCpu, ROOT } from './servers.js';
+import { ROOT, type Row, type Target, TARGETS } from './rows.js';
 
 /** A new database of one server. */
 export interface Database {
@@ -85,8 +84,7 @@ async function createPostgresDatabase(): Promise<Database> {
 export const createDatabase = async (group: Row['group']): Promise<Database> =>
   group === 'postgres' ? createPostgresDatabase() : createSqliteDatabase();
 
-/** Returns the CPU time of PostgreSQL in microseconds; 0 if it does not run. */
-export const readPostgresCpu = async (): Promise<number> =>
-  postgres ? readCpu(await (await postgres).pid()) : 0;
+/** Returns the process id of PostgreSQL, if it runs. */
+export const getPostgresPid = async (): Promise<number | undefined> => (await postgres)?.pid();
 
 export const stopPostgres = async (): Promise<void> => (await postgres)?.stop();

@@ -1,5 +1,4 @@
--- The script of wrk. Arguments: the number of Idempotency-Keys, which have PLACEHOLDER; the body of create requests. Prints
--- one line of JSON.
+-- The script of wrk, which prints a line of JSON. Arguments: how many values PLACEHOLDER has; the body of create requests.
 function init(args)
   if args[2] then wrk.method, wrk.body = "POST", args[2] end
   local head, tail = string.match(wrk.format(), "^(.*)PLACEHOLDER(.*)$")

@@ -1,11 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { NEW_CATEGORY } from './categories.js';
-import type { Row } from './rows.js';
-import { AUTHORIZATION, ROOT } from './servers.js';
+import { ROOT, type Row } from './rows.js';
+import { AUTHORIZATION } from './servers.js';
 
 type Result = Record<'requests' | 'seconds' | 'p99' | 'failed', number>;
 
@@ -15,12 +15,7 @@ type Result = Record<'requests' | 'seconds' | 'p99' | 'failed', number>;
  * @param keys how many Idempotency-Keys are sent in turn; by default, none
  * @throws {Error} if a response is not a 2xx, or a connection fails
  */
-export function startLoad(
-  url: string,
-  { work, connections }: Row,
-  seconds: number,
-  keys?: number,
-): { child: ChildProcess; result: Promise<Result> } {
+export function startLoad(url: string, { work, connections }: Row, seconds: number, keys?: number) {
   const headers = Object.entries({
     ...AUTHORIZATION,
     ...(work === 'create' && { 'Content-Type': 'application/json' }),

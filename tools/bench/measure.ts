@@ -6,14 +6,9 @@ import { startLoad } from './load.js';
 import { type Metric, type Row, type Target, type TargetName, TARGETS } from './rows.js';
 import { AUTHORIZATION, readCpu, readMemory, type Server, startServer } from './servers.js';
 
-/** The values of a slice. */
-export type Slice = Partial<Record<Metric, number>>;
-
 /** The slices of a start, by the title of the row and the target. */
 export type Slices = Record<string, Partial<Record<TargetName, Slice[]>>>;
-
-/** A server with its database; `warm` has the kinds of work that it was warmed up for. */
-type Process = Server & { readonly database: databases.Database; readonly warm: Set<string> };
+type Slice = Partial<Record<Metric, number>>;
 
 /**
  * Seconds of load before the first slice of each kind of work. Measured on two cores (2026-11-27, Node 26), in seconds of
@@ -22,15 +17,10 @@ type Process = Server & { readonly database: databases.Database; readonly warm: 
  */
 const WARM_UP_SECONDS = 3;
 const PAIRS = 3;
-/** The time after which startup is over: collected garbage, closed connections. */
-const IDLE_MS = 1000;
 
 /** Headers that the list responses of all targets have, so that the comparison is fair. */
 const LIST_HEADERS =
   'cache-control content-security-policy content-type etag vary x-content-type-options x-request-id';
-
-/** Returns the targets of a row in the order of their slices. */
-const getTargets = ({ of, rivals }: Row): TargetName[] => [...rivals, of];
 
 /** Returns the target whose process another one shares, or itself. */
 const getProcessName = (name: TargetName): TargetName =>
@@ -38,34 +28,28 @@ const getProcessName = (name: TargetName): TargetName =>
 
 /** Measures rows of one group with new processes and databases, all of them alive at the same time. */
 export async function measureStart(rows: readonly Row[], isReversed: boolean): Promise<Slices> {
-  const names = [...new Set(rows.flatMap(getTargets).map(getProcessName))];
-  if (isReversed) names.reverse();
-  const processes = new Map<string, Process>();
+  const names = new Set(rows.flatMap(({ of, rivals }) => [...rivals, of].map(getProcessName)));
+  const servers = new Map<string, Server>();
   const slices: Slices = {};
   try {
-    for (const name of names) {
-      const database = await databases.createDatabase(rows[0]!.group);
-      const server = await startServer(TARGETS[name], database.env);
-      processes.set(name, { ...server, database, warm: new Set() });
-    }
-    for (const row of rows) slices[row.title] = await measureRow(row, processes);
+    for (const name of isReversed ? [...names].toReversed() : names)
+      servers.set(name, await startServer(TARGETS[name], rows[0]!.group));
+    for (const row of rows) slices[row.title] = await measureRow(row, servers);
     return slices;
   } finally {
-    for (const { stop, database } of processes.values()) {
-      await stop();
-      await database.drop();
-    }
+    for (const { stop } of servers.values()) await stop();
   }
 }
 
-async function measureRow(row: Row, processes: ReadonlyMap<string, Process>) {
+async function measureRow(row: Row, servers: ReadonlyMap<string, Server>) {
   const slices: Slices[string] = {};
-  const targets = getTargets(row).map((name) => {
-    const server = processes.get(getProcessName(name))!;
+  const targets = [...row.rivals, row.of].map((name) => {
+    const server = servers.get(getProcessName(name))!;
     return { name, server };
   });
   if (row.work === 'startup') {
-    await sleep(IDLE_MS);
+    // Startup is over after a second: garbage has been collected, and connections are closed.
+    await sleep(1000);
     for (const { name, server } of targets)
       slices[name] = [{ startup: server.startup, memory: readMemory(server.pid) }];
     return slices;
@@ -93,15 +77,16 @@ async function waitUntilIdle(pid: number): Promise<void> {
 }
 
 /** Runs the work of a row for so many seconds. */
-async function measureWork(row: Row, name: TargetName, server: Process, seconds: number) {
+async function measureWork(row: Row, name: TargetName, server: Server, seconds: number) {
   const { url, pid, database } = server;
   const { hasKey, isRetried }: Target = TARGETS[name];
   const retries = isRetried ? startLoad(url, { ...row, connections: 300 }, 60, 300) : undefined;
   if (retries) await sleep(300);
-  const [cpu, databaseCpu] = [readCpu(pid), await databases.readPostgresCpu()];
-  const { requests, p99, ...result } = await startLoad(url, row, seconds, hasKey ? 1e9 : undefined)
-    .result;
-  const after = { cpu: readCpu(pid), databaseCpu: await databases.readPostgresCpu() };
+  const postgres = await databases.getPostgresPid();
+  const [cpu, databaseCpu] = [readCpu(pid), readCpu(postgres)];
+  const { result } = startLoad(url, row, seconds, hasKey ? 1e9 : undefined);
+  const { requests, p99, ...measured } = await result;
+  const after = { cpu: readCpu(pid), databaseCpu: readCpu(postgres) };
   retries?.child.kill('SIGINT');
   await retries?.result;
   await waitUntilIdle(pid);
@@ -112,7 +97,7 @@ async function measureWork(row: Row, name: TargetName, server: Process, seconds:
   return {
     cpu: (after.cpu - cpu) / requests,
     databaseCpu: (after.databaseCpu - databaseCpu) / requests,
-    throughput: requests / result.seconds,
+    throughput: requests / measured.seconds,
     p99,
   };
 }

@@ -1,9 +1,12 @@
+import { join } from 'node:path';
 import type { Bounds } from './statistics.js';
+
+export const ROOT = join(import.meta.dirname, '../../..');
 
 /** What is compared: a program, by default that of the name before the comma, and the requests that it gets. */
 export interface Target {
   readonly title: string;
-  /** The path of the program once built. */
+  /** The path of the built program, by default from `ROOT`. */
   script?: string;
   /** The variant of a baseline. */
   readonly mode?: string;
@@ -14,7 +17,6 @@ export interface Target {
 }
 
 const FASTIFY = 'build/tools/bench/baselines/fastify.js';
-const NEST = 'build/tools/bench/baselines/nest.js';
 
 // prettier-ignore
 export const TARGETS = {
@@ -28,7 +30,7 @@ export const TARGETS = {
   fastify: { title: 'Fastify + better-sqlite3', script: FASTIFY, mode: 'sqlite' },
   'fastify, cached': { title: 'Fastify with the same cache and batching', script: FASTIFY, mode: 'cached' },
   'fastify, pg': { title: 'Fastify + pg', script: FASTIFY, mode: 'pg' },
-  nest: { title: 'stock NestJS with TypeORM and Swagger', script: NEST },
+  nest: { title: 'stock NestJS with TypeORM and Swagger', script: 'build/tools/bench/baselines/nest.js' },
 } satisfies Record<string, Target>;
 
 export type TargetName = keyof typeof TARGETS;

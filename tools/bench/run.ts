@@ -7,8 +7,7 @@ import { parseArgs } from 'node:util';
 import { stopPostgres } from './databases.js';
 import { measureStart } from './measure.js';
 import { renderReport, renderSummary, renderTable, type Start } from './report.js';
-import { compareWith, type Row, ROWS } from './rows.js';
-import { ROOT } from './servers.js';
+import { compareWith, ROOT, type Row, ROWS } from './rows.js';
 
 const STARTS = 8;
 
@@ -29,10 +28,8 @@ async function main(): Promise<void> {
   if (against !== undefined) spawnSync('npm', ['run', 'build'], { cwd: against, stdio: 'inherit' });
   const rows = against === undefined ? selected : compareWith(resolve(against), selected);
   const results = await measureAll(rows, publish ? 2 : 1, raw);
-  if (!publish) {
-    console.log(`\n${renderTable(rows, results)}`);
-    return;
-  }
+  console.log(`\n${renderTable(rows, results)}`);
+  if (!publish) return;
   const machine = `${cpus()[0]!.model.trim()}, ${cpus().length} cores, Linux ${release()}`;
   const report = renderReport(results, `${machine}, Node ${process.version}`);
   writeFileSync(join(ROOT, 'tools/bench/RESULTS.md'), report);
@@ -42,11 +39,7 @@ async function main(): Promise<void> {
   writeFileSync(readme, page);
 }
 
-/**
- * Measures all starts of all runs.
- *
- * @param raw file with a line of JSON for each start: the rows that it has are not measured again
- */
+/** Measures all starts of all runs, except the rows that `raw` has: a file with a line of JSON for each start. */
 async function measureAll(rows: readonly Row[], runs: number, raw?: string): Promise<Start[]> {
   const lines = raw !== undefined && existsSync(raw) ? readFileSync(raw, 'utf8') : '';
   const results = lines.match(/.+/g)?.map((line) => JSON.parse(line) as Start) ?? [];

@@ -2,20 +2,20 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from '../../test/platform/support/postgres.js';
-import type { Target } from './rows.js';
+import { createDatabase } from './databases.js';
+import { ROOT, type Row, type Target } from './rows.js';
 
-export const ROOT = join(import.meta.dirname, '../../..');
 const API_KEY = 'bench_0123456789abcdefghijklmnopqrstuvwxyz';
 export const AUTHORIZATION = { Authorization: `Bearer ${API_KEY}` };
 
 // The servers have the first core; this process, and the others that it starts, have the last one.
 spawnSync('taskset', ['-cp', String(availableParallelism() - 1), String(process.pid)]);
 
-/** Returns the CPU time of a process and its children in microseconds (the first field of schedstat, in nanoseconds). */
-export function readCpu(pid: number): number {
+/** Returns the CPU time of a process, if any, and its children in microseconds, from the nanoseconds of schedstat. */
+export function readCpu(pid: number | undefined): number {
   const folder = `/proc/${pid}/task`;
   let sum = 0;
   try {
@@ -40,18 +40,19 @@ export function readMemory(pid: number): number {
 const children: ChildProcess[] = [];
 process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
 
-/** A running server; `startup` is the time until the first 200, in milliseconds. */
+/** A running server: `startup` is how many milliseconds it took until the first 200, `warm` what it was warmed up for. */
 export type Server = Awaited<ReturnType<typeof startServer>>;
 
-/** Starts a server and waits until it responds to list requests with 200. */
-export async function startServer({ script, mode = '' }: Target, env: Record<string, string>) {
+/** Starts a server with a new database, and waits until it responds to list requests with 200. */
+export async function startServer({ script, mode = '' }: Target, group: Row['group']) {
+  const database = await createDatabase(group);
   const port = await findFreePort();
   const url = `http://127.0.0.1:${port}/v1/categories`;
   const ownEnv = { PORT: String(port), MODE: mode, API_KEY };
   const serviceEnv = { NODE_ENV: 'production', LOG_LEVEL: 'error', BOOTSTRAP_API_KEY: API_KEY };
   const startedAt = performance.now();
   const child = spawn('taskset', ['-c', '0', process.execPath, resolve(ROOT, script!)], {
-    env: { PATH: process.env['PATH'], ...serviceEnv, ...ownEnv, ...env },
+    env: { PATH: process.env['PATH'], ...serviceEnv, ...ownEnv, ...database.env },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   children.push(child);
@@ -66,6 +67,7 @@ export async function startServer({ script, mode = '' }: Target, env: Record<str
   const stop = async (): Promise<void> => {
     child.kill('SIGKILL');
     await exited;
+    await database.drop();
   };
-  return { url, pid: child.pid!, startup, stop };
+  return { url, pid: child.pid!, startup, database, warm: new Set<string>(), stop };
 }
