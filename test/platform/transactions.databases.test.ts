@@ -7,7 +7,7 @@ import { CategoriesService } from '../../src/modules/categories/categories.servi
 import { DatabaseUnavailableError } from '../../src/platform/database/connection/driver-errors.js';
 import type { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
 import { useApp } from './support/app.js';
-import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
+import { DATABASE, describeOnPostgres, describeOnSqlite } from './support/databases.js';
 
 const app = useApp();
 let dataSource: ServiceDataSource;
@@ -82,6 +82,19 @@ describe('DataSource.transaction', () => {
       await expect(inner).rejects.toThrow('only the inner one');
     });
     expect(await app.categories.getNames()).toEqual(['outer a', 'outer b']);
+  });
+
+  it('is not said to be committed if it cannot be, because an error was caught', async () => {
+    const transaction = dataSource.transaction(async (manager) => {
+      await manager.insert(CategoryEntity, { name: 'caught' });
+      await manager.query('SELECT "name" FROM "nothing"').catch(() => undefined);
+    });
+    const isCommitted = await transaction.then(
+      () => true,
+      () => false,
+    );
+    expect(isCommitted).toBe(DATABASE === 'sqlite');
+    expect(await app.categories.getNames()).toEqual(isCommitted ? ['caught'] : []);
   });
 
   it('is rolled back with an error if it takes too long, and nothing else hangs', async () => {

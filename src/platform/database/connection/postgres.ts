@@ -183,6 +183,8 @@ export class PgQueryRunner extends PostgresQueryRunner {
   private timer: NodeJS.Timeout | undefined;
   /** Set once the time is up; resolves when the connection is closed. */
   private abortion: Promise<void> | undefined;
+  /** Whether a statement of the transaction has failed: PostgreSQL rolls back instead of a COMMIT, without an error. */
+  private hasFailed = false;
 
   /** @param reads whether the statements outside of transactions change nothing */
   constructor(
@@ -210,8 +212,13 @@ export class PgQueryRunner extends PostgresQueryRunner {
     const run = async (): Promise<any> => {
       try {
         if (this.abortion !== undefined) throw createTransactionTimeoutError();
-        return await this.send(query, parameters, useStructuredResult);
+        if (query === 'COMMIT' && this.hasFailed)
+          throw new Error('A statement of the transaction has failed: it cannot be committed');
+        const result: unknown = await this.send(query, parameters, useStructuredResult);
+        if (query.startsWith('ROLLBACK')) this.hasFailed = false;
+        return result;
       } catch (error) {
+        this.hasFailed = this.isTransactionActive;
         // The connection would stay read-only.
         if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION)
           void (this.databaseConnection as PgClient).end();
