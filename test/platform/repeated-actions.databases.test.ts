@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import {
   type CallHandler,
+  ClassSerializerInterceptor,
   Controller,
   type ExecutionContext,
   Inject,
@@ -11,6 +12,7 @@ import {
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { OpenAPIObject } from '@nestjs/swagger';
+import { Transform } from 'class-transformer';
 import { map, type Observable } from 'rxjs';
 import { DataSource } from 'typeorm';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
@@ -44,6 +46,11 @@ class Wrap implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler): Observable<object> {
     return next.handle().pipe(map((body: object) => ({ ...body, limit: this.config.bodyLimit })));
   }
+}
+
+class Inspection {
+  at = new Date();
+  @Transform(() => 'of a class') kind = 'of JSON';
 }
 
 /** What the next request throws after its transaction. */
@@ -102,6 +109,21 @@ class ActionsController {
         throw new ApiError('VALIDATION_FAILED', 'It is not for sale.');
       return new Versioned(7, await insertReturning(categories, { name: `after ${id}` }));
     });
+  }
+
+  /** Returns no body. */
+  @Post('touch')
+  @Operation({ operationId: 'touch', status: 204, response: 'It was touched.' })
+  touch(@IdempotencyKey() key?: IdempotencyKey): Promise<void> {
+    return transactionOnce(this.dataSource, key, async () => undefined);
+  }
+
+  /** Returns an instance of a class. */
+  @Post('inspect')
+  @UseInterceptors(ClassSerializerInterceptor)
+  @Operation({ operationId: 'inspect', ...action })
+  inspect(@IdempotencyKey() key?: IdempotencyKey): Promise<Inspection> {
+    return transactionOnce(this.dataSource, key, async () => new Inspection());
   }
 
   /** May fail after its transaction. */
@@ -208,6 +230,21 @@ describe.each([
     for (const id of ids) expect(names.filter((each) => each === `after ${id}`)).toHaveLength(1);
   });
 });
+
+it.each([
+  ['without a body', 'touch', 204],
+  ['that is an instance of a class', 'inspect', 201],
+])(
+  'an action with a response %s has the same one when it is repeated',
+  async (_what, name, status) => {
+    const key = randomUUID();
+    const first = await post(`/categories/1/${name}`, key);
+    expect(first.status).toBe(status);
+    const second = await post(`/categories/1/${name}`, key);
+    expect(second.headers['idempotency-replayed']).toBe('true');
+    expect(getRepeated(second)).toEqual(getRepeated(first));
+  },
+);
 
 describe('an action that fails after its transaction', () => {
   it.each([

@@ -29,6 +29,7 @@ export interface Outcome<Result> {
  * @param key without one, this is an ordinary transaction
  * @param work returns what the client gets, which is recorded as JSON; `afterCommit` registers what happens only then, and
  *   not for a repeated request, such as an event: the response does not wait for it, and stands if it fails
+ * @returns what the work has returned; with a key, its JSON value, also the first time: without classes and dates
  * @throws {ApiError} IDEMPOTENCY_KEY_REUSED if the earlier request was a different one
  * @throws {DatabaseUnavailableError}
  */
@@ -44,16 +45,16 @@ export async function transactionOnce<Result>(
       await lockKey(manager, key);
       const [earlier] = await findRecorded(manager, [key]);
       if (earlier !== undefined) return earlier;
-      const own = await work(manager, afterCommit);
-      await insertRecords(manager, [toRecord(key, own)]);
-      return { result: own };
+      const own = toRecord(key, await work(manager, afterCommit));
+      await insertRecords(manager, [own]);
+      // Interceptors get the same as for a repeated request.
+      return { result: JSON.parse(own.response) as Result };
     },
   ).catch((error: unknown) => findCommitted(error, dataSource.manager, key));
   return record ? (replay(key, record) as Result) : result!;
 }
 
-/**
- * Waits until no other transaction has the key, and keeps it until this one ends. */
+/** Waits until no other transaction has the key, and keeps it until this one ends. */
 async function lockKey(manager: EntityManager, { apiKeyId, value }: IdempotencyKey): Promise<void> {
   const { keyLock } = getDialect(manager.dataSource);
   if (keyLock !== undefined) await manager.query(keyLock, [value, apiKeyId]);
@@ -128,6 +129,7 @@ export async function insertRecords(
 /** Returns the record of a response. */
 export function toRecord(key: IdempotencyKey, response: unknown): IdempotencyRecord {
   const { apiKeyId, value, fingerprint } = key;
-  const recorded = JSON.stringify(response);
+  // A handler without a body returns undefined.
+  const recorded = JSON.stringify(response ?? null);
   return { apiKeyId, key: value, fingerprint, response: recorded, createdAt: new Date() };
 }
