@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { CategoriesService } from '../../src/modules/categories/categories.service.js';
 import type { Category, NewCategory } from '../../src/modules/categories/category.dto.js';
+import { CategoryEntity } from '../../src/modules/categories/category.entity.js';
+import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
 import { DATABASE, describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { createKey } from './support/fixtures.js';
@@ -120,6 +122,23 @@ describe('a batch with a row that the database rejects', () => {
       ['duplicate', ...names].toSorted(),
     );
   });
+
+  it.each([false, true])(
+    'stores the others, if one cannot be converted to a response, with keys: %s',
+    async (isKeyed) => {
+      const repository = app.dataSource.getRepository(CategoryEntity);
+      const resource = app.app.get(ResourceKit).resource(repository, {
+        toBody: ({ name }) => new URL(name).host,
+      });
+      const created = await Promise.allSettled(
+        ['http://a', 'b', 'http://c'].map((name) =>
+          resource.create({ name }, isKeyed ? createKey() : undefined),
+        ),
+      );
+      expect(created).toMatchObject([{ value: 'a' }, { status: 'rejected' }, { value: 'c' }]);
+      expect(await app.categories.getNames()).toEqual(['http://a', 'http://c']);
+    },
+  );
 
   it('delays rows that arrive later by few statements', async () => {
     await rejectName('duplicate');

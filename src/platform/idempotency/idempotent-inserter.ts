@@ -74,6 +74,8 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
   async insertOnce(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
     requireColumns(this.repository, row);
     const withId = assignId(this.repository.metadata, row);
+    // A row that cannot be converted must not fail the others of its batch.
+    this.toResponse(this.toEntity(withId, 0));
     const id = key && `${key.apiKeyId} ${key.value}`;
     const { record, result } = await this.batches.add({ row: withId, key }, id);
     return record ? (replay(key!, record) as Response) : result!;
