@@ -238,6 +238,15 @@ describe('loadConfig with the variables of features', () => {
     ]);
   });
 
+  it('reports a text that makes the check throw like any other', () => {
+    const format = string('an https URL', (text) => new URL(text).protocol === 'https:');
+    const own = { url: { name: 'WEBHOOK_URL', format, description: 'where webhooks go' } };
+    expect(getConfigError({ WEBHOOK_URL: SECRET, PORT: SECRET }, [own])?.issues).toEqual([
+      'PORT must be an integer from 0 to 65535',
+      'WEBHOOK_URL must be an https URL',
+    ]);
+  });
+
   it.each<[string, Variables]>([
     ['WEBHOOK_SECRET', { other: variables.webhookSecret }],
     ['webhookSecret', { webhookSecret: others.mode }],

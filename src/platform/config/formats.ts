@@ -35,7 +35,14 @@ export const NODE_ENV: Format<boolean> = {
 /** Text that passes a check, and is used as it is. */
 export const string = (expected: string, isValid: (text: string) => boolean): Format<string> => ({
   expected,
-  parse: (text) => (isValid(text) ? text : undefined),
+  parse(text) {
+    try {
+      return isValid(text) ? text : undefined;
+    } catch {
+      // The error, such as that of `new URL`, may contain the text.
+      return undefined;
+    }
+  },
 });
 
 export const HOST = string('an address or a host name', (host) => /^\S+$/.test(host));
