@@ -1,4 +1,4 @@
-import type { Repository } from 'typeorm';
+import { Column, Entity, type Repository } from 'typeorm';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import {
   insertReturning,
@@ -7,12 +7,32 @@ import {
 } from '../../src/platform/database/statements/row-statements.js';
 import { DatabaseUnavailableError } from '../../src/platform/database/connection/driver-errors.js';
 import { requestContext } from '../../src/platform/logging/logger.js';
+import { IdColumn } from '../../src/platform/database/statements/columns.js';
+import { Feature } from '../../src/platform/feature.decorator.js';
+import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { useApp } from './support/app.js';
 import { CageEntity, CagesModule } from './support/cages.module.js';
+import { createTable } from './support/create-table.js';
+import { createKey } from './support/fixtures.js';
 
 const { jest } = import.meta;
 
-const app = useApp({ features: [CategoriesModule, CagesModule] });
+/** A row with values that the database or the driver converts. */
+@Entity('bills')
+class BillEntity {
+  @IdColumn('pk_bills') id!: number;
+  @Column('decimal', { precision: 10, scale: 2 }) price!: string;
+  @Column('date') day!: Date | string;
+  @Column('simple-array') items!: string[];
+}
+@Feature({
+  tag: { name: 'bills', description: 'Bills.' },
+  entities: [BillEntity],
+  migrations: [createTable(BillEntity, 1_796_000_000_090)],
+})
+class BillsModule {}
+
+const app = useApp({ features: [CategoriesModule, CagesModule, BillsModule] });
 let cages: Repository<CageEntity>;
 beforeAll(async () => {
   cages = app.dataSource.getRepository(CageEntity);
@@ -40,6 +60,20 @@ describe('insertReturning', () => {
     await expect(transaction).rejects.toThrow('rejected');
     expect(id).toBeGreaterThan(0);
     expect(await cages.findOneBy({ id })).toBeNull();
+  });
+});
+
+describe('Resource.create', () => {
+  it('returns values as they are read later, also those that the database converts', async () => {
+    const repository = app.dataSource.getRepository(BillEntity);
+    const bills = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
+    const row = { price: '1.5', day: new Date(0), items: ['a', 'b,c'] };
+    const { value } = createKey();
+    const created = await bills.create(row, createKey(value));
+    expect(created).toEqual(await bills.read({ id: created.id }));
+    expect(await bills.create(row, createKey(value))).toEqual(created);
+    const others = await Promise.all([1, 2].map(() => bills.create(row)));
+    expect(others).toEqual(others.map(({ id }) => Object.assign({}, created, { id })));
   });
 });
 

@@ -7,6 +7,7 @@ import { CachedList, type ListServices } from '../database/lists/cached-list.js'
 import type { PageRequest, Paging } from '../database/lists/list-rows.js';
 import { toConstraintError } from '../database/statements/constraint-error.js';
 import {
+  areReadAsWritten,
   type Criteria,
   type InsertRow,
   requireColumns,
@@ -73,6 +74,8 @@ const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
 export class Resource<Entity extends ObjectLiteral, Body> {
   private readonly cachedList: CachedList<Entity>;
   private readonly inserter: IdempotentInserter<Entity, Result<Entity, Body>>;
+  /** What {@link areReadAsWritten} has returned: the metadata is not complete at first. */
+  private isReadAsWritten: boolean | undefined;
 
   constructor(
     private readonly repository: Repository<Entity>,
@@ -110,7 +113,8 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    * Creates a resource, once for each Idempotency-Key. It is durable when the promise resolves.
    *
    * @param rule checks what no constraint does, in the transaction of the row: such as the parent of the parent. A repeated
-   *   request is not asked. Rows that have one are not inserted in batches.
+   *   request is not asked. Rows that have one are not inserted in batches, nor are those whose
+   *   values the database may convert.
    * @throws {ApiError} VALIDATION_FAILED (a reference); NOT_FOUND (the parent); ALREADY_EXISTS; IDEMPOTENCY_KEY_REUSED
    */
   create(
@@ -123,9 +127,11 @@ export class Resource<Entity extends ObjectLiteral, Body> {
       await rule?.(own);
       return this.toResult(await insertReturning(own.getRepository<Entity>(target), row));
     };
-    const inserted = rule
-      ? transactionOnce(manager.dataSource, key, insertAlone)
-      : this.inserter.insertOnce(row, key);
+    this.isReadAsWritten ??= areReadAsWritten(this.repository);
+    const inserted =
+      rule || !this.isReadAsWritten
+        ? transactionOnce(manager.dataSource, key, insertAlone)
+        : this.inserter.insertOnce(row, key);
     return this.convertErrors(row, inserted, this.options.parent);
   }
 

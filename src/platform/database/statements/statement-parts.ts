@@ -6,6 +6,19 @@ import { getDialect } from '../connection/service-data-source.js';
 /** The column types whose values the drivers return as they are. */
 const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double precision']);
 
+/** The column types whose values are read as they were written; a bigint needs a transformer. */
+const EXACT_TYPES =
+  /^(varchar|character varying|text|smallint|integer|double precision|boolean|jsonb?|enum)$/;
+
+/** Whether rows are read as they were written: not if they have decimals, dates or other types that may be converted. */
+export function areReadAsWritten({ metadata, manager }: Repository<ObjectLiteral>): boolean {
+  return metadata.columns.every((column) => {
+    const type = manager.dataSource.driver.normalizeType(column);
+    if (type === 'bigint') return column.transformer !== undefined;
+    return EXACT_TYPES.test(type) && column.type !== 'simple-array';
+  });
+}
+
 /** The id, which is ignored unless clients assign it, and the properties that may be null. */
 type OptionalName<Entity> = keyof {
   [Name in keyof Entity as Name extends 'id' ? Name : null extends Entity[Name] ? Name : never]: 0;
