@@ -93,7 +93,7 @@ export class CachedList<Entity extends ObjectLiteral> {
       const remove = () => this.entries.delete(key);
       entry = new CachedResponse(tableName, dataSource, load, ownBytes, remove, this.services);
       this.entries.set(key, entry);
-      this.services.bodies.resize(entry);
+      this.services.bodies.update(entry);
     }
     return entry.get();
   }
@@ -148,7 +148,7 @@ class CachedResponse {
     this.cached = { revision, response };
     if (this.isEvicted) return;
     response.isCached = true;
-    this.services.bodies.resize(this);
+    this.services.bodies.update(this);
   }
 
   private async rebuild(): Promise<CachedJsonResponse> {

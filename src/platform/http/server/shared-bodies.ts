@@ -42,12 +42,13 @@ export class SharedBodies {
   private readonly entries = new Map<CacheEntry, number>();
   private cachedBytes = 0;
 
-  /** Call it when an entry is added to a cache, or has another size. */
-  resize(entry: CacheEntry): void {
+  /** Call it when an entry is added to a cache, or has another body. */
+  update(entry: CacheEntry): void {
     const former = this.entries.get(entry) ?? 0;
     this.entries.set(entry, entry.bytes);
     this.cachedBytes += entry.bytes - former;
-    if (entry.bytes > former) this.limit();
+    // A former list may be in memory now only because connections read it.
+    this.limit();
   }
 
   /** Call it after a representation of a body was written to a response, with its length in bytes. */
