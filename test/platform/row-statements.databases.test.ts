@@ -78,11 +78,11 @@ describe('Resource.create', () => {
 });
 
 describe('selectOne', () => {
-  it('finds no row by an integer beyond those of its column', async () => {
+  it('finds no row by an integer beyond those of its column, or a fraction', async () => {
     const { id, shelfPosition } = await cages.save(newCage());
     const find = (position: number) => selectOne(cages, { id, shelfPosition: position });
     expect(await find(shelfPosition)).toMatchObject({ id });
-    for (const position of [2 ** 31, Number.MAX_SAFE_INTEGER, -(2 ** 40)])
+    for (const position of [2 ** 31, Number.MAX_SAFE_INTEGER, -(2 ** 40), 1.5, NaN, 1e300])
       expect(await find(position)).toBeUndefined();
   });
 });

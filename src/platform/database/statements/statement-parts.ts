@@ -135,15 +135,19 @@ export function toConditions<Entity extends ObjectLiteral>(
     const column = getColumn(repository, property);
     if (value === null) return `"${column.databaseName}" IS NULL`;
     const values: readonly unknown[] = Array.isArray(value) ? value : [value];
-    // No row has an integer beyond those of the column, which PostgreSQL would not compare.
     const { dataSource } = repository.manager;
     const { driver } = dataSource;
-    const isNarrow = /^(integer|smallint)$/.test(driver.normalizeType(column));
-    const cast = isNarrow ? getDialect(dataSource).bigintCast : '';
     const stored = new Set(
       values.map((each): unknown => driver.preparePersistentValue(each, column)),
     );
-    const sorted = [...stored].toSorted((a, b) => (String(a) < String(b) ? -1 : 1));
+    // No row has an integer beyond those of the column, nor a fraction, which PostgreSQL would not compare.
+    const type = driver.normalizeType(column);
+    const cast = /^(integer|smallint)$/.test(type) ? getDialect(dataSource).bigintCast : '';
+    const canMatch = (each: unknown): boolean =>
+      !type.includes('int') || typeof each !== 'number' || Number.isSafeInteger(each);
+    const sorted = [...stored]
+      .filter(canMatch)
+      .toSorted((a, b) => (String(a) < String(b) ? -1 : 1));
     const placeholders = sorted.map((each) => parameters.addRaw(each) + cast);
     // PostgreSQL does not allow an empty list.
     return placeholders.length === 0
