@@ -12,10 +12,10 @@ type Slice = Partial<Record<Metric, number>>;
 
 /**
  * Seconds of load before the first slice of each kind of work. Measured on two cores (2026-11-27, Node 26), in seconds of
- * list requests: 39.6, 25.2, 23.7, 21.2, 20.8, 20.9, 21.2 CPU µs with a p99 of 94, 25, 13, 2.6, 7, 2.6, 4 ms; of create
- * requests after lists: 65.1, 57.0, 47.1, 44.0, 42.2, 41.7 µs, 17, 14, 11, 6, 6, 5 ms. Fastify is flat after 2 and 1.
+ * list requests: 45.2, 26.0, 27.8, 24.0, 26.3, 24.4, 23.0 CPU µs with a p99 of 119, 26, 15, 4, 5, 4, 4 ms; of create
+ * requests after lists: 69.2, 65.9, 55.0, 52.1, 48.8, 47.4, 46.1 µs, 11, 19, 9, 8, 16, 5, 5 ms. Fastify is flat after 4 and 2.
  */
-const WARM_UP_SECONDS = 3;
+const WARM_UP_SECONDS = 5;
 const PAIRS = 3;
 
 /** Headers that the list responses of all targets have, so that the comparison is fair. */
