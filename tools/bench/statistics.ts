@@ -10,8 +10,10 @@ export interface Evaluation {
   readonly median: number;
   /** The lowest and the highest start of each run. */
   readonly intervals: readonly (readonly [number, number])[];
-  readonly result: 'met' | 'missed' | 'not decided' | 'not measured on this machine';
-  /** Whether the runs agree, and each of them is precise. */
+  readonly result: 'met' | 'missed' | 'not decided';
+  /** Whether no interval is wider than 15 % of its median. */
+  readonly isPrecise: boolean;
+  /** Whether the ratio is precise, and the runs agree. */
   readonly isPublished: boolean;
 }
 
@@ -39,11 +41,11 @@ export function evaluate(runs: readonly number[][], bounds: Bounds): Evaluation 
   const isMet = intervals.every(([low, high]) => low >= atLeast && high <= atMost);
   const isMissed = intervals.every(([low, high]) => high < atLeast || low > atMost);
   const otherwise = isMissed ? 'missed' : 'not decided';
-  const verdict = isMet ? 'met' : otherwise;
   return {
     median: getMedian(runs.flat()),
     intervals,
-    result: isPrecise ? verdict : 'not measured on this machine',
+    result: isMet ? 'met' : otherwise,
+    isPrecise,
     isPublished: isPrecise && agree,
   };
 }
