@@ -65,7 +65,7 @@ async function fetchWithRetry(request: Request, retry: RetryOptions): Promise<Re
 
 /** Sends a request once. @returns the complete response, or the error of the connection */
 async function attemptFetch(request: Request, timeout: number): Promise<Response | Error> {
-  // Not AbortSignal.timeout: Node 22.14 may lose it to garbage collection within AbortSignal.any.
+  // Node 22.14 may lose AbortSignal.timeout to garbage collection within AbortSignal.any.
   const controller = new AbortController();
   const expired = new DOMException('The attempt timed out.', 'TimeoutError');
   const timer = setTimeout(() => controller.abort(expired), timeout);

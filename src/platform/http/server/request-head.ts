@@ -28,7 +28,7 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
         'HEADERS_TOO_LARGE',
         `The header ${name} is longer than ${MAX_ETAGS_LENGTH} characters.`,
       );
-  // Of several lines, `headers` has the first. `headersDistinct` has all, but takes 4 % of the CPU time of a list request.
+  // `headers` has the first of several lines. `headersDistinct` has all, but takes 4 % of the CPU time of a list request.
   const hasRepeated = rawHeaders.length > 2 * Object.keys(headers).length;
   const isRepeated = (name: string): boolean =>
     hasRepeated && (request.headersDistinct[name.toLowerCase()]?.length ?? 0) > 1;
