@@ -238,8 +238,10 @@ describe('loadConfig with the variables of features', () => {
     ]);
   });
 
-  it('reports a text that makes the check throw like any other', () => {
-    const format = string('an https URL', (text) => new URL(text).protocol === 'https:');
+  it.each([
+    ['check', string('an https URL', (text) => new URL(text).protocol === 'https:')],
+    ['format', { expected: 'an https URL', parse: (text: string) => new URL(text).origin }],
+  ])('reports a text that makes the %s throw like any other', (_what, format) => {
     const own = { url: { name: 'WEBHOOK_URL', format, description: 'where webhooks go' } };
     expect(getConfigError({ WEBHOOK_URL: SECRET, PORT: SECRET }, [own])?.issues).toEqual([
       'PORT must be an integer from 0 to 65535',

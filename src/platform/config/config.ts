@@ -78,7 +78,7 @@ export function loadConfig(
       ? readSecret(name, environment, issues)
       : environment[name] || variable.default;
     if (text === undefined) return [property, undefined];
-    const value = format.parse(text);
+    const value = parse(format, text);
     // `URL` ignores some of them, such as a line break at the end.
     if (/\p{Cc}/u.test(text)) issues.push(`${source} must not contain control characters`);
     else if (value === undefined) issues.push(`${source} must be ${format.expected}`);
@@ -89,6 +89,15 @@ export function loadConfig(
     issues.push('METRICS_PORT must differ from PORT');
   if (issues.length > 0) throw new ConfigError(issues);
   return config;
+}
+
+/** Returns undefined also if a format throws: the error, such as that of `new URL`, may contain a secret. */
+function parse(format: Format<unknown>, text: string): unknown {
+  try {
+    return format.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** @throws {TypeError} if two variables have the same name or property */
