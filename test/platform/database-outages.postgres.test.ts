@@ -1,12 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import type { Client, Pool } from 'pg';
-import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
+import type { Client } from 'pg';
 import { readRows } from '../../src/platform/database/connection/service-data-source.js';
 import { transactionOnce } from '../../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
-import { connectToPostgres, queryPostgres } from './support/postgres-client.js';
+import {
+  connectToPostgres,
+  queryPostgres,
+  waitUntilDisconnected,
+} from './support/postgres-client.js';
 import { waitFor } from './support/wait.js';
 
 let database: TestDatabase;
@@ -92,9 +95,7 @@ describe('a PostgreSQL database', () => {
     'that %s makes the instance unready until it is repaired, and logs its cause without a stack',
     async (_state, fail, repair, message) => {
       await administer(fail);
-      // A request before the pool has noticed it would report the end of its connection.
-      const { master } = app.dataSource.driver as PostgresDriver;
-      await waitFor(() => (master as Pool).totalCount === 0);
+      await waitUntilDisconnected(app.dataSource);
       await waitUntilRefused();
       expect(await getReadiness()).toBeError('SERVICE_UNAVAILABLE');
       await administer(repair);

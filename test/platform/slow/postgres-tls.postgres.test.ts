@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { startApp } from '../support/app.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
-import { queryPostgres } from '../support/postgres-client.js';
+import { queryPostgres, waitUntilDisconnected } from '../support/postgres-client.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
 import { waitFor } from '../support/wait.js';
 import { PRODUCT } from '../../../src/product.js';
@@ -26,25 +26,34 @@ async function createCertificate(name: string, ...options: string[]): Promise<vo
   });
 }
 
-/** Makes the server use a certificate for new connections. */
-async function useCertificate(name: string): Promise<void> {
+/** The URL of the server for a client that trusts an authority. */
+function getVerifiedUrl(host: string, authority: string): string {
+  const query = `?sslmode=verify-full&sslrootcert=${join(directory, authority)}.crt`;
+  return server.url.replace('127.0.0.1', host) + query;
+}
+
+/** Makes the server use a certificate of this authority for new connections. */
+async function useCertificate(authority: string): Promise<void> {
   const { uid, gid } = await stat(server.data);
   for (const end of ['crt', 'key']) {
     const file = join(server.data, `server.${end}`);
-    await copyFile(join(directory, `${name}.${end}`), file);
+    await copyFile(join(directory, `${authority}-server.${end}`), file);
     await chown(file, uid, gid);
     await chmod(file, 0o600);
   }
   await queryPostgres(server.url, 'ALTER SYSTEM SET ssl = on');
   await queryPostgres(server.url, 'SELECT pg_reload_conf()');
+  // The server reads its configuration later.
+  await waitFor(() =>
+    queryPostgres(getVerifiedUrl('localhost', authority), 'SELECT').then(Boolean, () => false),
+  );
 }
 
 const SERVICE = `pg_stat_activity WHERE "application_name" = '${PRODUCT.name}'`;
 
 /** Starts the service with `sslmode=verify-full`. */
 function serve(host: string, authority: string, logger = new MemoryLogger()) {
-  const query = `?sslmode=verify-full&sslrootcert=${join(directory, authority)}.crt`;
-  const url = server.url.replace('127.0.0.1', host) + query;
+  const url = getVerifiedUrl(host, authority);
   return startApp({
     database: { config: { type: 'postgres', url }, url, drop: () => Promise.resolve() },
     logger,
@@ -65,7 +74,7 @@ openssl.describe('PostgreSQL with sslmode=verify-full', () => {
         'subjectAltName=DNS:localhost',
       );
     }
-    await useCertificate('ca-server');
+    await useCertificate('ca');
   });
   afterAll(async () => {
     await server.stop();
@@ -79,17 +88,12 @@ openssl.describe('PostgreSQL with sslmode=verify-full', () => {
     expect((await categories.create('before')).status).toBe(201);
     const plain = `SELECT 1 FROM pg_stat_ssl WHERE NOT "ssl" AND "pid" IN (SELECT "pid" FROM ${SERVICE})`;
     expect(await queryPostgres(server.url, plain)).toEqual([]);
-    await useCertificate('other-ca-server');
-    // Until the server has read it.
-    await waitFor(
-      async () => {
-        await queryPostgres(server.url, `SELECT pg_terminate_backend("pid") FROM ${SERVICE}`);
-        return categories.create('during');
-      },
-      ({ status }) => status === 503,
-    );
-    await waitFor(() => /Database connection failed: .*certificate/.test(logger.text));
-    await useCertificate('ca-server');
+    await useCertificate('other-ca');
+    await queryPostgres(server.url, `SELECT pg_terminate_backend("pid") FROM ${SERVICE}`);
+    await waitUntilDisconnected(app.dataSource);
+    expect((await categories.create('during')).status).toBe(503);
+    expect(logger.text).toMatch(/Database connection failed: .*certificate/);
+    await useCertificate('ca');
     await waitFor(
       () => categories.create('after'),
       ({ status }) => status === 201,

@@ -1,4 +1,6 @@
-import { Client } from 'pg';
+import { Client, type Pool } from 'pg';
+import type { DataSource } from 'typeorm';
+import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { waitFor } from './wait.js';
 
 /** Opens a connection. When it is lost, its next query fails. */
@@ -17,6 +19,12 @@ export async function queryPostgres(url: string, sql: string): Promise<Record<st
   } finally {
     await client.end();
   }
+}
+
+/** Waits until the pool has noticed that its connections have ended: a statement before would report their end. */
+export async function waitUntilDisconnected({ driver }: DataSource): Promise<void> {
+  const pool = (driver as PostgresDriver).master as Pool;
+  await waitFor(() => pool.totalCount === 0);
 }
 
 /**
