@@ -18,8 +18,8 @@ const ENTITY_EVENTS = ['Insert', 'Update', 'Remove', 'SoftRemove', 'Recover']
   .concat('afterLoad');
 
 /**
- * Refuses an entity with features of TypeORM that the statements of the resource kit would ignore, or a required column
- * that they could not store.
+ * Refuses an entity with features of TypeORM that the statements of the resource kit would ignore, or a column that they
+ * could not store.
  *
  * @throws {TypeError} with a sentence for each
  */
@@ -46,11 +46,13 @@ export function refuseIgnoredFeatures({ metadata, manager }: Repository<ObjectLi
   }
   for (const column of columns)
     if (
-      (column.isGenerated || column.isVirtual || column.embeddedMetadata !== undefined) &&
-      !(column.isPrimary || column.isNullable || column.default !== undefined)
+      !column.isPrimary &&
+      (column.isVirtual ||
+        column.embeddedMetadata !== undefined ||
+        (column.isGenerated && !column.isNullable && column.default === undefined))
     )
       ignored.push(
-        `the required column of ${name}.${column.propertyPath}: declare a property of its own for it, or give it a default.`,
+        `the column of ${name}.${column.propertyPath}: declare a property of its own for it, or, if it is generated, give it a default.`,
       );
   if (ignored.length === 0) return;
   throw new TypeError(ignored.map((each) => `The resource kit ignores ${each}`).join('\n'));
