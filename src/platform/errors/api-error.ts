@@ -1,3 +1,4 @@
+import { HttpException } from '@nestjs/common';
 import { ERROR_CODES, type ErrorCode, type FeatureErrorCode } from './error-codes.js';
 
 interface ApiErrorOptions {
@@ -9,12 +10,10 @@ interface ApiErrorOptions {
   readonly skipLog?: boolean;
 }
 
-/** An error that is reported to the client by its code, which has a status. */
-export class ApiError extends Error {
+/** An error that is reported to the client by its code, which has a status. Filters of modules know `HttpException`. */
+export class ApiError extends HttpException {
   override readonly name: string = 'ApiError';
   readonly code: string;
-  /** The HTTP status of the response. */
-  readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly skipLog: boolean;
 
@@ -23,9 +22,10 @@ export class ApiError extends Error {
     message: string,
     { headers = {}, cause, skipLog = false }: ApiErrorOptions = {},
   ) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.code = typeof code === 'string' ? code : code.code;
-    this.status = typeof code === 'string' ? ERROR_CODES[code].status : code.status;
+    const row = typeof code === 'string' ? { code, status: ERROR_CODES[code].status } : code;
+    super({ code: row.code, message, status: row.status }, row.status);
+    this.cause = cause;
+    this.code = row.code;
     this.headers = headers;
     this.skipLog = skipLog;
   }

@@ -31,7 +31,9 @@ expect.extend({
     errorCode: ErrorCode | FeatureErrorCode,
     message: string | RegExp = /\S/,
   ): jest.CustomMatcherResult {
-    const { code, status } = new ApiError(errorCode, '');
+    const error = new ApiError(errorCode, '');
+    const { code } = error;
+    const status = error.getStatus();
     const expected = {
       status,
       contentType: 'application/json; charset=utf-8',

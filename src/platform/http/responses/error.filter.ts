@@ -52,7 +52,7 @@ export function sendError(response: ServerResponse, error: unknown): void {
  */
 function toErrorBody(error: unknown): ErrorBody {
   if (error instanceof ApiError)
-    return { code: error.code, message: limitSize(error.message), status: error.status };
+    return { code: error.code, message: limitSize(error.message), status: error.getStatus() };
   const given = error instanceof HttpException ? error.getStatus() : 500;
   const status = given >= 400 && given <= 599 ? given : 500;
   const message =
