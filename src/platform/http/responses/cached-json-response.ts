@@ -74,6 +74,11 @@ export class CachedJsonResponse extends StreamableFile {
     return new CachedJsonResponse(Buffer.from(JSON.stringify(value)), next);
   }
 
+  /** Returns the list, for an interceptor that puts it into an object. */
+  toJSON(): unknown {
+    return JSON.parse(this.plain.body.toString());
+  }
+
   /** Sends the representation that the client accepts, or 304 if the client already has it. */
   send(response: Response): void | Promise<void> {
     const { req: request } = response;
