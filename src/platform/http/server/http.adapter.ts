@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { StreamableFile } from '@nestjs/common';
+import { type RequestMethod, StreamableFile } from '@nestjs/common';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import express, { type Express, type Request, type Response } from 'express';
 import type { Config } from '../../config/config.js';
@@ -11,7 +11,7 @@ import { sendJson, writeResponse } from '../responses/write-response.js';
 import { closeGracefully } from './graceful-shutdown.js';
 import { HttpServer, type ServerConfig } from './http-server.js';
 import type { ServerTimeouts } from './server-options.js';
-import { handleUnmatchedRoutes } from './unmatched-routes.js';
+import { handleUnmatchedRoutes, middlewareLayers } from './unmatched-routes.js';
 import { withoutPort } from './without-port.js';
 
 /** Nest's Express adapter on an {@link HttpServer}. Its shutdown loses no request. */
@@ -73,6 +73,16 @@ export class HttpAdapter extends ExpressAdapter {
   /** The URL of a request, with the id of its API key once it is verified: the key of Nest's `CacheInterceptor`. */
   override getRequestUrl({ originalUrl, apiKey }: Request): string {
     return apiKey === undefined ? originalUrl : `${originalUrl} ${apiKey.id}`;
+  }
+
+  override createMiddlewareFactory(method: RequestMethod) {
+    const register = super.createMiddlewareFactory(method);
+    return (...middleware: Parameters<typeof register>): void => {
+      const { stack } = this.getInstance<Express>().router;
+      const { length } = stack;
+      register(...middleware);
+      for (const layer of stack.slice(length)) middlewareLayers.add(layer);
+    };
   }
 
   override setNotFoundHandler(): this {

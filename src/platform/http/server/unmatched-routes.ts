@@ -25,11 +25,15 @@ export function handleUnmatchedRoutes(app: Express): string {
 const formatAllow = (methods: Iterable<string>): string =>
   [...new Set(methods)].toSorted().join(', ');
 
+/** The layers of middleware, which Express does not tell from operations. */
+export const middlewareLayers = new WeakSet<object>();
+
 /** Returns the methods of each path that is registered. Nest has no public list of its routes; Express has. */
 export function getRoutes({ router }: Express): Map<string, Set<string>> {
   const routes = new Map<string, Set<string>>();
-  for (const { route } of router.stack) {
-    if (route === undefined) continue;
+  for (const layer of router.stack) {
+    const { route } = layer;
+    if (route === undefined || middlewareLayers.has(layer)) continue;
     const methods = routes.get(route.path) ?? new Set<string>();
     // Undefined for `all`.
     for (const { method } of route.stack) if (method) methods.add(method.toUpperCase());
@@ -50,7 +54,8 @@ export function allowMethods({ locals }: RouteResponse, methods: Iterable<string
 export function rejectUnmatched(request: Request, { locals }: RouteResponse): never {
   const { method } = request;
   const path = request.baseUrl + request.path;
-  if (locals.allowed !== undefined) {
+  // A handler may have passed the request on, or be one of another host.
+  if (locals.allowed?.includes(method) === false) {
     const message = `Method ${method} is not allowed for ${path}.`;
     const headers = { Allow: formatAllow(locals.allowed) };
     throw new ApiError('METHOD_NOT_ALLOWED', message, { headers });
