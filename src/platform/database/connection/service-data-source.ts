@@ -108,6 +108,14 @@ export abstract class ServiceDataSource extends DataSource {
     }
   }
 
+  /** @throws {Error} also if the database was never open, which TypeORM reports as an entity without metadata */
+  override getMetadata(...target: Parameters<DataSource['getMetadata']>) {
+    const message =
+      'The database is not open yet: query it in requests, in jobs, or in onApplicationBootstrap, which fails while the database is down.';
+    if (this.entityMetadatas.length === 0) throw new Error(message);
+    return super.getMetadata(...target);
+  }
+
   /** Connects to the database, runs an action, and closes the connection. */
   async whileConnected(action: (dataSource: this) => Promise<void>): Promise<void> {
     await this.initialize();
