@@ -2,13 +2,21 @@
 import { hash } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import {
+  type ArgumentsHost,
   Body,
+  Catch,
   ClassSerializerInterceptor,
   ConflictException,
   Controller,
   DefaultValuePipe,
   Get,
   Headers,
+  HttpCode,
+  type MessageEvent,
+  type MiddlewareConsumer,
+  type NestInterceptor,
+  type NestModule as WithMiddleware,
+  type OnModuleInit,
   Param,
   ParseArrayPipe,
   ParseBoolPipe,
@@ -17,13 +25,18 @@ import {
   Post,
   Query,
   RawBody,
+  Req,
+  RequestMethod,
   ServiceUnavailableException,
+  Session,
+  Sse,
   StreamableFile,
   UploadedFile,
+  UseFilters,
   UseInterceptors,
   VERSION_NEUTRAL,
 } from '@nestjs/common';
-import { APP_INTERCEPTOR } from '@nestjs/core';
+import { APP_INTERCEPTOR, BaseExceptionFilter } from '@nestjs/core';
 import { CacheInterceptor, CacheModule } from '@nestjs/cache-manager';
 import { FileInterceptor } from '@nestjs/platform-express';
 import { ApiExcludeEndpoint, type OpenAPIObject } from '@nestjs/swagger';
@@ -34,10 +47,15 @@ import {
   HealthIndicatorService,
   TerminusModule,
 } from '@nestjs/terminus';
-import { TypeOrmModule } from '@nestjs/typeorm';
-import { Exclude } from 'class-transformer';
+import { InjectRepository, TypeOrmModule } from '@nestjs/typeorm';
+import { Exclude, Expose, Type } from 'class-transformer';
+import { MinLength } from 'class-validator';
+import type { NextFunction, Request, Response } from 'express';
+import { map, type Observable, of } from 'rxjs';
+import { DataSource, Repository } from 'typeorm';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import {
+  ApiError,
   BinaryBody,
   type CachedJsonResponse,
   Feature,
@@ -49,6 +67,7 @@ import { CategoryEntity } from '../../src/modules/categories/category.entity.js'
 import { CategoriesService } from '../../src/modules/categories/categories.service.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { startApp, useApp } from './support/app.js';
+import { DATABASE } from './support/databases.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 
 class User {
@@ -57,6 +76,13 @@ class User {
 }
 class Address {
   @Property({ type: 'string', maxLength: 20 }) street!: string;
+}
+class Shop {
+  @MinLength(2) name!: string;
+  @Property({ type: 'string', format: 'date-time' }) @Type(() => Date) openedAt!: Date;
+}
+class Owner {
+  @Property({ type: 'string' }) @Expose({ name: 'first_name' }) firstName!: string;
 }
 /** A class without rules, to which a pipe converts an id. */
 class Account {
@@ -68,6 +94,22 @@ const durationPipe: PipeTransform<string | undefined, number> = {
   transform: (text = '0m') => parseInt(text) * 60,
 };
 
+const setHeader = (_request: Request, response: Response, next: NextFunction): void => {
+  response.setHeader('x-middleware', 'yes');
+  next();
+};
+/** Puts what a handler returned into an object. */
+const wrap: NestInterceptor = {
+  intercept: (_context, next) => next.handle().pipe(map((data: unknown) => ({ data }))),
+};
+/** A filter for all errors, as Nest documents it. */
+@Catch()
+class AllExceptionsFilter extends BaseExceptionFilter {
+  override catch(error: unknown, host: ArgumentsHost): void {
+    super.catch(error, host);
+  }
+}
+
 @Controller('nest')
 class NestController {
   private calls = 0;
@@ -76,6 +118,7 @@ class NestController {
     private readonly categories: CategoriesService,
     private readonly health: HealthCheckService,
     private readonly indicators: HealthIndicatorService,
+    private readonly dataSource: DataSource,
   ) {}
 
   @Get('user')
@@ -88,6 +131,12 @@ class NestController {
   @UseInterceptors(ClassSerializerInterceptor)
   listSerialized(): Promise<CachedJsonResponse> {
     return this.categories.list();
+  }
+
+  @Get('filtered')
+  @UseFilters(AllExceptionsFilter)
+  getFiltered(): never {
+    throw new ApiError('NOT_FOUND', 'There is no such shop.');
   }
 
   @Get('cached-list')
@@ -134,6 +183,33 @@ class NestController {
   @Post('addresses')
   createAddresses(@Body(new ParseArrayPipe({ items: Address })) addresses: Address[]): Address[] {
     return addresses;
+  }
+
+  @Post('shops')
+  @HttpCode(202)
+  @Operation({ operationId: 'createShop', response: 'The shop.' })
+  createShop(@Body() shop: Shop): object {
+    return { isDate: shop.openedAt instanceof Date };
+  }
+
+  @Post('owners')
+  createOwner(@Body() owner: Owner): Owner {
+    return owner;
+  }
+
+  @Sse('events')
+  getEvents(): Observable<MessageEvent> {
+    return of({ data: 'dog' });
+  }
+
+  @Get('session')
+  getSession(@Req() { cookies }: Request, @Session() session?: object): object {
+    return { cookies: typeof cookies, session: typeof session };
+  }
+
+  @Get('transaction')
+  query(): Promise<unknown> {
+    return this.dataSource.transaction(() => this.dataSource.query('SELECT 1 AS "one"'));
   }
 
   @Get('unavailable')
@@ -185,6 +261,14 @@ class NestController {
   }
 }
 
+@Controller({ path: 'nest/hosts', host: 'admin.example.com' })
+class HostController {
+  @Get()
+  getHost(): object {
+    return { host: 'admin' };
+  }
+}
+
 @Controller({ path: 'internal', version: VERSION_NEUTRAL })
 class InternalController {
   @Get('state')
@@ -202,13 +286,17 @@ class InternalController {
     TerminusModule.forRoot({ logger: false }),
     TypeOrmModule.forFeature([CategoryEntity]),
   ],
-  controllers: [NestController, InternalController],
+  controllers: [NestController, HostController, InternalController],
   providers: [
     CategoriesService,
     { provide: APP_INTERCEPTOR, useClass: ClassSerializerInterceptor },
   ],
 })
-class NestModule {}
+class NestModule implements WithMiddleware {
+  configure(consumer: MiddlewareConsumer): void {
+    consumer.apply(setHeader).forRoutes({ path: '*path', method: RequestMethod.ALL });
+  }
+}
 
 @Feature({
   tag: [],
@@ -216,6 +304,15 @@ class NestModule {}
   providers: [{ provide: APP_INTERCEPTOR, useClass: CacheInterceptor }],
 })
 class CachedModule {}
+
+@Feature({
+  tag: [],
+  providers: [
+    { provide: APP_INTERCEPTOR, useValue: wrap },
+    { provide: APP_INTERCEPTOR, useClass: ClassSerializerInterceptor },
+  ],
+})
+class WrappedModule {}
 
 const app = useApp({ features: [CategoriesModule, NestModule] });
 
@@ -280,6 +377,53 @@ describe('CacheInterceptor', () => {
     await app.categories.create('new');
     const list = await get('cached-list');
     expect(list.text).toBe((await app.categories.list()).text);
+  });
+});
+
+describe('an interceptor that maps responses', () => {
+  it('gets a list as its items', async () => {
+    const wrapped = await startApp({ features: [CategoriesModule, WrappedModule] });
+    await wrapped.categories.create('dog');
+    const list = await wrapped.send('GET', '/v1/categories');
+    await wrapped.stop();
+    expect(list.json()).toEqual({ data: [{ id: 1, name: 'dog' }] });
+  });
+});
+
+describe('a filter for all errors', () => {
+  it('knows those of the platform as an HttpException', async () => {
+    expect(await get('filtered')).toBeError('NOT_FOUND', 'There is no such shop.');
+  });
+});
+
+describe('middleware for all paths', () => {
+  it.each([
+    ['GET', '/v1/nest/user', 200, undefined],
+    ['GET', '/v1/unknown', 404, undefined],
+    ['PUT', '/v1/nest/user', 405, 'GET, HEAD'],
+    // Of another host.
+    ['GET', '/v1/nest/hosts', 404, undefined],
+  ])('runs, and adds no operations: %s %s is %d', async (method, path, status, allow) => {
+    const { headers, ...response } = await app.send(method, path);
+    expect({ ...response, ...headers }).toMatchObject({ status, 'x-middleware': 'yes' });
+    expect(headers.allow).toBe(allow);
+  });
+});
+
+describe('the startup', () => {
+  class RefusedService implements OnModuleInit {
+    constructor(@InjectRepository(CategoryEntity) readonly rows: Repository<CategoryEntity>) {}
+
+    async onModuleInit(): Promise<void> {
+      await this.rows.count();
+    }
+  }
+  it('refuses a query before the database is open', async () => {
+    @Feature({ tag: [], entities: [CategoryEntity], providers: [RefusedService] })
+    class RefusedModule {}
+    await expect(startApp({ features: [RefusedModule] })).rejects.toThrow(
+      'The database is not open yet: query it in requests, in jobs, or in onApplicationBootstrap, which fails while the database is down.',
+    );
   });
 });
 
@@ -351,6 +495,49 @@ describe('an exception of Nest', () => {
     expect(paths['/nest/health']!.get!.responses['503']).toMatchObject({
       content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
     });
+  });
+});
+
+describe('a DTO', () => {
+  const shop = { name: 'Zoo', openedAt: '2026-11-01T12:00:00Z' };
+
+  it('may have decorators of class-validator, which are not in the OpenAPI document', async () => {
+    expect(await post('shops', JSON.stringify({ ...shop, name: 'Z' }))).toBeError(
+      'VALIDATION_FAILED',
+      'name must be longer than or equal to 2 characters.',
+    );
+    const document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    expect(document.components?.schemas?.['Shop']).toMatchObject({
+      required: ['openedAt'],
+      additionalProperties: false,
+    });
+    expect(Object.keys(document.paths['/nest/shops']!.post!.responses)).not.toContain('202');
+  });
+
+  it('gets a date with @Type(), and loses what @Expose() names', async () => {
+    const response = await post('shops', JSON.stringify(shop));
+    expect(response).toMatchObject({ status: 202, text: '{"isDate":true}' });
+    expect((await post('owners', '{"firstName":"Ann"}')).text).toBe('{}');
+  });
+});
+
+describe('what main.ts sets up in Nest', () => {
+  it('is missing: sessions and cookies', async () => {
+    expect((await get('session')).json()).toEqual({ cookies: 'undefined', session: 'undefined' });
+  });
+});
+
+describe('server-sent events', () => {
+  it('are sent', async () => {
+    const response = await get('events');
+    expect(response.headers['content-type']).toBe('text/event-stream');
+    expect(response.text).toContain('data: dog\n\n');
+  });
+});
+
+describe('a query outside of the transaction that waits for it', () => {
+  it('gets 503 on SQLite, which has one connection', async () => {
+    expect((await get('transaction')).status).toBe(DATABASE === 'sqlite' ? 503 : 200);
   });
 });
 
