@@ -14,7 +14,11 @@ const ROOMS = [
     438,
     'one table of environment variables, validated at startup; the format of API keys',
   ],
-  ['src/platform/errors/', 89, '`ApiError` and the table of error codes; no framework, no I/O'],
+  [
+    'src/platform/errors/',
+    89,
+    '`ApiError`, an exception of Nest, and the table of error codes; no I/O',
+  ],
   ['src/platform/logging/', 88, 'JSON lines in production, readable text otherwise'],
   ['src/platform/validation/', 815, '`@Property`: JSON Schema that is published and enforced'],
   [
