@@ -39,7 +39,7 @@ import {
 import { APP_INTERCEPTOR, BaseExceptionFilter } from '@nestjs/core';
 import { CacheInterceptor, CacheModule } from '@nestjs/cache-manager';
 import { FileInterceptor } from '@nestjs/platform-express';
-import { ApiExcludeEndpoint, type OpenAPIObject } from '@nestjs/swagger';
+import { ApiBearerAuth, ApiExcludeEndpoint, type OpenAPIObject } from '@nestjs/swagger';
 import {
   HealthCheck,
   type HealthCheckResult,
@@ -111,6 +111,7 @@ class AllExceptionsFilter extends BaseExceptionFilter {
 }
 
 @Controller('nest')
+@ApiBearerAuth()
 class NestController {
   private calls = 0;
 
@@ -564,6 +565,16 @@ describe('a file', () => {
     const response = await post('documents', '%PDF-', { 'content-type': 'application/pdf' });
     expect(response).toMatchObject({ status: 201, text: '%PDF-' });
     expect(response.headers['content-type']).toBe('application/pdf');
+  });
+});
+
+describe('@ApiBearerAuth()', () => {
+  it('documents the API key', async () => {
+    const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
+    const { security, responses } = paths['/nest/user']!.get!;
+    expect(security).toBeUndefined();
+    expect(Object.keys(responses)).toEqual(['200', '401', '403', '429', '500', '503']);
+    expect(paths['/nest/webhook']!.post!.security).toEqual([]);
   });
 });
 

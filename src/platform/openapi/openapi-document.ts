@@ -182,7 +182,7 @@ function removeTextExamples({ parameters = [] }: Operation): void {
   }
 }
 
-/** Applies the extensions that decorators declare, `@Public` included. */
+/** Applies the extensions that decorators declare, `@Public` included. API keys are the scheme, also of `@ApiBearerAuth`. */
 function applyExtensions(operation: Operation): void {
   const declared = new Map(Object.entries(operation)) as ReadonlyMap<string, string>;
   const notes = Object.entries(NOTES).flatMap(([name, toNote]) =>
@@ -191,7 +191,7 @@ function applyExtensions(operation: Operation): void {
   operation.description =
     [operation.description, ...notes].filter(Boolean).join('\n\n') || undefined;
   if (declared.has('x-deprecated-since')) operation.deprecated = true;
-  if (!declared.has(PUBLIC_EXTENSION)) return;
+  Reflect.deleteProperty(operation, 'security');
+  if (declared.has(PUBLIC_EXTENSION)) operation.security = [];
   Reflect.deleteProperty(operation, PUBLIC_EXTENSION);
-  operation.security = [];
 }
