@@ -69,6 +69,7 @@ import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js
 import { startApp, useApp } from './support/app.js';
 import { DATABASE } from './support/databases.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
+import { MemoryLogger } from './support/memory-logger.js';
 
 class User {
   name = 'Ann';
@@ -537,8 +538,13 @@ describe('server-sent events', () => {
 });
 
 describe('a query outside of the transaction that waits for it', () => {
-  it('gets 503 on SQLite, which has one connection', async () => {
-    expect((await get('transaction')).status).toBe(DATABASE === 'sqlite' ? 503 : 200);
+  it('gets 503 on SQLite, which has one connection, and the log has the reason', async () => {
+    const waits = DATABASE === 'sqlite';
+    const logger = new MemoryLogger();
+    const own = await startApp({ features: [CategoriesModule, NestModule], logger });
+    expect((await own.send('GET', '/v1/nest/transaction')).status).toBe(waits ? 503 : 200);
+    await own.stop();
+    expect(/failed: The transaction took .* use only its manager/.test(logger.text)).toBe(waits);
   });
 });
 

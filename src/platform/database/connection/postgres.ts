@@ -211,7 +211,8 @@ export class PgQueryRunner extends PostgresQueryRunner {
   override query(query: string, parameters?: any[], useStructuredResult?: boolean): Promise<any> {
     const run = async (): Promise<any> => {
       try {
-        if (this.abortion !== undefined) throw createTransactionTimeoutError();
+        if (this.abortion !== undefined)
+          throw this.dataSource.report(createTransactionTimeoutError());
         if (query === 'COMMIT' && this.hasFailed)
           throw new Error('A statement of the transaction has failed: it cannot be committed');
         const result: unknown = await this.send(query, parameters, useStructuredResult);

@@ -184,10 +184,14 @@ export abstract class ServiceDataSource extends DataSource {
   translateError(error: unknown, { isConnecting = false, isCommit = false } = {}): unknown {
     // The listeners were called when the connection failed.
     if (error instanceof DatabaseUnavailableError) return error;
-    const translated = isConnecting
-      ? new DatabaseUnavailableError(error)
-      : translateDriverError(error, isCommit);
-    for (const listener of this.errorListeners) listener(translated);
-    return translated;
+    return this.report(
+      isConnecting ? new DatabaseUnavailableError(error) : translateDriverError(error, isCommit),
+    );
+  }
+
+  /** Calls the listeners of errors with one, and returns it. */
+  report<Reported>(error: Reported): Reported {
+    for (const listener of this.errorListeners) listener(error);
+    return error;
   }
 }

@@ -263,7 +263,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     const { free } = this;
     // The end of the transaction must not free the connection before the rollback.
     this.free = undefined;
-    this.abortion = createTransactionTimeoutError();
+    this.abortion = this.dataSource.report(createTransactionTimeoutError());
     await super.query('ROLLBACK').catch(() => undefined);
     free?.();
   }
