@@ -112,6 +112,7 @@ describe('GET of a resource with a version', () => {
     ['*', 304],
     ['"11"', 200],
     ['"other", W/"more"', 200],
+    ['W/*', 200],
   ])('evaluates If-None-Match: %s', async (etags, status) => {
     const { id, etag } = await createCage();
     for (const method of ['get', 'head'] as const) {
