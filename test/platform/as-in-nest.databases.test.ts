@@ -78,9 +78,16 @@ class User {
 class Address {
   @Property({ type: 'string', maxLength: 20 }) street!: string;
 }
+class Visit {
+  @Property({ type: 'string', format: 'date-time' }) @Type(() => Date) at!: Date;
+}
 class Shop {
   @MinLength(2) name!: string;
   @Property({ type: 'string', format: 'date-time' }) @Type(() => Date) openedAt!: Date;
+  @Property({ type: 'array', items: { type: 'string', format: 'date' }, optional: true })
+  @Type(() => Date)
+  holidays?: Date[];
+  @Property({ type: () => Visit, optional: true }) visit?: Visit;
 }
 class Owner {
   @Property({ type: 'string' }) @Expose({ name: 'first_name' }) firstName!: string;
@@ -517,8 +524,11 @@ describe('a DTO', () => {
   });
 
   it('gets a date with @Type(), and loses what @Expose() names', async () => {
-    const response = await post('shops', JSON.stringify(shop));
-    expect(response).toMatchObject({ status: 202, text: '{"isDate":true}' });
+    const nested = { holidays: ['2026-12-25'], visit: { at: shop.openedAt } };
+    for (const body of [shop, { ...shop, ...nested }]) {
+      const response = await post('shops', JSON.stringify(body));
+      expect(response).toMatchObject({ status: 202, text: '{"isDate":true}' });
+    }
     expect((await post('owners', '{"firstName":"Ann"}')).text).toBe('{}');
   });
 });

@@ -40,9 +40,9 @@ export const ANY_TYPE = 'any JSON value';
 const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'boolean']);
 
 function Validate(schema: Schema): PropertyDecorator {
-  // StrictValidationPipe rejects a read-only property as an unknown one, and `@Type(() => Date)` converts a valid text.
+  // StrictValidationPipe rejects a read-only property as an unknown one.
   const find = ({ property, value }: ValidationArguments): string[] =>
-    schema.readOnly === true || value instanceof Date ? [] : findProblems(schema, value, property);
+    schema.readOnly === true ? [] : findProblems(schema, value, property);
   return ValidateBy({
     name: VALID,
     constraints: [schema],

@@ -24,6 +24,8 @@ function check(schema: Schema, value: unknown, path: string, problems: string[])
   if (problems.length >= MAX_PROBLEMS) return;
   if (value === undefined && !isOptional(schema)) problems.push(toProblem(path, ' is missing'));
   if (value === undefined || (value === null && schema.nullable === true)) return;
+  // `@Type(() => Date)` has converted a valid text.
+  if (value instanceof Date) return;
   const violation = findViolation(schema, value);
   if (violation !== undefined) problems.push(toProblem(path, violation));
   else if (Array.isArray(value)) checkItems(schema, value, path, problems);
