@@ -70,6 +70,7 @@ import { startApp, useApp } from './support/app.js';
 import { DATABASE } from './support/databases.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
+import { getRoutes } from './support/routes.js';
 
 class User {
   name = 'Ann';
@@ -416,6 +417,16 @@ describe('middleware for all paths', () => {
     const { headers, ...response } = await app.send(method, path);
     expect({ ...response, ...headers }).toMatchObject({ status, 'x-middleware': 'yes' });
     expect(headers.allow).toBe(allow);
+  });
+
+  it('is not the route of a request in the log', async () => {
+    expect(getRoutes(app).filter(({ path }) => path.includes('*'))).toEqual([]);
+    const logger = new MemoryLogger();
+    const features = [CategoriesModule, NestModule];
+    const own = await startApp({ features, config: { logLevel: 'debug' }, logger });
+    await own.send('GET', '/v1/unknown');
+    await own.stop();
+    expect(logger.text).toContain("'GET not_found 404");
   });
 });
 

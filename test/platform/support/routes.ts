@@ -4,6 +4,7 @@ import { MetadataScanner, ModulesContainer, Reflector } from '@nestjs/core';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Express } from 'express';
 import { IsPublic } from '../../../src/platform/auth/public.decorator.js';
+import { middlewareLayers } from '../../../src/platform/http/server/unmatched-routes.js';
 import type { TestApp } from './app.js';
 
 /** A route of the running application; its path has braces for parameters. */
@@ -44,7 +45,8 @@ export const PUBLIC_PATHS: ReadonlySet<string> = new Set([
 /** Returns every route of the application. */
 export function getRoutes({ app }: TestApp): Route[] {
   const express: Express = app.getHttpAdapter().getInstance();
-  return express.router.stack.flatMap(({ route }) =>
+  const layers = express.router.stack.filter((layer) => !middlewareLayers.has(layer));
+  return layers.flatMap(({ route }) =>
     (route?.stack ?? [])
       // The handler that responds with 405 has no method.
       .filter(({ method }) => method !== undefined)
