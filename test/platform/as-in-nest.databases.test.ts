@@ -111,10 +111,11 @@ const setHeader = (_request: Request, response: Response, next: NextFunction): v
 const wrap: NestInterceptor = {
   intercept: (_context, next) => next.handle().pipe(map((data: unknown) => ({ data }))),
 };
-/** A filter for all errors, as Nest documents it. */
+/** A filter for all errors, as Nest documents it, which sends the headers of those of the platform. */
 @Catch()
 class AllExceptionsFilter extends BaseExceptionFilter {
   override catch(error: unknown, host: ArgumentsHost): void {
+    if (error instanceof ApiError) host.switchToHttp().getResponse<Response>().set(error.headers);
     super.catch(error, host);
   }
 }
@@ -146,7 +147,8 @@ class NestController {
   @Get('filtered')
   @UseFilters(AllExceptionsFilter)
   getFiltered(): never {
-    throw new ApiError('NOT_FOUND', 'There is no such shop.');
+    const headers = { 'Retry-After': '7' };
+    throw new ApiError('NOT_FOUND', 'There is no such shop.', { headers });
   }
 
   @Get('cached-list')
@@ -401,8 +403,10 @@ describe('an interceptor that maps responses', () => {
 });
 
 describe('a filter for all errors', () => {
-  it('knows those of the platform as an HttpException', async () => {
-    expect(await get('filtered')).toBeError('NOT_FOUND', 'There is no such shop.');
+  it('knows those of the platform as an HttpException, and sends their headers', async () => {
+    const response = await get('filtered');
+    expect(response).toBeError('NOT_FOUND', 'There is no such shop.');
+    expect(response.headers['retry-after']).toBe('7');
   });
 });
 
