@@ -182,7 +182,7 @@ function removeTextExamples({ parameters = [] }: Operation): void {
   }
 }
 
-/** Applies the extensions that decorators declare, `@Public` included. API keys are the scheme, also of `@ApiBearerAuth`. */
+/** Applies the extensions that decorators declare, `@Public` included. The only security scheme is that of API keys. */
 function applyExtensions(operation: Operation): void {
   const declared = new Map(Object.entries(operation)) as ReadonlyMap<string, string>;
   const notes = Object.entries(NOTES).flatMap(([name, toNote]) =>

@@ -189,7 +189,7 @@ export abstract class ServiceDataSource extends DataSource {
     );
   }
 
-  /** Calls the listeners of errors with one, and returns it. */
+  /** Reports an error to the listeners, and returns it. */
   report<Reported>(error: Reported): Reported {
     for (const listener of this.errorListeners) listener(error);
     return error;

@@ -25,7 +25,7 @@ export function handleUnmatchedRoutes(app: Express): string {
 const formatAllow = (methods: Iterable<string>): string =>
   [...new Set(methods)].toSorted().join(', ');
 
-/** The layers of middleware, which Express does not tell from operations. */
+/** The layers of middleware, which Express does not distinguish from operations. */
 export const middlewareLayers = new WeakSet<object>();
 
 /** Returns the methods of each path that is registered. Nest has no public list of its routes; Express has. */
