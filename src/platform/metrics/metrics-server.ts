@@ -13,7 +13,6 @@ import { CONFIG, type Config } from '../config/config.js';
 import { ApiError } from '../errors/api-error.js';
 import { toListenError } from '../errors/startup-error.js';
 import { respondWithError } from '../http/responses/error.filter.js';
-import { writeResponse } from '../http/responses/write-response.js';
 import type { HttpAdapter } from '../http/server/http.adapter.js';
 import { HttpServer } from '../http/server/http-server.js';
 import { addHttpMetrics } from './http-metrics.js';
@@ -73,7 +72,6 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
       });
     }
     const metrics = await this.registry.metrics();
-    const { contentType } = this.registry;
-    writeResponse(response, 200, { 'Content-Type': contentType }, metrics);
+    response.writeHead(200, { 'Content-Type': this.registry.contentType }).end(metrics);
   }
 }

@@ -3,20 +3,9 @@ import { matchesEtag } from './etag.js';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** Writes a complete response. Default headers, and those that were set before, are kept unless these replace them. */
-export function writeResponse(
-  response: ServerResponse,
-  status: number,
-  headers: OutgoingHttpHeaders,
-  body: string | Buffer = '',
-  encoding: 'utf8' | 'latin1' = 'utf8',
-): void {
-  response.writeHead(status, headers);
-  response.end(body, encoding);
-}
-
 /**
- * Writes a representation, or 304 to a GET request whose client already has the one with its ETag.
+ * Writes a representation, or 304 to a GET request whose client already has the one with its ETag. Headers that were set
+ * before are kept unless these replace them.
  *
  * @param headers those that a 304 has, too
  * @param content those that describe the body
@@ -27,15 +16,17 @@ export function writeRepresentation(
   headers: OutgoingHttpHeaders,
   content: OutgoingHttpHeaders,
   body: string | Buffer,
-  encoding?: 'latin1',
+  encoding: 'utf8' | 'latin1' = 'utf8',
 ): void {
   const { method, headers: conditions } = response.req;
   if (status === 200 && (method === 'GET' || method === 'HEAD')) {
     const etag = headers['ETag'] ?? response.getHeader('ETag');
-    if (etag !== undefined && matchesEtag(conditions['if-none-match'], String(etag)))
-      return writeResponse(response, 304, headers);
+    if (etag !== undefined && matchesEtag(conditions['if-none-match'], String(etag))) {
+      response.writeHead(304, headers).end();
+      return;
+    }
   }
-  writeResponse(response, status, { ...headers, ...content }, body, encoding);
+  response.writeHead(status, { ...headers, ...content }).end(body, encoding);
 }
 
 /** Writes a value as JSON. */

@@ -7,7 +7,7 @@ import { ApiError } from '../../errors/api-error.js';
 import { requestContext } from '../../logging/logger.js';
 import { CachedJsonResponse } from '../responses/cached-json-response.js';
 import { respondWithError } from '../responses/error.filter.js';
-import { sendJson, writeResponse } from '../responses/write-response.js';
+import { sendJson } from '../responses/write-response.js';
 import { closeGracefully } from './graceful-shutdown.js';
 import { HttpServer, type ServerConfig } from './http-server.js';
 import type { ServerTimeouts } from './server-options.js';
@@ -43,7 +43,7 @@ export class HttpAdapter extends ExpressAdapter {
     const handle = (request: IncomingMessage, response: ServerResponse): unknown => {
       // The whole service, which is not a path (RFC 9110, section 9.3.7).
       if (request.url === '*' && request.method === 'OPTIONS')
-        return writeResponse(response, 204, { Allow: this.allow });
+        return response.writeHead(204, { Allow: this.allow }).end();
       // Express tried no route, or failed. By default it would respond in HTML.
       const fail = (error: unknown) => {
         const reason = error ?? new ApiError('BAD_REQUEST', 'Invalid request target.');
