@@ -12,7 +12,7 @@ import { PetsModule } from '../../src/modules/pets/pets.module.js';
 import { StoreModule } from '../../src/modules/store/store.module.js';
 import { ApiError } from '../../src/platform/errors/api-error.js';
 import type { ErrorCode } from '../../src/platform/errors/error-codes.js';
-import { sendError } from '../../src/platform/http/responses/error.filter.js';
+import { respondWithError } from '../../src/platform/http/responses/error.filter.js';
 import { startApp, type TestApp, toRoot, useApp } from './support/app.js';
 import { getBuiltFile } from './support/build.js';
 import { ChaosProxy } from './support/chaos-proxy.js';
@@ -61,7 +61,7 @@ const failWith =
   (code: ErrorCode, retryAfter: string) =>
   (response: ServerResponse): void => {
     const headers = { 'Retry-After': retryAfter };
-    sendError(response, new ApiError(code, 'Try again later.', { headers }));
+    respondWithError(new ApiError(code, 'Try again later.', { headers, skipLog: true }), response);
   };
 
 /** Starts a response, and closes the connection. */

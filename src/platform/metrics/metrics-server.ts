@@ -32,7 +32,7 @@ export class MetricsServer implements OnModuleInit, OnApplicationShutdown {
   ) {
     this.server = new HttpServer(config, (request, response) => {
       this.sendMetrics(request, response).catch((error: unknown) =>
-        respondWithError(error, request, response),
+        respondWithError(error, response),
       );
     }).server;
   }

@@ -1,4 +1,4 @@
-import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http';
+import { STATUS_CODES, type ServerResponse } from 'node:http';
 import { inspect } from 'node:util';
 import { type ArgumentsHost, Catch, type ExceptionFilter, HttpException } from '@nestjs/common';
 import { ApiError } from '../../errors/api-error.js';
@@ -14,28 +14,22 @@ const INTERNAL_ERROR_MESSAGE = 'Internal server error. Include the X-Request-Id 
 @Catch()
 export class ErrorFilter implements ExceptionFilter {
   catch(error: unknown, host: ArgumentsHost): void {
-    respondWithError(error, ...host.getArgs<[IncomingMessage, ServerResponse]>());
+    respondWithError(error, host.switchToHttp().getResponse());
   }
 }
 
-/** Responds to anything that was thrown, and logs an unexpected error. */
-export function respondWithError(
-  error: unknown,
-  request: IncomingMessage,
-  response: ServerResponse,
-): void {
-  const { status } = toErrorBody(error);
+/**
+ * Responds to anything that was thrown, and logs an unexpected error. Headers that are already set, such as Deprecation, are
+ * kept.
+ */
+export function respondWithError(error: unknown, response: ServerResponse): void {
+  const body = toErrorBody(error);
   // 501 is intended, not a failure.
-  const skipLog = status === 501 || (error instanceof ApiError && error.skipLog);
-  if (status >= 500 && !skipLog) logFailedRequest(request, error);
+  const skipLog = body.status === 501 || (error instanceof ApiError && error.skipLog);
+  if (body.status >= 500 && !skipLog) logFailedRequest(response.req, error);
   // A response that has begun cannot be changed: closing the connection shows that it is incomplete.
   if (response.headersSent) response.destroy();
-  else if (!response.destroyed) sendError(response, error);
-}
-
-/** Sends an error response. Headers that are already set, such as Deprecation, are kept. */
-export function sendError(response: ServerResponse, error: unknown): void {
-  const body = toErrorBody(error);
+  if (response.destroyed) return;
   // Set by a handler that failed after it had begun to describe its response.
   for (const name of ['ETag', 'Content-Encoding', 'Content-Disposition'])
     response.removeHeader(name);

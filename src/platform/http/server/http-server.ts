@@ -9,7 +9,7 @@ import type { Express } from 'express';
 import type { Config } from '../../config/config.js';
 import { ApiError } from '../../errors/api-error.js';
 import type { ErrorCode } from '../../errors/error-codes.js';
-import { sendError } from '../responses/error.filter.js';
+import { respondWithError } from '../responses/error.filter.js';
 import { defaultHeaders } from '../responses/default-headers.js';
 import { type Connection, isDone, isIdle } from './connections.js';
 import { createMessageClasses } from './message-classes.js';
@@ -110,7 +110,7 @@ export class HttpServer {
     if (rejection === undefined) return this.handle(request, response);
     // What follows on the connection cannot be trusted.
     response.shouldKeepAlive = false;
-    sendError(response, rejection);
+    respondWithError(rejection, response);
   }
 
   /** @returns false if an earlier response on the connection closes it, so that the client would never see this one */
@@ -191,6 +191,6 @@ export class HttpServer {
     response.shouldKeepAlive = false;
     response.once('finish', () => connection.destroySoon());
     this.initResponse(response.req, response);
-    sendError(response, error);
+    respondWithError(error, response);
   }
 }

@@ -47,7 +47,7 @@ export class HttpAdapter extends ExpressAdapter {
       // Express tried no route, or failed. By default it would respond in HTML.
       const fail = (error: unknown) => {
         const reason = error ?? new ApiError('BAD_REQUEST', 'Invalid request target.');
-        respondWithError(reason, request, response);
+        respondWithError(reason, response);
       };
       return requestContext.run(request, () => app(request as Request, response as Response, fail));
     };
@@ -62,7 +62,7 @@ export class HttpAdapter extends ExpressAdapter {
     if (body instanceof CachedJsonResponse) return body.send(response);
     if (body instanceof StreamableFile) {
       // Nest by default responds 400, in text, if the stream fails.
-      body.setErrorHandler((error) => respondWithError(error, response.req, response));
+      body.setErrorHandler((error) => respondWithError(error, response));
       return super.reply(response, body, status);
     }
     const isJson = typeof body === 'object' && body !== null;
