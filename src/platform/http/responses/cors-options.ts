@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.js';
 
 /** The CORS options for pages of `CORS_ORIGINS`: the methods and headers that they may send and read. */
-export const corsOptions = ({ corsOrigins }: Pick<Config, 'corsOrigins'>) => ({
+export const corsOptions = ({ corsOrigins }: Config) => ({
   origin: [...corsOrigins],
   methods: 'GET,HEAD,POST,PUT,PATCH,DELETE',
   // Tracing in the browser adds traceparent to every request (W3C Trace Context).

@@ -2,9 +2,7 @@ import type { RequestHandler } from 'express';
 import type { Config } from '../../config/config.js';
 
 /** Returns the headers that every response has by default. JSON may load nothing, and must not be framed or sniffed. */
-export function defaultHeaders(
-  config: Pick<Config, 'publicBaseUrl'>,
-): Readonly<Record<string, string>> {
+export function defaultHeaders(config: Config): Readonly<Record<string, string>> {
   return {
     'Cache-Control': 'no-store',
     'X-Content-Type-Options': 'nosniff',
@@ -49,5 +47,5 @@ export function swaggerUiHeaders(config: Config): RequestHandler {
 }
 
 /** HSTS is invalid over HTTP (RFC 6797, section 7.2). The proxy terminates TLS, so the public URL decides. */
-const isHttps = ({ publicBaseUrl }: Pick<Config, 'publicBaseUrl'>): boolean =>
+const isHttps = ({ publicBaseUrl }: Config): boolean =>
   publicBaseUrl?.startsWith('https:') ?? false;

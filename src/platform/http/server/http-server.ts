@@ -36,11 +36,6 @@ const PARSER_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['REQUEST_TIMEOUT', 'The request did not arrive in time.'],
 };
 
-export type ServerConfig = Pick<
-  Config,
-  'bootstrapApiKey' | 'keepAliveTimeout' | 'product' | 'publicBaseUrl'
->;
-
 /**
  * Node's HTTP server, which responds with the Error body and a request id to everything Node would
  * otherwise respond to without a body: malformed HTTP, oversized headers, timeouts, an invalid Host, an
@@ -58,7 +53,7 @@ export class HttpServer {
 
   /** @param handle handles the requests whose head is valid, with the Express application `app` if it is given */
   constructor(
-    private readonly config: ServerConfig,
+    private readonly config: Config,
     private readonly handle: RequestListener,
     { app, timeouts = {} }: { app?: Express; timeouts?: Partial<ServerTimeouts> } = {},
   ) {

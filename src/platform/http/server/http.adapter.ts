@@ -9,7 +9,7 @@ import { CachedJsonResponse } from '../responses/cached-json-response.js';
 import { respondWithError } from '../responses/error.filter.js';
 import { sendJson } from '../responses/write-response.js';
 import { closeGracefully } from './graceful-shutdown.js';
-import { HttpServer, type ServerConfig } from './http-server.js';
+import { HttpServer } from './http-server.js';
 import type { ServerTimeouts } from './server-options.js';
 import { handleUnmatchedRoutes, middlewareLayers } from './unmatched-routes.js';
 import { withoutPort } from './without-port.js';
@@ -22,7 +22,7 @@ export class HttpAdapter extends ExpressAdapter {
 
   /** @param timeouts overrides, for tests */
   constructor(
-    private readonly config: ServerConfig & Pick<Config, 'shutdownDelay' | 'trustProxy'>,
+    private readonly config: Config,
     timeouts: Partial<ServerTimeouts> = {},
   ) {
     const app = express();
