@@ -100,19 +100,10 @@ export class HttpServer {
   }
 
   private handleRequest(request: IncomingMessage, response: ServerResponse): void {
-    if (!this.acceptRequest(request, response)) return;
-    const rejection = validateRequestHead(request);
-    if (rejection === undefined) return this.handle(request, response);
-    // What follows on the connection cannot be trusted.
-    response.shouldKeepAlive = false;
-    respondWithError(rejection, response);
-  }
-
-  /** @returns false if an earlier response on the connection closes it, so that the client would never see this one */
-  private acceptRequest(request: IncomingMessage, response: ServerResponse): boolean {
     const connection = request.socket as Connection;
     const { latestResponse } = connection;
-    if (latestResponse?.shouldKeepAlive === false) return false;
+    // An earlier response closes the connection: the client would never see this one.
+    if (latestResponse?.shouldKeepAlive === false) return;
     // Node would close the connection after a response without `100 Continue`, although the body has arrived.
     if (latestResponse?.req.headers.expect !== undefined)
       Object.assign(latestResponse, { _expect_continue: false });
@@ -122,7 +113,11 @@ export class HttpServer {
     if (!this.server.listening || connection.requestCount === MAX_REQUESTS_PER_CONNECTION)
       response.shouldKeepAlive = false;
     this.initResponse(request, response);
-    return true;
+    const rejection = validateRequestHead(request);
+    if (rejection === undefined) return this.handle(request, response);
+    // What follows on the connection cannot be trusted.
+    response.shouldKeepAlive = false;
+    respondWithError(rejection, response);
   }
 
   private initResponse(request: IncomingMessage, response: ServerResponse): void {
