@@ -13,7 +13,7 @@ import { respondWithError } from '../responses/error.filter.js';
 import { defaultHeaders } from '../responses/default-headers.js';
 import { type Connection, isDone, isIdle } from './connections.js';
 import { createMessageClasses } from './message-classes.js';
-import { getRequestId, toKeyPattern, validateRequestHead } from './request-head.js';
+import { getRequestId, validateRequestHead } from './request-head.js';
 import type { ResponseListener } from './request-info.js';
 import { SharedBodies } from './shared-bodies.js';
 import {
@@ -48,6 +48,7 @@ export class HttpServer {
   readonly connections = new Set<Connection>();
   readonly sharedBodies = new SharedBodies();
   private readonly classes;
+  /** An API key of the service, or most of one. */
   private readonly keyPattern;
   private readonly responseListeners: ResponseListener[] = [];
 
@@ -57,7 +58,7 @@ export class HttpServer {
     private readonly handle: RequestListener,
     { app, timeouts = {} }: { app?: Express; timeouts?: Partial<ServerTimeouts> } = {},
   ) {
-    this.keyPattern = toKeyPattern(config.product);
+    this.keyPattern = new RegExp(`(${config.product.keyPrefixes.join('|')})_[\\w-]{16}`);
     this.timeouts = { ...SERVER_TIMEOUTS, ...timeouts };
     this.classes = createMessageClasses(defaultHeaders(config), app);
     const options = {

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import type { Product } from '../../config/product.js';
 import { ApiError } from '../../errors/api-error.js';
 import { MAX_ETAGS_LENGTH, MAX_HEADERS } from './server-options.js';
 
@@ -54,15 +53,7 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
   return new ApiError('NOT_IMPLEMENTED', 'Unsupported Transfer-Encoding.');
 }
 
-/** Returns an expression for an API key of the service, or most of one. */
-export const toKeyPattern = ({ keyPrefixes }: Product): RegExp =>
-  new RegExp(`(${keyPrefixes.join('|')})_[\\w-]{16}`);
-
-/**
- * Returns the client's `X-Request-Id` if it is valid and contains no key, because it is logged; otherwise a new UUID.
- *
- * @param key what {@link toKeyPattern} returns
- */
+/** Returns the client's `X-Request-Id` if it is valid and contains no key, because it is logged; otherwise a new UUID. */
 export function getRequestId(
   { headers }: IncomingMessage,
   key: RegExp,
