@@ -7,7 +7,7 @@ import { DatabaseStartup } from '../database/connection/database-startup.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
 import { ApiError } from '../errors/api-error.js';
 import { ApiKeyVerifier } from './api-key-verifier.js';
-import type { ApiKey, Scope } from './keys/api-key.entity.js';
+import type { ApiKey } from './keys/api-key.entity.js';
 import { IsPublic } from './public.decorator.js';
 import { RateLimiter } from './rate-limiter.js';
 import { RequiredScope } from './scope.decorator.js';
@@ -68,8 +68,11 @@ export class ApiKeyGuard implements CanActivate {
       for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     }
     const implied = request.method === 'GET' || request.method === 'HEAD' ? 'read' : 'write';
-    this.requireScope(key, this.reflector.get(RequiredScope, context.getHandler()) ?? implied);
-    return true;
+    const scope = this.reflector.get(RequiredScope, context.getHandler()) ?? implied;
+    if (key.scopes.split(' ').includes(scope)) return true;
+    throw new ApiError('FORBIDDEN', `The API key lacks the scope ${scope}.`, {
+      headers: this.toChallenge(`, error="insufficient_scope", scope="${scope}"`),
+    });
   }
 
   private readonly verifyAgain = async (request: IncomingMessage): Promise<void> => {
@@ -89,13 +92,6 @@ export class ApiKeyGuard implements CanActivate {
   private requireKey(key: ApiKey | undefined): asserts key is ApiKey {
     const message = 'The API key is invalid: it is unknown, expired or revoked.';
     if (key === undefined) throw this.unauthorized(message, ', error="invalid_token"');
-  }
-
-  private requireScope({ scopes }: ApiKey, scope: Scope): void {
-    if (scopes.split(' ').includes(scope)) return;
-    throw new ApiError('FORBIDDEN', `The API key lacks the scope ${scope}.`, {
-      headers: this.toChallenge(`, error="insufficient_scope", scope="${scope}"`),
-    });
   }
 
   private unauthorized(message: string, error?: string): ApiError {
