@@ -23,9 +23,6 @@ type Values<Declared> = { readonly [P in keyof Declared]: Value<Declared[P]> };
 export type Config<Own extends object = object> = Values<ReturnType<typeof declareVariables>> &
   Values<Own> & { readonly product: Product };
 
-/** The database: a SQLite file or a PostgreSQL server. */
-export type DatabaseConfig = Config['database'];
-
 /** The configuration is invalid. `issues` names each variable and its problem, never its value. */
 export class ConfigError extends Error {
   constructor(readonly issues: readonly string[]) {

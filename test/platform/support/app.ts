@@ -9,11 +9,7 @@ import { getDataSourceToken } from '@nestjs/typeorm';
 import request from 'supertest';
 import { type AppOptions, createApp } from '../../../src/platform/application/create-app.js';
 import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
-import {
-  type Config,
-  type DatabaseConfig,
-  loadConfig,
-} from '../../../src/platform/config/config.js';
+import { type Config, loadConfig } from '../../../src/platform/config/config.js';
 import type { ServiceDataSource } from '../../../src/platform/database/connection/service-data-source.js';
 import { FEATURES } from '../../../src/features.js';
 import { getVariables } from '../../../src/platform/feature.decorator.js';
@@ -25,7 +21,7 @@ import { PRODUCT } from '../../../src/product.js';
 
 /** An isolated database for a test, not migrated yet. */
 export interface TestDatabase {
-  readonly config: DatabaseConfig;
+  readonly config: Config['database'];
   /** The `DATABASE_URL` for a process that uses this database. */
   readonly url: string;
   drop(): Promise<void>;
