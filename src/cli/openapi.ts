@@ -8,6 +8,7 @@ import { AppModule } from '../app.module.js';
 import { loadConfig } from '../platform/config/config.js';
 import { getDocs, getFeatures, getVariables } from '../platform/feature.decorator.js';
 import { createDocument } from '../platform/openapi/openapi-document.js';
+import { sortProperties } from '../platform/validation/schema-rules.js';
 import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 
@@ -17,12 +18,7 @@ export async function renderDocument(root: Type = AppModule): Promise<string> {
   const config = loadConfig(PRODUCT, {}, getVariables(features));
   const app = await createApp(config, root, { logger: false });
   const document = createDocument(app, config, getDocs(features));
-  return `${JSON.stringify(document, sortKeys, 2)}\n`;
-}
-
-function sortKeys(_key: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  return `${JSON.stringify(document, sortProperties, 2)}\n`;
 }
 
 if (isMain(import.meta)) {

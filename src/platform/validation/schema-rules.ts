@@ -99,7 +99,7 @@ function checkItems(schema: Schema, values: unknown[], path: string, problems: s
 }
 
 /** Gives equal objects the same order of properties, for `JSON.stringify`. */
-function sortProperties(_name: string, value: unknown): unknown {
+export function sortProperties(_name: string, value: unknown): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
