@@ -12,14 +12,10 @@ const REFERENCE = /(?<="#\/components\/schemas\/)[^"]+(?=")/g;
  */
 export function closeRequestBodies({ components }: OpenAPIObject, operations: Operation[]): void {
   const schemas = components?.schemas ?? {};
-  const sent = findNames(
-    schemas,
-    operations.map(({ requestBody }) => requestBody),
-  );
-  const received = findNames(
-    schemas,
-    operations.map(({ responses }) => responses),
-  );
+  const bodies = operations.map(({ requestBody }) => requestBody);
+  const sent = findNames(schemas, bodies);
+  const responses = operations.map((operation) => operation.responses);
+  const received = findNames(schemas, responses);
   const copies = new Map<string, string>();
   for (const name of sent) {
     let copy = `${name}Request`;
