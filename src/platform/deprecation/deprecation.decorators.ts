@@ -1,6 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { ApiExtension } from '@nestjs/swagger';
+import { isCalendarDate } from '../validation/scalar-violations.js';
 
 /** A date in UTC, as `YYYY-MM-DD`. */
 export type IsoDate = `${number}-${number}-${number}`;
@@ -39,9 +40,6 @@ export function Stability(stability: 'experimental' | 'beta'): MethodDecorator {
 
 /** Returns the start of a date in milliseconds since 1970. */
 function parseUtcDate(date: string): number {
-  const start = new Date(`${date}T00:00:00Z`);
-  // Date accepts 30 February and rolls over to March.
-  if (Number.isNaN(start.getTime()) || start.toISOString().slice(0, 10) !== date)
-    throw new RangeError(`${date} is not a valid date`);
-  return start.getTime();
+  if (!isCalendarDate(date)) throw new RangeError(`${date} is not a valid date`);
+  return Date.parse(date);
 }

@@ -16,7 +16,7 @@ interface Format {
 }
 
 /** Whether a date in the form of RFC 3339 exists. `Date` turns February 30 into March 2. */
-function isCalendarDate(text: string): boolean {
+export function isCalendarDate(text: string): boolean {
   const date = new Date(text);
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
 }
