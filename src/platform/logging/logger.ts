@@ -66,14 +66,11 @@ class Logger extends ConsoleLogger {
 }
 
 /** Creates the logger of the service: JSON lines in production, readable text otherwise. */
-export function createLogger({
-  production,
-  logLevel,
-  product,
-}: Pick<Config, 'logLevel' | 'product' | 'production'>): ConsoleLogger {
+export function createLogger(config: Pick<Config, 'logLevel' | 'product' | 'production'>) {
+  const { logLevel } = config;
   return new Logger({
-    prefix: product.title,
-    json: production,
+    prefix: config.product.title,
+    json: config.production,
     // Nest would color the lines of a file, too.
     ...(!process.stdout.isTTY && { colors: false }),
     flattenParams: true,
