@@ -140,7 +140,6 @@ function createBase(
     .addBearerAuth(
       {
         type: 'http',
-        scheme: 'bearer',
         bearerFormat: 'API key',
         description:
           'An API key, which the operator of the service issues, without "Bearer". Operations with GET require the scope `read`, others `write`, unless they say otherwise; a key without it gets 403.',
