@@ -16,6 +16,9 @@ import { convert, findProblems, VALID } from './schema-rules.js';
  */
 export function Property(schema: Schema): PropertyDecorator {
   const document = toDocument(schema);
+  // StrictValidationPipe rejects a read-only property as an unknown one.
+  const find = ({ property, value }: ValidationArguments): string[] =>
+    schema.readOnly === true ? [] : findProblems(schema, value, property);
   const decorators = [
     ApiProperty({
       ...document,
@@ -23,7 +26,14 @@ export function Property(schema: Schema): PropertyDecorator {
       required: document.required ?? !isOptional(schema),
       selfRequired: !isOptional(schema),
     } as ApiPropertyOptions),
-    Validate(schema),
+    ValidateBy({
+      name: VALID,
+      constraints: [schema],
+      validator: {
+        validate: (_value, details) => find(details!).length === 0,
+        defaultMessage: (details) => find(details!).join('; '),
+      },
+    }),
   ];
   // class-transformer visits an omitted property only if it is exposed.
   if (schema.default !== undefined) decorators.push(Expose({ toClassOnly: true }));
@@ -38,20 +48,6 @@ export const ANY_TYPE = 'any JSON value';
 
 /** The types whose values need no conversion. */
 const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'boolean']);
-
-function Validate(schema: Schema): PropertyDecorator {
-  // StrictValidationPipe rejects a read-only property as an unknown one.
-  const find = ({ property, value }: ValidationArguments): string[] =>
-    schema.readOnly === true ? [] : findProblems(schema, value, property);
-  return ValidateBy({
-    name: VALID,
-    constraints: [schema],
-    validator: {
-      validate: (_value, details) => find(details!).length === 0,
-      defaultMessage: (details) => find(details!).join('; '),
-    },
-  });
-}
 
 /** The default examples of types in the OpenAPI document. */
 const EXAMPLES: Readonly<Record<string, unknown>> = { number: 1.5, boolean: true };
