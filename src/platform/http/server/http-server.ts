@@ -73,7 +73,12 @@ export class HttpServer {
     };
     const listener: RequestListener = (request, response) => this.handleRequest(request, response);
     this.server = createServer(options, listener)
-      .on('connection', (connection: Connection) => this.addConnection(connection))
+      .on('connection', (connection: Connection) => {
+        connection.requestCount = 0;
+        connection.sharedBodies = this.sharedBodies;
+        this.connections.add(connection);
+        connection.once('close', () => this.connections.delete(connection));
+      })
       // Without this listener Node would send `100 Continue` before the key is checked.
       .on('checkContinue', listener)
       .on('checkExpectation', listener)
@@ -91,13 +96,6 @@ export class HttpServer {
   /** Registers a listener for every response, including those of requests that are not handled. */
   onResponse(listener: ResponseListener): void {
     this.responseListeners.push(listener);
-  }
-
-  private addConnection(connection: Connection): void {
-    connection.requestCount = 0;
-    connection.sharedBodies = this.sharedBodies;
-    this.connections.add(connection);
-    connection.once('close', () => this.connections.delete(connection));
   }
 
   private handleRequest(request: IncomingMessage, response: ServerResponse): void {

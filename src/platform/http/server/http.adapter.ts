@@ -45,10 +45,8 @@ export class HttpAdapter extends ExpressAdapter {
       if (request.url === '*' && request.method === 'OPTIONS')
         return response.writeHead(204, { Allow: this.allow }).end();
       // Express tried no route, or failed. By default it would respond in HTML.
-      const fail = (error: unknown) => {
-        const reason = error ?? new ApiError('BAD_REQUEST', 'Invalid request target.');
-        respondWithError(reason, response);
-      };
+      const fail = (error: unknown) =>
+        respondWithError(error ?? new ApiError('BAD_REQUEST', 'Invalid request target.'), response);
       return requestContext.run(request, () => app(request as Request, response as Response, fail));
     };
     this.http = new HttpServer(config, handle, { app, timeouts });
