@@ -166,7 +166,6 @@ function parseDuration(duration: string): number {
   return milliseconds;
 }
 
-/** Returns a parser of integers. */
 const toInteger =
   (minimum: number, maximum: number) =>
   (text: string): number => {

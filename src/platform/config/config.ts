@@ -97,7 +97,6 @@ function parse(format: Format<unknown>, text: string): unknown {
   }
 }
 
-/** @throws {TypeError} if two variables have the same name or property */
 function collectVariables(product: Product, own: readonly Variables[]): [string, Variable][] {
   const declared: Variables[] = [declareVariables(product), ...own];
   const variables = declared.flatMap((each) => Object.entries(each));

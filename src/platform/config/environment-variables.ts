@@ -1,7 +1,6 @@
 import * as formats from './formats.js';
 import type { Product } from './product.js';
 
-/** An environment variable. */
 export interface Variable {
   readonly name: string;
   readonly format: formats.Format<unknown>;

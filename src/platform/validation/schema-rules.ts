@@ -173,7 +173,6 @@ export const VALID = 'valid';
 /** The schema of a property that only has other decorators of class-validator. */
 export const FOREIGN: Schema = { optional: true };
 
-/** The properties of a DTO. */
 interface Fields {
   readonly declared: ReadonlyMap<string, Schema>;
   /** Whether the class has other decorators of class-validator. */

@@ -145,7 +145,6 @@ function* findDecorated(value: unknown, path: string): Generator<[path: string, 
     yield* findDecorated(inner, joinPath(value, path, name));
 }
 
-/** Returns the path of a property of an object, or of an item of an array. */
 const joinPath = (parent: unknown, path: string, name: string): string =>
   Array.isArray(parent) ? `${path}[${name}]` : joinName(path, name);
 

@@ -21,7 +21,6 @@ const PROMPT_BODY_MS = 100;
 const CONTENT_TYPES = ['application/json'];
 const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
 
-/** Creates what decodes a body, by its content coding. */
 const DECODERS = new Map<string, () => Transform>([
   ['gzip', createGunzip],
   // RFC 9110, section 8.4.1.3.

@@ -19,7 +19,6 @@ interface Reader {
   readonly body: SharedBody;
 }
 
-/** What a cache holds. */
 interface CacheEntry {
   readonly bytes: number;
   /** When a request last used the entry, in milliseconds of the monotonic clock. */
