@@ -152,10 +152,7 @@ function createBase(
   const addServer = (url: string, description: string) =>
     builder.addServer(url, description, undefined, { 'x-internal': false });
   if (publicBaseUrl === undefined)
-    addServer(
-      THIS_DEPLOYMENT.url,
-      `${THIS_DEPLOYMENT.description}, local or without PUBLIC_BASE_URL`,
-    );
+    addServer(API_PREFIX, 'This deployment, local or without PUBLIC_BASE_URL');
   else addServer(publicBaseUrl, 'Production');
   if (stagingBaseUrl !== undefined) addServer(stagingBaseUrl, 'Staging');
   const { info, ...base } = builder.build();

@@ -166,21 +166,18 @@ function getErrors(operation: Operation): string[] {
 
 /** Adds the conditional request of a GET whose response has an ETag. */
 function describeRevalidation(operation: Operation): void {
-  const { parameters = [], responses } = operation;
+  const { responses } = operation;
   const ok = responses['200'];
   const etag = ok !== undefined && 'headers' in ok ? ok.headers?.['ETag'] : undefined;
   if (etag === undefined) return;
-  operation.parameters = [
-    ...parameters,
-    {
-      name: 'If-None-Match',
-      in: 'header',
-      required: false,
-      description: 'The ETag of the version that the client has.',
-      // Without an example, which Swagger UI would send.
-      schema: { type: 'string', maxLength: MAX_ETAGS_LENGTH },
-    },
-  ];
+  (operation.parameters ??= []).push({
+    name: 'If-None-Match',
+    in: 'header',
+    required: false,
+    description: 'The ETag of the version that the client has.',
+    // Without an example, which Swagger UI would send.
+    schema: { type: 'string', maxLength: MAX_ETAGS_LENGTH },
+  });
   responses['304'] = {
     description: 'Not modified: the resource still matches If-None-Match.',
     ...responses['304'],
