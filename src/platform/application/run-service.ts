@@ -57,12 +57,11 @@ async function bootstrap(root: Type, product: Product, logger: Logger): Promise<
   await app.listen(config.port, config.host).catch((error: unknown) => {
     throw toListenError(error, `${config.host}:${config.port}`, 'PORT');
   });
-  const { schemaVersion } = app.get(DatabaseStartup);
   logger.log(`Listening on ${await app.getUrl()}`, {
     version: product.version,
     ...(COMMIT !== undefined && { commit: COMMIT }),
     node: process.version,
-    schema: schemaVersion,
+    schema: app.get(DatabaseStartup).schemaVersion,
     // For operators; in development it would only be in the way.
     ...(config.production && { config: redactConfig(config, variables) }),
   });
