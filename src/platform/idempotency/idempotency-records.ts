@@ -42,7 +42,8 @@ export async function transactionOnce<Result>(
   const { record, result } = await runTransaction<Outcome<Result>>(
     dataSource,
     async (manager, afterCommit) => {
-      await lockKey(manager, key);
+      const { keyLock } = getDialect(dataSource);
+      if (keyLock !== undefined) await manager.query(keyLock, [key.value, key.apiKeyId]);
       const [earlier] = await findRecorded(manager, [key]);
       if (earlier !== undefined) return earlier;
       const own = toRecord(key, await work(manager, afterCommit));
@@ -50,31 +51,14 @@ export async function transactionOnce<Result>(
       // Interceptors get the same as for a repeated request.
       return { result: JSON.parse(own.response) as Result };
     },
-  ).catch((error: unknown) => findCommitted(error, dataSource.manager, key));
+  ).catch(async (error: unknown) => {
+    if (error instanceof DatabaseUnavailableError) throw error;
+    // Create requests in batches, and the previous release, do not wait for the lock of a key.
+    const [earlier] = await withDeadline(findRecorded(dataSource.manager, [key]));
+    if (earlier === undefined) throw error;
+    return earlier;
+  });
   return record ? (replay(key, record) as Result) : result!;
-}
-
-/** Waits until no other transaction has the key, and keeps it until this one ends. */
-async function lockKey(manager: EntityManager, { apiKeyId, value }: IdempotencyKey): Promise<void> {
-  const { keyLock } = getDialect(manager.dataSource);
-  if (keyLock !== undefined) await manager.query(keyLock, [value, apiKeyId]);
-}
-
-/**
- * Returns what has been committed while a transaction with the key failed: create requests in batches, and the previous
- * release, do not wait for the lock of a key.
- *
- * @throws the error of the transaction if there is no record, or the database is unavailable
- */
-async function findCommitted(
-  error: unknown,
-  manager: EntityManager,
-  key: IdempotencyKey,
-): Promise<Outcome<never>> {
-  if (error instanceof DatabaseUnavailableError) throw error;
-  const [earlier] = await withDeadline(findRecorded(manager, [key]));
-  if (earlier === undefined) throw error;
-  return earlier;
 }
 
 /** Looks for the records of keys with one statement. Returns undefined for a key without one. */
