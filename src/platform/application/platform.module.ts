@@ -12,7 +12,7 @@ import { BodyParserGuard } from '../http/body/body-parser.guard.js';
 import { ResourceKit } from '../resource/resource-kit.js';
 import { StrictValidationPipe } from '../validation/validation.pipe.js';
 import { ErrorFilter } from '../http/responses/error.filter.js';
-import { IdempotencyModule } from '../idempotency/idempotency.module.js';
+import { IdempotencyRecordsCleanup } from '../idempotency/idempotency-records-cleanup.js';
 import { DeprecationGuard } from '../deprecation/deprecation.guard.js';
 import { MetricsModule } from '../metrics/metrics.module.js';
 
@@ -27,7 +27,6 @@ export class PlatformModule {
         MetricsModule,
         DatabaseModule.forRoot(collectSchema(getFeatures(root))),
         AuthModule,
-        IdempotencyModule,
         root,
       ],
       controllers: [HealthController],
@@ -35,6 +34,7 @@ export class PlatformModule {
         { provide: CONFIG, useValue: config },
         ResourceKit,
         Readiness,
+        IdempotencyRecordsCleanup,
         // The guards run in this order: no byte of a body is read before the key is checked.
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
         { provide: APP_GUARD, useClass: DeprecationGuard },
