@@ -1,5 +1,4 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
-import type { ForeignKeyMetadata } from 'typeorm/metadata/ForeignKeyMetadata.js';
 import { ApiError } from '../../errors/api-error.js';
 import { withDeadline } from '../connection/deadline.js';
 import {
@@ -35,19 +34,26 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
 
 async function toForeignKeyError(
   error: unknown,
-  repository: Repository<ObjectLiteral>,
-  row: object,
+  { manager, metadata }: Repository<ObjectLiteral>,
+  row: ObjectLiteral,
   paths: Readonly<Record<string, string>>,
   parent: string,
 ): Promise<unknown> {
-  const keys = Object.fromEntries(
-    repository.metadata.foreignKeys.map((key) => [key.columns[0]!.propertyName, key]),
-  );
-  const values = row as ObjectLiteral;
-  const missing = await findMissing(repository, values, keys);
+  const references: string[] = [];
+  const missing: string[] = [];
+  for (const { columns, referencedTablePath } of metadata.foreignKeys) {
+    const { propertyName } = columns[0]!;
+    const value: unknown = row[propertyName] ?? undefined;
+    if (value === undefined) continue;
+    references.push(propertyName);
+    const parameters = new StatementParameters(manager.dataSource);
+    const id = parameters.add(value, columns[0]!);
+    const select = `SELECT 1 FROM "${referencedTablePath}" WHERE "id" = ${id}`;
+    const found = await readRows(manager, select, parameters.values);
+    if (found.length === 0) missing.push(propertyName);
+  }
   // If all exist now, one of them was created after the statement failed.
-  const properties =
-    missing.length > 0 ? missing : Object.keys(keys).filter((each) => values[each]);
+  const properties = missing.length > 0 ? missing : references;
   if (properties.length === 0) return error;
   if (missing.includes(parent))
     return new ApiError('NOT_FOUND', 'Resource not found.', { cause: error });
@@ -57,33 +63,14 @@ async function toForeignKeyError(
   return new ApiError('VALIDATION_FAILED', `${messages.join('; ')}.`, { cause: error });
 }
 
-/** Returns the properties of a row whose references do not exist, such as `petId`. */
-async function findMissing(
-  { manager }: Repository<ObjectLiteral>,
-  row: ObjectLiteral,
-  keys: Readonly<Record<string, ForeignKeyMetadata>>,
-): Promise<string[]> {
-  const missing: string[] = [];
-  for (const [property, key] of Object.entries(keys)) {
-    const value: unknown = row[property] ?? undefined;
-    if (value === undefined) continue;
-    const parameters = new StatementParameters(manager.dataSource);
-    const found = await readRows(
-      manager,
-      `SELECT 1 FROM "${key.referencedTablePath}" WHERE "id" = ${parameters.add(value, key.columns[0]!)}`,
-      parameters.values,
-    );
-    if (found.length === 0) missing.push(property);
-  }
-  return missing;
-}
-
 function toUniqueError(
   error: unknown,
-  repository: Repository<ObjectLiteral>,
+  { metadata }: Repository<ObjectLiteral>,
   paths: Readonly<Record<string, string>>,
 ): unknown {
-  const columns = findUniqueColumns(error, repository);
+  const columns = getUniqueColumns(getDriverError(error)).flatMap(
+    (name) => metadata.findColumnWithDatabaseName(name) ?? [],
+  );
   // The database itself generated the value, so the request is not the cause.
   if (columns.length > 0 && columns.every(({ isGenerated }) => isGenerated)) return error;
   const properties = columns.map(({ propertyName }) => paths[propertyName] ?? propertyName);
@@ -93,11 +80,6 @@ function toUniqueError(
 }
 
 const LIST_FORMAT = new Intl.ListFormat('en-GB');
-
-const findUniqueColumns = (error: unknown, { metadata }: Repository<ObjectLiteral>) =>
-  getUniqueColumns(getDriverError(error)).flatMap(
-    (name) => metadata.findColumnWithDatabaseName(name) ?? [],
-  );
 
 /**
  * Returns the columns of a violated unique constraint from the text of the driver; of an expression, none. SQLite:
