@@ -7,7 +7,6 @@ import type { BetterSqlite3DataSourceOptions } from 'typeorm/driver/better-sqlit
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
-import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import type { Dialect } from './dialect.js';
 import { DatabaseUnavailableError } from './driver-errors.js';
@@ -52,22 +51,10 @@ export class SqliteDataSource extends ServiceDataSource {
   readonly dialect = DIALECT;
   /** The prepared statements of the connection, by their SQL. */
   readonly statements = new Map<string, unknown>();
-  /** Run the statements outside of transactions: one saves each of them the construction of its own. */
-  private readonly runners: { [Mode in ReplicationMode]?: QueryRunner } = {};
   private lastUse: Promise<unknown> = Promise.resolve();
   private dataVersion: Database.Statement<[], number> | undefined;
   private nextRevision: Promise<number> | undefined;
   private inodes: string | undefined;
-
-  override query<T = any>(
-    query: string,
-    parameters?: any[],
-    queryRunner?: QueryRunner,
-    mode: ReplicationMode = 'master',
-  ): Promise<T> {
-    const used = queryRunner ?? (this.runners[mode] ??= this.createQueryRunner(mode));
-    return super.query<T>(query, parameters, used);
-  }
 
   /** Closes the connection. SQLite removes the WAL with the last one, unless that is read-only. */
   override async destroy(): Promise<void> {
