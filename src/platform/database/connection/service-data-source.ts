@@ -25,12 +25,17 @@ export function getDialect(dataSource: DataSource): Dialect {
  * Runs a statement that changes nothing. Outside of a transaction, any other counts as a commit: if its connection is lost,
  * the client is told that the request may have taken effect.
  */
-export function readRows<Row>(
+export async function readRows<Row>(
   { dataSource, queryRunner }: EntityManager,
   query: string,
   parameters?: unknown[],
 ): Promise<Row[]> {
-  return (dataSource as ServiceDataSource).query<Row[]>(query, parameters, queryRunner, 'slave');
+  const used = queryRunner ?? dataSource.createQueryRunner('slave');
+  try {
+    return await dataSource.query<Row[]>(query, parameters, used);
+  } finally {
+    if (queryRunner === undefined) await used.release();
+  }
 }
 
 /**
@@ -123,22 +128,6 @@ export abstract class ServiceDataSource extends DataSource {
       await action(this);
     } finally {
       await this.destroy();
-    }
-  }
-
-  /** @param mode see {@link createQueryRunner} */
-  override async query<T = any>(
-    query: string,
-    parameters?: any[],
-    queryRunner?: QueryRunner,
-    mode: ReplicationMode = 'master',
-  ): Promise<T> {
-    if (queryRunner !== undefined) return super.query<T>(query, parameters, queryRunner);
-    const own = this.createQueryRunner(mode);
-    try {
-      return await super.query<T>(query, parameters, own);
-    } finally {
-      await own.release();
     }
   }
 
