@@ -21,8 +21,9 @@ export interface IdempotencyKey {
 }
 
 /**
- * A string of RFC 9651, section 3.3.3: in quotes, with escaped quotes and backslashes; or other characters without quotes,
- * as most clients send them.
+ * A string of RFC 9651, section 3.3.3, as
+ * https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header-07, section 2.1, requires it: in quotes,
+ * with escaped quotes and backslashes; or other characters without quotes, as most clients send them.
  */
 // oxlint-disable-next-line no-useless-escape -- in a class of other engines, [ starts another one
 export const IDEMPOTENCY_KEY = /^("(([ !#-\[\]-~]|\\["\\]){1,255})"|[!#-+.-\[\]-~-]{1,255})$/;
@@ -30,22 +31,12 @@ export const IDEMPOTENCY_KEY = /^("(([ !#-\[\]-~]|\\["\\]){1,255})"|[!#-+.-\[\]-
 /** The length of 255 escaped characters in quotes. */
 export const IDEMPOTENCY_KEY_LENGTH = 512;
 
-/**
- * Parses an Idempotency-Key
- * (https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header-07, section 2.1).
- *
- * @returns undefined if it is invalid
- */
-function parseIdempotencyKey(header: string): string | undefined {
-  const [, bare, quoted] = IDEMPOTENCY_KEY.exec(header) ?? [];
-  return quoted?.replaceAll(/\\(.)/g, '$1') ?? bare;
-}
-
 function getIdempotencyKey(request: Request): IdempotencyKey | undefined {
   // Node joins repeated headers with commas, as one value (RFC 9110, section 5.3).
   const header = request.get('Idempotency-Key');
   if (header === undefined || request.apiKey === undefined) return undefined;
-  const value = parseIdempotencyKey(header);
+  const [, bare, quoted] = IDEMPOTENCY_KEY.exec(header) ?? [];
+  const value = quoted?.replaceAll(/\\(.)/g, '$1') ?? bare;
   if (value === undefined)
     throw new ApiError(
       'VALIDATION_FAILED',
