@@ -163,11 +163,7 @@ export class PostgresDataSource extends ServiceDataSource {
 
 /** Runs transactions, and repeats those that conflict with another. */
 class PgEntityManager extends EntityManager {
-  override transaction<T>(
-    ...parameters:
-      | [(manager: EntityManager) => Promise<T>]
-      | [IsolationLevel, (manager: EntityManager) => Promise<T>]
-  ): Promise<T> {
+  override transaction<T>(...parameters: any[]): Promise<T> {
     const run = () => super.transaction(...(parameters as [IsolationLevel, () => Promise<T>]));
     // A transaction within another is a savepoint, and only the whole can be repeated.
     return this.queryRunner?.isTransactionActive ? run() : repeatOnConflict(run);
