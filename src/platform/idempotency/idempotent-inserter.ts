@@ -1,7 +1,7 @@
 import crypto from 'node:crypto';
 import type { EntityManager, ObjectLiteral, Repository, ValueTransformer } from 'typeorm';
 import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
-import { getDialect, prepare, readRows } from '../database/connection/service-data-source.js';
+import { readRows, type ServiceDataSource } from '../database/connection/service-data-source.js';
 import { assignId } from '../database/statements/columns.js';
 import {
   buildInsert,
@@ -14,7 +14,6 @@ import {
   RowNotStoredError,
   type RowWriter,
 } from '../database/writes/batch-inserter.js';
-import { reserveIds } from '../database/writes/reserve-ids.js';
 import type { DatabaseMetrics } from '../metrics/database-metrics.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
@@ -32,6 +31,9 @@ const MAX_BATCH_SIZE = 500;
 /** The largest number of parameters of a statement of SQLite; PostgreSQL allows twice as many. */
 const MAX_PARAMETERS = 32_766;
 
+const RESERVE_IDS = `SELECT nextval("sequence") AS "id"
+ FROM (SELECT pg_get_serial_sequence($1, 'id') AS "sequence" OFFSET 0) AS "names", generate_series(1, $2)`;
+
 /** A row to insert, and the key of its request. */
 interface NewRow {
   readonly row: ObjectLiteral;
@@ -43,6 +45,7 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
   NewRow,
   Outcome<Response>
 > {
+  private readonly dataSource: ServiceDataSource;
   private readonly records: Repository<IdempotencyRecord>;
   private readonly batches: BatchInserter<NewRow, Outcome<Response>>;
   /** What {@link insertsParts} has found. */
@@ -58,6 +61,7 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
     metrics: DatabaseMetrics,
     private readonly bodyContainsId = false,
   ) {
+    this.dataSource = repository.manager.dataSource as ServiceDataSource;
     this.records = repository.manager.getRepository(IdempotencyRecord);
     this.batches = new BatchInserter(this, metrics);
   }
@@ -106,7 +110,7 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
     beforeCommit: () => void,
   ): Promise<Entity[]> {
     const { manager } = this.repository;
-    const { hasWritableWith } = getDialect(manager.dataSource);
+    const { hasWritableWith } = this.dataSource.dialect;
     const isKeyed = rows.some(({ key }) => key !== undefined);
     // One INSERT is a transaction. With several rows on SQLite, another one is rolled back if a trigger drops a row.
     if (!isKeyed && (hasWritableWith || rows.length === 1) && !(await this.insertsParts())) {
@@ -124,16 +128,16 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
   /** Whether an INSERT may store only some of its rows, or a row that it rejects. */
   private async insertsParts(): Promise<boolean> {
     const { manager } = this.repository;
-    const sql = getDialect(manager.dataSource).findPartialInserts;
+    const sql = this.dataSource.dialect.findPartialInserts;
     return (this.hasParts ??= (await readRows(manager, sql, [this.tableName])).length > 0);
   }
 
   /** Inserts rows, and then their records, which contain the ids. */
   private async insertRows(manager: EntityManager, rows: readonly NewRow[]): Promise<Entity[]> {
-    const parameters = new StatementParameters(manager.dataSource);
+    const parameters = new StatementParameters(this.dataSource);
     const values = rows.map(({ row }) => row);
     const sql = `${buildInsert(this.repository, values, parameters)} RETURNING "id"`;
-    const text = rows.length === 1 ? prepare(manager, sql) : sql;
+    const text = rows.length === 1 ? this.dataSource.prepare(sql) : sql;
     const stored: { id: number | string }[] = await manager.query(text, parameters.values);
     if (stored.length < rows.length)
       throw new RowNotStoredError(`${stored.length} of ${rows.length} rows were stored`);
@@ -161,11 +165,11 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
     const needsIds = isKeyed && metadata.primaryColumns[0]!.isGenerated;
     const hasPlaceholder = needsIds && isSingle && this.bodyContainsId;
     const placeholder = hasPlaceholder ? this.choosePlaceholder(values[0]!) : undefined;
-    const ids = needsIds && !hasPlaceholder ? await reserveIds(this.repository, rows.length) : [];
+    const ids = needsIds && !hasPlaceholder ? await this.reserveIds(rows.length) : [];
     const entities = isKeyed
       ? values.map((row, index) => this.toEntity(row, placeholder ?? ids[index]))
       : [];
-    const parameters = new StatementParameters(manager.dataSource);
+    const parameters = new StatementParameters(this.dataSource);
     const insert = buildInsert(this.repository, ids.length > 0 ? entities : values, parameters);
     let response = '?';
     if (placeholder !== undefined)
@@ -179,9 +183,17 @@ export class IdempotentInserter<Entity extends ObjectLiteral, Response> implemen
       SELECT array_agg("id" ORDER BY "id") AS "ids", CASE WHEN count(*) < ${rows.length}
       THEN (count(*) || ' of ${rows.length} rows were stored')::int END AS "error" FROM "rows"`;
     beforeCommit();
-    const text = isSingle ? prepare(manager, sql) : sql;
+    const text = isSingle ? this.dataSource.prepare(sql) : sql;
     const [stored]: [{ ids: string[] }] = await manager.query(text, parameters.values);
     return values.map((row, index) => this.toEntity(row, Number(stored.ids[index])));
+  }
+
+  /** Reserves ids of the table on PostgreSQL, which never assigns them again, and returns them. */
+  private async reserveIds(count: number): Promise<number[]> {
+    const sql = this.dataSource.prepare(RESERVE_IDS);
+    const parameters = [`"${this.tableName}"`, count];
+    const rows = await readRows<{ id: string }>(this.repository.manager, sql, parameters);
+    return rows.map(({ id }) => Number(id));
   }
 
   /** Chooses a number that the response to a new row does not contain otherwise. */

@@ -39,16 +39,6 @@ export async function readRows<Row>(
 }
 
 /**
- * Makes connections to PostgreSQL prepare a statement, which parses it once: a create request of a client that sends one
- * after the other takes 13 % less time, and PostgreSQL 23 % less CPU time. Call it for few texts: each connection keeps them.
- *
- * @returns the statement
- */
-export function prepare({ dataSource }: EntityManager, query: string): string {
-  return (dataSource as ServiceDataSource).prepare(query);
-}
-
-/**
  * A TypeORM DataSource with translated errors, limits of time, isolated transactions, and migrations by several processes
  * at once. What differs between the databases is in `sqlite.ts` and `postgres.ts`.
  */
@@ -90,7 +80,13 @@ export abstract class ServiceDataSource extends DataSource {
   /** @throws {StartupError} if the database has a setting with which the service would not keep its promises */
   async requireSettings(): Promise<void> {}
 
-  /** Prepares a statement, see the function {@link prepare}. SQLite prepares all of them. */
+  /**
+   * Makes connections to PostgreSQL prepare a statement, which parses it once: a create request of a client that sends one
+   * after the other takes 13 % less time, and PostgreSQL 23 % less CPU time. Call it for few texts: each connection keeps
+   * them. SQLite prepares all statements.
+   *
+   * @returns the statement
+   */
   prepare(query: string): string {
     return query;
   }
