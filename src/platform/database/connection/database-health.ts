@@ -19,7 +19,7 @@ export class DatabaseHealth {
   /** The check in progress, or of the last second. */
   private check: Promise<void> | undefined;
   /** When something first and last failed in the current outage. */
-  private outage: { readonly start: number; lastFailure: number } | undefined;
+  private outage: { readonly start: number; readonly lastFailure: number } | undefined;
   private readonly logger = new Logger('Database');
 
   /** @param shutdown aborted when the application shuts down */
@@ -70,8 +70,7 @@ export class DatabaseHealth {
         `Database connection failed: ${reason}, retrying every ${CHECK_INTERVAL_MS} ms`,
       );
     }
-    this.outage ??= { start: now, lastFailure: now };
-    this.outage.lastFailure = now;
+    this.outage = { start: this.outage?.start ?? now, lastFailure: now };
   }
 
   private recordSuccess(): void {
