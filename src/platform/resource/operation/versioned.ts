@@ -4,7 +4,7 @@ import {
   SetMetadata,
   UseInterceptors,
 } from '@nestjs/common';
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import { map } from 'rxjs';
 import { toVersionEtag } from '../../http/responses/etag.js';
 import { ApiResponseHeaders } from '../../http/responses/response-headers.js';
@@ -30,12 +30,11 @@ export const returnsVersioned = (handler: object): boolean =>
 /** Sends the body of a {@link Versioned} with its ETag. */
 const versionedInterceptor: NestInterceptor<Versioned<unknown>> = {
   intercept(context, next) {
-    const request = context.switchToHttp().getRequest<Request>();
     const response = context.switchToHttp().getResponse<Response>();
     return next.handle().pipe(
       map(({ version, body }) => {
         response.setHeader('ETag', toVersionEtag(version));
-        if (request.method === 'GET' || request.method === 'HEAD')
+        if (['GET', 'HEAD'].includes(response.req.method))
           response.setHeader('Cache-Control', 'private, no-cache');
         return body;
       }),
