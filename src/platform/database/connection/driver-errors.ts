@@ -74,8 +74,10 @@ function isUnavailable(error: unknown): boolean {
   const cause = getDriverError(error);
   const code = getDriverErrorCode(error);
   if (code === '') return cause instanceof Error && NO_CONNECTION.test(cause.message);
-  if (code === PROTOCOL_VIOLATION) return (cause as { severity?: string }).severity === 'FATAL';
-  if (violatesPolicy(error)) return false;
+  const { severity, routine } = cause as { severity?: string; routine?: string };
+  if (code === PROTOCOL_VIOLATION) return severity === 'FATAL';
+  // A policy of row security rejects a row with the code of a missing privilege.
+  if (code === '42501' && routine === 'ExecWithCheckOptions') return false;
   return UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
 }
 
@@ -123,12 +125,6 @@ export function describeDriverError(error: unknown): string {
  */
 export function isDataOrConstraintError(error: unknown): boolean {
   return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT|2[23]...$)/);
-}
-
-/** Whether a policy of row security rejects a row, with the code of a missing privilege. */
-function violatesPolicy(error: unknown): boolean {
-  const { routine } = getDriverError(error) as { routine?: string };
-  return getDriverErrorCode(error) === '42501' && routine === 'ExecWithCheckOptions';
 }
 
 /** Whether a statement references a missing row, or deletes a referenced one. */
