@@ -74,8 +74,6 @@ const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
 export class Resource<Entity extends ObjectLiteral, Body> {
   private readonly cachedList: CachedList<Entity>;
   private readonly inserter: IdempotentInserter<Entity, Result<Entity, Body>>;
-  /** What {@link areReadAsWritten} has returned: the metadata is not complete at first. */
-  private isReadAsWritten: boolean | undefined;
 
   constructor(
     private readonly repository: Repository<Entity>,
@@ -127,9 +125,8 @@ export class Resource<Entity extends ObjectLiteral, Body> {
       await rule?.(own);
       return this.toResult(await insertReturning(own.getRepository<Entity>(target), row));
     };
-    this.isReadAsWritten ??= areReadAsWritten(this.repository);
     const inserted =
-      rule || !this.isReadAsWritten
+      rule || !areReadAsWritten(this.repository)
         ? transactionOnce(manager.dataSource, key, insertAlone)
         : this.inserter.insertOnce(row, key);
     return this.convertErrors(row, inserted, this.options.parent);
