@@ -185,7 +185,6 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     Object.assign(this, { stmtCache: dataSource.statements });
   }
 
-  // TypeORM declares the result as `any`, too.
   override async query(
     query: string,
     parameters?: any[],
