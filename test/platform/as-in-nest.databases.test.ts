@@ -415,7 +415,7 @@ describe('middleware for all paths', () => {
     ['GET', '/v1/nest/user', 200, undefined],
     ['GET', '/v1/unknown', 404, undefined],
     ['PUT', '/v1/nest/user', 405, 'GET, HEAD'],
-    // Of another host.
+    // The path of another host.
     ['GET', '/v1/nest/hosts', 404, undefined],
   ])('runs, and adds no operations: %s %s is %d', async (method, path, status, allow) => {
     const { headers, ...response } = await app.send(method, path);

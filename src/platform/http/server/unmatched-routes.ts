@@ -60,7 +60,7 @@ export function rejectUnmatched(request: Request, { locals }: RouteResponse): ne
     const headers = { Allow: formatAllow(locals.allowed) };
     throw new ApiError('METHOD_NOT_ALLOWED', message, { headers });
   }
-  // For logs and metrics: it may be that of middleware.
+  // Logs and metrics would have the path of middleware.
   request.route = undefined;
   if (!isDecodable(path)) throw new ApiError('BAD_REQUEST', `Failed to decode the path ${path}.`);
   throw new ApiError('NOT_FOUND', `Route not found: ${method} ${path}.`);
