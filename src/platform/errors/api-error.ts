@@ -22,10 +22,10 @@ export class ApiError extends HttpException {
     message: string,
     { headers = {}, cause, skipLog = false }: ApiErrorOptions = {},
   ) {
-    const row = typeof code === 'string' ? { code, status: ERROR_CODES[code].status } : code;
-    super({ code: row.code, message, status: row.status }, row.status);
+    const declared = typeof code === 'string' ? { code, status: ERROR_CODES[code].status } : code;
+    super({ code: declared.code, message, status: declared.status }, declared.status);
     this.cause = cause;
-    this.code = row.code;
+    this.code = declared.code;
     this.headers = headers;
     this.skipLog = skipLog;
   }

@@ -67,7 +67,6 @@ class Logger extends ConsoleLogger {
 
 /** Creates the logger of the service: JSON lines in production, readable text otherwise. */
 export function createLogger(config: Pick<Config, 'logLevel' | 'product' | 'production'>) {
-  const { logLevel } = config;
   return new Logger({
     prefix: config.product.title,
     json: config.production,
@@ -77,6 +76,6 @@ export function createLogger(config: Pick<Config, 'logLevel' | 'product' | 'prod
     // Drivers and parsers put what a client sent into their errors, and a client may send its key anywhere.
     redact: ['parameters', 'detail', 'body', 'input'],
     // Nest logs the level, and those that are more important.
-    logLevels: [logLevel === 'info' ? 'log' : logLevel],
+    logLevels: [config.logLevel === 'info' ? 'log' : config.logLevel],
   });
 }

@@ -32,7 +32,6 @@ expect.extend({
     message: string | RegExp = /\S/,
   ): jest.CustomMatcherResult {
     const error = new ApiError(errorCode, '');
-    const { code } = error;
     const status = error.getStatus();
     const expected = {
       status,
@@ -40,7 +39,7 @@ expect.extend({
       requestId: expect.stringMatching(/^[\w.:;,/+=@~-]{1,128}$/) as string,
       cacheControl: 'no-store',
       body: {
-        code,
+        code: error.code,
         message: typeof message === 'string' ? message : expect.stringMatching(message),
         status,
       },
@@ -54,7 +53,8 @@ expect.extend({
     };
     return {
       pass: this.equals(actual, expected),
-      message: () => this.utils.diff(expected, actual) ?? `Expected the response not to be ${code}`,
+      message: () =>
+        this.utils.diff(expected, actual) ?? `Expected the response not to be ${error.code}`,
     };
   },
 });
