@@ -39,15 +39,19 @@ export class StrictValidationPipe extends ValidationPipe {
     // Decorators of parameters validate what they return.
     if (type === 'custom') return value;
     const dto = this.toValidate(metadata) ? metadata.metatype : undefined;
-    // What a handler names, such as with `@Query('page')`: PostgreSQL would reject NUL in a filter.
-    if (data !== undefined)
-      return dto !== undefined && getFields(dto).declared.size > 0
-        ? validateJson({ type: () => dto }, value ?? {}, data)
-        : requireValid({ optional: true }, value, data);
+    if (data !== undefined) return validateNamed(dto, value, data);
     if (type === 'body') return validateBody(dto, value);
     if (dto === undefined) return value;
     return validateBody(dto, parseParameters(dto, value as object));
   }
+}
+
+/** Validates a parameter, or a property of the body, that a handler names, such as with `@Query('page')`. */
+async function validateNamed(dto: Type | undefined, value: unknown, name: string) {
+  if (dto !== undefined && getFields(dto).declared.size > 0)
+    return validateJson({ type: () => dto }, value ?? {}, name);
+  // PostgreSQL would reject NUL in a filter.
+  return requireValid({ optional: true }, value, name);
 }
 
 /** The schemas of the types that TypeScript emits for parameters. */
