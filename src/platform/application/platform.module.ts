@@ -9,6 +9,7 @@ import { getFeatures } from '../feature.decorator.js';
 import { HealthController } from '../health/health.controller.js';
 import { Readiness } from '../health/readiness.js';
 import { BodyParserGuard } from '../http/body/body-parser.guard.js';
+import { SlowBodyCheck } from '../http/body/slow-body-check.js';
 import { ResourceKit } from '../resource/resource-kit.js';
 import { StrictValidationPipe } from '../validation/validation.pipe.js';
 import { ErrorFilter } from '../http/responses/error.filter.js';
@@ -39,6 +40,7 @@ export class PlatformModule {
         { provide: APP_GUARD, useExisting: ApiKeyGuard },
         { provide: APP_GUARD, useClass: DeprecationGuard },
         { provide: APP_GUARD, useClass: BodyParserGuard },
+        { provide: SlowBodyCheck, useExisting: ApiKeyGuard },
         { provide: APP_PIPE, useClass: StrictValidationPipe },
         { provide: APP_FILTER, useClass: ErrorFilter },
       ],

@@ -14,9 +14,10 @@ import { ApiError } from '../../errors/api-error.js';
 import type { ErrorCode } from '../../errors/error-codes.js';
 import { AcceptBinaryBody, MERGE_PATCH_CONTENT_TYPE } from './accepted-body.js';
 import { parseJson } from './parsed-body.js';
+import { SlowBodyCheck } from './slow-body-check.js';
 
-/** How long a body may take to arrive before the key is verified again, in milliseconds: a shorter time does not matter. */
-const PROMPT_BODY_MS = 100;
+/** How long a body may take to arrive before it counts as slow, in milliseconds. */
+const SLOW_BODY_MS = 100;
 
 const CONTENT_TYPES = ['application/json'];
 const PATCH_CONTENT_TYPES = [MERGE_PATCH_CONTENT_TYPE, ...CONTENT_TYPES];
@@ -42,6 +43,7 @@ export class BodyParserGuard implements CanActivate {
   constructor(
     @Inject(CONFIG) private readonly config: Config,
     private readonly reflector: Reflector,
+    private readonly slowBodyCheck: SlowBodyCheck,
   ) {}
 
   canActivate(context: ExecutionContext): true | Promise<true> {
@@ -68,7 +70,8 @@ export class BodyParserGuard implements CanActivate {
       if (bytes.length > 0) request.body = binary === undefined ? parseJson(bytes) : bytes;
       // Nest's option `rawBody` also keeps the bytes after decompression.
       (request as RawBodyRequest<Request>).rawBody = bytes;
-      if (performance.now() - startedAt >= PROMPT_BODY_MS) await request.verifyKeyAgain?.(request);
+      if (performance.now() - startedAt >= SLOW_BODY_MS)
+        await this.slowBodyCheck.afterSlowBody(request);
       return true;
     });
   }

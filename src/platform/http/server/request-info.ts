@@ -10,8 +10,6 @@ declare module 'node:http' {
       readonly scopes: string;
       readonly requestsPerMinute: number | null;
     };
-    /** Rejects if the API key has been revoked, or has expired, since it was verified. */
-    verifyKeyAgain?: (request: IncomingMessage) => Promise<void>;
     route?: { readonly path: string };
     readonly ip?: string | undefined;
   }
