@@ -56,7 +56,7 @@ const ROOMS = [
   ],
   ['tools/generator/', 5123, 'modules from contracts: `read`, `plan` and `write`'],
   ['tools/openapi/', 1217, '`openapi:check`, and `conformance`, which checks a deployment'],
-  ['tools/bench/', 1100, 'the benchmark and its baselines'],
+  ['tools/bench/', 1086, 'the benchmark and its baselines'],
   ['docs/', 1884, 'pages for clients, operators and teams, CONTRIBUTING and SECURITY included'],
   ['deploy/', 1158, 'alert rules, a dashboard, a systemd unit, nginx, Kubernetes'],
   ['examples/', 1285, 'clients, and modules of a whole Petstore, which teams copy'],

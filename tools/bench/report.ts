@@ -52,11 +52,10 @@ function format(value: number): string {
   return value.toLocaleString('en-US', value < 1000 ? digits : { maximumFractionDigits: 0 });
 }
 
-/** Renders a ratio with the interval of each run. */
-function renderRatio({ median, intervals, isPrecise, isPublished }: Evaluation): string {
-  const ranges = intervals.map(([low, high]) => `${format(low)} to ${format(high)}`).join('; ');
-  if (!isPrecise) return `not measured on this machine (${ranges})`;
-  return isPublished ? `${format(median)} (${ranges})` : `the runs disagree (${ranges})`;
+/** Renders a ratio with the interval of its starts, however wide. */
+function renderRatio({ median, interval: [low, high], isRepeated }: Evaluation): string {
+  const range = `${format(low)} to ${format(high)}`;
+  return isRepeated ? `${format(median)} (${range})` : `not repeated (${range})`;
 }
 
 /** Renders the threshold of a ratio, and whether it is met; a ratio without a threshold has an empty cell. */
@@ -82,80 +81,63 @@ export function renderTable(rows: readonly Row[], starts: readonly Start[]): str
 const getRepeated = (starts: readonly Start[]): Row[] =>
   ROWS.filter(({ title }) => starts.some(({ run, slices }) => run === 1 && title in slices));
 
-/** Whether a ratio is the speed as a multiple of Fastify's: by throughput, or by CPU time if the client is the limit. */
-const isSpeed = ({ row, rival, metric }: Comparison): boolean =>
-  /^fastify(, pg)?$/.test(rival) && metric === (row.metrics.throughput ? 'throughput' : 'cpu');
-
-/** Returns the speed for a ratio of times. */
+/** Returns the ratio of the rival to the target. */
 const invert = (comparison: Comparison): Comparison => ({
   ...comparison,
   median: 1 / comparison.median,
-  intervals: comparison.intervals.map(([low, high]) => [1 / high, 1 / low]),
+  interval: [1 / comparison.interval[1], 1 / comparison.interval[0]],
 });
 
-/** Returns what a sentence says of a ratio: its metric, or whether a speed is higher or lower than Fastify's. */
-function getSubject(ratio: Comparison): string | undefined {
-  if (!isSpeed(ratio)) return ratio.metric;
-  if (ratio.intervals.every(([low]) => low > 1)) return 'faster';
-  return ratio.intervals.every(([, high]) => high < 1) ? 'slower' : undefined;
+/** Returns how many times as fast as the rival the target is: by throughput, or by CPU time if the client is the limit. */
+function toSpeed(comparison: Comparison): Comparison[] {
+  const { row, metric } = comparison;
+  if (row.metrics.throughput !== undefined) return metric === 'throughput' ? [comparison] : [];
+  return metric === 'cpu' ? [invert(comparison)] : [];
 }
 
-const LISTS = new Intl.ListFormat('en-GB');
-
-/** What is faster and slower than with Fastify, and what a framework costs: titles, subjects, and why. */
-// prettier-ignore
-const SENTENCES: [RegExp, Metric | 'faster' | 'slower', string][] = [
-  [/^list/, 'faster', 'The service keeps a list as bytes until its table changes, whereas Fastify reads and serializes the rows for each request: lists are served'],
-  [/^list/, 'slower', 'The bytes of a short list save less than NestJS and Express cost: lists are served'],
-  [/^create, 64/, 'faster', 'Create requests that arrive together share a commit, whereas Fastify commits each of them: those of 64 clients are completed'],
-  [/^create, 64/, 'slower', 'If a commit is cheap, sharing it saves less than NestJS and TypeORM cost: create requests of 64 clients are completed'],
-  [/^create, 1 /, 'slower', 'A client that waits for each response shares no commit, and pays for all layers of NestJS, Express and TypeORM: its create requests are completed'],
-  [/^startup.*memory$/, 'startup', 'NestJS, TypeORM and Swagger have to be loaded: the startup time of the service is'],
-  [/^startup.*memory$/, 'memory', 'The memory of the idle service is'],
-  [/^list of 100 by/, 'cpu', 'A framework has its price: for a list of 100, the CPU time of the service is'],
-  [/^create, 64 connections, by/, 'cpu', 'For a create request of 64 clients, the CPU time of the service is'],
-];
-
-/** Returns the title of a speed. */
-const getName = ({ row, metric }: Comparison): string =>
-  metric === 'cpu' ? `${row.title} (by CPU time)` : row.title;
-
-/** Renders a ratio of a sentence. */
-function renderPart(ratio: Comparison, index: number): string {
-  const times = `${format(ratio.median)} times`;
-  if (!isSpeed(ratio)) return `${times} that of ${TARGETS[ratio.rival].title}`;
-  const work = getName(ratio).replace(/^create, .*?, /, '');
-  return `${times} ${index === 0 ? 'as fast ' : ''}${work.replace(/^list of (\S+)/, 'with $1 rows')}`;
-}
-
-/** Renders a chart of the ratios to Fastify, where the service is faster, where it is slower, and why. */
+/** Renders a chart with a bar for each work that a user feels, and what it costs in startup, memory and CPU time. */
 export function renderSummary(starts: readonly Start[]): string {
   const comparisons = compareAll(getRepeated(starts), starts);
-  const ratios = comparisons
-    .filter(({ isPublished }) => isPublished)
-    .map((ratio) => (isSpeed(ratio) && ratio.metric === 'cpu' ? invert(ratio) : ratio));
-  const sentences = SENTENCES.flatMap(([title, subject, start]) => {
-    const own = ratios.filter((each) => title.test(each.row.title) && getSubject(each) === subject);
-    return own.length > 0 ? [`${start} ${LISTS.format(own.map(renderPart))}.`] : [];
-  });
-  const thresholds = comparisons.filter(renderThreshold);
-  const groups = Map.groupBy(thresholds, ({ result }) => result);
-  const counts = [...groups].map(([result, own]) => `${own.length} are ${result}`);
-  const speeds = ratios.filter(isSpeed);
-  const labels = speeds.map((speed) => `"${getName(speed)}: ${format(speed.median)}"`);
-  const highest = Math.ceil(Math.max(2, ...speeds.map(({ median }) => median)));
+  const bars = comparisons.filter(({ row }) => row.isCharted).flatMap(toSpeed);
+  const labels = bars.map((bar) => `"${bar.row.title}: ${format(bar.median)}"`);
+  const highest = Math.ceil(Math.max(2, ...bars.map(({ median }) => median)));
+  const find = (title: string, metric: Metric, rival: TargetName): Comparison[] =>
+    comparisons.filter(
+      (each) => each.row.title === title && each.metric === metric && each.rival === rival,
+    );
+  const [startup, memory] = (['startup', 'memory'] as const).map((metric) =>
+    find('startup and idle memory', metric, 'fastify').map(renderRatio),
+  );
+  const framework = find(
+    'create, 64 connections, by other rivals',
+    'throughput',
+    'fastify, cached',
+  );
   return `\`\`\`mermaid
-%%{init: {"xyChart": {"width": 900, "height": ${120 + 32 * speeds.length}}, "themeVariables": {"xyChart": {"plotColorPalette": "#4477aa, #cc3311"}}}}%%
+%%{init: {"xyChart": {"width": 900, "height": ${120 + 32 * bars.length}}, "themeVariables": {"xyChart": {"plotColorPalette": "#4477aa, #cc3311"}}}}%%
 xychart-beta horizontal
   title "Speed, as a multiple of Fastify's (the line)"
   x-axis [${labels.join(', ')}]
   y-axis "times" 0 --> ${highest}
-  bar [${speeds.map(({ median }) => median.toFixed(3)).join(', ')}]
-  line [${speeds.map(() => 1).join(', ')}]
+  bar [${bars.map(({ median }) => median.toFixed(3)).join(', ')}]
+  line [${bars.map(() => 1).join(', ')}]
 \`\`\`
 
-${sentences.join('\n')}
-Of ${thresholds.length} thresholds, ${LISTS.format(counts)}.`;
+The service keeps a list as bytes until its table changes; Fastify reads and serializes the rows for each request. Create
+requests that arrive together share a commit; Fastify commits each of them. A client that waits for each response shares no
+commit, and pays for the layers of NestJS, Express and TypeORM. With the same cache and batching, Fastify completes create
+requests of 64 clients ${framework.map(invert).map(renderRatio)} times as fast: this is what the layers cost.
+
+Startup takes ${startup} times as long as with Fastify, and the idle process has ${memory} times the memory. Intervals are
+from the lowest to the highest start.`;
+}
+
+/** Renders how many thresholds are met, missed and open. */
+function renderCounts(rows: readonly Row[], starts: readonly Start[]): string {
+  const thresholds = compareAll(rows, starts).filter(renderThreshold);
+  const groups = Map.groupBy(thresholds, ({ result }) => result);
+  const counts = [...groups].map(([result, own]) => `${own.length} ${result}`);
+  return `of ${thresholds.length} thresholds, ${new Intl.ListFormat('en-GB').format(counts)}`;
 }
 
 export function renderReport(starts: readonly Start[], environment: string): string {
@@ -168,9 +150,9 @@ ${renderSummary(starts)}
 Generated by \`npm run bench\`. In a start, the service and its rivals are new processes with new databases, side by side on
 one core; the load generator and PostgreSQL are on the other. After a warm-up, slices of one second alternate in the order
 ABBAAB. A start has one ratio, the median of its three pairs; a row is the median of the starts, with the interval from
-the lowest to the highest of them, which contains the true one with 99 %. Everything was run twice. A threshold is met if
-both intervals are on its side, missed if both are on the other, and not decided otherwise. A ratio is published if no
-interval is wider than 15 % of its median, and the runs agree. [tried.md](tried.md) has what was tried for missed thresholds.
+the lowest to the highest of them; that of one run contains the true ratio with 99 %. Everything was run twice: a row is *not
+repeated* if the intervals of its two runs do not overlap. A threshold is met if both are on its side, missed if both are on
+the other, and open otherwise: ${renderCounts(getRepeated(starts), starts)}. [tried.md](tried.md) has what was tried for missed thresholds.
 
 ${dates[0]} to ${dates.at(-1)} UTC, ${minutes.toFixed(0)} minutes. ${environment}.
 

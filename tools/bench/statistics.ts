@@ -8,16 +8,12 @@ export interface Bounds {
 export interface Evaluation {
   /** The median of the starts of all runs. */
   readonly median: number;
-  /** The lowest and the highest start of each run. */
-  readonly intervals: readonly (readonly [number, number])[];
-  readonly result: 'met' | 'missed' | 'not decided';
-  /** Whether no interval is wider than 15 % of its median. */
-  readonly isPrecise: boolean;
-  /** Whether the ratio is precise, and the runs agree. */
-  readonly isPublished: boolean;
+  /** The lowest and the highest start of all runs. */
+  readonly interval: readonly [number, number];
+  /** Whether the intervals of all runs overlap. */
+  readonly isRepeated: boolean;
+  readonly result: 'met' | 'missed' | 'open';
 }
-
-const WIDEST = 0.15;
 
 export function getMedian(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
@@ -35,17 +31,15 @@ export function evaluate(runs: readonly number[][], bounds: Bounds): Evaluation 
   const intervals = runs.map((run): [number, number] =>
     run.length < 6 ? [-Infinity, Infinity] : [Math.min(...run), Math.max(...run)],
   );
-  const widths = intervals.map(([low, high]) => high - low);
-  const isPrecise = runs.every((run, each) => widths[each]! <= WIDEST * getMedian(run));
-  const agree = intervals.every(([low]) => intervals.every(([, high]) => low <= high));
-  const isMet = intervals.every(([low, high]) => low >= atLeast && high <= atMost);
-  const isMissed = intervals.every(([low, high]) => high < atLeast || low > atMost);
-  const otherwise = isMissed ? 'missed' : 'not decided';
+  const lowest = intervals.map(([low]) => low);
+  const highest = intervals.map(([, high]) => high);
+  const isMet = Math.min(...lowest) >= atLeast && Math.max(...highest) <= atMost;
+  const isMissed = Math.max(...highest) < atLeast || Math.min(...lowest) > atMost;
+  const otherwise = isMissed ? 'missed' : 'open';
   return {
     median: getMedian(runs.flat()),
-    intervals,
+    interval: [Math.min(...lowest), Math.max(...highest)],
+    isRepeated: Math.max(...lowest) <= Math.min(...highest),
     result: isMet ? 'met' : otherwise,
-    isPrecise,
-    isPublished: isPrecise && agree,
   };
 }
