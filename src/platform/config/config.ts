@@ -17,8 +17,8 @@ type Value<V> = V extends { readonly format: Format<infer T> }
 type Values<Declared> = { readonly [P in keyof Declared]: Value<Declared[P]> };
 
 /**
- * The configuration of one running service: read once at startup, validated and frozen. A feature adds the type of its own
- * variables: `Config<typeof variables>`.
+ * The configuration of a running service: read at startup, validated and frozen. A feature adds the type of the variables
+ * that it declares: `Config<typeof variables>`.
  */
 export type Config<Own extends object = object> = Values<ReturnType<typeof declareVariables>> &
   Values<Own> & { readonly product: Product };
@@ -57,7 +57,7 @@ export const isProduction = (): boolean => process.env['NODE_ENV'] === 'producti
  * Reads and validates the environment. An empty variable counts as unset.
  *
  * @param product what `src/product.ts` declares, which becomes part of the configuration
- * @param own the variables of each feature
+ * @param features the variables of each feature
  * @throws {ConfigError} with every problem at once, by variable name
  * @throws {TypeError} if two variables have the same name or property
  */
@@ -76,7 +76,7 @@ export function loadConfig(
       : environment[name] || variable.default;
     if (text === undefined) return [property, undefined];
     const value = parse(format, text);
-    // `URL` ignores some of them, such as a line break at the end.
+    // `URL` ignores some control characters, such as a line break at the end.
     if (/\p{Cc}/u.test(text)) issues.push(`${source} must not contain control characters`);
     else if (value === undefined) issues.push(`${source} must be ${format.expected}`);
     return [property, Object.freeze(value)];
@@ -88,7 +88,7 @@ export function loadConfig(
   return config;
 }
 
-/** Returns undefined also if a format throws: the error, such as that of `new URL`, may contain a secret. */
+/** Parses a text. A format that throws counts as undefined: the error, such as that of `new URL`, may contain a secret. */
 function parse(format: Format<unknown>, text: string): unknown {
   try {
     return format.parse(text);
@@ -107,7 +107,7 @@ function collectVariables(product: Product, own: readonly Variables[]): [string,
   return variables;
 }
 
-/** Returns the content of the file that the `_FILE` of a variable names. If that is invalid, it adds an issue. */
+/** Reads a secret from the file that `<name>_FILE` names. Adds an issue if that fails. */
 function readSecret(
   name: string,
   environment: NodeJS.ProcessEnv,
@@ -124,15 +124,15 @@ function readSecret(
     const expected = content === undefined ? 'encoded in UTF-8' : 'that is not empty';
     issues.push(`${fileName} must name a file ${expected}`);
   } catch (error) {
-    // The message has the value, which may be the secret itself.
+    // The message of the error contains the value, which may be the secret itself.
     issues.push(`${fileName} must name a readable file (${(error as NodeJS.ErrnoException).code})`);
   }
   return undefined;
 }
 
 /**
- * Returns the configuration for the log: without the product, and the secrets, of which the URL of a database stays without
- * its user and password.
+ * Returns the configuration for the log, without the product and the secrets. The URL of a PostgreSQL database is included
+ * without user and password.
  */
 export function redactConfig(config: Config, own: readonly Variables[]): Partial<Config> {
   const { product, database } = config;

@@ -4,9 +4,9 @@ import type { Product } from './product.js';
 export interface Variable {
   readonly name: string;
   readonly format: formats.Format<unknown>;
-  /** The text that applies if the variable is unset. Without it, the value is then undefined. */
+  /** The text that applies if the variable is unset. Without a default, the value is undefined. */
   readonly default?: string;
-  /** Whether the variable with this name and `_FILE` may name a file that contains the text. */
+  /** Whether the variable `<name>_FILE` may name a file that contains the text. */
   readonly secret?: true;
   /** In Markdown, for docs/configuration.md. */
   readonly description: string;

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { isMistyped } from './key-format.js';
 import { isDecodable, withHost } from './uri.js';
 
-/** What the text of a variable may be. */
+/** The texts that a variable may have, and their values. */
 export interface Format<T> {
   /** Completes a sentence that starts with "must be", for errors and the documentation. */
   readonly expected: string;
@@ -32,7 +32,7 @@ export const NODE_ENV: Format<boolean> = {
     /^(production|development|test)$/.test(name) ? name === 'production' : undefined,
 };
 
-/** Text that passes a check, and is used as it is. */
+/** A text that passes a check. Its value is the text itself. */
 export const string = (expected: string, isValid: (text: string) => boolean): Format<string> => ({
   expected,
   parse: (text) => (isValid(text) ? text : undefined),
@@ -54,7 +54,7 @@ export const BASE_URL = string('an http or https URL whose path ends in /v1', (u
   return pathname.endsWith('/v1') && search + hash + username + password === '';
 });
 
-/** How people reach the operator, as the OpenAPI document distinguishes it. */
+/** How clients reach the operator. OpenAPI documents have different properties for URLs and email addresses. */
 export const CONTACT: Format<{ readonly url: string } | { readonly email: string }> = {
   expected: 'an http or https URL, or an email address',
   parse(contact) {
@@ -71,7 +71,7 @@ export const DATABASE_URL: Format<
     'sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>, with special characters of the password percent-encoded, such as %23 for #',
   parse(url) {
     if (url.startsWith('sqlite:')) {
-      // better-sqlite3 would trim it, too, but not what checks the file.
+      // better-sqlite3 trims the name of the file, but the checks of the file do not.
       const file = url.slice('sqlite:'.length).trim();
       if (!/^(?!:memory:|\/\/(?!\/))./.test(file)) return undefined;
       return { type: 'sqlite', file: file.replace(/^\/\/(?=\/)/, '') };
@@ -98,7 +98,7 @@ export const PROXIES: Format<number | string> = {
   },
 };
 
-/** A size, converted to bytes. It is held in memory. */
+/** A size in bytes, at most 100 MB, because bodies are held in memory. */
 export const SIZE: Format<number> = {
   expected: 'a size of at most 100mb, like 100kb or 1mb',
   parse(size) {
@@ -116,7 +116,7 @@ function isHttpUrl(url: string): boolean {
   return URL.canParse(url) && ['http:', 'https:'].includes(new URL(url).protocol);
 }
 
-/** Whether a URL names a PostgreSQL server unambiguously: an unencoded `#`, `/` or `%` in its password would end it. */
+/** Whether a URL names a PostgreSQL server. An unencoded `#`, `/` or `%` in the password would end it early. */
 function isPostgresUrl(url: string): boolean {
   if (!/^postgres(ql)?:\/\/./.test(url) || url.includes('#')) return false;
   return URL.canParse(withHost(url)) && isDecodable(url);

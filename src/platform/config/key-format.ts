@@ -1,4 +1,4 @@
-// Default imports: Node 18 lacks the names hash and crc32, and would fail before the check of its version.
+// Default imports, because Node 18 has neither hash nor crc32, and would fail before the check of its version.
 import crypto from 'node:crypto';
 import zlib from 'node:zlib';
 

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 
-/** What a team decides about its service; src/product.ts has the values. */
+/** The identity of a service, which src/product.ts declares. */
 export interface Product {
   /** The name for machines, of lower-case letters and digits: the realm, the connections to PostgreSQL, the default database. */
   readonly name: string;
@@ -10,11 +10,11 @@ export interface Product {
   readonly description: string;
   /** The version of the API. */
   readonly version: string;
-  /** The prefixes of API keys, of letters and digits: that of new keys, and those of former names. */
+  /** The prefixes of API keys, of letters and digits: first that of new keys, then former ones. */
   readonly keyPrefixes: readonly [string, ...string[]];
 }
 
-// Only `npm run build` writes it.
+// `npm run build` writes this file.
 const commitFile = new URL('../../commit', import.meta.url);
 
 /** The commit that the service was built from, if it is known. */

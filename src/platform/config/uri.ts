@@ -8,7 +8,7 @@ export function isDecodable(text: string): boolean {
   }
 }
 
-/** Inserts a host into the URL of a PostgreSQL server that names it in a parameter, so that `URL` can parse it. */
+/** Inserts a host into a PostgreSQL URL whose host is a query parameter, because `URL` cannot parse it without one. */
 export function withHost(url: string): string {
   return url.replace('@/', '@localhost/');
 }

@@ -6,15 +6,15 @@ import { isCalendarDate } from '../validation/scalar-violations.js';
 /** A date in UTC, as `YYYY-MM-DD`. */
 export type IsoDate = `${number}-${number}-${number}`;
 
-/** The headers of a deprecated operation, and its sunset in milliseconds since 1970, or infinity. */
+/** The headers of a deprecated operation, and its sunset in milliseconds since 1970, or infinity without one. */
 export const Deprecation = Reflector.createDecorator<{
   readonly headers: Map<string, string>;
   readonly sunsetAt: number;
 }>();
 
 /**
- * Marks an operation as deprecated since a date and, if it is known, as removed from another date, from which it
- * responds with 410. It sets the OpenAPI document and the `Deprecation` and `Sunset` headers.
+ * Marks an operation as deprecated since a date. From the date of its sunset on, if there is one, it returns 410. Both dates are
+ * in the OpenAPI document and in the headers `Deprecation` and `Sunset`.
  *
  * @throws {RangeError} at startup, if a date does not exist or the sunset is not after `since`
  */

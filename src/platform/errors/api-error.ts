@@ -6,11 +6,11 @@ interface ApiErrorOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** The underlying error, for the log. */
   readonly cause?: unknown;
-  /** Whether a 5xx is not logged, because it is intended, or logged by what threw it. */
+  /** Omits the log line of a 5xx that is intended, or that was logged before. */
   readonly skipLog?: boolean;
 }
 
-/** An error that is reported to the client by its code, which has a status. Filters of modules know `HttpException`. */
+/** An error for the client. Its code determines the status. Exception filters of modules handle it as `HttpException`. */
 export class ApiError extends HttpException {
   override readonly name: string = 'ApiError';
   readonly code: string;

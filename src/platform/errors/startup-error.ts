@@ -1,4 +1,4 @@
-/** A problem that prevents the start and that the operator can fix: it is reported without a stack. */
+/** A problem that prevents startup and that the operator can fix. It is logged without a stack. */
 export class StartupError extends Error {
   override readonly name = 'StartupError';
 }

@@ -2,8 +2,9 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 
 /**
- * Creates a decorator that passes a value of the request to a parameter of a handler, and documents with
- * decorators of the method where the value comes from.
+ * Creates a parameter decorator that passes a value of the request to a handler.
+ *
+ * @param decorators applied to the method, to document the value in the OpenAPI document
  */
 export function RequestParam(
   getValue: (request: Request, context: ExecutionContext) => unknown,

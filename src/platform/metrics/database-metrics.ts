@@ -6,7 +6,7 @@ import { Counter, Gauge, Histogram } from 'prom-client';
 import { CONFIG, type Config } from '../config/config.js';
 import { DURATION_BUCKETS, MetricsRegistry } from './prometheus-registry.js';
 
-/** The codes of a full disk, which an alert needs before the first one. */
+/** The codes of a full disk. Their counters start at 0, so that an alert sees the first error. */
 const DISK_FULL = ['SQLITE_FULL', '53100'];
 
 /**
@@ -57,7 +57,7 @@ export class DatabaseMetrics {
     );
   }
 
-  /** @param requireWritable rejects if the database cannot be written */
+  /** Reports whether the database can be written. @param requireWritable rejects if it cannot */
   observeAvailability(requireWritable: () => Promise<void>): void {
     const help = 'Whether the instance can write to its database.';
     this.registry.addGauge('service_database_up', help, () =>
@@ -68,10 +68,10 @@ export class DatabaseMetrics {
     );
   }
 
-  /** Reports the sizes of the files of a SQLite database, and the space on their disk. PostgreSQL has exporters for its own. */
+  /** Reports the sizes of the files of a SQLite database and of their disk. For PostgreSQL, there are exporters. */
   observeFiles(file: string): void {
     const addGauge = (name: string, help: string, read: () => Promise<number>) =>
-      // NaN fires no alert: `database_up` reports that a file was moved.
+      // NaN, after a file was moved, fires no alert: `service_database_up` does.
       this.registry.addGauge(`service_database_${name}_bytes`, help, () => read().catch(() => NaN));
     const readDisk = async (blocks: 'bavail' | 'blocks'): Promise<number> => {
       const disk = await statfs(dirname(file));
@@ -85,7 +85,7 @@ export class DatabaseMetrics {
     addGauge('disk_size', 'Size of the disk of the SQLite file.', () => readDisk('blocks'));
   }
 
-  /** @param findPool returns the pool of PostgreSQL, which exists once the database has been reached */
+  /** Reports the connections to PostgreSQL. @param findPool returns the pool once the database has been reached */
   observePool(findPool: () => Pool | undefined): void {
     const getPool = (): Partial<Pool> => findPool() ?? {};
     new Gauge({

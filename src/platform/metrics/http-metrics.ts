@@ -9,7 +9,7 @@ import { getRoutes } from '../http/server/unmatched-routes.js';
 /** The methods of RFC 9110 and RFC 5789; OpenTelemetry reports any other as `_OTHER`. */
 const KNOWN_METHODS = new Set('CONNECT DELETE GET HEAD OPTIONS PATCH POST PUT TRACE'.split(' '));
 
-/** The statuses of failures, which an alert needs before the first one. */
+/** The statuses of failures. Their counters start at 0, so that an alert sees the first failure. */
 const FAILURES = [500, 503];
 
 const toLabels = (method: string, route: string, status: number) => ({
@@ -55,7 +55,7 @@ export function addHttpMetrics(registry: MetricsRegistry, adapter: HttpAdapter):
   );
 }
 
-/** Returns the operations of the API, whose paths are below a prefix; HEAD is too rare for an alert. */
+/** Returns the operations of the API, whose paths are below a prefix, without HEAD, which is too rare for an alert. */
 function getOperations(express: Express): { method: string; path: string }[] {
   return [...getRoutes(express)]
     .filter(([path]) => /^\/(?!(docs|examples)\/)[^/]+\/./.test(path))

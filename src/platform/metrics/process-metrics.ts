@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Counter, Gauge } from 'prom-client';
 import { COMMIT, type Product } from '../config/product.js';
 import type { MetricsRegistry } from './prometheus-registry.js';
 
-/** Gauges of prom-client that `promtool check metrics` rejects for their names, and that only add up others. */
+/** Gauges of prom-client that are sums of others, and whose names `promtool check metrics` rejects. */
 const SUMS = ['handles', 'requests', 'resources'].map((name) => `nodejs_active_${name}_total`);
 
 /** Registers the metrics of the process: the build, the event loop, and prom-client's default metrics. */

@@ -9,7 +9,7 @@ import { createDocument, type FeatureDocs, THIS_DEPLOYMENT } from './openapi-doc
 import { selectFiles, swaggerUiOptions } from './swagger-ui.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-/** The client guide, and what a client needs of the files that it links to. */
+/** The client guide, and the pages and examples that it links to. */
 const GUIDE_PATHS = [
   '/docs/clients.md',
   '/docs/errors.md',
@@ -23,7 +23,7 @@ const GUIDE_PATHS = [
  * `/openapi.yaml`.
  */
 export function setupApiDocs(app: NestExpressApplication, config: Config, docs: FeatureDocs): void {
-  // Converted once, because anyone may send these requests: to YAML it takes 4 ms.
+  // The texts are created once, because these requests need no key, and YAML takes 4 ms.
   const getDocument = once(() => createDocument(app, config, docs));
   const getJson = once(() => JSON.stringify(getDocument()));
   const getYaml = once(() => dump(getDocument(), { skipInvalid: true, noRefs: true }));
@@ -35,9 +35,9 @@ export function setupApiDocs(app: NestExpressApplication, config: Config, docs: 
     );
   serve('/openapi.json', 'json', getJson);
   serve('/openapi.yaml', 'text/yaml', getYaml);
-  // As plain text, because browsers download Markdown.
+  // Plain text is displayed; browsers download text/markdown.
   const headers = { 'Content-Type': 'text/plain; charset=utf-8' };
-  // Without a root, Express serves no file below a folder that begins with a dot.
+  // A path below a root may be in a folder that begins with a dot, which Express rejects in an absolute path.
   const text = { root: ROOT, headers, cacheControl: false };
   for (const path of GUIDE_PATHS)
     express.get(path, (_request, response) => response.sendFile(path, text));
@@ -47,19 +47,19 @@ export function setupApiDocs(app: NestExpressApplication, config: Config, docs: 
     customSiteTitle: `${config.product.title} API`,
     raw: false,
   });
-  // Relative, because a proxy may serve the service under a path prefix.
+  // The redirect is relative, because a proxy may serve the service under a path prefix.
   express.get('/', (_request, response) => response.redirect('docs'));
 }
 
-/** Returns a function that returns the first result of another one. */
+/** Returns a function that calls another one only the first time, and returns its result every time. */
 function once<T>(create: () => T): () => T {
   let result: T | undefined;
   return () => (result ??= create());
 }
 
 /**
- * Adds the deployment that serves Swagger UI, as the first server, at whatever address it was opened:
- * the browser blocks requests to another origin, such as localhost from a page of 127.0.0.1.
+ * Adds the deployment that serves Swagger UI as the first server, with a relative URL: browsers block requests to another
+ * origin, such as localhost from a page of 127.0.0.1.
  */
 function toPageDocument(document: OpenAPIObject, { publicBaseUrl }: Config): OpenAPIObject {
   if (publicBaseUrl === undefined) return document;

@@ -7,8 +7,9 @@ type Schema = Exclude<Schemas[string], { $ref: string }>;
 const REFERENCE = /(?<="#\/components\/schemas\/)[^"]+(?=")/g;
 
 /**
- * Closes the schemas of request bodies, at every depth, as the validation rejects unknown properties. A component that
- * responses have, too, gets a copy for requests, such as `PetRequest` of `Pet`: a response may have new properties.
+ * Adds `additionalProperties: false` to the schemas of request bodies, at every depth, because the validation rejects unknown
+ * properties. If responses refer to the same component, requests get a copy, such as `PetRequest` of `Pet`: clients must expect
+ * new properties in responses.
  */
 export function closeRequestBodies({ components }: OpenAPIObject, operations: Operation[]): void {
   const schemas = components?.schemas ?? {};
@@ -34,7 +35,7 @@ export function closeRequestBodies({ components }: OpenAPIObject, operations: Op
   }
 }
 
-/** Returns the names of the components that a part of the document refers to, also through others. */
+/** Returns the names of the components that a part of the document refers to, directly or through others. */
 function findNames(schemas: Schemas, part: unknown, found = new Set<string>()): Set<string> {
   for (const name of (JSON.stringify(part) ?? '').match(REFERENCE) ?? []) {
     if (found.has(name) || schemas[name] === undefined) continue;
@@ -54,11 +55,11 @@ function close(
       : reference;
   if (schema === undefined || '$ref' in schema || closed.has(schema)) return;
   closed.add(schema);
-  // A map has no properties, but the schema of its values.
+  // An object without properties is a map, which stays open.
   if (schema.properties !== undefined) schema.additionalProperties ??= false;
   const { properties = {}, allOf = [], anyOf = [], oneOf = [], items } = schema;
   const { additionalProperties: others } = schema;
-  // Several closed schemas would reject each other's properties.
+  // The schemas of an `allOf` stay open if there are several: each would reject the properties of the others.
   const parts = [...Object.values(properties), ...(allOf.length === 1 ? allOf : []), ...anyOf];
   for (const part of [...parts, ...oneOf, items, typeof others === 'object' ? others : undefined])
     close(part, schemas, closed);

@@ -22,17 +22,17 @@ export interface Tag {
   readonly description: string;
 }
 
-/** What features declare for the document. */
+/** What features contribute to the OpenAPI document. */
 export interface FeatureDocs {
   /** In the order in which Swagger UI shows them. */
   readonly tags: readonly Tag[];
   readonly errorCodes: readonly FeatureErrorCode[];
 }
 
-/** The path prefix of the published operations, with which each base address ends. */
+/** The path prefix of the published operations, in which each base address ends. */
 const API_PREFIX = '/v1';
 
-/** The server of a document, at whatever address it was read. */
+/** The server that a document was read from, as a relative URL. */
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
 
 function describe(description: string, errorCodes: readonly FeatureErrorCode[]): string {
@@ -75,8 +75,8 @@ export function createDocument(
   const document = scan(app, createBase(config, docs));
   document.paths = Object.fromEntries(
     Object.entries(document.paths).map(([path, item]) =>
-      // The path of each server ends in the version, so the paths of the document start after it. The paths
-      // of another version have servers of their own, which end before it.
+      // Each server URL ends in the version, and the paths continue it. Paths of another version have servers of their own,
+      // whose URLs end before the version.
       `${path}/`.startsWith(`${API_PREFIX}/`)
         ? [path.slice(API_PREFIX.length) || '/', item]
         : [path, { ...item, servers: document.servers!.map(withoutVersion) }],
@@ -110,7 +110,7 @@ function scan(app: NestExpressApplication, base: Omit<OpenAPIObject, 'paths'>): 
   }
 }
 
-/** Adds the components that the document refers to: openapi-typescript rejects unused ones. */
+/** Adds components to the document, except unused ones, which openapi-typescript rejects. */
 function addComponents(
   document: OpenAPIObject,
   kind: 'responses' | 'headers',
@@ -127,7 +127,7 @@ function withoutVersion({ url, ...others }: { url: string }) {
   return { url: url.slice(0, -API_PREFIX.length) || '/', ...others };
 }
 
-/** The parts of the document that do not come from the controllers. */
+/** Creates the parts of the document that do not come from the controllers. */
 function createBase(
   { product, publicBaseUrl, stagingBaseUrl, contact }: Config,
   { tags, errorCodes }: FeatureDocs,
@@ -148,7 +148,7 @@ function createBase(
     )
     .addSecurityRequirements('apiKey');
   for (const { name, description } of tags) builder.addTag(name, description);
-  // The environment, and that it is not hidden from readers of the document: conventions of linters.
+  // Linters require the name of the environment and `x-internal`.
   const addServer = (url: string, description: string) =>
     builder.addServer(url, description, undefined, { 'x-internal': false });
   if (publicBaseUrl === undefined)
@@ -156,11 +156,11 @@ function createBase(
   else addServer(publicBaseUrl, 'Production');
   if (stagingBaseUrl !== undefined) addServer(stagingBaseUrl, 'Staging');
   const { info, ...base } = builder.build();
-  // The builder's contact is empty.
+  // The builder sets an empty contact.
   return { ...base, info: { ...info, contact } };
 }
 
-/** What `@Deprecated`, `@Stability` and `@RequireScope` add to the description of an operation, which Swagger UI shows. */
+/** The sentences that `@Deprecated`, `@Stability` and `@RequireScope` add to the description of an operation. */
 const NOTES = {
   'x-deprecated-since': (date: string) => `**Deprecated** since ${date}.`,
   'x-sunset': (date: string) => `**Sunset** on ${date}: from then on it returns 410.`,
@@ -168,7 +168,7 @@ const NOTES = {
   'x-required-scope': (scope: string) => `Requires the scope \`${scope}\`.`,
 };
 
-/** Removes the default examples of strings from the parameters of an operation, because Swagger UI would send them. */
+/** Removes the default examples from parameters that are strings, because Swagger UI would send them. */
 function removeTextExamples({ parameters = [] }: Operation): void {
   for (const parameter of parameters) {
     const schema = 'schema' in parameter ? parameter.schema : undefined;
@@ -178,7 +178,7 @@ function removeTextExamples({ parameters = [] }: Operation): void {
   }
 }
 
-/** Applies the extensions that decorators declare, `@Public` included. The only security scheme is that of API keys. */
+/** Completes an operation with what its decorators declare as extensions. Without `@Public`, it requires an API key. */
 function applyExtensions(operation: Operation): void {
   const declared = new Map(Object.entries(operation)) as ReadonlyMap<string, string>;
   const notes = Object.entries(NOTES).flatMap(([name, toNote]) =>

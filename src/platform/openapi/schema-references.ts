@@ -3,10 +3,9 @@ import { getSchemaPath } from '@nestjs/swagger';
 import { ANY_TYPE } from '../validation/property.js';
 
 /**
- * Replaces the functions that return classes by the paths of their schemas, at every depth.
+ * Returns a copy of a value without `ANY_TYPE`, in which the paths of schemas replace the functions that return classes.
  *
- * @param classes gets the classes
- * @returns a copy
+ * @param classes the set to which these classes are added
  */
 export function resolveClasses<Value>(value: Value, classes: Set<Type>): Value {
   if (typeof value === 'function') {

@@ -13,7 +13,7 @@ const toHeader = (description: string, maxLength: number, example: string) => ({
   schema: { type: 'string', maxLength, example },
 });
 
-/** The headers that the service sends with responses of several operations, for `components`. */
+/** The headers that several operations return, for `components`. */
 // prettier-ignore
 export const STANDARD_HEADERS = {
   'X-Request-Id': toHeader('Identifies the request in the logs: the X-Request-Id of the request if it is valid (up to 128 ASCII characters), otherwise a UUID.', 128, '8f14e45f-ceea-467f-a1f0-1b2c3d4e5f60'),
@@ -25,7 +25,7 @@ export const STANDARD_HEADERS = {
   Sunset: toHeader('From when the operation returns 410 (RFC 8594).', 100, 'Mon, 01 Nov 2027 00:00:00 GMT'),
 } satisfies Headers;
 
-/** Returns {@link STANDARD_HEADERS} with the challenge of a service. */
+/** Returns {@link STANDARD_HEADERS} with the realm of a service. */
 export function describeHeaders({ name }: Product): Headers {
   const { description } = STANDARD_HEADERS['WWW-Authenticate'];
   const challenge = toHeader(description, 200, `Bearer realm="${name}"`);
@@ -43,10 +43,10 @@ const toReferences = (names: readonly string[]): Record<string, { $ref: string }
 
 /** An error that several operations return. */
 interface ErrorDescription {
-  /** In `components`. */
+  /** The name in `components`. */
   readonly name: string;
   readonly description: string;
-  /** The code of the example of the body. */
+  /** The code in the example; by default, the first code of the status. */
   readonly code?: ErrorCode;
   readonly message?: string;
   readonly headers?: readonly string[];
@@ -73,7 +73,7 @@ const ERRORS: Readonly<Record<string, ErrorDescription>> = {
   default: { name: 'OtherError', description: 'Not specified yet, or any other error.' },
 };
 
-/** Returns the response with an error. Without a message, or for any status, it has no example. */
+/** Creates an error response, with an example if the error has a message and a status. */
 function toErrorResponse(status: string, error: ErrorDescription): Response {
   const { description, message, code = getErrorCode(Number(status)), headers = [] } = error;
   const limit = status === '401' ? [] : RATE_LIMIT_HEADERS;
@@ -93,10 +93,9 @@ export const STANDARD_RESPONSES: Readonly<Record<string, Response>> = Object.fro
 );
 
 /**
- * Adds the errors and the headers that do not depend on what an operation does. An error without a description refers
- * to that of the components; another one is completed. Errors of HTTP itself, such as 408, are not listed: they may
- * occur with any request, and the description of the document has them (decision 12). 431 is, if the operation declares
- * a header with a maximum length.
+ * Adds the error responses and the headers that operations have in common. An error that the operation describes keeps its
+ * description; any other is a reference to `components`. Errors of HTTP itself, such as 408, are only in the description of
+ * the document, because any request may cause them (decision 12); 431 is an exception for `If-Match` and `If-None-Match`.
  */
 export function describeStandardResponses(operation: Operation, method: string): void {
   if (method === 'get') describeRevalidation(operation);
@@ -112,8 +111,10 @@ export function describeStandardResponses(operation: Operation, method: string):
 }
 
 /**
- * @param own what the decorators declare; Nest describes it with an empty text if they do not
- * @param headers those of the responses of guards and handlers
+ * Completes a response of an operation.
+ *
+ * @param declared the response of the decorators, whose description may be empty
+ * @param headers the headers that guards and handlers add to it
  */
 function complete(
   status: string,
@@ -123,7 +124,7 @@ function complete(
   if (own !== undefined && '$ref' in own) return own;
   const ownHeaders = { ...own?.headers, ...headers };
   if (own !== undefined && Number(status) < 400) return { ...own, headers: ownHeaders };
-  // Other errors may be sent before the guards that set these headers.
+  // Only these errors are always sent after the guards that set the headers.
   const isHandled = status === '410' || status === '501';
   const error = ERRORS[status] ?? ERRORS['default']!;
   const text = own?.description || undefined;
@@ -144,7 +145,7 @@ const CONDITIONS: ReadonlySet<string> = new Set(['If-Match', 'If-None-Match']);
 
 const requiresKey = ({ security }: Operation): boolean => security === undefined;
 
-/** The errors that an operation may return for a reason that is not its own. */
+/** Returns the statuses of the errors that the key, the parameters and the body of an operation may cause. */
 function getErrors(operation: Operation): string[] {
   const { parameters = [], requestBody, responses } = operation;
   const isSpecified = Object.keys(responses).some((status) => status.startsWith('2'));
@@ -164,7 +165,7 @@ function getErrors(operation: Operation): string[] {
   ];
 }
 
-/** Adds the conditional request of a GET whose response has an ETag. */
+/** Adds `If-None-Match` and 304 to an operation whose response has an ETag. */
 function describeRevalidation(operation: Operation): void {
   const { responses } = operation;
   const ok = responses['200'];
@@ -175,7 +176,7 @@ function describeRevalidation(operation: Operation): void {
     in: 'header',
     required: false,
     description: 'The ETag of the version that the client has.',
-    // Without an example, which Swagger UI would send.
+    // Swagger UI would send an example.
     schema: { type: 'string', maxLength: MAX_ETAGS_LENGTH },
   });
   responses['304'] = {

@@ -16,8 +16,8 @@ type ResponseProps = { code: string; response: ReadonlyMap<'description', string
 type HeadersProps = { headers?: { filter(keep: (_: unknown, name: string) => boolean): unknown } };
 
 /**
- * Shows each error response of an operation as one line, which opens, because most are the same for all operations, and
- * omits the headers of every response, which the description of the document explains.
+ * Creates a plugin of Swagger UI that collapses each error response to a line, because most are the same for all operations,
+ * and hides the headers of every response, which the description of the document explains.
  */
 const summarizeResponses = () => ({
   wrapComponents: {
@@ -46,9 +46,9 @@ const summarizeResponses = () => ({
 });
 
 /**
- * Keeps the operations on the first screen, and wide contents inside that of a phone. Gives all text a contrast of 4.5
- * (WCAG 2.2, 1.4.3), also that of disabled controls: some of Swagger UI's colors have 1.2. Where these have more
- * specific selectors for the dark mode, a rule needs `!important`.
+ * Styles that keep the operations on the first screen, and wide content inside a phone's screen, and that give all text, of
+ * disabled controls, too, a contrast of 4.5 (WCAG 2.2, 1.4.3): some of Swagger UI's colors have 1.2. `!important` overrides
+ * its selectors for the dark mode, which are more specific.
  */
 const CSS = `
 .swagger-ui .topbar .topbar-wrapper { flex-flow: row nowrap; justify-content: space-between; }
@@ -111,14 +111,14 @@ export const swaggerUiOptions: SwaggerCustomOptions = {
 
 /** The paths for which `@nestjs/swagger` adds routes. */
 const ROUTES = /^\/(index\.html|LICENSE|(docs\/)?swagger-ui-init\.js)?$/;
-/** What the page loads, and the licenses that the scripts refer to. The package of Swagger UI has more files. */
+/** The files that the page loads, and the licenses of the scripts. The package of Swagger UI has more files. */
 const FILES =
   /^\/(favicon-(16x16|32x32)\.png|swagger-ui-(bundle|standalone-preset)\.js(\.LICENSE\.txt)?|swagger-ui\.css)$/;
 
 /**
- * Selects the files that `@nestjs/swagger` serves. Unlike other responses, they may be cached and revalidated.
+ * Creates middleware that rejects all other files of Swagger UI, and lets caches store and revalidate these.
  *
- * @param paths those below `/docs` that have other routes
+ * @param paths the paths below `/docs` that other routes serve
  */
 export const selectFiles =
   (paths: readonly string[]): RequestHandler =>

@@ -8,9 +8,9 @@ import { isOptional, type Schema } from './schema.js';
 import { convert, findProblems, VALID } from './schema-rules.js';
 
 /**
- * Declares a property of a DTO once, for the validation and for the OpenAPI document. Strings and names of properties
- * contain neither NUL, which PostgreSQL cannot store, nor lone surrogates, which UTF-8 cannot encode; integers are exact,
- * from -(2^53-1) to 2^53-1; no property has a name that JavaScript objects inherit, such as `constructor`.
+ * Declares a property of a DTO, both for the validation and for the OpenAPI document. Whatever the schema says, the
+ * validation rejects NUL, which PostgreSQL cannot store, and lone surrogates, which UTF-8 cannot encode; integers outside of
+ * ±(2^53-1), which are not exact; and names that JavaScript objects inherit, such as `constructor`.
  *
  * @throws {TypeError} if the OpenAPI document cannot express the pattern
  */
@@ -43,23 +43,23 @@ export function Property(schema: Schema): PropertyDecorator {
   return applyDecorators(...decorators);
 }
 
-/** The type of a property that may have any type: Nest documents one without a type as that of its class. */
+/** Stands for a missing type in `@ApiProperty`, which would document the TypeScript type of the property instead. */
 export const ANY_TYPE = 'any JSON value';
 
 /** The types whose values need no conversion. */
 const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'boolean']);
 
-/** The default examples of types in the OpenAPI document. */
+/** The default examples in the OpenAPI document, by type. */
 const EXAMPLES: Readonly<Record<string, unknown>> = { number: 1.5, boolean: true };
 
 /** Whether a keyword has a value, which a limit of infinity has not. */
 const isGiven = (value: unknown): boolean =>
   value !== undefined && value !== Infinity && value !== -Infinity;
 
-/** A schema that is only valid for null (OpenAPI 3.0.3, proposal 2019-10-31 "Clarify Semantics of nullable"). */
+/** A schema that accepts only null (OpenAPI 3.0.3, proposal 2019-10-31 "Clarify Semantics of nullable"). */
 const NULL = { type: 'object', nullable: true, enum: [null] };
 
-/** Returns a schema as in OpenAPI 3.0.3, in which a reference is a function that returns the class. */
+/** Converts a schema to OpenAPI 3.0.3. References stay functions that return a class, until `resolveClasses`. */
 export function toDocument(schema: Schema): Record<string, unknown> {
   const { optional: _optional, notBlank, const: constant, pattern, ...keywords } = schema;
   const { type, nullable, items, properties = {}, additionalProperties } = keywords;
@@ -80,7 +80,7 @@ export function toDocument(schema: Schema): Record<string, unknown> {
   const required = names.filter((name) => !isOptional(properties[name]!));
   const toBranch = (branch: Schema | (() => Class<object>)) =>
     toDocument(typeof branch === 'function' ? { type: branch } : branch);
-  // Swagger UI chooses an example within the limits if none is valid.
+  // If neither example is valid, Swagger UI generates one within the limits.
   const valid = [example, EXAMPLES[String(type)]].find(
     (each) => each !== undefined && findProblems(schema, each, '').length === 0,
   );
@@ -93,7 +93,7 @@ export function toDocument(schema: Schema): Record<string, unknown> {
     maxLength: length,
     ...format,
     ...keywords,
-    // Only a schema with a type is nullable, and an enum has null then.
+    // OpenAPI 3.0.3 allows `nullable` only beside a type, and requires null in the enum.
     nullable: nullable === true && type !== undefined ? true : undefined,
     enum: values && nullable === true ? [...new Set([...values, null])] : values,
     ...(type === 'integer' && { format: keywords.format ?? getIntegerFormat(limits) }),

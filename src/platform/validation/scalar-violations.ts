@@ -1,4 +1,7 @@
-/** What is wrong with strings and numbers: each function returns the text that follows the path in a message. */
+/**
+ * The rules for strings and numbers. Each `find…Violation` returns the text that follows the path of a value in an error
+ * message, such as " must be a UUID", or undefined if the value is valid.
+ */
 import { isBase64, isUUID } from 'class-validator';
 import { NOT_BLANK } from './plain-text.js';
 import type { Schema } from './schema.js';
@@ -7,15 +10,15 @@ import type { Schema } from './schema.js';
 interface Format {
   /** Returns true, or the text that follows "must be". */
   readonly check: (text: string) => true | string;
-  /** The length of every string that passes the check, for the OpenAPI document. */
+  /** The length of every valid string, for the OpenAPI document. */
   readonly length?: number;
-  /** The default in a schema of the format. */
+  /** The maximum length if the schema has none. */
   readonly maxLength?: number;
   readonly pattern?: string;
   readonly example: string;
 }
 
-/** Whether a date in the form of RFC 3339 exists. `Date` turns February 30 into March 2. */
+/** Whether a date of the form `YYYY-MM-DD` exists: `Date` turns February 30 into March 2. */
 export function isCalendarDate(text: string): boolean {
   const date = new Date(text);
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
@@ -25,7 +28,7 @@ export function isCalendarDate(text: string): boolean {
 const DATE = /^\d{4}-\d\d-\d\d$/;
 const DATE_TIME = /^(\d{4}-\d\d-\d\d)T(\d\d):\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$/i;
 
-/** A time is stored in milliseconds and returned in UTC, in which its year must have four digits, too. */
+/** Checks a date and time. It is returned in UTC, so its year must have four digits there, too. */
 function checkDateTime(text: string): true | string {
   const [, date, hour] = DATE_TIME.exec(text) ?? [];
   const year = new Date(text).getUTCFullYear();
@@ -87,12 +90,12 @@ export const FORMATS: Readonly<Record<string, Format>> = {
   },
 };
 
-/** The second half of a code point that JavaScript counts twice. */
+/** The second UTF-16 unit of a code point, which JavaScript counts, too. */
 const LOW_SURROGATE = /[\udc00-\udfff]/g;
 
 const patterns = new Map<string, RegExp>();
 
-/** Returns a pattern with the flag `u`, unless it has escapes that are not necessary, such as `\_`. */
+/** Compiles a pattern, with the flag `u` unless that rejects an escape in it, such as `\_`. */
 export function toRegExp(pattern: RegExp | string): RegExp {
   if (typeof pattern !== 'string') return pattern;
   let compiled = patterns.get(pattern);
@@ -107,7 +110,7 @@ export function toRegExp(pattern: RegExp | string): RegExp {
   return compiled;
 }
 
-/** No string may contain NUL, which PostgreSQL cannot store, or a lone surrogate, which UTF-8 cannot encode. */
+/** Finds what is wrong with a string. NUL, which PostgreSQL cannot store, and lone surrogates are always invalid. */
 export function findStringViolation(schema: Schema, value: unknown): string | undefined {
   const format = FORMATS[schema.format ?? ''];
   const { minLength, maxLength = format?.maxLength, pattern, notBlank } = schema;
@@ -127,7 +130,7 @@ export function findStringViolation(schema: Schema, value: unknown): string | un
   return ` must match the pattern ${toRegExp(pattern).source}`;
 }
 
-/** @param noun what is counted */
+/** Finds what is wrong with a size, in a message such as " must have 1 to 2 items", whose verb is "have". */
 export function findSizeViolation(
   verb: string,
   size: number,
@@ -147,8 +150,8 @@ const LIMITS: Readonly<Record<string, readonly [number, number]>> = {
 };
 
 /**
- * Returns the limits of a number as in OpenAPI 3.0.3, one on each side. They do not exceed those of its format; those of an
- * integer are inclusive.
+ * Combines the limits of a schema and of its format to a minimum and a maximum, as in OpenAPI 3.0.3. Limits of integers are
+ * inclusive.
  */
 export function toLimits(schema: Schema) {
   const { type, exclusiveMinimum: above = -Infinity, exclusiveMaximum: below = Infinity } = schema;
@@ -169,7 +172,7 @@ export function toLimits(schema: Schema) {
   };
 }
 
-/** Infinity is not a valid number: JSON allows 1e999, which cannot be returned as it was sent. */
+/** Finds what is wrong with a number. 1e999, which JSON allows, is invalid: JavaScript reads it as Infinity. */
 export function findNumberViolation(schema: Schema, value: unknown): string | undefined {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum } = toLimits(schema);
   const isInteger = schema.type === 'integer';
@@ -198,7 +201,7 @@ export function getIntegerFormat({ minimum, maximum }: ReturnType<typeof toLimit
   return minimum >= lowest && maximum <= highest ? 'int32' : 'int64';
 }
 
-/** Divides decimal digits: floating-point numbers have no exact remainder, such as 0.3 and 0.1. */
+/** Whether a number is a multiple in decimal arithmetic: in floating-point arithmetic, 0.3 is not one of 0.1. */
 function isMultipleOf(value: number, divisor: number): boolean {
   const decimals = [value, divisor].map((number) => {
     const [coefficient, exponent = '0'] = String(number).split('e');

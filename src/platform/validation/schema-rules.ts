@@ -9,10 +9,10 @@ import {
 } from './scalar-violations.js';
 import { isObject, isOptional, type Schema } from './schema.js';
 
-/** How many problems of a request are reported. */
+/** The maximum number of problems that a response reports. */
 export const MAX_PROBLEMS = 10;
 
-/** Returns what is wrong with a value: at most `MAX_PROBLEMS`, each with its path, which starts with that of the value. */
+/** Validates a value. Returns at most `MAX_PROBLEMS` messages, which begin with the path of the value or of one in it. */
 export function findProblems(schema: Schema, value: unknown, path = ''): string[] {
   const problems: string[] = [];
   check(schema, value, path, problems);
@@ -24,7 +24,7 @@ function check(schema: Schema, value: unknown, path: string, problems: string[])
   if (problems.length >= MAX_PROBLEMS) return;
   if (value === undefined && !isOptional(schema)) problems.push(toProblem(path, ' is missing'));
   if (value === undefined || (value === null && schema.nullable === true)) return;
-  // `@Type(() => Date)` has converted a valid text.
+  // A valid text that `@Type(() => Date)` has converted.
   if (value instanceof Date) return;
   const violation = findViolation(schema, value);
   if (violation !== undefined) problems.push(toProblem(path, violation));
@@ -52,7 +52,7 @@ const toProblem = (path: string, violation: string): string =>
 export const joinName = (path: string, name: string): string =>
   path === '' ? name : `${path}.${name}`;
 
-/** Returns the class of an object: that of its schema, or that which the discriminator selects. */
+/** Returns the class of an object: the type of its schema, or the class that the discriminator selects. */
 export function getDto({ type, discriminator }: Schema, value: object): Class<object> | undefined {
   if (discriminator === undefined) return typeof type === 'function' ? type() : undefined;
   const name = (value as Record<string, unknown>)[discriminator.propertyName];
@@ -60,7 +60,7 @@ export function getDto({ type, discriminator }: Schema, value: object): Class<ob
   return isKnown ? discriminator.mapping[name]!() : undefined;
 }
 
-/** Returns what is wrong with a value, apart from its items or properties. */
+/** Finds what is wrong with a value itself, without its items or properties. */
 function findViolation(schema: Schema, value: unknown): string | undefined {
   const { const: constant, minItems, maxItems, minProperties, maxProperties } = schema;
   const values: readonly unknown[] | undefined = constant === undefined ? schema.enum : [constant];
@@ -104,7 +104,7 @@ export function sortProperties(_name: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** @param others the schema of the properties that are not declared, or whether they are allowed */
+/** @param others the schema of undeclared properties, or whether they are allowed */
 function checkFields(
   declared: ReadonlyMap<string, Schema>,
   others: Schema | boolean,
@@ -116,7 +116,7 @@ function checkFields(
   for (const [name, inner] of Object.entries(value)) {
     if (problems.length >= MAX_PROBLEMS) return;
     const schema = declared.get(name);
-    // Libraries treat what every object inherits, such as `constructor`, as a known property.
+    // Libraries take a name that every object inherits, such as `constructor`, for a declared property.
     const isInherited = name in Object.prototype || name === 'prototype';
     const isUnknown = schema === undefined ? others === false : schema.readOnly === true;
     if (isInherited || (isUnknown && inner !== undefined))
@@ -138,7 +138,7 @@ const NUMBERS: Readonly<Record<string, RegExp>> = {
   number: /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i,
 };
 
-/** Converts a query parameter: text, or an array of texts. What it cannot convert, it returns as it is. */
+/** Converts a parameter, which is a text or an array of texts, to its type. Returns an invalid text unchanged. */
 export function parseParameter({ type, items = {} }: Schema, parameter: unknown): unknown {
   if (type === 'array') return [parameter].flat().map((text) => parseParameter(items, text));
   if (typeof parameter !== 'string') return parameter;
@@ -146,7 +146,7 @@ export function parseParameter({ type, items = {} }: Schema, parameter: unknown)
   return NUMBERS[String(type)]?.test(parameter) === true ? Number(parameter) : parameter;
 }
 
-/** Converts the objects in a valid value to DTOs; an omitted value becomes the default. */
+/** Converts the objects in a valid value to DTOs, and replaces omitted values by their defaults. */
 export function convert(schema: Schema, value: unknown = structuredClone(schema.default)): unknown {
   const { items, properties, additionalProperties } = schema;
   if (Array.isArray(value))
@@ -165,23 +165,23 @@ export function convert(schema: Schema, value: unknown = structuredClone(schema.
 }
 
 /**
- * The name of the constraint of every declared property. The metadata of class-validator is the registry of the schemas,
- * because Nest's OmitType, PickType, PartialType and IntersectionType copy it to the classes that they derive.
+ * The name of the constraint of class-validator that holds the schema of a property. The schemas are in the metadata of
+ * class-validator, because Nest's OmitType, PickType, PartialType and IntersectionType copy it to derived classes.
  */
 export const VALID = 'valid';
 
-/** The schema of a property that only has other decorators of class-validator. */
+/** The schema of a property without `@Property`, which only decorators of class-validator check. */
 export const FOREIGN: Schema = { optional: true };
 
 interface Fields {
   readonly declared: ReadonlyMap<string, Schema>;
-  /** Whether the class has other decorators of class-validator. */
+  /** Whether the class has decorators of class-validator besides `@Property`. */
   readonly isDecorated: boolean;
 }
 
 const fieldsOfClasses = new WeakMap<Class, Fields>();
 
-/** Returns the properties of a DTO, with the inherited ones. */
+/** Returns the schemas of the properties of a DTO, inherited ones included. */
 export function getFields(dto: Class): Fields {
   const known = fieldsOfClasses.get(dto);
   if (known !== undefined) return known;
@@ -192,7 +192,7 @@ export function getFields(dto: Class): Fields {
   const others = metadata.filter(({ name }) => name !== VALID);
   for (const { type, propertyName } of others) {
     const schema = declared.get(propertyName) ?? FOREIGN;
-    // Nest's PartialType adds a condition, which class-validator evaluates.
+    // The condition is the `@IsOptional()` that Nest's PartialType adds.
     const isConditional = type === ValidationTypes.CONDITIONAL_VALIDATION && schema !== FOREIGN;
     declared.set(propertyName, isConditional ? { ...schema, optional: true } : schema);
   }

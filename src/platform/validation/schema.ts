@@ -3,11 +3,11 @@ import type { Type as Class } from '@nestjs/common';
 type Scalar = string | number | boolean | null;
 
 /**
- * A schema as in OpenAPI 3.1 (JSON Schema), whose values can be DTOs. Without a type, each keyword applies to the values
- * of its type. Without a maximum, only the limit of the body limits the size of a value.
+ * A JSON Schema, as in OpenAPI 3.1, that can refer to DTOs. Without a type, a keyword applies only to values of its type, such
+ * as `minLength` to strings. Without a maximum, the size of a value is limited only by that of the body.
  */
 export interface Schema {
-  /** A function returns a DTO, which may be declared later in the file. */
+  /** A DTO is given as a function, because it may be declared later in the file. */
   readonly type?:
     'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object' | (() => Class<object>);
   /** The formats `int32`, `int64`, `float`, and those of `FORMATS` are validated; others are only published. */
@@ -19,7 +19,7 @@ export interface Schema {
   readonly maxLength?: number;
   /** The string must contain a character that is neither white space nor a control character. Not together with `pattern`. */
   readonly notBlank?: boolean;
-  /** Must match a part of the string, unless it has anchors. The only possible flag is `u`. */
+  /** Matches any part of the string, unless it has anchors. The only possible flag is `u`. */
   readonly pattern?: RegExp | string;
   readonly minimum?: number;
   readonly maximum?: number;
@@ -34,11 +34,11 @@ export interface Schema {
   readonly uniqueItems?: boolean;
   /** The properties of an object without a DTO. */
   readonly properties?: Readonly<Record<string, Schema>>;
-  /** The values of other properties; by default any if there are no `properties`, and otherwise none. */
+  /** The schema of other properties, or whether they are allowed; by default only if there are no `properties`. */
   readonly additionalProperties?: Schema | boolean;
   readonly minProperties?: number;
   readonly maxProperties?: number;
-  /** The DTOs of which `discriminator` selects one. Without it, what the schemas say is only published. */
+  /** The DTOs of which `discriminator` selects one. Without a discriminator, the schemas are published, not enforced. */
   readonly oneOf?: readonly (Schema | (() => Class<object>))[];
   readonly anyOf?: readonly (Schema | (() => Class<object>))[];
   readonly discriminator?: {
@@ -54,13 +54,13 @@ export interface Schema {
   /** The property is only in responses: a request that contains it is rejected, as for an unknown property. */
   readonly readOnly?: boolean;
   /**
-   * The property is only in requests. What handlers return has to be without it: give responses a class of their own, such
-   * as `OmitType(<DTO>, ['password'])`. Nest's `ClassSerializerInterceptor` removes it, but not from a list of the kit.
+   * The property is only in requests. Handlers must not return it: declare another class for responses, such as
+   * `OmitType(<DTO>, ['password'])`. Nest's `ClassSerializerInterceptor` removes it, but not from a list of the resource kit.
    */
   readonly writeOnly?: boolean;
   readonly title?: string;
   readonly description?: string;
-  /** The default is that of the format. */
+  /** By default, the example of the format. */
   readonly example?: unknown;
   readonly deprecated?: boolean;
 }

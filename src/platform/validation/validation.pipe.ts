@@ -5,7 +5,7 @@ import {
   type Type,
   ValidationPipe,
 } from '@nestjs/common';
-// Nest has no public way to see from outside whether a parameter has pipes of its own.
+// Nest has no public API that returns the pipes of a parameter.
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { validate, type ValidationError, type ValidatorOptions } from 'class-validator';
@@ -29,14 +29,14 @@ const VALIDATOR_OPTIONS: ValidatorOptions = {
 };
 
 /**
- * Nest's validation pipe, which accepts only the properties that a DTO declares, at every depth. Of a query, and of a
- * path, it passes only the parameters that the DTO declares, converted from text.
+ * Nest's validation pipe, which rejects properties that a DTO does not declare, at every depth. Parameters of queries and
+ * paths are converted from text, and undeclared ones are ignored.
  */
 @Injectable()
 export class StrictValidationPipe extends ValidationPipe {
   override async transform(value: unknown, metadata: ArgumentMetadata): Promise<unknown> {
     const { type, data } = metadata;
-    // Decorators of parameters validate what they return.
+    // Custom decorators of parameters validate what they return.
     if (type === 'custom') return value;
     const dto = this.toValidate(metadata) ? metadata.metatype : undefined;
     if (data !== undefined) return validateNamed(dto, value, data);
@@ -46,7 +46,7 @@ export class StrictValidationPipe extends ValidationPipe {
   }
 }
 
-/** Validates a parameter, or a property of the body, that a handler names, such as with `@Query('page')`. */
+/** Validates the value of a decorator with a name, such as `@Query('page')` or `@Body('name')`. */
 async function validateNamed(dto: Type | undefined, value: unknown, name: string) {
   if (dto !== undefined && getFields(dto).declared.size > 0)
     return validateJson({ type: () => dto }, value ?? {}, name);
@@ -61,7 +61,7 @@ const TYPES = new Map<unknown, Schema>([
   [Boolean, { type: 'boolean', optional: true }],
 ]);
 
-/** Validates what a handler names by its type, parameters after they were converted from text. */
+/** Validates the value of a decorator with a name by its TypeScript type. Parameters are converted from text before. */
 const typePipe: PipeTransform = {
   transform(value: unknown, { type, metatype, data }: ArgumentMetadata) {
     const schema = type === 'custom' ? undefined : TYPES.get(metatype);
@@ -71,8 +71,8 @@ const typePipe: PipeTransform = {
 };
 
 /**
- * Adds a pipe to what handlers name, such as with `@Query('page')`, which converts and validates it by its type. What has
- * pipes of its own gets only these, as in Nest: a global pipe runs before them, and cannot know that there are any.
+ * Adds a pipe to each decorator with a name, such as `@Query('page')`, that converts and validates the value by its TypeScript
+ * type. A decorator with other pipes keeps only these, as in Nest; a global pipe would run before them.
  */
 export function addTypePipes(modules: ModulesContainer): void {
   for (const { controllers } of modules.values())
@@ -87,7 +87,7 @@ export function addTypePipes(modules: ModulesContainer): void {
     }
 }
 
-/** The metadata of Nest's decorators of parameters. Only custom ones have a factory. */
+/** The metadata of Nest's decorators of parameters; only custom decorators have a factory. */
 type NamedArguments = Record<string, { data?: unknown; factory?: unknown; pipes: unknown[] }>;
 
 /**
@@ -106,10 +106,10 @@ export async function validateBody<Dto extends object>(
 }
 
 /**
- * Validates a JSON value by its schema as `validateBody` does. Neither class-transformer nor class-validator can end before
- * the value does: they get only what the schema allows. class-validator is called only for its own decorators.
+ * Validates a JSON value by its schema, and converts the objects in it to DTOs. The schema is checked first, because
+ * class-transformer and class-validator read a whole value even after an error.
  *
- * @param name that of the value, if it is a property of the body
+ * @param name the name of the value, if it is a property of the body
  */
 export async function validateJson(schema: Schema, value: unknown, name = ''): Promise<unknown> {
   if (value === undefined) throw validationFailed(['request body is required']);
@@ -137,7 +137,7 @@ function parseParameters(dto: Type, texts: object): object {
   );
 }
 
-/** Finds the objects in a value whose classes have other decorators of class-validator, with their paths. */
+/** Finds the objects whose classes have decorators of class-validator besides `@Property`, with their paths. */
 function* findDecorated(value: unknown, path: string): Generator<[path: string, dto: object]> {
   if (typeof value !== 'object' || value === null) return;
   if (getFields(value.constructor as Type).isDecorated) yield [path, value];
@@ -155,7 +155,7 @@ function flattenErrors(
 ): string[] {
   const path = joinPath(parent, parentPath, property);
   return [
-    // Other messages start with the name of the property.
+    // All other messages already start with the name of the property.
     ...Object.entries(constraints).map(([name, message]) =>
       name === 'whitelistValidation'
         ? `unknown property ${shorten(path)}`

@@ -3,7 +3,7 @@ import { Reflector } from '@nestjs/core';
 /** The media type of a JSON merge patch (RFC 7396, section 4). */
 export const MERGE_PATCH_CONTENT_TYPE = 'application/merge-patch+json';
 
-/** What an operation accepts instead of JSON. */
+/** The bodies that an operation accepts instead of JSON. */
 export interface BinaryBodyOptions {
   /** The maximum size in bytes, also after decompression. */
   readonly limit: number;

@@ -31,9 +31,9 @@ const DECODERS = new Map<string, () => Transform>([
 ]);
 
 /**
- * Parses the body of a request into `request.body`: JSON, or the bytes for an operation with a `@BinaryBody`. A guard
- * runs after `ApiKeyGuard`, and Express middleware before all guards: no byte of a body is read before the key is
- * checked. After a slow body, the key is verified again, because it may have been revoked since.
+ * Parses the body of a request into `request.body`: JSON, or bytes for an operation with a `@BinaryBody`. Express middleware
+ * would run before all guards, but no byte of a body may be read before `ApiKeyGuard` has checked the key. After a slow body,
+ * the key is verified again, because it may have been revoked since.
  *
  * @throws {ApiError} UNAUTHORIZED, MALFORMED_JSON, BAD_REQUEST if bytes cannot be decompressed, PAYLOAD_TOO_LARGE,
  *   UNSUPPORTED_MEDIA_TYPE, or VALIDATION_FAILED if the body is nested too deeply
@@ -58,7 +58,7 @@ export class BodyParserGuard implements CanActivate {
     };
     requireSupported(request, contentTypes);
     if (binary === undefined) requireUtf8(headers['content-type']!);
-    // If the Content-Length is too large, the body is not read.
+    // A body with a Content-Length above the limit is not read.
     if (Number(headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
     const response = context.switchToHttp().getResponse<Response>();
     // The client waits for this before it sends the body (RFC 9110, section 10.1.1).
@@ -66,9 +66,9 @@ export class BodyParserGuard implements CanActivate {
     const invalid = binary === undefined ? 'MALFORMED_JSON' : 'BAD_REQUEST';
     const startedAt = performance.now();
     return readBody(request, limit, invalid).then(async (bytes): Promise<true> => {
-      // An empty body is none, as with a Content-Length of 0.
+      // An empty body counts as missing, as with a Content-Length of 0.
       if (bytes.length > 0) request.body = binary === undefined ? parseJson(bytes) : bytes;
-      // Nest's option `rawBody` also keeps the bytes after decompression.
+      // The bytes after decompression, as with Nest's option `rawBody`.
       (request as RawBodyRequest<Request>).rawBody = bytes;
       if (performance.now() - startedAt >= SLOW_BODY_MS)
         await this.slowBodyCheck.afterSlowBody(request);
@@ -78,8 +78,8 @@ export class BodyParserGuard implements CanActivate {
 }
 
 /**
- * Reads and decompresses a body. body-parser is not used because it reads what it rejects to its end, which
- * may never come, and skips the body of a client that has half-closed its connection.
+ * Reads and decompresses a body. The package body-parser is not used, because it reads a rejected body to its end, which may
+ * never come, and skips the body of a client that has half-closed its connection.
  *
  * @param invalid the error code if the body cannot be decompressed
  */
@@ -89,7 +89,7 @@ function readBody(request: Request, limit: number, invalid: ErrorCode): Promise<
   return new Promise((resolve, reject) => {
     const fail = (error: ApiError): void => {
       if (decoder !== undefined) request.unpipe(decoder.destroy());
-      // The rest of the body is discarded.
+      // Discards the rest of the body.
       request.resume();
       reject(error);
     };

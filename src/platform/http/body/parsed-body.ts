@@ -1,10 +1,10 @@
 import { isUtf8 } from 'node:buffer';
 import { ApiError } from '../../errors/api-error.js';
 
-/** The maximum nesting of arrays and objects. Code that walks through a body may then be recursive. */
+/** The maximum nesting of arrays and objects, so that recursive functions do not exceed the stack. */
 const MAX_DEPTH = 32;
 
-/** @throws {ApiError} MALFORMED_JSON, or VALIDATION_FAILED if it is nested too deeply */
+/** Parses JSON in UTF-8. @throws {ApiError} MALFORMED_JSON, or VALIDATION_FAILED if it is nested too deeply */
 export function parseJson(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new ApiError('MALFORMED_JSON', 'The body is not valid UTF-8.');
   let value: unknown;
