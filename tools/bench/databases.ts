@@ -70,11 +70,11 @@ let databases = 0;
 async function createPostgresDatabase(): Promise<Database> {
   const { url } = await (postgres ??= startPostgres(['-c', 'autovacuum=off']));
   const name = `bench_${++databases}`;
-  const own = url.replace(/postgres$/, name);
+  const databaseUrl = url.replace(/postgres$/, name);
   await queryPostgres(url, `CREATE DATABASE ${name}`);
   return {
-    env: { DATABASE_URL: own },
-    query: (sql) => queryPostgres(own, sql),
+    env: { DATABASE_URL: databaseUrl },
+    query: (sql) => queryPostgres(databaseUrl, sql),
     truncate: 'TRUNCATE',
     checkpoint: 'CHECKPOINT',
     drop: () => queryPostgres(url, `DROP DATABASE ${name} WITH (FORCE)`),

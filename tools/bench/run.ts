@@ -48,10 +48,10 @@ async function measureAll(rows: readonly Row[], runs: number, raw?: string): Pro
     for (let number = 0; number < STARTS; number++)
       for (const [group, members] of groups) {
         const found = results.filter((start) => start.run === run && start.number === number);
-        const own = members.filter(({ title }) => !found.some(({ slices }) => title in slices));
-        if (own.length === 0) continue;
+        const missing = members.filter(({ title }) => !found.some(({ slices }) => title in slices));
+        if (missing.length === 0) continue;
         const date = new Date();
-        const slices = await measureStart(own, number % 2 === 1);
+        const slices = await measureStart(missing, number % 2 === 1);
         const seconds = (Date.now() - date.getTime()) / 1000;
         const start = { run, number, date: date.toISOString(), seconds, slices };
         results.push(start);

@@ -48,11 +48,11 @@ export async function startServer({ script, mode = '' }: Target, group: Row['gro
   const database = await createDatabase(group);
   const port = await findFreePort();
   const url = `http://127.0.0.1:${port}/v1/categories`;
-  const ownEnv = { PORT: String(port), MODE: mode, API_KEY };
+  const baselineEnv = { PORT: String(port), MODE: mode, API_KEY };
   const serviceEnv = { NODE_ENV: 'production', LOG_LEVEL: 'error', BOOTSTRAP_API_KEY: API_KEY };
   const startedAt = performance.now();
   const child = spawn('taskset', ['-c', '0', process.execPath, resolve(ROOT, script!)], {
-    env: { PATH: process.env['PATH'], ...serviceEnv, ...ownEnv, ...database.env },
+    env: { PATH: process.env['PATH'], ...serviceEnv, ...baselineEnv, ...database.env },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   children.push(child);

@@ -20,8 +20,8 @@ type Values<Declared> = { readonly [P in keyof Declared]: Value<Declared[P]> };
  * The configuration of a running service: read at startup, validated and frozen. A feature adds the type of the variables
  * that it declares: `Config<typeof variables>`.
  */
-export type Config<Own extends object = object> = Values<ReturnType<typeof declareVariables>> &
-  Values<Own> & { readonly product: Product };
+export type Config<Declared extends object = object> = Values<ReturnType<typeof declareVariables>> &
+  Values<Declared> & { readonly product: Product };
 
 /** The configuration is invalid. `issues` names each variable and its problem, never its value. */
 export class ConfigError extends Error {
@@ -64,10 +64,10 @@ export const isProduction = (): boolean => process.env['NODE_ENV'] === 'producti
 export function loadConfig(
   product: Product,
   environment: NodeJS.ProcessEnv = process.env,
-  own: readonly Variables[] = [],
+  features: readonly Variables[] = [],
 ): Config {
   const issues: string[] = [];
-  const values = collectVariables(product, own).map(([property, variable]) => {
+  const values = collectVariables(product, features).map(([property, variable]) => {
     const { name, format } = variable;
     const isInFile = variable.secret && environment[`${name}_FILE`];
     const source = isInFile ? `The content of ${name}_FILE` : name;
@@ -97,8 +97,9 @@ function parse(format: Format<unknown>, text: string): unknown {
   }
 }
 
-function collectVariables(product: Product, own: readonly Variables[]): [string, Variable][] {
-  const declared: Variables[] = [declareVariables(product), ...own];
+/** @throws {TypeError} if two variables have the same name or property */
+function collectVariables(product: Product, features: readonly Variables[]): [string, Variable][] {
+  const declared: Variables[] = [declareVariables(product), ...features];
   const variables = declared.flatMap((each) => Object.entries(each));
   const names = ['product', ...variables.flatMap(([property, { name }]) => [property, name])];
   const repeated = names.find((name, index) => names.indexOf(name) !== index);
@@ -134,9 +135,9 @@ function readSecret(
  * Returns the configuration for the log, without the product and the secrets. The URL of a PostgreSQL database is included
  * without user and password.
  */
-export function redactConfig(config: Config, own: readonly Variables[]): Partial<Config> {
+export function redactConfig(config: Config, features: readonly Variables[]): Partial<Config> {
   const { product, database } = config;
-  const secrets = collectVariables(product, own).filter(([, { secret }]) => secret);
+  const secrets = collectVariables(product, features).filter(([, { secret }]) => secret);
   const hidden = Object.fromEntries(secrets.map(([property]) => [property, undefined]));
   const redacted = { ...config, ...hidden, product: undefined };
   if (database.type === 'sqlite') return { ...redacted, database };

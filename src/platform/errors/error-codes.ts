@@ -30,6 +30,7 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+/** The format of a code. */
 export const ERROR_CODE = /^[A-Z][A-Z0-9_]{0,63}$/;
 
 /** An error code of a feature, which declares it in `@Feature` and throws it with `ApiError`. */

@@ -42,7 +42,7 @@ export function setupApiDocs(app: NestExpressApplication, config: Config, docs: 
   for (const path of GUIDE_PATHS)
     express.get(path, (_request, response) => response.sendFile(path, text));
   app.use('/docs', swaggerUiHeaders(config), selectFiles(GUIDE_PATHS));
-  SwaggerModule.setup('docs', app, () => toPageDocument(getDocument(), config), {
+  SwaggerModule.setup('docs', app, () => addThisDeployment(getDocument(), config), {
     ...swaggerUiOptions,
     customSiteTitle: `${config.product.title} API`,
     raw: false,
@@ -61,7 +61,7 @@ function once<T>(create: () => T): () => T {
  * Adds the deployment that serves Swagger UI as the first server, with a relative URL: browsers block requests to another
  * origin, such as localhost from a page of 127.0.0.1.
  */
-function toPageDocument(document: OpenAPIObject, { publicBaseUrl }: Config): OpenAPIObject {
+function addThisDeployment(document: OpenAPIObject, { publicBaseUrl }: Config): OpenAPIObject {
   if (publicBaseUrl === undefined) return document;
   const copy = structuredClone(document);
   copy.servers!.unshift(THIS_DEPLOYMENT);

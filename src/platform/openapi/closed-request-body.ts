@@ -14,23 +14,23 @@ const REFERENCE = /(?<="#\/components\/schemas\/)[^"]+(?=")/g;
 export function closeRequestBodies({ components }: OpenAPIObject, operations: Operation[]): void {
   const schemas = components?.schemas ?? {};
   const bodies = operations.map(({ requestBody }) => requestBody);
-  const sent = findNames(schemas, bodies);
+  const requestNames = findNames(schemas, bodies);
   const responses = operations.map((operation) => operation.responses);
-  const received = findNames(schemas, responses);
+  const responseNames = findNames(schemas, responses);
   const copies = new Map<string, string>();
-  for (const name of sent) {
+  for (const name of requestNames) {
     let copy = `${name}Request`;
     while (copy in schemas) copy += '_';
-    if (received.has(name)) copies.set(name, copy);
+    if (responseNames.has(name)) copies.set(name, copy);
   }
-  const toSent = <Part>(part: Part): Part =>
+  const toRequest = <Part>(part: Part): Part =>
     JSON.parse(
       JSON.stringify(part).replaceAll(REFERENCE, (name) => copies.get(name) ?? name),
     ) as Part;
-  for (const name of sent) schemas[copies.get(name) ?? name] = toSent(schemas[name]!);
+  for (const name of requestNames) schemas[copies.get(name) ?? name] = toRequest(schemas[name]!);
   for (const operation of operations) {
     if (operation.requestBody === undefined || '$ref' in operation.requestBody) continue;
-    operation.requestBody = toSent(operation.requestBody);
+    operation.requestBody = toRequest(operation.requestBody);
     for (const { schema } of Object.values(operation.requestBody.content)) close(schema, schemas);
   }
 }
@@ -60,7 +60,7 @@ function close(
   const { properties = {}, allOf = [], anyOf = [], oneOf = [], items } = schema;
   const { additionalProperties: others } = schema;
   // The schemas of an `allOf` stay open if there are several: each would reject the properties of the others.
-  const parts = [...Object.values(properties), ...(allOf.length === 1 ? allOf : []), ...anyOf];
-  for (const part of [...parts, ...oneOf, items, typeof others === 'object' ? others : undefined])
-    close(part, schemas, closed);
+  const inner = [...Object.values(properties), ...(allOf.length === 1 ? allOf : []), ...anyOf];
+  for (const each of [...inner, ...oneOf, items, typeof others === 'object' ? others : undefined])
+    close(each, schemas, closed);
 }

@@ -35,9 +35,9 @@ const API_PREFIX = '/v1';
 /** The server that a document was read from, as a relative URL. */
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
 
-function describe(description: string, errorCodes: readonly FeatureErrorCode[]): string {
-  const own = errorCodes.map((row) => [row.code, row] as const);
-  const rows = [...Object.entries(ERROR_CODES), ...own].map(
+function createDescription(description: string, errorCodes: readonly FeatureErrorCode[]): string {
+  const featureCodes = errorCodes.map((row) => [row.code, row] as const);
+  const rows = [...Object.entries(ERROR_CODES), ...featureCodes].map(
     ([code, row]) => `| \`${code}\` | ${row.status} | ${row.description} |`,
   );
   return `${description} Every operation requires an API key, which the
@@ -72,7 +72,7 @@ export function createDocument(
   config: Config,
   docs: FeatureDocs,
 ): OpenAPIObject {
-  const document = scan(app, createBase(config, docs));
+  const document = scanControllers(app, createBase(config, docs));
   document.paths = Object.fromEntries(
     Object.entries(document.paths).map(([path, item]) =>
       // Each server URL ends in the version, and the paths continue it. Paths of another version have servers of their own,
@@ -99,8 +99,11 @@ export function createDocument(
   return document;
 }
 
-/** Creates the document of the controllers, with the schemas of all classes to which it refers. */
-function scan(app: NestExpressApplication, base: Omit<OpenAPIObject, 'paths'>): OpenAPIObject {
+/** Creates the document of the controllers, again until it has the schemas of all classes to which it refers. */
+function scanControllers(
+  app: NestExpressApplication,
+  base: Omit<OpenAPIObject, 'paths'>,
+): OpenAPIObject {
   const classes = new Set<Type>([ErrorBody]);
   for (;;) {
     const extraModels = [...classes];
@@ -135,7 +138,7 @@ function createBase(
   const builder = new DocumentBuilder()
     .setOpenAPIVersion('3.0.3')
     .setTitle(product.title)
-    .setDescription(describe(product.description, errorCodes))
+    .setDescription(createDescription(product.description, errorCodes))
     .setVersion(product.version)
     .addBearerAuth(
       {

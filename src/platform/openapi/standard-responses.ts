@@ -118,30 +118,30 @@ export function describeStandardResponses(operation: Operation, method: string):
  */
 function complete(
   status: string,
-  own: Operation['responses'][string],
+  declared: Operation['responses'][string],
   headers: Response['headers'],
 ): NonNullable<Operation['responses'][string]> {
-  if (own !== undefined && '$ref' in own) return own;
-  const ownHeaders = { ...own?.headers, ...headers };
-  if (own !== undefined && Number(status) < 400) return { ...own, headers: ownHeaders };
+  if (declared !== undefined && '$ref' in declared) return declared;
+  const allHeaders = { ...declared?.headers, ...headers };
+  if (declared !== undefined && Number(status) < 400) return { ...declared, headers: allHeaders };
   // Only these errors are always sent after the guards that set the headers.
   const isHandled = status === '410' || status === '501';
   const error = ERRORS[status] ?? ERRORS['default']!;
-  const text = own?.description || undefined;
+  const text = declared?.description || undefined;
   if (text === undefined && !isHandled) return { $ref: `#/components/responses/${error.name}` };
   const standard = toErrorResponse(status, {
     ...error,
     ...(text !== undefined && { description: text, message: text }),
   });
   return {
-    ...own,
+    ...declared,
     ...standard,
-    headers: { ...standard.headers, ...(isHandled ? ownHeaders : own?.headers) },
+    headers: { ...standard.headers, ...(isHandled ? allHeaders : declared?.headers) },
   };
 }
 
-/** The headers whose length is limited before the operation is known. Whatever they contain, none is invalid. */
-const CONDITIONS: ReadonlySet<string> = new Set(['If-Match', 'If-None-Match']);
+/** The headers that may be too long (431), but accept any content, so that they cause no 400. */
+const CONDITIONAL_HEADERS: ReadonlySet<string> = new Set(['If-Match', 'If-None-Match']);
 
 const requiresKey = ({ security }: Operation): boolean => security === undefined;
 
@@ -149,15 +149,16 @@ const requiresKey = ({ security }: Operation): boolean => security === undefined
 function getErrors(operation: Operation): string[] {
   const { parameters = [], requestBody, responses } = operation;
   const isSpecified = Object.keys(responses).some((status) => status.startsWith('2'));
+  // An invalid parameter of the path causes a 404.
   const names = parameters.flatMap((each) => ('in' in each && each.in !== 'path' ? each.name : []));
-  // A path that cannot be one of a resource is 404.
-  const isValidated = requestBody !== undefined || names.some((name) => !CONDITIONS.has(name));
+  const isValidated =
+    requestBody !== undefined || names.some((name) => !CONDITIONAL_HEADERS.has(name));
   return [
     ...(requiresKey(operation) ? ['401', '403', '429'] : []),
     ...('x-sunset' in operation ? ['410'] : []),
     ...(isValidated ? ['400'] : []),
     ...(requestBody === undefined ? [] : ['413', '415']),
-    ...(names.some((name) => CONDITIONS.has(name)) ? ['431'] : []),
+    ...(names.some((name) => CONDITIONAL_HEADERS.has(name)) ? ['431'] : []),
     '500',
     '503',
     // Linters and generators reject an operation without a success or a default.

@@ -6,10 +6,10 @@ declare const document: {
   readonly head: { insertAdjacentHTML(position: 'beforeend', html: string): void };
 };
 
-/** The parts of Swagger UI and React that a plugin uses. */
-type Create = (type: unknown, props: object | null, ...children: unknown[]) => unknown;
+/** The parts of Swagger UI and React that the plugin uses. */
+type CreateElement = (type: unknown, props: object | null, ...children: unknown[]) => unknown;
 interface SwaggerUi {
-  readonly React: { readonly createElement: Create };
+  readonly React: { readonly createElement: CreateElement };
   readonly getComponent: (name: string, isContainer: true) => unknown;
 }
 type ResponseProps = { code: string; response: ReadonlyMap<'description', string> };
@@ -37,10 +37,10 @@ const summarizeResponses = () => ({
     headers:
       (Headers: unknown, { React }: SwaggerUi) =>
       (props: HeadersProps): unknown => {
-        const own = props.headers?.filter(
+        const headers = props.headers?.filter(
           (_header, name) => !/^(X-Request-Id|RateLimit)/.test(name),
         );
-        return React.createElement(Headers, { ...props, headers: own });
+        return React.createElement(Headers, { ...props, headers });
       },
   },
 });

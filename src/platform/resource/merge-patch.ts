@@ -1,7 +1,7 @@
 import type { Type } from '@nestjs/common';
 import { Property } from '../validation/property.js';
 import { isObject, type Schema } from '../validation/schema.js';
-import { FOREIGN, getFields } from '../validation/schema-rules.js';
+import { WITHOUT_SCHEMA, getFields } from '../validation/schema-rules.js';
 
 /** Every property is optional, and those that can be cleared may be null. */
 type Patch<Body, Clearable extends keyof Body> = {
@@ -33,7 +33,7 @@ export function MergePatch<Body, const Clearable extends string & keyof Body = n
 ): Type<Patch<Body, Clearable>> {
   class MergePatchBody {}
   for (const [name, schema] of getFields(body).declared) {
-    if (schema.readOnly === true || schema === FOREIGN) continue;
+    if (schema.readOnly === true || schema === WITHOUT_SCHEMA) continue;
     const nullable = (clearable as readonly string[]).includes(name);
     Property({ ...toPatch(schema), optional: true, nullable })(MergePatchBody.prototype, name);
   }

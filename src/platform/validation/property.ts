@@ -5,7 +5,7 @@ import { ValidateBy, type ValidationArguments } from 'class-validator';
 import { NOT_BLANK, PLAIN_TEXT, toTextExample } from './plain-text.js';
 import { FORMATS, getIntegerFormat, toLimits, toRegExp } from './scalar-violations.js';
 import { isOptional, type Schema } from './schema.js';
-import { convert, findProblems, VALID } from './schema-rules.js';
+import { convert, findProblems, SCHEMA_CONSTRAINT } from './schema-rules.js';
 
 /**
  * Declares a property of a DTO, both for the validation and for the OpenAPI document. Whatever the schema says, the
@@ -16,8 +16,8 @@ import { convert, findProblems, VALID } from './schema-rules.js';
  */
 export function Property(schema: Schema): PropertyDecorator {
   const document = toDocument(schema);
-  // StrictValidationPipe rejects a read-only property as an unknown one.
-  const find = ({ property, value }: ValidationArguments): string[] =>
+  // The check of the object that has a read-only property rejects it as unknown.
+  const findViolations = ({ property, value }: ValidationArguments): string[] =>
     schema.readOnly === true ? [] : findProblems(schema, value, property);
   const decorators = [
     ApiProperty({
@@ -27,11 +27,11 @@ export function Property(schema: Schema): PropertyDecorator {
       selfRequired: !isOptional(schema),
     } as ApiPropertyOptions),
     ValidateBy({
-      name: VALID,
+      name: SCHEMA_CONSTRAINT,
       constraints: [schema],
       validator: {
-        validate: (_value, details) => find(details!).length === 0,
-        defaultMessage: (details) => find(details!).join('; '),
+        validate: (_value, details) => findViolations(details!).length === 0,
+        defaultMessage: (details) => findViolations(details!).join('; '),
       },
     }),
   ];
@@ -52,12 +52,12 @@ const SCALARS: ReadonlySet<unknown> = new Set(['string', 'integer', 'number', 'b
 /** The default examples in the OpenAPI document, by type. */
 const EXAMPLES: Readonly<Record<string, unknown>> = { number: 1.5, boolean: true };
 
-/** Whether a keyword has a value, which a limit of infinity has not. */
-const isGiven = (value: unknown): boolean =>
+/** Whether the document has a keyword with this value: an infinite limit is no limit. */
+const isPublished = (value: unknown): boolean =>
   value !== undefined && value !== Infinity && value !== -Infinity;
 
 /** A schema that accepts only null (OpenAPI 3.0.3, proposal 2019-10-31 "Clarify Semantics of nullable"). */
-const NULL = { type: 'object', nullable: true, enum: [null] };
+const ONLY_NULL = { type: 'object', nullable: true, enum: [null] };
 
 /** Converts a schema to OpenAPI 3.0.3. References stay functions that return a class, until `resolveClasses`. */
 export function toDocument(schema: Schema): Record<string, unknown> {
@@ -65,11 +65,11 @@ export function toDocument(schema: Schema): Record<string, unknown> {
   const { type, nullable, items, properties = {}, additionalProperties } = keywords;
   if (typeof type === 'function') {
     const { type: $ref, nullable: _nullable, ...others } = keywords;
-    if (nullable === true) return { ...others, anyOf: [{ $ref }, NULL] };
+    if (nullable === true) return { ...others, anyOf: [{ $ref }, ONLY_NULL] };
     return Object.keys(others).length === 0 ? { $ref } : { ...others, allOf: [{ $ref }] };
   }
-  const isPlain = pattern === undefined || /^u?$/.test(toRegExp(pattern).flags);
-  if (!isPlain || (notBlank === true && pattern !== undefined))
+  const isExpressible = pattern === undefined || /^u?$/.test(toRegExp(pattern).flags);
+  if (!isExpressible || (notBlank === true && pattern !== undefined))
     throw new TypeError('A pattern cannot have flags other than u, or be combined with notBlank.');
   const { check: _check, length, example, ...format } = FORMATS[keywords.format ?? ''] ?? {};
   const values = constant === undefined ? keywords.enum : [constant];
@@ -114,5 +114,5 @@ export function toDocument(schema: Schema): Record<string, unknown> {
     oneOf: keywords.oneOf?.map(toBranch),
     anyOf: keywords.anyOf?.map(toBranch),
   };
-  return Object.fromEntries(Object.entries(document).filter(([, value]) => isGiven(value)));
+  return Object.fromEntries(Object.entries(document).filter(([, value]) => isPublished(value)));
 }

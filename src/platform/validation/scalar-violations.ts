@@ -38,7 +38,7 @@ function checkDateTime(text: string): true | string {
 }
 
 /** The characters of a URI (RFC 3986, section 2). `URL` also accepts others, such as spaces and backslashes. */
-// oxlint-disable-next-line no-useless-escape -- in a class of other engines, [ starts another one
+// oxlint-disable-next-line no-useless-escape -- other regular expression engines require the escape
 const HTTP_URI = /^https?:\/\/([A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+$/;
 
 /** RFC 5321, section 4.1.2, without quoted strings and address literals, and with a top-level domain. */
@@ -122,8 +122,8 @@ export function findStringViolation(schema: Schema, value: unknown): string | un
     const violation = findSizeViolation('be', length, minLength, maxLength, 'characters long');
     if (violation !== undefined) return violation;
   }
-  const noun = format?.check(text) ?? true;
-  if (noun !== true) return ` must be ${noun}`;
+  const expected = format?.check(text) ?? true;
+  if (expected !== true) return ` must be ${expected}`;
   if (text !== value) return ' must be a string';
   if (notBlank === true && !toRegExp(NOT_BLANK).test(text)) return ' must not be blank';
   if (pattern === undefined || toRegExp(pattern).test(text)) return undefined;
@@ -143,8 +143,8 @@ export function findSizeViolation(
   return ` must ${verb} ${minimum === 0 ? 'at most' : `${minimum} to`} ${maximum} ${noun}`;
 }
 
-/** The limits of the formats of numbers: those of JSON are exact up to 2^53-1 (RFC 8259, section 6). */
-const LIMITS: Readonly<Record<string, readonly [number, number]>> = {
+/** The limits of formats of numbers. JSON numbers are exact up to 2^53-1 (RFC 8259, section 6). */
+const FORMAT_LIMITS: Readonly<Record<string, readonly [number, number]>> = {
   int32: [-(2 ** 31), 2 ** 31 - 1],
   int64: [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER],
 };
@@ -156,7 +156,9 @@ const LIMITS: Readonly<Record<string, readonly [number, number]>> = {
 export function toLimits(schema: Schema) {
   const { type, exclusiveMinimum: above = -Infinity, exclusiveMaximum: below = Infinity } = schema;
   const isInteger = type === 'integer';
-  const format = LIMITS[schema.format ?? ''] ?? (isInteger ? LIMITS.int64! : [-Infinity, Infinity]);
+  const format =
+    FORMAT_LIMITS[schema.format ?? ''] ??
+    (isInteger ? FORMAT_LIMITS.int64! : [-Infinity, Infinity]);
   const minimum = Math.max(format[0], schema.minimum ?? -Infinity);
   const maximum = Math.min(format[1], schema.maximum ?? Infinity);
   if (isInteger)
@@ -179,9 +181,9 @@ export function findNumberViolation(schema: Schema, value: unknown): string | un
   const number = typeof value === 'number' ? value : NaN;
   const isNumber = isInteger ? Number.isInteger : Number.isFinite;
   const isRepresentable = isNumber(schema.format === 'float' ? Math.fround(number) : number);
-  const isAbove = exclusiveMinimum ? number > minimum : number >= minimum;
-  const isBelow = exclusiveMaximum ? number < maximum : number <= maximum;
-  if (isRepresentable && isAbove && isBelow) {
+  const isAboveMinimum = exclusiveMinimum ? number > minimum : number >= minimum;
+  const isBelowMaximum = exclusiveMaximum ? number < maximum : number <= maximum;
+  if (isRepresentable && isAboveMinimum && isBelowMaximum) {
     const { multipleOf } = schema;
     const isMultiple = multipleOf === undefined || isMultipleOf(number, multipleOf);
     return isMultiple ? undefined : ` must be a multiple of ${multipleOf}`;
@@ -197,7 +199,7 @@ export function findNumberViolation(schema: Schema, value: unknown): string | un
 
 /** Returns the default format of an integer: int32 if both limits fit, and otherwise int64. */
 export function getIntegerFormat({ minimum, maximum }: ReturnType<typeof toLimits>): string {
-  const [lowest, highest] = LIMITS.int32!;
+  const [lowest, highest] = FORMAT_LIMITS.int32!;
   return minimum >= lowest && maximum <= highest ? 'int32' : 'int64';
 }
 

@@ -15,12 +15,12 @@ export const MAX_PROBLEMS = 10;
 /** Validates a value. Returns at most `MAX_PROBLEMS` messages, which begin with the path of the value or of one in it. */
 export function findProblems(schema: Schema, value: unknown, path = ''): string[] {
   const problems: string[] = [];
-  check(schema, value, path, problems);
+  addProblems(schema, value, path, problems);
   return problems.slice(0, MAX_PROBLEMS);
 }
 
-/** Adds what is wrong with a value to the problems, and stops soon after `MAX_PROBLEMS`. */
-function check(schema: Schema, value: unknown, path: string, problems: string[]): void {
+/** Adds the problems of a value, and stops soon after `MAX_PROBLEMS`, so that a large value is not read to its end. */
+function addProblems(schema: Schema, value: unknown, path: string, problems: string[]): void {
   if (problems.length >= MAX_PROBLEMS) return;
   if (value === undefined && !isOptional(schema)) problems.push(toProblem(path, ' is missing'));
   if (value === undefined || (value === null && schema.nullable === true)) return;
@@ -91,7 +91,8 @@ function findViolation(schema: Schema, value: unknown): string | undefined {
 
 function checkItems(schema: Schema, values: unknown[], path: string, problems: string[]): void {
   const { items = {}, uniqueItems = false } = schema;
-  for (const [index, item] of values.entries()) check(items, item, `${path}[${index}]`, problems);
+  for (const [index, item] of values.entries())
+    addProblems(items, item, `${path}[${index}]`, problems);
   if (!uniqueItems) return;
   const texts = values.map((item) => JSON.stringify(item, sortProperties));
   if (new Set(texts).size < values.length)
@@ -124,12 +125,12 @@ function checkFields(
     else if (schema === undefined && inner !== undefined) {
       const violation = findStringViolation({}, name);
       if (violation !== undefined) problems.push(toProblem(path, `: a key${violation}`));
-      else check(schemaOfOthers, inner, joinName(path, name), problems);
+      else addProblems(schemaOfOthers, inner, joinName(path, name), problems);
     }
   }
   for (const [name, schema] of declared) {
     const inner = (value as Record<string, unknown>)[name];
-    if (schema.readOnly !== true) check(schema, inner, joinName(path, name), problems);
+    if (schema.readOnly !== true) addProblems(schema, inner, joinName(path, name), problems);
   }
 }
 
@@ -168,15 +169,15 @@ export function convert(schema: Schema, value: unknown = structuredClone(schema.
  * The name of the constraint of class-validator that holds the schema of a property. The schemas are in the metadata of
  * class-validator, because Nest's OmitType, PickType, PartialType and IntersectionType copy it to derived classes.
  */
-export const VALID = 'valid';
+export const SCHEMA_CONSTRAINT = 'valid';
 
 /** The schema of a property without `@Property`, which only decorators of class-validator check. */
-export const FOREIGN: Schema = { optional: true };
+export const WITHOUT_SCHEMA: Schema = { optional: true };
 
 interface Fields {
   readonly declared: ReadonlyMap<string, Schema>;
   /** Whether the class has decorators of class-validator besides `@Property`. */
-  readonly isDecorated: boolean;
+  readonly hasOtherDecorators: boolean;
 }
 
 const fieldsOfClasses = new WeakMap<Class, Fields>();
@@ -188,15 +189,16 @@ export function getFields(dto: Class): Fields {
   const metadata = getMetadataStorage().getTargetValidationMetadatas(dto, dto.name, false, false);
   const declared = new Map<string, Schema>();
   for (const { name, propertyName, constraints } of metadata)
-    if (name === VALID) declared.set(propertyName, constraints[0] as Schema);
-  const others = metadata.filter(({ name }) => name !== VALID);
+    if (name === SCHEMA_CONSTRAINT) declared.set(propertyName, constraints[0] as Schema);
+  const others = metadata.filter(({ name }) => name !== SCHEMA_CONSTRAINT);
   for (const { type, propertyName } of others) {
-    const schema = declared.get(propertyName) ?? FOREIGN;
+    const schema = declared.get(propertyName) ?? WITHOUT_SCHEMA;
     // The condition is the `@IsOptional()` that Nest's PartialType adds.
-    const isConditional = type === ValidationTypes.CONDITIONAL_VALIDATION && schema !== FOREIGN;
+    const isConditional =
+      type === ValidationTypes.CONDITIONAL_VALIDATION && schema !== WITHOUT_SCHEMA;
     declared.set(propertyName, isConditional ? { ...schema, optional: true } : schema);
   }
-  const fields = { declared, isDecorated: others.length > 0 };
+  const fields = { declared, hasOtherDecorators: others.length > 0 };
   fieldsOfClasses.set(dto, fields);
   return fields;
 }

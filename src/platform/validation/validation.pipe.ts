@@ -39,7 +39,7 @@ export class StrictValidationPipe extends ValidationPipe {
     // Custom decorators of parameters validate what they return.
     if (type === 'custom') return value;
     const dto = this.toValidate(metadata) ? metadata.metatype : undefined;
-    if (data !== undefined) return validateNamed(dto, value, data);
+    if (data !== undefined) return validateNamedValue(dto, value, data);
     if (type === 'body') return validateBody(dto, value);
     if (dto === undefined) return value;
     return validateBody(dto, parseParameters(dto, value as object));
@@ -47,7 +47,7 @@ export class StrictValidationPipe extends ValidationPipe {
 }
 
 /** Validates the value of a decorator with a name, such as `@Query('page')` or `@Body('name')`. */
-async function validateNamed(dto: Type | undefined, value: unknown, name: string) {
+async function validateNamedValue(dto: Type | undefined, value: unknown, name: string) {
   if (dto !== undefined && getFields(dto).declared.size > 0)
     return validateJson({ type: () => dto }, value ?? {}, name);
   // PostgreSQL would reject NUL in a filter.
@@ -55,7 +55,7 @@ async function validateNamed(dto: Type | undefined, value: unknown, name: string
 }
 
 /** The schemas of the types that TypeScript emits for parameters. */
-const TYPES = new Map<unknown, Schema>([
+const TYPE_SCHEMAS = new Map<unknown, Schema>([
   [String, { type: 'string', optional: true }],
   [Number, { type: 'number', optional: true }],
   [Boolean, { type: 'boolean', optional: true }],
@@ -64,7 +64,7 @@ const TYPES = new Map<unknown, Schema>([
 /** Validates the value of a decorator with a name by its TypeScript type. Parameters are converted from text before. */
 const typePipe: PipeTransform = {
   transform(value: unknown, { type, metatype, data }: ArgumentMetadata) {
-    const schema = type === 'custom' ? undefined : TYPES.get(metatype);
+    const schema = type === 'custom' ? undefined : TYPE_SCHEMAS.get(metatype);
     if (schema === undefined) return value;
     return requireValid(schema, type === 'body' ? value : parseParameter(schema, value), data);
   },
@@ -140,7 +140,7 @@ function parseParameters(dto: Type, texts: object): object {
 /** Finds the objects whose classes have decorators of class-validator besides `@Property`, with their paths. */
 function* findDecorated(value: unknown, path: string): Generator<[path: string, dto: object]> {
   if (typeof value !== 'object' || value === null) return;
-  if (getFields(value.constructor as Type).isDecorated) yield [path, value];
+  if (getFields(value.constructor as Type).hasOtherDecorators) yield [path, value];
   for (const [name, inner] of Object.entries(value))
     yield* findDecorated(inner, joinPath(value, path, name));
 }
