@@ -13,7 +13,7 @@ export interface Database {
   readonly query: (sql: string) => Promise<Record<string, unknown>[]>;
   /** The statement that empties a table, without its name. */
   readonly truncate: string;
-  /** The statement that writes what is committed to the tables, so that a slice does not pay for the one before. */
+  /** The statement that moves committed rows from the log to the tables, so that a slice does not pay for an earlier one. */
   readonly checkpoint: string;
   readonly drop: () => Promise<unknown>;
 }
@@ -26,13 +26,13 @@ const SHIM = join(root, 'slow-sync.so');
 const source = join(ROOT, 'tools/bench/slow-sync.c');
 execFileSync('cc', ['-O2', '-shared', '-fPIC', '-o', SHIM, source]);
 
-/** Sets what each sync of the servers with SQLite takes from now on. */
+/** Sets how long a sync of a server with SQLite takes from now on. */
 export function setSync(sync: Row['sync']): void {
   for (const path of [SLOW_SYNC, REAL_SYNC]) fs.rmSync(path, { force: true });
   if (sync !== undefined) fs.writeFileSync(sync === 'disk' ? REAL_SYNC : SLOW_SYNC, '');
 }
 
-/** Empties the tables of a row, and inserts its categories. */
+/** Empties the tables, and inserts as many categories as a row has. */
 export async function reset({ query, truncate }: Database, { of, categories }: Row): Promise<void> {
   const { hasKey }: Target = TARGETS[of];
   await query(`${truncate} categories`);
@@ -63,7 +63,7 @@ function createSqliteDatabase(): Database {
   };
 }
 
-/** PostgreSQL with durable commits, as by default, and without autovacuum, from the first use. It exits with this process. */
+/** PostgreSQL, which the first use starts: with durable commits, as by default, and without autovacuum. */
 let postgres: Promise<PostgresServer> | undefined;
 let databases = 0;
 
@@ -81,6 +81,7 @@ async function createPostgresDatabase(): Promise<Database> {
   };
 }
 
+/** Creates an empty database for the servers of a group. */
 export const createDatabase = async (group: Row['group']): Promise<Database> =>
   group === 'postgres' ? createPostgresDatabase() : createSqliteDatabase();
 

@@ -1,4 +1,4 @@
--- The script of wrk, which prints a line of JSON. Arguments: how many values PLACEHOLDER has; the body of create requests.
+-- The script of wrk, which prints a line of JSON. Arguments: the number of values of PLACEHOLDER; the body of create requests.
 function init(args)
   if args[2] then wrk.method, wrk.body = "POST", args[2] end
   local head, tail = string.match(wrk.format(), "^(.*)PLACEHOLDER(.*)$")

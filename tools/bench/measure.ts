@@ -6,12 +6,12 @@ import { startLoad } from './load.js';
 import { type Metric, type Row, type Target, type TargetName, TARGETS } from './rows.js';
 import { AUTHORIZATION, readCpu, readMemory, type Server, startServer } from './servers.js';
 
-/** The slices of a start, by the title of the row and the target. */
+/** The slices of a start, by the title of the row and the target. A slice is a second of load, or the startup. */
 export type Slices = Record<string, Partial<Record<TargetName, Slice[]>>>;
 type Slice = Partial<Record<Metric, number>>;
 
 /**
- * Seconds of load before the first slice of each kind of work. Measured on two cores (2026-11-27, Node 26), in seconds of
+ * The seconds of load before the first slice of each kind of work. Measured on two cores (2026-11-27, Node 26), in seconds of
  * list requests: 45.2, 26.0, 27.8, 24.0, 26.3, 24.4, 23.0 CPU µs with a p99 of 119, 26, 15, 4, 5, 4, 4 ms; of create
  * requests after lists: 69.2, 65.9, 55.0, 52.1, 48.8, 47.4, 46.1 µs, 11, 19, 9, 8, 16, 5, 5 ms. Fastify is flat after 4 and 2.
  */
@@ -22,11 +22,11 @@ const PAIRS = 3;
 const LIST_HEADERS =
   'cache-control content-security-policy content-type etag vary x-content-type-options x-request-id';
 
-/** Returns the target whose process another one shares, or itself. */
+/** Returns the target in whose process a target is measured. */
 const getProcessName = (name: TargetName): TargetName =>
   name.replace(/, (key|retries)$/, '') as TargetName;
 
-/** Measures rows of one group with new processes and databases, all of them alive at the same time. */
+/** Measures the rows of a group with new processes and databases, which all run at the same time. */
 export async function measureStart(rows: readonly Row[], isReversed: boolean): Promise<Slices> {
   const names = new Set(rows.flatMap(({ of, rivals }) => [...rivals, of].map(getProcessName)));
   const servers = new Map<string, Server>();
@@ -48,7 +48,7 @@ async function measureRow(row: Row, servers: ReadonlyMap<string, Server>) {
     return { name, server };
   });
   if (row.work === 'startup') {
-    // Startup is over after a second: garbage has been collected, and connections are closed.
+    // After a second, the garbage of startup has been collected, and connections are closed.
     await sleep(1000);
     for (const { name, server } of targets)
       slices[name] = [{ startup: server.startup, memory: readMemory(server.pid) }];
@@ -71,12 +71,12 @@ async function measureRow(row: Row, servers: ReadonlyMap<string, Server>) {
   return slices;
 }
 
-/** The end of a load leaves requests in flight. */
+/** Waits until the requests that were in flight at the end of a load are finished. */
 async function waitUntilIdle(pid: number): Promise<void> {
   for (let before = -Infinity; readCpu(pid) - before > 1000; await sleep(20)) before = readCpu(pid);
 }
 
-/** Runs the work of a row for so many seconds. */
+/** Sends the requests of a row for some seconds. @returns the metrics of a request */
 async function measureWork(row: Row, name: TargetName, server: Server, seconds: number) {
   const { url, pid, database } = server;
   const { hasKey, isRetried }: Target = TARGETS[name];
@@ -102,7 +102,7 @@ async function measureWork(row: Row, name: TargetName, server: Server, seconds: 
   };
 }
 
-/** @throws {AssertionError} if a server does not do the work that is measured */
+/** Checks that a server does the work that is measured. @throws {AssertionError} */
 async function checkResponses(url: string, { work, categories }: Row): Promise<void> {
   equal((await fetch(url, { headers: { Authorization: 'Bearer invalid' } })).status, 401);
   if (work === 'list') {

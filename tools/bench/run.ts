@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   writeFileSync(readme, page);
 }
 
-/** Measures all starts of all runs, except the rows that `raw` has: a file with a line of JSON for each start. */
+/** Measures the rows in each start of each run. A start in `raw`, a file with a line of JSON for each, is not repeated. */
 async function measureAll(rows: readonly Row[], runs: number, raw?: string): Promise<Start[]> {
   const lines = raw !== undefined && existsSync(raw) ? readFileSync(raw, 'utf8') : '';
   const results = lines.match(/.+/g)?.map((line) => JSON.parse(line) as Start) ?? [];
@@ -61,7 +61,7 @@ async function measureAll(rows: readonly Row[], runs: number, raw?: string): Pro
   return results;
 }
 
-// What must not outlive the run is ended when this process exits.
+// On exit, handlers end the servers and delete their files; a signal alone would not run them.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 await main();

@@ -11,10 +11,10 @@ import { ROOT, type Row, type Target } from './rows.js';
 const API_KEY = 'bench_0123456789abcdefghijklmnopqrstuvwxyz';
 export const AUTHORIZATION = { Authorization: `Bearer ${API_KEY}` };
 
-// The servers have the first core; this process, and the others that it starts, have the last one.
+// The servers run on the first core, this process and the load generators on the last one.
 spawnSync('taskset', ['-cp', String(availableParallelism() - 1), String(process.pid)]);
 
-/** Returns the CPU time of a process, if any, and its children in microseconds, from the nanoseconds of schedstat. */
+/** Returns the CPU time of a process and its children in microseconds, from the nanoseconds of schedstat. */
 export function readCpu(pid: number | undefined): number {
   const folder = `/proc/${pid}/task`;
   let sum = 0;
@@ -40,7 +40,7 @@ export function readMemory(pid: number): number {
 const children: ChildProcess[] = [];
 process.on('exit', () => children.forEach((child) => child.kill('SIGKILL')));
 
-/** A running server: `startup` is how many milliseconds it took until the first 200, `warm` what it was warmed up for. */
+/** A running server: `startup` is the milliseconds until its first 200, `warm` the kinds of work it was warmed up for. */
 export type Server = Awaited<ReturnType<typeof startServer>>;
 
 /** Starts a server with a new database, and waits until it responds to list requests with 200. */

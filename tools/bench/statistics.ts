@@ -4,17 +4,18 @@ export interface Bounds {
   readonly atMost?: number;
 }
 
-/** What the runs say about a ratio. */
+/** A ratio in all runs, compared with its bounds. */
 export interface Evaluation {
-  /** The median of the starts of all runs. */
+  /** The median ratio of all starts. */
   readonly median: number;
-  /** The lowest and the highest start of all runs. */
+  /** The lowest and the highest ratio of all starts. */
   readonly interval: readonly [number, number];
   /** Whether the intervals of all runs overlap. */
   readonly isRepeated: boolean;
   readonly result: 'met' | 'missed' | 'open';
 }
 
+/** Returns the median of at least one value. */
 export function getMedian(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -22,9 +23,11 @@ export function getMedian(values: readonly number[]): number {
 }
 
 /**
- * Evaluates the ratios of the starts of each run. Whatever the distribution, the median is between the lowest and the highest
- * of n starts unless all of them are on one side of it: with a probability of 1 - 2^(1-n), which is 99 % for eight starts.
- * Less than six have no interval.
+ * Compares a ratio with its bounds, by the interval of its starts. For any distribution, the median is in the interval of n
+ * starts unless all of them are on one side of it: with a probability of 1 - 2^(1-n), which is 99 % for eight starts. Fewer than
+ * six starts have no interval.
+ *
+ * @param runs the ratio of each start of each run
  */
 export function evaluate(runs: readonly number[][], bounds: Bounds): Evaluation {
   const { atLeast = -Infinity, atMost = Infinity } = bounds;

@@ -44,7 +44,7 @@ export async function checkConformance(
     {
       env: {
         ...process.env,
-        // Passed in the environment because any user of the machine can read command-line arguments.
+        // Any user of the machine can read command-line arguments, but not the environment.
         REDOCLY_CLI_RESPECT_INPUT: JSON.stringify({ key, name }),
         REDOCLY_TELEMETRY: 'off',
         REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true',

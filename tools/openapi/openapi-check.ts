@@ -28,8 +28,7 @@ export function compare(before: OpenAPIObject, after: OpenAPIObject): Change[] {
   const { diffs } = apiCompare(before, after);
   return (
     diffs
-      // Components are also reported below each operation that references them, and only that path shows
-      // whether clients send or receive them.
+      // Only below an operation does the path of a change show whether clients send or receive a component.
       .filter(({ path: [section, kind] }) => section !== 'components' || kind === 'securitySchemes')
       .map((diff): Change => {
         const kind = !isBreaking(diff, after)
@@ -45,7 +44,7 @@ export function compare(before: OpenAPIObject, after: OpenAPIObject): Change[] {
 
 const ORDER = { breaking: 0, allowed: 1, other: 2 };
 
-/** Stricter than the library, which accepts removed properties, changed types and added enums. */
+/** Whether a change breaks clients: the library accepts removed properties, changed types and added enums. */
 function isBreaking(diff: Diff, document: OpenAPIObject): boolean {
   const { type, action, path, before, after } = diff;
   const [name, parent] = [path.at(-1), path.at(-2)];
@@ -53,7 +52,7 @@ function isBreaking(diff: Diff, document: OpenAPIObject): boolean {
   if (action === 'remove' && parent === 'responses' && name === 'default') return false;
   if (name === 'pattern' && excludesOnlyInvalid(before, after)) return false;
   if (action === 'add' && (name === 'pattern' || name === 'maxLength')) {
-    // Clients accept any text that they accepted without it.
+    // Clients that accepted any text accept these, too.
     if (path[3] === 'responses') return false;
     if (name === 'maxLength' && isImplied(diff, document)) return false;
   }
@@ -62,13 +61,13 @@ function isBreaking(diff: Diff, document: OpenAPIObject): boolean {
   const isSecurity =
     path[0] === 'security' || path[3] === 'security' || path[1] === 'securitySchemes';
   if (isSecurity) return type !== 'annotation' && name !== 'description';
-  // Generated clients derive method names from it.
+  // Generated clients derive method names from the operationId.
   if (name === 'operationId') return true;
   const isSchemaKeyword = parent !== 'properties' && !path.includes('example');
   return isSchemaKeyword && (name === 'type' || name === 'format' || parent === 'enum');
 }
 
-/** Whether a pattern is one of the platform that excludes only texts which the service has never accepted. */
+/** Whether a new pattern excludes only texts that the service has never accepted. */
 const excludesOnlyInvalid = (before: unknown, after: unknown): boolean =>
   after === PLAIN_TEXT ||
   (after === NOT_BLANK && before === FORMER_NOT_BLANK) ||
@@ -82,7 +81,7 @@ function isImplied({ path, after }: Diff, document: OpenAPIObject): boolean {
   return after === FORMATS[schema.format ?? '']?.length;
 }
 
-/** Returns a part of a document, through references; undefined if the library reports it at another place. */
+/** Returns a part of a document, following references; undefined if the path is not one of the document. */
 const find = (document: OpenAPIObject, path: readonly PropertyKey[]): unknown =>
   path.reduce<unknown>((value, name) => {
     const inner = (value as Record<PropertyKey, unknown> | undefined)?.[name];
@@ -90,10 +89,10 @@ const find = (document: OpenAPIObject, path: readonly PropertyKey[]): unknown =>
     return $ref === undefined ? inner : find(document, $ref.split('/').slice(1));
   }, document);
 
-/** A former pattern, which did not exclude NUL, nor texts of control characters only. */
+/** The pattern of earlier versions, which excluded neither NUL nor texts of only control characters. */
 const FORMER_NOT_BLANK = String.raw`[^\s\u0085]`;
 
-/** The part of an operation that decides whether it may change. */
+/** The properties of an operation that decide whether it may change. */
 interface Operation {
   readonly responses: Record<string, { readonly description?: string }>;
   readonly 'x-stability'?: string;
@@ -101,8 +100,8 @@ interface Operation {
 }
 
 /**
- * Returns whether an incompatible change is allowed: the operation was marked as unstable, its announced
- * sunset date has passed, or it was a placeholder that returns 501.
+ * Whether a breaking change is allowed: the operation was marked as unstable, its sunset date has passed, or it was a
+ * placeholder that returned 501.
  */
 function mayChange(before: OpenAPIObject, { path: [section, path, method] }: Diff): boolean {
   if (section !== 'paths') return false;
@@ -115,8 +114,8 @@ function mayChange(before: OpenAPIObject, { path: [section, path, method] }: Dif
 }
 
 /**
- * Returns whether an operation has no success response but 501. A placeholder documents 200, which it will
- * return once it is implemented, and says in its description that it does not yet.
+ * Whether an operation is not implemented: it documents 501 without a success, or successes whose descriptions begin with
+ * "Not implemented yet".
  */
 function isPlaceholder({ responses }: Operation): boolean {
   const successes = Object.keys(responses).filter((status) => /^[23]/.test(status));
@@ -165,9 +164,9 @@ const findCommit = (ref: string): string | undefined =>
   git('rev-parse', '--quiet', '--verify', '--end-of-options', `${ref}^{commit}`);
 
 /**
- * Returns the commit to compare with: the merge base of HEAD and the target branch, so that changes of
- * unreleased work are not compared with each other. On the target branch itself, and without one, that is
- * the first parent of HEAD, the state before the last merge.
+ * Returns the commit to compare with: the merge base of HEAD and the target branch, so that unreleased changes are not
+ * compared with each other. On the target branch, or without one, this is the first parent of HEAD: the state before the
+ * last merge.
  *
  * @param target the target branch; `origin/main` by default, or `main` without that
  * @returns undefined if there is no earlier commit

@@ -1,4 +1,4 @@
-/** What the baselines share: their environment, and the headers of the service. */
+/** The environment of the baselines, and the response headers of the service. */
 import { hash, randomUUID } from 'node:crypto';
 
 const { PORT, API_KEY = '' } = process.env;
@@ -7,7 +7,7 @@ export const port = Number(PORT);
 export const file = url.replace(/^sqlite:/, '');
 const keyHash = hash('sha256', API_KEY);
 
-/** Checks the key as a service does that stores hashes. */
+/** Compares hashes of the key, like a service that stores only these. */
 export function isAuthorized(header = ''): boolean {
   return header.startsWith('Bearer ') && hash('sha256', header.slice(7)) === keyHash;
 }
@@ -20,7 +20,7 @@ export const defaultHeaders = (): Record<string, string> => ({
 });
 export const REVALIDATED = { 'Cache-Control': 'private, no-cache', Vary: 'Accept-Encoding' };
 
-/** A list as bytes, with the headers of the service. */
+/** Creates a list response with the headers of the service. */
 export function toListResponse(json: string): { body: Buffer; headers: Record<string, string> } {
   const body = Buffer.from(json);
   const ETag = `"${hash('sha256', body, 'base64url')}"`;

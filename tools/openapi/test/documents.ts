@@ -11,9 +11,9 @@ export async function readPublished(): Promise<Document> {
 }
 
 /**
- * Returns a copy of a document in which each of some places has another value.
+ * Returns a changed copy of a document.
  *
- * @param changes the values by the keys that lead to the place, separated by spaces; undefined removes it
+ * @param changes new values by their paths, whose keys are separated by spaces; undefined removes a value
  */
 export function edit(document: Document, changes: Readonly<Record<string, unknown>>): Document {
   // In Jest, the arrays of structuredClone are not equal to those of the test.
