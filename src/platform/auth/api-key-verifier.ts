@@ -1,9 +1,10 @@
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { IsNull, Repository } from 'typeorm';
+import { IsNull, Raw, Repository } from 'typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
+import { getDialect } from '../database/connection/service-data-source.js';
 import { toClient } from './client-address.js';
 import { FailureLog } from './failure-log.js';
 import { ApiKey } from './keys/api-key.entity.js';
@@ -113,7 +114,9 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     if (key === '' || isMistyped(key, this.config.product.keyPrefixes)) return undefined;
     const now = Date.now();
     const checkedAt = performance.now();
-    const record = await this.keys.findOneBy({ hash: hashKey(key), revokedAt: IsNull() });
+    const { isPrimary } = getDialect(this.keys.manager.dataSource);
+    const hash = Raw((column) => `${column} = :hash AND ${isPrimary}`, { hash: hashKey(key) });
+    const record = await this.keys.findOneBy({ hash, revokedAt: IsNull() });
     const cached = this.cache.get(key)?.record;
     this.cache.delete(key);
     if (record === null && cached !== undefined)

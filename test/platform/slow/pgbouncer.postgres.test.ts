@@ -1,18 +1,13 @@
 /* oxlint-disable jest/no-standalone-expect, jest/no-disabled-tests -- all tests need pgbouncer */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
 import { CategoriesService } from '../../../src/modules/categories/categories.service.js';
 import { transactionOnce } from '../../../src/platform/idempotency/idempotency-records.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from '../support/app.js';
 import { createKey } from '../support/fixtures.js';
 import { jsonHeaders, sendRequest } from '../support/http-client.js';
-import { findFreePort } from '../support/postgres.js';
+import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from '../support/postgres-client.js';
-import { commandSucceeds, requires } from '../support/requirements.js';
+import { requires } from '../support/requirements.js';
 import {
   BOOTSTRAP_KEY,
   createServices,
@@ -21,66 +16,25 @@ import {
 } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
 
-/** Debian's package `pgbouncer` installs it in a folder that is not in the PATH of all users. */
-const env = { PATH: `${process.env['PATH']}:/usr/sbin` };
-const hasPgBouncer = commandSucceeds('pgbouncer', ['--version'], env);
-
-let directory: string;
-let pgBouncer: ChildProcess;
+let pgBouncer: Awaited<ReturnType<typeof startPgBouncer>>;
 let database: TestDatabase;
 let services: Services;
 /** The database behind PgBouncer. */
 let href: string;
 let app: TestApp | undefined;
 
-/** Starts PgBouncer with its defaults, but for the mode and the number of its connections. */
-async function startPgBouncer(target: URL): Promise<URL> {
-  directory = await mkdtemp(join(tmpdir(), 'petstore-pgbouncer-'));
-  await chmod(directory, 0o755);
-  const port = await findFreePort();
-  await writeFile(join(directory, 'users'), `"${target.username}" "${target.password}"\n`);
-  await writeFile(
-    join(directory, 'pgbouncer.ini'),
-    `[databases]
-* = host=${target.hostname} port=${target.port}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = ${port}
-unix_socket_dir =
-auth_type = trust
-auth_file = ${join(directory, 'users')}
-pool_mode = transaction
-default_pool_size = 2
-`,
-  );
-  // PgBouncer refuses to run as root.
-  const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : [];
-  pgBouncer = spawn('pgbouncer', ['-q', ...user, join(directory, 'pgbouncer.ini')], {
-    env,
-    stdio: 'ignore',
-  });
-  return Object.assign(new URL(target), { port: String(port) });
-}
-
 beforeEach(async () => {
   database = await createDatabase();
-  ({ href } = await startPgBouncer(new URL(database.url)));
-  const isRunning = () =>
-    queryPostgres(href, 'SELECT 1').then(
-      () => true,
-      () => false,
-    );
-  await waitFor(isRunning);
+  pgBouncer = await startPgBouncer(database.url);
+  href = pgBouncer.url;
   services = await createServices({ DATABASE_URL: href });
 });
 afterEach(async () => {
   await app?.stop();
   app = undefined;
   await services.close();
-  pgBouncer.kill();
-  await once(pgBouncer, 'exit');
+  await pgBouncer.stop();
   await database.drop();
-  await rm(directory, { recursive: true });
 });
 
 const getReadiness = async ({ url }: RunningService): Promise<number> =>

@@ -8,6 +8,8 @@ export class ChaosProxy {
 
   private constructor(
     private readonly server: Server,
+    /** The address of the upstream server for new connections. */
+    public target: string,
     /** Milliseconds by which data from the upstream server is delayed. */
     public latency: number,
   ) {}
@@ -18,12 +20,12 @@ export class ChaosProxy {
    * @param url the address of the upstream server
    */
   static async listen(url: string, latency = 0): Promise<ChaosProxy> {
-    const { hostname: host, port } = new URL(url);
     const server = createServer();
-    const proxy = new ChaosProxy(server, latency);
-    server.on('connection', (client) =>
-      proxy.forward(client, connect({ host, port: Number(port), noDelay: true })),
-    );
+    const proxy = new ChaosProxy(server, url, latency);
+    server.on('connection', (client) => {
+      const { hostname: host, port } = new URL(proxy.target);
+      proxy.forward(client, connect({ host, port: Number(port), noDelay: true }));
+    });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     return proxy;

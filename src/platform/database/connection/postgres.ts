@@ -28,6 +28,9 @@ const DIALECT: Dialect = {
   generatedIdType: 'bigint',
   binaryCollation: 'C',
   bigintCast: '::bigint',
+  // A server in recovery cannot assign the id of a transaction (25006).
+  isPrimary:
+    '(SELECT CASE WHEN pg_is_in_recovery() THEN pg_current_xact_id() IS NOT NULL ELSE TRUE END)',
   rowLock: ' FOR UPDATE',
   // A lock of the session would be lost behind PgBouncer.
   keyLock: 'SELECT pg_advisory_xact_lock(hashtextextended($1, $2))',
@@ -72,7 +75,8 @@ export const postgresOptions = (
     // Without a limit, a connection would stay at a server that its name does not refer to any more.
     maxLifetimeSeconds: 300,
     // Between the listeners of the pool and of a query runner, an error would end the process. The next statement fails.
-    onConnect: (client: Client) => void client.on('error', ignore),
+    onConnect: (client: Client) =>
+      client.on('error', ignore).query(`SELECT 1 WHERE ${DIALECT.isPrimary}`),
   },
 });
 
@@ -84,7 +88,7 @@ export class PostgresDataSource extends ServiceDataSource {
   /** The names of prepared statements, by their SQL. */
   readonly preparedNames = new Map<string, string>();
   private readonly readRevisions = singleFlight(async () => {
-    const sql = this.prepare('SELECT "name", "value" FROM "revisions"');
+    const sql = this.prepare(`SELECT "name", "value" FROM "revisions" WHERE ${DIALECT.isPrimary}`);
     const rows = await readRows<{ name: string; value: string }>(this.manager, sql);
     return new Map(rows.map(({ name, value }) => [name, Number(value)]));
   });
@@ -216,9 +220,9 @@ export class PgQueryRunner extends PostgresQueryRunner {
         return result;
       } catch (error) {
         this.hasFailed = this.isTransactionActive;
-        // The connection would stay read-only.
+        // The connection would stay read-only, or at a standby.
         if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION)
-          void (this.databaseConnection as PgClient).end();
+          void (this.databaseConnection as PgClient | undefined)?.end();
         const isCommit = this.isTransactionActive ? query === 'COMMIT' : !this.reads;
         throw this.dataSource.translateError(error, { isCommit });
       }

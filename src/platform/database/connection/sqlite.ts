@@ -22,6 +22,7 @@ const DIALECT: Dialect = {
   generatedIdType: 'integer',
   binaryCollation: undefined,
   bigintCast: '',
+  isPrimary: 'TRUE',
   rowLock: '',
   keyLock: undefined,
   clock: undefined,

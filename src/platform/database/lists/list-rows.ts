@@ -130,7 +130,7 @@ export class ListRows<Entity extends ObjectLiteral> {
       facts.push(
         `(SELECT "value" FROM "revisions" WHERE "name" = '${metadata.tableName}') AS "${REVISION}"`,
       );
-    const conditions = getConditions();
+    const conditions = [...getConditions(), this.dataSource.dialect.isPrimary];
     if (after !== undefined)
       conditions.push(`"id" > ${parameters.add(after, metadata.primaryColumns[0]!)}`);
     // Both databases reject an offset of more than 64 bits, such as that of a page whose DTO has no limits.

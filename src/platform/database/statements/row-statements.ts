@@ -36,8 +36,8 @@ export async function selectOne<Entity extends ObjectLiteral>(
   const { manager, metadata } = repository;
   const parameters = new StatementParameters(manager.dataSource);
   const where = toCondition(repository, criteria, parameters);
-  const suffix = lock ? getDialect(manager.dataSource).rowLock : '';
-  const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where} LIMIT 1${suffix}`;
+  const { isPrimary, rowLock } = getDialect(manager.dataSource);
+  const sql = `SELECT ${selectColumns(metadata)} FROM "${metadata.tableName}" WHERE ${where} AND ${isPrimary} LIMIT 1${lock ? rowLock : ''}`;
   const rows = readRows<Record<string, unknown>>(manager, sql, parameters.values);
   return toEntities(repository, await withDeadline(rows))[0];
 }

@@ -1,0 +1,101 @@
+/* oxlint-disable jest/no-standalone-expect -- `requires` returns `it` or `it.skip` */
+import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
+import { FEATURES } from '../../../src/features.js';
+import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
+import { startApp, type TestApp } from '../support/app.js';
+import { CagesModule } from '../support/cages.module.js';
+import { ChaosProxy } from '../support/chaos-proxy.js';
+import { insertRow } from '../support/fixtures.js';
+import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.js';
+import { type PostgresServer, startPostgres } from '../support/postgres.js';
+import { queryPostgres } from '../support/postgres-client.js';
+import { requires } from '../support/requirements.js';
+import { waitFor } from '../support/wait.js';
+
+let primary: PostgresServer;
+let standby: PostgresServer;
+/** A proxy or name that may lead to either of the servers. */
+let proxy: ChaosProxy;
+let app: TestApp;
+let stopPgBouncer: (() => Promise<void>) | undefined;
+beforeEach(async () => {
+  primary = await startPostgres();
+  standby = await startPostgres(undefined, primary);
+  proxy = await ChaosProxy.listen(primary.url);
+});
+afterEach(async () => {
+  await app.stop();
+  await stopPgBouncer?.();
+  stopPgBouncer = undefined;
+  await proxy.close();
+  await standby.stop();
+  await primary.stop();
+});
+
+/** Starts the application behind the proxy. */
+async function serve(usesPgBouncer = false): Promise<void> {
+  let url = proxy.proxiedUrl(primary.url);
+  if (usesPgBouncer) ({ url, stop: stopPgBouncer } = await startPgBouncer(url));
+  const config = { type: 'postgres', url } as const;
+  const database = { config, url, drop: async () => undefined };
+  app = await startApp({ database, features: [...FEATURES, CagesModule] });
+}
+
+/** Makes the standby lag: it gets what is committed from now on, but does not show it. */
+async function pauseReplay(): Promise<void> {
+  await waitFor(async () => {
+    const [row] = await queryPostgres(
+      primary.url,
+      'SELECT "replay_lsn" = pg_current_wal_lsn() AS "isCurrent" FROM pg_stat_replication',
+    );
+    return row?.['isCurrent'];
+  });
+  await queryPostgres(standby.url, 'SELECT pg_wal_replay_pause()');
+}
+
+/** Routes new connections to a server, and closes the others. */
+function routeTo({ url }: PostgresServer): void {
+  proxy.target = url;
+  proxy.cut();
+}
+
+describe.each([
+  ['directly', it, false],
+  ['through PgBouncer', requires('pgbouncer', hasPgBouncer).it, true],
+])('a standby that lags, reached %s', (_how, test, usesPgBouncer) => {
+  test('serves no list, page, key or row, and the primary does again', async () => {
+    await serve(usesPgBouncer);
+    expect((await app.categories.create('old')).status).toBe(201);
+    await insertRow(app.dataSource, 'cages');
+    await pauseReplay();
+    expect((await app.categories.create('new')).status).toBe(201);
+    const { key } = await app.app.get(ApiKeysService).create('new');
+    routeTo(standby);
+    const paths = ['/v1/categories', '/v1/cages', '/v1/cages?limit=9&after=1', '/v1/cages/1'];
+    // More often than the pool has connections.
+    for (let round = 0; round < 12; round++) {
+      for (const path of paths)
+        expect(await app.send('GET', path)).toBeError('SERVICE_UNAVAILABLE');
+      expect(await app.send('GET', paths[0]!, key)).toBeError('SERVICE_UNAVAILABLE');
+    }
+    routeTo(primary);
+    const listed = await waitFor(
+      () => app.categories.list(),
+      ({ status }) => status === 200,
+    );
+    expect(listed.json()).toMatchObject([{ name: 'old' }, { name: 'new' }]);
+  });
+});
+
+describe('a standby that lags', () => {
+  it('serves no row to the repository of a module', async () => {
+    await serve();
+    expect((await app.categories.create('old')).status).toBe(201);
+    await pauseReplay();
+    expect((await app.categories.create('new')).status).toBe(201);
+    routeTo(standby);
+    const rows = app.dataSource.getRepository(CategoryEntity);
+    for (let round = 0; round < 12; round++)
+      await expect(rows.find()).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
+  });
+});
