@@ -6,20 +6,23 @@ import { CageEntity, CagesModule } from './support/cages.module.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from './support/postgres-client.js';
 
-describe('a database with another isolation level than read committed', () => {
-  it('is refused at startup, with what to set', async () => {
+describe('a database with a setting that would break promises', () => {
+  it.each([
+    [
+      'default_transaction_isolation',
+      'repeatable read',
+      /isolation level .* is repeatable read: set default_transaction_isolation .* 'read committed'/,
+    ],
+    // A commit that no synchronous standby has confirmed is reported as a warning.
+    ['client_min_messages', 'error', /sends no warnings: set client_min_messages .* 'warning'/],
+  ])('is refused at startup, with what to set: %s = %s', async (setting, value, message) => {
     const database = await createDatabase();
     const name = new URL(database.url).pathname.slice(1);
-    const setDefault = (level: string) =>
-      queryPostgres(
-        database.url,
-        `ALTER DATABASE "${name}" SET default_transaction_isolation = '${level}'`,
-      );
-    await setDefault('repeatable read');
-    await expect(startApp({ database })).rejects.toThrow(
-      /isolation level .* is repeatable read: set default_transaction_isolation .* 'read committed'/,
-    );
-    await setDefault('read committed');
+    const alter = (change: string) =>
+      queryPostgres(database.url, `ALTER DATABASE "${name}" ${change}`);
+    await alter(`SET ${setting} = '${value}'`);
+    await expect(startApp({ database })).rejects.toThrow(message);
+    await alter(`RESET ${setting}`);
     await (await startApp({ database })).stop();
     await database.drop();
   });

@@ -74,7 +74,8 @@ export async function findRecorded(
   };
   const rows = await readRows<Record<string, unknown>>(
     manager,
-    `SELECT ${selectColumns(records.metadata)} FROM "${records.metadata.tableName}"
+    `SELECT ${selectColumns(records.metadata)}, ${getDialect(manager.dataSource).awaitsStandbys}
+     FROM "${records.metadata.tableName}"
      WHERE ${toConditions(records, criteria, parameters).join(' AND ')}`,
     parameters.values,
   );

@@ -1,4 +1,5 @@
 /* oxlint-disable jest/no-standalone-expect -- `requires` returns `it` or `it.skip` */
+import { randomUUID } from 'node:crypto';
 import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
 import { FEATURES } from '../../../src/features.js';
 import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
@@ -6,6 +7,8 @@ import { startApp, type TestApp } from '../support/app.js';
 import { CagesModule } from '../support/cages.module.js';
 import { ChaosProxy } from '../support/chaos-proxy.js';
 import { insertRow } from '../support/fixtures.js';
+import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
+import { MemoryLogger } from '../support/memory-logger.js';
 import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
 import { queryPostgres } from '../support/postgres-client.js';
@@ -17,6 +20,7 @@ let standby: PostgresServer;
 /** A proxy or name that may lead to either of the servers. */
 let proxy: ChaosProxy;
 let app: TestApp;
+let logger: MemoryLogger;
 let stopPgBouncer: (() => Promise<void>) | undefined;
 beforeEach(async () => {
   primary = await startPostgres();
@@ -38,7 +42,8 @@ async function serve(usesPgBouncer = false): Promise<void> {
   if (usesPgBouncer) ({ url, stop: stopPgBouncer } = await startPgBouncer(url));
   const config = { type: 'postgres', url } as const;
   const database = { config, url, drop: async () => undefined };
-  app = await startApp({ database, features: [...FEATURES, CagesModule] });
+  logger = new MemoryLogger();
+  app = await startApp({ database, logger, features: [...FEATURES, CagesModule] });
 }
 
 /** Makes the standby lag: it gets what is committed from now on, but does not show it. */
@@ -99,3 +104,50 @@ describe('a standby that lags', () => {
       await expect(rows.find()).rejects.toMatchObject({ code: 'SERVICE_UNAVAILABLE' });
   });
 });
+
+/** Makes the primary wait for a standby at each commit. */
+async function requireStandby(name: string): Promise<void> {
+  await queryPostgres(primary.url, `ALTER SYSTEM SET synchronous_standby_names = '${name}'`);
+  await queryPostgres(primary.url, 'SELECT pg_reload_conf()');
+}
+
+/** Sends a POST request with an Idempotency-Key. */
+const post = (path: string, body: object, key: string = randomUUID()): Promise<HttpResponse> =>
+  sendRequest(app.url + path, {
+    method: 'POST',
+    headers: { ...jsonHeaders(app.key), 'Idempotency-Key': key },
+    body: JSON.stringify(body),
+  });
+
+describe.each([
+  ['directly', it, false],
+  ['through PgBouncer', requires('pgbouncer', hasPgBouncer).it, true],
+])(
+  'a synchronous standby that is lost, with its primary reached %s',
+  (_how, test, usesPgBouncer) => {
+    const MAYBE = /may have taken effect/;
+
+    test('lets no change return 201, nor its repetition, until it is back', async () => {
+      await serve(usesPgBouncer);
+      const cage = { label: 'cage', room: 'one', shelfPosition: 1, locked: false };
+      const { id } = (await post('/v1/cages', cage)).json<{ id: number }>();
+      const create = () => post('/v1/categories', { name: 'keyed' }, 'create');
+      const act = () =>
+        post(`/v1/cages/${id}/exchange`, { ...cage, label: 'other', shelfPosition: 2 }, 'action');
+      const names = Array.from({ length: 20 }, (_, index) => `batch ${index}`);
+      await requireStandby('nobody');
+      const together = [...names.map((name) => app.categories.create(name)), create(), act()];
+      for (const response of await Promise.all(together))
+        expect(response).toBeError('SERVICE_UNAVAILABLE');
+      for (const repeat of [create, create, act, act, () => app.categories.create('alone')])
+        expect(await repeat()).toBeError('SERVICE_UNAVAILABLE', MAYBE);
+      await requireStandby('standby');
+      for (const repeat of [create, act]) {
+        const repeated = await waitFor(repeat, ({ status }) => status === 201);
+        expect(repeated.headers['idempotency-replayed']).toBe('true');
+      }
+      const stored = await app.categories.getNames();
+      expect(stored.filter((name) => name === 'keyed')).toHaveLength(1);
+    });
+  },
+);

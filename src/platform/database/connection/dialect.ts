@@ -11,6 +11,11 @@ export interface Dialect {
    * in a subquery, PostgreSQL evaluates it once, also if a table is empty.
    */
   readonly isPrimary: string;
+  /**
+   * An expression for a SELECT whose rows are sent to a client: if it returns any, its transaction commits only once the
+   * synchronous standbys have what they were read from. A row may be visible before, after a restart of PostgreSQL.
+   */
+  readonly awaitsStandbys: string;
   /** What follows a SELECT to lock its rows until the transaction ends. On SQLite, a transaction excludes others anyway. */
   readonly rowLock: string;
   /** A statement that locks a text and a number until the transaction ends, unless a transaction excludes others anyway. */

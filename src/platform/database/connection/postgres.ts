@@ -13,7 +13,12 @@ import { StartupError } from '../../errors/startup-error.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { type Deadline, withDeadline } from './deadline.js';
 import type { Dialect } from './dialect.js';
-import { describeDriverError, getDriverErrorCode, READ_ONLY_TRANSACTION } from './driver-errors.js';
+import {
+  DatabaseUnavailableError,
+  describeDriverError,
+  getDriverErrorCode,
+  READ_ONLY_TRANSACTION,
+} from './driver-errors.js';
 import { readRows, SchemaOutdatedError, ServiceDataSource } from './service-data-source.js';
 import { singleFlight } from './single-flight.js';
 import {
@@ -31,6 +36,8 @@ const DIALECT: Dialect = {
   // A server in recovery cannot assign the id of a transaction (25006).
   isPrimary:
     '(SELECT CASE WHEN pg_is_in_recovery() THEN pg_current_xact_id() IS NOT NULL ELSE TRUE END)',
+  // Without synchronous standbys, nothing is written.
+  awaitsStandbys: `(SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' THEN pg_logical_emit_message(true, '', '') END)`,
   rowLock: ' FOR UPDATE',
   // A lock of the session would be lost behind PgBouncer.
   keyLock: 'SELECT pg_advisory_xact_lock(hashtextextended($1, $2))',
@@ -52,7 +59,12 @@ const LOCK_NOT_AVAILABLE = '55P03';
 const NOT_PREPARED = /^(26000|42P05|0A000|42804)$/;
 
 /** A client with what identifies its session to the server; pg does not declare it. */
-type PgClient = Client & { readonly processID: number; readonly secretKey: number };
+type PgClient = Client & {
+  readonly processID: number;
+  readonly secretKey: number;
+  /** Whether the wait of a commit for the synchronous standbys was cancelled: the server reports it as a success. */
+  isUnconfirmed?: boolean;
+};
 
 const ignore = (): void => undefined;
 
@@ -75,8 +87,12 @@ export const postgresOptions = (
     // Without a limit, a connection would stay at a server that its name does not refer to any more.
     maxLifetimeSeconds: 300,
     // Between the listeners of the pool and of a query runner, an error would end the process. The next statement fails.
-    onConnect: (client: Client) =>
-      client.on('error', ignore).query(`SELECT 1 WHERE ${DIALECT.isPrimary}`),
+    onConnect: (client: PgClient) =>
+      client
+        .on('error', ignore)
+        // The message is localized, and the routine of the server is not.
+        .on('notice', ({ routine }) => (client.isUnconfirmed ||= routine === 'SyncRepWaitForLSN'))
+        .query(`SELECT 1 WHERE ${DIALECT.isPrimary}`),
   },
 });
 
@@ -126,14 +142,21 @@ export class PostgresDataSource extends ServiceDataSource {
 
   /**
    * Requires READ COMMITTED: only there, a statement that follows the wait for a lock sees what its former holder has
-   * committed, such as the record of an Idempotency-Key.
+   * committed, such as the record of an Idempotency-Key. Requires warnings, because a commit that no synchronous standby
+   * has confirmed is one.
    */
   override async requireSettings(): Promise<void> {
-    const name = 'default_transaction_isolation';
-    const [setting]: [{ [name]: string }] = await this.query(`SHOW ${name}`);
-    if (setting[name] !== 'read committed')
+    const [{ isolation, messages }]: [{ isolation: string; messages: string }] = await this.query(
+      `SELECT current_setting('default_transaction_isolation') AS "isolation", current_setting('client_min_messages') AS "messages"`,
+    );
+    const of = 'of the database and the role to';
+    if (isolation !== 'read committed')
       throw new StartupError(
-        `The isolation level of PostgreSQL is ${setting[name]}: set ${name} of the database and the role to 'read committed'.`,
+        `The isolation level of PostgreSQL is ${isolation}: set default_transaction_isolation ${of} 'read committed'.`,
+      );
+    if (messages === 'error')
+      throw new StartupError(
+        `PostgreSQL sends no warnings: set client_min_messages ${of} 'warning'.`,
       );
   }
 
@@ -195,7 +218,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
   }
 
   override async connect(): Promise<PgClient> {
-    if (this.databaseConnection !== undefined) return this.databaseConnection as PgClient;
+    if (this.client !== undefined) return this.client;
     const client: PgClient = await super.connect().catch((error: unknown) => {
       throw this.dataSource.translateError(error, { isConnecting: true });
     });
@@ -216,19 +239,24 @@ export class PgQueryRunner extends PostgresQueryRunner {
         if (query === 'COMMIT' && this.hasFailed)
           throw new Error('A statement of the transaction has failed: it cannot be committed');
         const result: unknown = await this.send(query, parameters, useStructuredResult);
+        if (this.client?.isUnconfirmed) throw this.dataSource.report(createUnconfirmedError());
         if (query.startsWith('ROLLBACK')) this.hasFailed = false;
         return result;
       } catch (error) {
         this.hasFailed = this.isTransactionActive;
-        // The connection would stay read-only, or at a standby.
-        if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION)
-          void (this.databaseConnection as PgClient | undefined)?.end();
+        // The connection would stay read-only, at a standby, or unconfirmed.
+        if (getDriverErrorCode(error) === READ_ONLY_TRANSACTION || this.client?.isUnconfirmed)
+          void this.client?.end();
         const isCommit = this.isTransactionActive ? query === 'COMMIT' : !this.reads;
         throw this.dataSource.translateError(error, { isCommit });
       }
     };
     // A statement outside of a transaction is one itself.
     return this.isTransactionActive ? run() : repeatOnConflict(run);
+  }
+
+  private get client(): PgClient | undefined {
+    return this.databaseConnection as PgClient | undefined;
   }
 
   override async release(): Promise<void> {
@@ -253,6 +281,13 @@ export class PgQueryRunner extends PostgresQueryRunner {
       return super.query(query, parameters, isStructured);
     }
   }
+}
+
+/** Returns the error of a commit that is durable on this server, but perhaps not on its synchronous standbys. */
+function createUnconfirmedError(): DatabaseUnavailableError {
+  const message =
+    'No synchronous standby has confirmed a commit: see pg_stat_replication, and SyncRep in pg_stat_activity';
+  return new DatabaseUnavailableError(new Error(message), true);
 }
 
 /**

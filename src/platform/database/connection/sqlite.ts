@@ -23,6 +23,7 @@ const DIALECT: Dialect = {
   binaryCollation: undefined,
   bigintCast: '',
   isPrimary: 'TRUE',
+  awaitsStandbys: 'NULL',
   rowLock: '',
   keyLock: undefined,
   clock: undefined,
