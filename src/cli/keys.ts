@@ -35,6 +35,8 @@ export async function main(args: readonly string[]): Promise<void> {
   program
     .command('list')
     .description('List API keys (metadata only)')
+    .option('--name <name>', 'Only keys with this name')
+    .option('--limit <n>', 'Only the newest keys', toInteger(1, 1_000_000))
     .option('--json', 'Print JSON')
     .action(listKeys);
   program
@@ -80,9 +82,10 @@ function printKey(key: string, { id, name }: ApiKey): void {
   process.stderr.write(`Created API key ${id} (${name}).\n`);
 }
 
-async function listKeys({ json = false }: { json?: boolean }): Promise<void> {
+async function listKeys(options: { json?: true; name?: string; limit?: number }): Promise<void> {
+  const { json = false, name, limit } = options;
   await withKeys(async (keys) => {
-    const records = await keys.list();
+    const records = await keys.list(name, limit);
     if (json) process.stdout.write(`${JSON.stringify(records.map(describeKey), null, 2)}\n`);
     else if (records.length === 0) process.stdout.write('No API keys found.\n');
     else printTable(records.map(formatKey));

@@ -265,11 +265,11 @@ describe('the records of Idempotency-Keys', () => {
   });
   afterEach(() => jest.restoreAllMocks());
 
-  it('are deleted after 24 hours, 500 at a time', async () => {
+  it('are deleted after 24 hours, 1,000 at a time', async () => {
     const cleanup = app.app.get(IdempotencyRecordsCleanup);
     const { manager } = app.dataSource;
     await manager.clear(IdempotencyRecord);
-    const keys = Array.from({ length: 501 }, () => createKey());
+    const keys = Array.from({ length: 1_001 }, () => createKey());
     const records = keys.map((key) => toRecord(key, {}));
     await manager.insert(IdempotencyRecord, records);
     const setAge = (age: number) =>
@@ -277,7 +277,7 @@ describe('the records of Idempotency-Keys', () => {
     await setAge(DAY_MS - 60_000);
     expect(await cleanup.deleteExpired()).toBe(0);
     await setAge(DAY_MS + 1);
-    expect(await cleanup.deleteExpired()).toBe(500);
+    expect(await cleanup.deleteExpired()).toBe(1_000);
     expect(await cleanup.deleteExpired()).toBe(1);
     expect(await countRecords()).toBe(0);
   });

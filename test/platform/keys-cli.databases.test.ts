@@ -130,6 +130,19 @@ describe('keys list', () => {
   });
 });
 
+describe('keys list --name --limit', () => {
+  it('prints the newest keys with a name, in the order of their creation', async () => {
+    for (let n = 0; n < 3; n++) await keys.create('many');
+    await keys.create('another');
+    const ids = (await keys.list('many')).map(({ id }) => id);
+    const { stdout } = await run('list', '--name', 'many', '--limit', '2', '--json');
+    const listed = JSON.parse(stdout) as { id: number }[];
+    expect(listed.map(({ id }) => id)).toEqual(ids.slice(1));
+    expect((await run('list', '--name', 'none')).stdout).toBe('No API keys found.\n');
+    expect(await run('list', '--limit', '0')).toEqual(failure(/must be an integer from 1/));
+  });
+});
+
 const rotate = ({ id }: ApiKey): Promise<CommandResult> =>
   run('rotate', String(id), '--overlap', '1h');
 

@@ -1,6 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Inject, Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { IsNull, Raw, Repository } from 'typeorm';
+import { In, IsNull, Raw, Repository } from 'typeorm';
 import { CONFIG, type Config } from '../config/config.js';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
@@ -19,6 +20,11 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 /** How long before its expiry the use of a key is logged, in milliseconds. */
 const EXPIRY_WARNING_MS = 7 * DAY_MS;
+
+/** The pause before the last uses of keys are written, and the longest time for them at the shutdown, in milliseconds. */
+const LAST_USE_DELAY_MS = 1_000;
+/** How many last uses a statement writes, in about 5 ms. */
+const MAX_LAST_USES = 1_000;
 
 /** The limit of the failures of all clients together, as a multiple of that of one; it also bounds the memory. */
 const GLOBAL_LIMIT_FACTOR = 20;
@@ -41,8 +47,10 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
   readonly failureLog = new FailureLog();
   readonly failures = new RateLimiter('auth-failures');
   readonly allFailures = new RateLimiter('auth-failures-global');
-  /** Resolves when the last-used times of all keys are written. */
-  private lastUsedWrites = Promise.resolve();
+  /** The ids of the keys whose last use is not written yet, and the task that writes them. */
+  private readonly usedKeys = new Set<number>();
+  private lastUseWriter: Promise<void> | undefined;
+  private readonly shutdown = new AbortController();
   /** When the expiry of a key was last logged, by its id. */
   private readonly expiryWarnings = new Map<number, number>();
 
@@ -92,7 +100,8 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
 
   /** Runs after the server has drained, so that the last requests count, too. */
   async onApplicationShutdown(): Promise<void> {
-    await this.lastUsedWrites;
+    this.shutdown.abort();
+    await Promise.race([this.lastUseWriter, delay(LAST_USE_DELAY_MS)]);
   }
 
   private async limitFailures<T>(
@@ -147,18 +156,26 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     const sinceLastUse = now - (record.lastUsedAt?.getTime() ?? 0);
     if (sinceLastUse < 0 || sinceLastUse >= HOUR_MS) {
       record.lastUsedAt = new Date(now);
-      this.lastUsedWrites = this.lastUsedWrites.then(() => this.writeLastUsed(record));
+      this.usedKeys.add(record.id);
+      this.lastUseWriter ??= this.writeLastUses().finally(() => (this.lastUseWriter = undefined));
     }
     return true;
   }
 
-  /** A failure is only logged: it must not affect requests. */
-  private async writeLastUsed({ id, lastUsedAt }: ApiKey): Promise<void> {
-    try {
-      await this.keys.update(id, { lastUsedAt });
-    } catch (error) {
-      if (error instanceof DatabaseUnavailableError) return;
-      this.logger.warn('Failed to write the last use of an API key', error);
+  /** Writes the last uses of keys, many with one statement: a commit for each would delay those of all requests. */
+  private async writeLastUses(): Promise<void> {
+    while (this.usedKeys.size > 0) {
+      const { signal } = this.shutdown;
+      await delay(LAST_USE_DELAY_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      const ids = [...this.usedKeys].slice(0, MAX_LAST_USES);
+      for (const id of ids) this.usedKeys.delete(id);
+      try {
+        await this.keys.update({ id: In(ids) }, { lastUsedAt: new Date(Date.now()) });
+      } catch (error) {
+        // A failure is only logged: it must not affect requests.
+        if (!(error instanceof DatabaseUnavailableError))
+          this.logger.warn('Failed to write the last use of API keys', error);
+      }
     }
   }
 }

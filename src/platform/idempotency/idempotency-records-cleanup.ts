@@ -19,10 +19,13 @@ import { IdempotencyRecord } from './idempotency-record.entity.js';
 const LIFETIME_MS = 24 * 60 * 60 * 1_000;
 /** SQLite: nothing is deleted for ten minutes after the start, until NTP has set a wrong clock. */
 const CLOCK_DELAY_MS = 10 * 60 * 1_000;
-/** How many records a statement deletes, in about 5 ms. */
-const MAX_DELETED = 500;
-/** The delay after a statement that deleted as many as it may, and after one that deleted all, in milliseconds. */
-const BUSY_DELAY_MS = 50;
+/** How many records a statement deletes, in about 10 ms. */
+const MAX_DELETED = 1_000;
+/**
+ * The delay after a statement that deleted as many as it may, and after one that deleted all, in milliseconds. On SQLite,
+ * each statement makes every list read its table again.
+ */
+const BUSY_DELAY_MS = 1_000;
 const IDLE_DELAY_MS = 60_000;
 
 /** Deletes records of Idempotency-Keys that are older than 24 hours, a few at a time. */
@@ -44,7 +47,7 @@ export class IdempotencyRecordsCleanup implements OnApplicationBootstrap, OnAppl
     this.shutdown.abort();
   }
 
-  /** Deletes the oldest expired records, and returns how many, at most 500. */
+  /** Deletes the oldest expired records, and returns how many, at most 1,000. */
   async deleteExpired(): Promise<number> {
     const uptime = performance.now();
     const { clock } = getDialect(this.dataSource);

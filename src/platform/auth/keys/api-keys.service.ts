@@ -104,9 +104,16 @@ export class ApiKeysService {
     return this.keys.count();
   }
 
-  /** Returns all keys in the order of their creation. */
-  list(): Promise<ApiKey[]> {
-    return this.keys.find({ order: { id: 'ASC' } });
+  /**
+   * Returns keys in the order of their creation.
+   *
+   * @param name that of the keys; by default, all
+   * @param limit how many of the newest
+   */
+  async list(name?: string, limit?: number): Promise<ApiKey[]> {
+    const where = name === undefined ? {} : { name };
+    const newest = await this.keys.find({ where, order: { id: 'DESC' }, take: limit });
+    return newest.toReversed();
   }
 
   /** Revokes a key; false if it does not exist or was revoked before. */

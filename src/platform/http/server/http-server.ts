@@ -113,10 +113,14 @@ export class HttpServer {
       response.shouldKeepAlive = false;
     this.initResponse(request, response);
     const rejection = validateRequestHead(request);
-    if (rejection === undefined) return this.handle(request, response);
-    // What follows on the connection cannot be trusted.
-    response.shouldKeepAlive = false;
-    respondWithError(rejection, response);
+    if (rejection !== undefined) {
+      // What follows on the connection cannot be trusted.
+      response.shouldKeepAlive = false;
+      respondWithError(rejection, response);
+    } else if (latestResponse === undefined || isDone(latestResponse))
+      this.handle(request, response);
+    // Pipelined requests are handled in turn: a client that reads no response has only one in memory.
+    else latestResponse.once('close', () => this.handle(request, response));
   }
 
   private initResponse(request: IncomingMessage, response: ServerResponse): void {
