@@ -7,7 +7,7 @@ import { MetricsRegistry } from '../../src/platform/metrics/prometheus-registry.
 import { PRODUCT } from '../../src/product.js';
 import { startApp, type TestApp, useApp } from './support/app.js';
 import { advanceTime, setSystemTime } from './support/clock.js';
-import { DATABASE } from './support/databases.js';
+import { describeOnPostgres } from './support/databases.js';
 import { CategoriesClient, type HttpResponse } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres } from './support/postgres-client.js';
@@ -187,31 +187,36 @@ describe('the last use of a key', () => {
   });
 });
 
+/** Starts an instance on the database of `app`, which it leaves there. */
+function startOther(): Promise<TestApp> {
+  const database = { config: app.config.database, url: '', drop: () => Promise.resolve() };
+  return startApp({ database, logger });
+}
+
+/** Uses 20 new keys at once. */
+async function useNewKeys({ url }: TestApp): Promise<string[]> {
+  const created = await Promise.all(Array.from({ length: 20 }, () => keys.create('used once')));
+  const uses = created.map(({ key }) => new CategoriesClient(url, key).list());
+  expect((await Promise.all(uses)).map(({ status }) => status)).toEqual(uses.map(() => 200));
+  return created.map(({ key }) => key);
+}
+
 describe('the last uses of keys at the shutdown', () => {
-  /** Starts an instance on the database of `app`, which it leaves there. */
-  const startOther = (): Promise<TestApp> => {
-    const database = { config: app.config.database, url: '', drop: () => Promise.resolve() };
-    return startApp({ database, logger });
-  };
-
   it('are written before it ends', async () => {
-    const created = await Promise.all(Array.from({ length: 20 }, () => keys.create('last')));
     const other = await startOther();
-    const uses = created.map(({ key }) => new CategoriesClient(other.url, key).list());
-    expect((await Promise.all(uses)).map(({ status }) => status)).toEqual(uses.map(() => 200));
+    const used = await useNewKeys(other);
     await other.stop();
-    for (const { key } of created) expect(await getLastUse(key)).not.toBeNull();
+    for (const key of used) expect(await getLastUse(key)).not.toBeNull();
   });
+});
 
-  const onPostgres = DATABASE === 'postgres' ? it : it.skip;
-  onPostgres('do not delay it while the table of the keys is locked', async () => {
-    const created = await Promise.all(Array.from({ length: 20 }, () => keys.create('locked')));
+describeOnPostgres('the last uses of keys while their table is locked', () => {
+  it('do not delay the shutdown', async () => {
     const other = await startOther();
-    const { config } = app;
-    const session = await connectToPostgres((config.database as { url: string }).url);
+    const session = await connectToPostgres((app.config.database as { url: string }).url);
+    // The writes of the uses wait for a moment, or for the lock.
+    await useNewKeys(other);
     await session.query('BEGIN; LOCK TABLE "api_keys" IN SHARE MODE');
-    for (const { key } of created)
-      expect((await new CategoriesClient(other.url, key).list()).status).toBe(200);
     const startedAt = performance.now();
     await other.stop();
     // docs/install.md promises it.

@@ -89,7 +89,8 @@ export async function startPostgres(
       '--set=scram_iterations=1',
     ],
     postgresFlags: [
-      ...['-c', 'listen_addresses=127.0.0.1'],
+      '-c',
+      'listen_addresses=127.0.0.1',
       ...(primary ? ['-c', `primary_conninfo=${primary.url}?application_name=standby`] : []),
       ...settings,
     ],
