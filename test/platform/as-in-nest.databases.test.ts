@@ -393,7 +393,7 @@ describe('CacheInterceptor', () => {
 });
 
 describe('an interceptor that maps responses', () => {
-  it('gets a list as its items', async () => {
+  it('receives the items of a list', async () => {
     const wrapped = await startApp({ features: [CategoriesModule, WrappedModule] });
     await wrapped.categories.create('dog');
     const list = await wrapped.send('GET', '/v1/categories');
@@ -403,7 +403,7 @@ describe('an interceptor that maps responses', () => {
 });
 
 describe('a filter for all errors', () => {
-  it('knows those of the platform as an HttpException, and sends their headers', async () => {
+  it('receives errors of the platform as an HttpException, and sends their headers', async () => {
     const response = await get('filtered');
     expect(response).toBeError('NOT_FOUND', 'There is no such shop.');
     expect(response.headers['retry-after']).toBe('7');
@@ -417,13 +417,13 @@ describe('middleware for all paths', () => {
     ['PUT', '/v1/nest/user', 405, 'GET, HEAD'],
     // The path of another host.
     ['GET', '/v1/nest/hosts', 404, undefined],
-  ])('runs, and adds no operations: %s %s is %d', async (method, path, status, allow) => {
+  ])('runs, and adds no operations: %s %s returns %d', async (method, path, status, allow) => {
     const { headers, ...response } = await app.send(method, path);
     expect({ ...response, ...headers }).toMatchObject({ status, 'x-middleware': 'yes' });
     expect(headers.allow).toBe(allow);
   });
 
-  it('is not the route of a request in the log', async () => {
+  it('adds no routes to the log', async () => {
     expect(getRoutes(app).filter(({ path }) => path.includes('*'))).toEqual([]);
     const logger = new MemoryLogger();
     const features = [CategoriesModule, NestModule];
@@ -434,7 +434,7 @@ describe('middleware for all paths', () => {
   });
 });
 
-describe('the startup', () => {
+describe('startup', () => {
   class RefusedService implements OnModuleInit {
     constructor(@InjectRepository(CategoryEntity) readonly rows: Repository<CategoryEntity>) {}
 
@@ -442,7 +442,7 @@ describe('the startup', () => {
       await this.rows.count();
     }
   }
-  it('refuses a query before the database is open', async () => {
+  it('rejects a query before the database is open', async () => {
     @Feature({ tag: [], entities: [CategoryEntity], providers: [RefusedService] })
     class RefusedModule {}
     await expect(startApp({ features: [RefusedModule] })).rejects.toThrow(
@@ -456,7 +456,7 @@ describe('pipes of parameters', () => {
     ['', { page: 1, seconds: 0 }],
     ['page=2&archived=true&for=5m&ids=1,2', { page: 2, archived: true, seconds: 300, ids: [1, 2] }],
     ['size=1.5&sorted=false&name=7', { page: 1, seconds: 0, size: 1.5, sorted: false, name: '7' }],
-  ])('get the text as it was sent, and types convert it: %s', async (query, expected) => {
+  ])('receive texts as they were sent, and types convert texts: %s', async (query, expected) => {
     expect((await get(`pages?${query}`)).json()).toEqual({ count: '7', ...expected });
   });
 
@@ -474,7 +474,7 @@ describe('pipes of parameters', () => {
     expect(await get(`pages?${query}`)).toBeError(code, message);
   });
 
-  it('may convert an id to an object', async () => {
+  it('convert an id to an object', async () => {
     const expected = { isAccount: true, id: 'a', page: 3 };
     expect((await get('accounts/a/3')).json()).toEqual(expected);
     expect(await get('accounts/a/x')).toBeError('VALIDATION_FAILED', 'page must be a number.');
@@ -482,7 +482,7 @@ describe('pipes of parameters', () => {
 });
 
 describe("@Body('name')", () => {
-  it('is the property of the body, converted by its own pipes', async () => {
+  it('passes a property of the body, converted by its pipes', async () => {
     const body = { name: 'Ann', age: '7', tags: ['a'], address: { street: 'Elm' }, other: 1 };
     const response = await post('names', JSON.stringify(body));
     expect(response.json()).toEqual({ name: 'Ann', age: 7, tags: ['a'], street: 'Elm' });
@@ -495,7 +495,7 @@ describe("@Body('name')", () => {
     [{ age: 'x' }, 'BAD_REQUEST', /numeric string/],
     [{ address: { street: 1 } }, 'VALIDATION_FAILED', 'address.street must be a string.'],
     [{}, 'VALIDATION_FAILED', 'address.street is missing.'],
-  ] as const)('is validated by its type: %j', async (body, code, message) => {
+  ] as const)('validates a property by its type: %j', async (body, code, message) => {
     const valid = { name: 'Ann', address: { street: 'Elm' } };
     const text = JSON.stringify(Object.keys(body).length === 0 ? body : { ...valid, ...body });
     expect(await post('names', text)).toBeError(code, message);
@@ -503,7 +503,7 @@ describe("@Body('name')", () => {
 });
 
 describe('an exception of Nest', () => {
-  it('has its message in the error body', async () => {
+  it('keeps its message in the error body', async () => {
     const closed = await get('unavailable');
     expect(closed).toBeError('SERVICE_UNAVAILABLE', 'The shop is closed until Monday.');
     expect(await get('messages')).toBeError('RESOURCE_IN_USE', 'The shop is closed.; It is full.');
@@ -512,7 +512,7 @@ describe('an exception of Nest', () => {
     expect(circular.body.length).toBeLessThan(4096);
   });
 
-  it('has what terminus reports in the error body', async () => {
+  it('keeps the report of terminus in the error body', async () => {
     const health = await get('health');
     expect(health).toBeError('SERVICE_UNAVAILABLE', /error: \{ till: \{.* reason: 'out of paper'/);
     const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
@@ -525,7 +525,7 @@ describe('an exception of Nest', () => {
 describe('a DTO', () => {
   const shop = { name: 'Zoo', openedAt: '2026-11-01T12:00:00Z' };
 
-  it('may have decorators of class-validator, which are not in the OpenAPI document', async () => {
+  it('accepts decorators of class-validator, which are not in the OpenAPI document', async () => {
     expect(await post('shops', JSON.stringify({ ...shop, name: 'Z' }))).toBeError(
       'VALIDATION_FAILED',
       'name must be longer than or equal to 2 characters.',
@@ -538,7 +538,7 @@ describe('a DTO', () => {
     expect(Object.keys(document.paths['/nest/shops']!.post!.responses)).not.toContain('202');
   });
 
-  it('gets a date with @Type(), and loses what @Expose() names', async () => {
+  it('receives a date with @Type(), and loses a property that @Expose() renames', async () => {
     const nested = { holidays: ['2026-12-25'], visit: { at: shop.openedAt } };
     for (const body of [shop, { ...shop, ...nested }]) {
       const response = await post('shops', JSON.stringify(body));
@@ -548,14 +548,14 @@ describe('a DTO', () => {
   });
 });
 
-describe('what main.ts sets up in Nest', () => {
-  it('is missing: sessions and cookies', async () => {
+describe('sessions and cookies', () => {
+  it('require middleware, which main.ts does not set up', async () => {
     expect((await get('session')).json()).toEqual({ cookies: 'undefined', session: 'undefined' });
   });
 });
 
 describe('server-sent events', () => {
-  it('are sent', async () => {
+  it('arrive at the client', async () => {
     const response = await get('events');
     expect(response.headers['content-type']).toBe('text/event-stream');
     expect(response.text).toContain('data: dog\n\n');
@@ -563,7 +563,7 @@ describe('server-sent events', () => {
 });
 
 describe('a query outside of the transaction that waits for it', () => {
-  it('gets 503 on SQLite, which has one connection, and the log has the reason', async () => {
+  it('returns 503 on SQLite, which has one connection, and logs the reason', async () => {
     const waits = DATABASE === 'sqlite';
     const logger = new MemoryLogger();
     const own = await startApp({ features: [CategoriesModule, NestModule], logger });
@@ -573,12 +573,12 @@ describe('a query outside of the transaction that waits for it', () => {
   });
 });
 
-describe('a body', () => {
-  it('that is an array is not supported', async () => {
+describe('a request body', () => {
+  it('causes 400 if it is an array', async () => {
     expect(await post('addresses', '[]')).toBeError('VALIDATION_FAILED', /must be a JSON object/);
   });
 
-  it('is also raw, for the signature of a webhook', async () => {
+  it('arrives also as raw bytes, for the signature of a webhook', async () => {
     const body = '{ "event": 1 }';
     const response = await post('webhook', body, { authorization: '' });
     expect(response.json()).toEqual({ hash: hash('sha256', body), event: { event: 1 } });
@@ -586,13 +586,13 @@ describe('a body', () => {
 });
 
 describe('a file', () => {
-  it('of a form is not supported', async () => {
+  it('causes 415 if it is in a form', async () => {
     const type = 'multipart/form-data; boundary=x';
     const response = await post('files', '--x--', { 'content-type': type });
     expect(response).toBeError('UNSUPPORTED_MEDIA_TYPE');
   });
 
-  it('is sent and received with the documented type', async () => {
+  it('travels in both directions with the documented type', async () => {
     const response = await post('documents', '%PDF-', { 'content-type': 'application/pdf' });
     expect(response).toMatchObject({ status: 201, text: '%PDF-' });
     expect(response.headers['content-type']).toBe('application/pdf');
@@ -610,7 +610,7 @@ describe('@ApiBearerAuth()', () => {
 });
 
 describe('an operation without a key', () => {
-  it('may be absent from the OpenAPI document', async () => {
+  it('stays absent from the OpenAPI document with @ApiExcludeEndpoint()', async () => {
     const response = await sendRequest(`${app.url}/internal/state`);
     expect(response.json()).toEqual({ state: 'ok' });
     expect((await app.http().get('/openapi.json')).text).not.toContain('/internal/state');

@@ -66,8 +66,8 @@ const runBackup = (): Promise<CommandResult> =>
 
 const listBackups = (): Promise<string[]> => readdir(join(directory, 'backups'));
 
-describe('backup', () => {
-  it('contains every category acknowledged before it started under load, and can be restored', async () => {
+describe('npm run backup', () => {
+  it('copies every category acknowledged before it started under load, and can be restored', async () => {
     let service = await startService();
     const { key } = service;
     seed(SEED_COUNT);
@@ -142,7 +142,7 @@ describe('backup', () => {
     expect(await listBackups()).toEqual([]);
   });
 
-  it('leaves nothing when interrupted, and what does not block another one when killed', async () => {
+  it('leaves no file after SIGTERM, and after SIGKILL none that blocks the next backup', async () => {
     await createSource();
     new Database(databaseFile).exec('DROP TABLE "categories"').close();
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {

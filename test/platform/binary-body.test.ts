@@ -35,13 +35,13 @@ const CHUNKED = { 'Transfer-Encoding': 'chunked' };
 const GZIP = { 'Content-Encoding': 'gzip' };
 const TOO_LARGE = Buffer.alloc(IMAGE_LIMIT + 1);
 
-describe('an operation with a binary body', () => {
+describe('POST /v1/pets/{petId}/uploadImage', () => {
   it.each<[string, Buffer, (image: Buffer) => Buffer, object]>([
     ['of its own limit', randomBytes(IMAGE_LIMIT), (image) => image, {}],
     ['in chunks', randomBytes(IMAGE_LIMIT), (image) => image, CHUNKED],
     ['that look like JSON', Buffer.from('{"a":'), (image) => image, {}],
     ['that are compressed', Buffer.alloc(IMAGE_LIMIT, 'image'), gzipSync, GZIP],
-  ])('receives bytes %s', async (_name, image, encode, headers) => {
+  ])('stores bytes %s', async (_name, image, encode, headers) => {
     const response = await upload(encode(image), headers);
     expect(response.status).toBe(201);
     const { id } = response.json<{ id: number }>();
@@ -61,7 +61,7 @@ describe('an operation with a binary body', () => {
     expect(await upload(body, headers)).toBeError(code, message);
   });
 
-  it('is repeated with its Idempotency-Key, whatever its encoding', async () => {
+  it('repeats the response to an Idempotency-Key, also for the same bytes in gzip', async () => {
     const image = Buffer.from('image');
     const key = { 'Idempotency-Key': 'image' };
     const first = await upload(image, key);
@@ -80,7 +80,7 @@ describe('an operation with a binary body', () => {
     }
   });
 
-  it('does not change the limit and the media type of others', async () => {
+  it('keeps the limit and the media type of other operations', async () => {
     const send = (type: string, body: string): Test =>
       app.http().post('/v1/pets').auth(app.key, { type: 'bearer' }).type(type).send(body);
     expect(await send('application/octet-stream', '{}')).toBeError('UNSUPPORTED_MEDIA_TYPE');

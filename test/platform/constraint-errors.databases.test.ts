@@ -24,11 +24,11 @@ async function createCage(properties?: object): Promise<Cage> {
   return response.body as Cage;
 }
 
-describe('a request that violates a constraint', () => {
+describe('POST and PATCH of a row that violates a constraint', () => {
   it.each([
     ['the unique property', ['label'], 'label'],
     ['all properties of a unique constraint', ['room', 'shelfPosition'], 'room and shelfPosition'],
-  ] as const)('is rejected with 409 and the names of %s', async (_label, properties, names) => {
+  ] as const)('returns 409 and the names of %s', async (_label, properties, names) => {
     // Whatever characters the values contain.
     const cage = await createCage({ label: `${count} a)=(b "c", 'd': label, room` });
     const same = Object.fromEntries(properties.map((property) => [property, cage[property]]));
@@ -38,7 +38,7 @@ describe('a request that violates a constraint', () => {
     expect(await send('patch', `/${other.id}`, same)).toBeError(...error);
   });
 
-  it('is rejected with 400 and the name of the reference', async () => {
+  it('returns 400 and the name of a reference to a missing row', async () => {
     const { id } = await createCage();
     const error = ['VALIDATION_FAILED', 'categoryId must reference an existing resource.'] as const;
     const invalid = { categoryId: MISSING_ID };
@@ -46,7 +46,7 @@ describe('a request that violates a constraint', () => {
     expect(await send('patch', `/${id}`, invalid)).toBeError(...error);
   });
 
-  it('does not affect the others of its batch', async () => {
+  it('stores the other rows of its batch', async () => {
     const { label } = await createCage();
     const cages = app.app.get(CagesController);
     const bodies = [
@@ -66,7 +66,7 @@ describe('a request that violates a constraint', () => {
     ]);
   });
 
-  it('is rejected with 409 if the constraint is on an expression', async () => {
+  it('returns 409 if the constraint is on an expression', async () => {
     await app.dataSource.query('CREATE UNIQUE INDEX "uq_lower" ON "cages" (lower("label"))');
     const { label } = await createCage();
     expect(await send('post', '', newCage({ label: label.toUpperCase() }))).toBeError(

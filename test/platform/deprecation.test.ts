@@ -33,7 +33,7 @@ describe('a deprecated operation', () => {
 });
 
 describe('an operation that is not deprecated', () => {
-  it('sends no headers of a deprecation and has no sunset', async () => {
+  it('sends neither a Deprecation nor a Sunset header', async () => {
     setSystemTime(SUNSET_INSTANT);
     const response = await app.send('GET', '/v1/stubs/experimental');
     expect(response.status).toBe(501);

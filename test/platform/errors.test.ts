@@ -193,7 +193,7 @@ describe('POST /v1/categories', () => {
     expect(responses[0]).toBeError(code, message);
   });
 
-  it('rejects an endless chunked body', async () => {
+  it('rejects an endless chunked body with a single response', async () => {
     const headers = [
       `Authorization: Bearer ${app.key}`,
       'Content-Type: application/json',
@@ -222,7 +222,7 @@ describe('POST /v1/categories', () => {
     expect(response.json()).toEqual({ id: expect.any(Number) as number, name: 'dog' });
   });
 
-  it('applies the configured limit', async () => {
+  it('rejects a body that exceeds BODY_LIMIT', async () => {
     const small = await startApp({ config: { bodyLimit: 10 }, logger });
     const response = await small.categories.create('dog');
     await small.stop();
@@ -316,7 +316,7 @@ describe('a failing handler', () => {
     expect(logger.forRequest('partial-response')).toMatchObject([{ level: 'error' }]);
   });
 
-  it('does not change a response that was already sent', async () => {
+  it('keeps a response that was already sent', async () => {
     const response = await get('/v1/crash/after-response');
     expect(response.status).toBe(200);
     expect(response.json()).toEqual({ done: true });
@@ -335,7 +335,7 @@ describe('an exception with a status', () => {
   it.each([
     [418, 'I_M_A_TEAPOT', 'I am a teapot.'],
     [502, 'BAD_GATEWAY', 'The bank is down.'],
-  ])('has an Error body with the code of its status: %d %s', async (status, code, message) => {
+  ])('returns an Error body with the code of its status: %d %s', async (status, code, message) => {
     const response = await get(`/v1/crash/${status}`);
     expect(response.status).toBe(status);
     expect(response.headers['content-type']).toBe('application/json; charset=utf-8');
@@ -348,7 +348,7 @@ describe('an error response', () => {
   it.each<[string, ErrorCode, string]>([
     ['of a handler', 'PAYLOAD_TOO_LARGE', '/v1/crash/413'],
     ['that quotes an unknown path', 'NOT_FOUND', `/${long}`],
-  ])('has at most 4 KB: %s', async (_name, code, path) => {
+  ])('truncates its message to at most 4 KB: %s', async (_name, code, path) => {
     const response = await get(path);
     expect(response).toBeError(code, /^.{100,}…$/su);
     expect(response.body.length).toBeLessThanOrEqual(4096);

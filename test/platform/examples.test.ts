@@ -45,7 +45,7 @@ function run(
 
 describe('examples/api.d.ts', () => {
   // The document of the template, so that the client compiles in a fork with other resources.
-  it('is what `npm run openapi:types` makes of the OpenAPI document of the template', async () => {
+  it('equals what `npm run openapi:types` writes for the template', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'api-types-'));
     const file = join(directory, 'openapi.json');
     const root = toRoot([CategoriesModule, PetsModule, StoreModule]);
@@ -180,7 +180,7 @@ describe('examples', () => {
       });
     });
 
-    it('creates one category if the packets of the first attempt are dropped before its response arrives', async () => {
+    it('creates one category if the packets with the first response are dropped', async () => {
       const name = 'dropped';
       const proxy = await ChaosProxy.listen(app.url, 500);
       try {
@@ -216,7 +216,7 @@ describe('examples', () => {
       expect((await run('bash', ['examples/curl.sh'])).stderr).toContain('Set API_KEY');
     });
 
-    it('creates one category, and prints each response once, after 429 and a connection that is lost while the body arrives', async () => {
+    it('creates one category, and prints each response once, after 429 and a lost connection', async () => {
       const before = await app.categories.getNames();
       const failures = [failWith('TOO_MANY_REQUESTS', '1'), loseBody];
       const server = await failFirstResponses(app.url, (response) => failures.shift()!(response));
@@ -253,7 +253,7 @@ describe('docs/clients.md', () => {
   });
 
   it.each(commandSucceeds('curl') ? (['sh', 'ts'] as const) : (['ts'] as const))(
-    'has %s snippets that print what the page shows, also if responses are lost',
+    'shows what its %s snippets print, also if responses are lost',
     async (language) => {
       const snippets = await readSnippets(page, language);
       const program = joinSnippets(snippets, language);

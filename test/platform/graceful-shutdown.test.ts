@@ -47,7 +47,7 @@ function blockEventLoop(milliseconds: number): void {
 }
 
 describe('graceful shutdown', () => {
-  it('responds with 503 on /readyz while it still serves other requests', async () => {
+  it('returns 503 on /readyz while it still serves other requests', async () => {
     await start(LONG_TIMEOUTS, { shutdownDelay: 500 });
     const closed = app.app.close();
     const readiness = await waitFor(
@@ -86,7 +86,7 @@ describe('graceful shutdown', () => {
     expect(await getStoredCategories()).toMatchObject([{ name: 'late' }]);
   });
 
-  it('responds to a request that arrived while the event loop was blocked for longer than the grace period', async () => {
+  it('completes a request that arrived while a blocked event loop outlasted the grace period', async () => {
     await start({ drainGracePeriod: 100 });
     const request = rawRequest({ headers: [`Authorization: Bearer ${app.key}`] });
     const connection = await RawConnection.open(app.url);
@@ -100,7 +100,7 @@ describe('graceful shutdown', () => {
     await closed;
   });
 
-  it('accepts a connection that was opened while the event loop was blocked before it stops listening', async () => {
+  it('accepts a connection that was opened while the event loop was blocked', async () => {
     await start(LONG_TIMEOUTS, { shutdownDelay: 500 });
     const closed = app.app.close();
     await waitFor(

@@ -78,7 +78,7 @@ describe.each(KINDS)(
   (name, { type, byClient = type === 'text' }, sent, ids) => {
     const { entity } = features[KINDS.findIndex(([other]) => other === name)]!;
 
-    it('stores concurrent creates, and lists them in the order of the ids, whole and in pages', async () => {
+    it('stores concurrent creates, and lists them in the order of their ids, whole and in pages', async () => {
       const repository = app.dataSource.getRepository(entity);
       const kit = app.app.get(ResourceKit);
       const inserter = new IdempotentInserter(repository, (row) => row, kit.metrics);
@@ -105,9 +105,9 @@ describe.each(KINDS)(
   },
 );
 
-describe('a create with an id of the client that exists', () => {
+describe('a create request with an id of the client', () => {
   it.each(KINDS.filter(([, { type, byClient = type === 'text' }]) => byClient))(
-    'is rejected with 409, alone and in a batch: %s',
+    'rejects an id that exists with 409, alone and in a batch: %s',
     async (name, _options, sent) => {
       const { entity } = features[KINDS.findIndex(([other]) => other === name)]!;
       const repository = app.dataSource.getRepository(entity);
@@ -125,10 +125,8 @@ describe('a create with an id of the client that exists', () => {
       expect(await repository.find()).toHaveLength(2);
     },
   );
-});
 
-describe('a text of a client that no URL can have as a path segment', () => {
-  it('is rejected with 400 as an id, also in a batch', async () => {
+  it('rejects a text that no URL can have as a path segment with 400, also in a batch', async () => {
     const repository = app.dataSource.getRepository(features.at(-1)!.entity);
     await repository.clear();
     const rows = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
@@ -145,7 +143,7 @@ describe('a text of a client that no URL can have as a path segment', () => {
 });
 
 describeOnPostgres('the migrations of all kinds of ids', () => {
-  it('create the schema of the entities, with the order of bytes', async () => {
+  it('create the schema of the entities, which sorts texts by their bytes', async () => {
     const { upQueries } = await app.dataSource.driver.createSchemaBuilder().log();
     expect(upQueries).toEqual([]);
     const columns = await app.dataSource.query<{ collation: string }[]>(

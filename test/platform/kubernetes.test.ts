@@ -56,7 +56,7 @@ kubectl.describe('deploy/kubernetes', () => {
       'Deployment',
     ],
     ['sqlite', ['ConfigMap', 'NetworkPolicy', 'Service', 'StatefulSet'], 'StatefulSet'],
-  ])('%s has valid resources that fit the service', async (overlay, kinds, kind) => {
+  ])('renders valid resources that fit the service: %s', async (overlay, kinds, kind) => {
     const resources = await render(overlay);
     expect([...resources.keys()].toSorted()).toEqual(kinds);
 

@@ -80,7 +80,7 @@ async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
   ]);
 }
 
-describe('service log', () => {
+describe('the log', () => {
   let database: TestDatabase;
   let app: NestExpressApplication;
   /** What the logger of the application has written. */
@@ -109,7 +109,7 @@ describe('service log', () => {
     return app.getUrl();
   }
 
-  it('has the request id on every line that is written while a request is handled', async () => {
+  it('contains the request id on every line that is written while a request is handled', async () => {
     const key = `bootstrap-${randomSecret()}`;
     const url = await start({ BOOTSTRAP_API_KEY: key });
     const ids = ['first', 'second', 'third'];
@@ -120,7 +120,7 @@ describe('service log', () => {
     expect(found.map(({ length }) => length)).toEqual([1, 1, 1]);
   });
 
-  it('contains no API keys or passwords at debug level', async () => {
+  it('omits API keys and passwords at debug level', async () => {
     const bootstrap = `bootstrap-${randomSecret()}`;
     const url = await start({ NODE_ENV: 'production', BOOTSTRAP_API_KEY: bootstrap });
     const apiKeys = app.get(ApiKeysService);
@@ -147,7 +147,7 @@ describe('service log', () => {
     expectNoLeaks(secrets);
   });
 
-  it('contains no API keys or passwords while PostgreSQL is unreachable', async () => {
+  it('omits API keys and passwords while PostgreSQL is unreachable', async () => {
     const bootstrap = `bootstrap-${randomSecret()}`;
     const password = randomSecret();
     const url = await start({
@@ -170,7 +170,7 @@ describe('service log', () => {
     expect(secrets.filter((key) => output.includes(key.slice(4, 24)))).toEqual([]);
   }
 
-  it('has a line with the request id, the key and the client for each response at debug level', async () => {
+  it('contains a line with the request id, key and client for each response at debug level', async () => {
     const key = `bootstrap-${randomSecret()}`;
     const env = { NODE_ENV: 'production', BOOTSTRAP_API_KEY: key, TRUST_PROXY: '1' };
     const url = await start(env);
@@ -216,8 +216,8 @@ class LogsController {
 })
 class LogsModule {}
 
-describe('log of a service process', () => {
-  it('has only startup, migration, key change, rejected key, 5xx and graceful shutdown lines at info level', async () => {
+describe('the log of a service process', () => {
+  it('contains only startup, migration, key, 5xx and graceful shutdown lines at info level', async () => {
     const services = await createServices({ NODE_ENV: 'production' });
     const file = join(services.directory, 'petstore.sqlite');
     const env = { DATABASE_URL: `sqlite:${file}` };

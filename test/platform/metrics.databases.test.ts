@@ -92,7 +92,7 @@ async function sendIncompleteCreate(): Promise<RawConnection> {
 }
 
 describe('GET /metrics', () => {
-  it('has the failures of operations from the start, and not those of the pages that clients read', async () => {
+  it('starts the counters of failures at 0 for operations, but not for documentation', async () => {
     const { text } = await sendRequest(url);
     expect(text).toContain(responses('GET', '/v1/categories', 500));
     expect(text).not.toMatch(/http_route="\/(docs|examples)\//);
@@ -111,7 +111,7 @@ describe('GET /metrics', () => {
     expect(await app.http().get('/metrics')).toBeError('NOT_FOUND');
   });
 
-  it('is not served, and nothing is observed, unless METRICS_PORT is set', async () => {
+  it('returns and observes nothing without METRICS_PORT', async () => {
     const other = await startApp();
     const { url: address } = other.app.get(MetricsServer);
     expect((await other.categories.create('a')).status).toBe(201);
@@ -130,7 +130,7 @@ describe('GET /metrics', () => {
     expect(delta(active)).toBeGreaterThan(0.19);
   });
 
-  it('is available while the database is not', async () => {
+  it('reports whether the database is available', async () => {
     const database = app.app.get(DatabaseStartup);
     for (const isReady of [false, true]) {
       database.isReady = isReady;

@@ -286,7 +286,7 @@ describe('a module with rows of API keys', () => {
   const getNames = async (path = '', key?: string): Promise<string[]> =>
     (await send(app, 'GET', path, undefined, key)).json<Order[]>().map(({ name }) => name);
 
-  it('shows each key its own', async () => {
+  it('returns to each key only its rows', async () => {
     const [mine, theirs] = await Promise.all([create('owned'), create('owned', other)]);
     expect(await getNames()).toEqual(['owned']);
     expect(await getNames('', other)).toEqual(['owned']);
@@ -301,7 +301,7 @@ describe('a module with rows of API keys', () => {
       expect((await send(app, 'DELETE', `/${id}`, undefined, key)).status).toBe(204);
   });
 
-  it('marks rows as deleted, and their names are free again', async () => {
+  it('marks rows as deleted, and accepts their names again', async () => {
     const id = await create('dog');
     expect(await send(app, 'POST', '', { name: 'dog' })).toBeError(
       'ALREADY_EXISTS',
@@ -330,14 +330,14 @@ describe('a module with rows of API keys', () => {
     await Promise.all(ids.map((id) => send(app, 'DELETE', `/${id}`)));
   });
 
-  it('may let only some keys in', async () => {
+  it('returns 403 to keys that it does not allow', async () => {
     expect((await send(app, 'GET', '/all')).status).toBe(200);
     expect(await send(app, 'GET', '/all', undefined, other)).toBeError('FORBIDDEN');
     // @ts-expect-error -- a scope of one's own
     expect(RequireScope('admin')).toBeInstanceOf(Function);
   });
 
-  it('takes webhooks that its own secret signs, and counts them', async () => {
+  it('accepts webhooks signed with its secret, and counts them', async () => {
     const body = '{ "orders": 3 }';
     const post = (signature: string): Promise<HttpResponse> =>
       sendRequest(`${app.url}/v1/orders/webhook`, {
@@ -365,7 +365,7 @@ describe('an event after a commit', () => {
   const getPlaced = (): string[] => app.app.get(OrdersService).placed;
   beforeEach(() => getPlaced().splice(0));
 
-  it('is emitted once, also if requests are repeated or fail', async () => {
+  it('occurs once, also if requests are repeated or fail', async () => {
     const names = Array.from({ length: 10 }, (_, n) => `order-${n}`);
     const sendAll = () => Promise.all([...names, ...names].map((name) => place(name, name)));
     const responses = [...(await sendAll()), ...(await sendAll())];
@@ -374,13 +374,13 @@ describe('an event after a commit', () => {
     expect(getPlaced().toSorted()).toEqual(names);
   });
 
-  it('is emitted once if the transaction is repeated because it conflicts with another', async () => {
+  it('occurs once if the transaction is repeated after a conflict', async () => {
     expect((await place('conflict', 'conflict')).status).toBe(201);
     expect(app.app.get(OrdersService).conflicts).toBe(DATABASE === 'postgres' ? 2 : 0);
     expect(getPlaced()).toEqual(['conflict']);
   });
 
-  it('may fail: the response stands, and the log says so', async () => {
+  it('keeps the response if its handler fails, and logs the failure', async () => {
     const responses = [await place('unlucky', 'key'), await place('unlucky', 'key')];
     expect(responses.map(({ status }) => status)).toEqual([201, 201]);
     expect(responses[1]!.headers['idempotency-replayed']).toBe('true');
@@ -396,7 +396,7 @@ describe('an event after a commit', () => {
 });
 
 describe('@ApiKeyId()', () => {
-  it('is refused for a public operation, whose criteria would select the rows of all', () => {
+  it('rejects a public operation, whose criteria would select the rows of all keys', () => {
     expect(() => {
       class PublicController {
         @Get()
@@ -410,14 +410,14 @@ describe('@ApiKeyId()', () => {
   });
 });
 
-describe('the variables of two features', () => {
+describe('startup with the variables of two features', () => {
   const shared = { mode: { name: 'MODE', format: oneOf('a', 'b'), description: 'a mode' } };
   @Feature({ tag, variables: shared })
   class FirstModule {}
   @Feature({ tag, variables: shared })
   class SecondModule {}
 
-  it('have different names, which the startup checks', async () => {
+  it('rejects equal names, and reports invalid values of both', async () => {
     await expect(startApp({ features: [FirstModule, SecondModule] })).rejects.toThrow(
       'The variable mode is declared twice: give one another name.',
     );
@@ -435,7 +435,7 @@ describe('the variables of two features', () => {
 });
 
 describe('the readiness of a module', () => {
-  it('is part of that of the service, with the name of the module in the log', async () => {
+  it('decides about that of the service, and its name is in the log', async () => {
     const logger = new MemoryLogger();
     @Injectable()
     class StockService {

@@ -46,7 +46,7 @@ describe('the supported releases of Node', () => {
     ['22.13.1', false],
     ['24.11.0', true],
     ['26.10.0', true],
-  ])('are the same in the check and in engines: %s', async (version, isSupported) => {
+  ])('agree in the check and in engines: %s', async (version, isSupported) => {
     const { code } = await runOn(version, 'src/platform/application/check-node-version.js');
     expect(code === 0).toBe(isSupported);
     const [major, minor] = version.split('.').map(Number) as [number, number];

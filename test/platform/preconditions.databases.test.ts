@@ -71,8 +71,8 @@ async function createCage(): Promise<{ cage: Cage; id: number; etag: string }> {
   return { cage, id: cage.id, etag: headers['etag'] as string };
 }
 
-describe('GET of a resource with a version', () => {
-  it('has a strong ETag that each update changes', async () => {
+describe('GET /v1/cages/{cageId}', () => {
+  it('returns a strong ETag that each update changes', async () => {
     const { cage, id, etag } = await createCage();
     const response = await send('get', id);
     expect([response.status, response.body]).toEqual([200, cage]);
@@ -86,7 +86,7 @@ describe('GET of a resource with a version', () => {
     expect([unchanged.status, unchanged.headers['etag']]).toEqual([200, changed]);
   });
 
-  it('keeps its id, and gets a version of the service, if a patch has others', async () => {
+  it('ignores an id and a version in a patch', async () => {
     const { id } = await createCage();
     const table = app.dataSource.getRepository(CageEntity);
     const cages = app.app.get(ResourceKit).resource(table, { toBody: (row) => row });
@@ -96,7 +96,7 @@ describe('GET of a resource with a version', () => {
     expect(body.version).not.toBe(7);
   });
 
-  it('has another ETag after a restore and another update', async () => {
+  it('returns a new ETag after a restore and another update', async () => {
     const { id } = await createCage();
     const table = app.dataSource.getRepository(CageEntity);
     const backup = await table.findOneByOrFail({ id });
@@ -128,13 +128,13 @@ describe('GET of a resource with a version', () => {
   });
 });
 
-describe('a resource whose properties are exactly version and body', () => {
+describe('a resource with exactly the properties version and body', () => {
   it.each([
     ['', undefined],
     ['/below', '"7"'],
     ['/above', '"7"'],
   ])(
-    'has its Location, and the ETag of its row if it has one: POST /v1/pages%s',
+    'returns its Location, and an ETag if it is Versioned: POST /v1/pages%s',
     async (path, etag) => {
       const page = { version: 1, body: { version: 2 } };
       const response = await app
@@ -182,14 +182,14 @@ describe('If-Match', () => {
     });
   });
 
-  it('is required with 428 by an operation that declares it, and rejects a patch without changes', async () => {
+  it('returns 428 if a required one is missing, and 412 for an outdated patch without changes', async () => {
     const { id } = await createCage();
     expect(await send('delete', id)).toBeError('PRECONDITION_REQUIRED');
     expect(await send('put', id, {}, newCage())).toBeError('PRECONDITION_REQUIRED');
     expect(await send('patch', id, { 'If-Match': '"2"' }, {})).toBeError('PRECONDITION_FAILED');
   });
 
-  it('lets exactly one of 16 concurrent requests change the resource', async () => {
+  it('accepts exactly one of 16 concurrent requests with the same ETag', async () => {
     const { id, etag } = await createCage();
     const headers = { 'If-Match': etag };
     for (let round = 0; round < 3; round++) {
@@ -207,7 +207,7 @@ describe('If-Match', () => {
     }
   });
 
-  it('is not needed for each of several concurrent updates to return what it stored', async () => {
+  it('returns to each of 16 concurrent updates without it what that update stored', async () => {
     const { id } = await createCage();
     const etags = await Promise.all(
       Array.from({ length: 16 }, async (_, index) => {
@@ -225,8 +225,8 @@ describe('If-Match', () => {
 const having = (name: string, required: boolean): unknown =>
   expect.arrayContaining([expect.objectContaining({ name, required })]);
 
-describe('a precondition', () => {
-  it('is declared with its responses in the OpenAPI document', async () => {
+describe('the OpenAPI document', () => {
+  it('declares preconditions and their responses', async () => {
     const { paths } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
     const { get, patch, put } = paths['/cages/{cageId}']!;
     const etag = { headers: { ETag: { schema: { type: 'string' } } } };

@@ -192,27 +192,36 @@ const PLACES: [string, Schema, unknown][] = [
   ],
 ];
 
-describe('@Property with a schema', () => {
-  it.each(ACCEPTED)('accepts and returns values of %j', async (schema, ...values) => {
-    class Holder {
-      @Property(schema) value?: unknown;
-    }
-    for (const value of values)
-      expect(JSON.parse(JSON.stringify(await validateBody(Holder, { value })))).toEqual({ value });
-  });
+describe('@Property', () => {
+  it.each(ACCEPTED)(
+    'accepts and returns values on the edges of a schema: %j',
+    async (schema, ...values) => {
+      class Holder {
+        @Property(schema) value?: unknown;
+      }
+      for (const value of values)
+        expect(JSON.parse(JSON.stringify(await validateBody(Holder, { value })))).toEqual({
+          value,
+        });
+    },
+  );
 
-  it.each(REJECTED)('says of a value that it %s: %j', async (message, schema, ...values) => {
-    for (const value of values) expect(await findProblem(schema, value)).toBe(`value ${message}.`);
-  });
+  it.each(REJECTED)(
+    'rejects a value in a message that it %s',
+    async (message, schema, ...values) => {
+      for (const value of values)
+        expect(await findProblem(schema, value)).toBe(`value ${message}.`);
+    },
+  );
 
-  it.each(PLACES)('says where a problem is: %s', async (message, schema, value) => {
+  it.each(PLACES)('names the path of each problem: %s', async (message, schema, value) => {
     expect(await findProblem(schema, value)).toBe(`${message}.`);
   });
 
   it.each<[string, Schema]>([
     ['a pattern with flags', { type: 'string', pattern: /x/i }],
     ['two patterns', { type: 'string', pattern: /x/, notBlank: true }],
-  ])('refuses what the OpenAPI document cannot express: %s', (_name, schema) => {
+  ])('rejects at startup what the OpenAPI document cannot express: %s', (_name, schema) => {
     expect(() => Property(schema)).toThrow(TypeError);
   });
 
@@ -236,7 +245,7 @@ describe('@Property with a schema', () => {
       { enum: ['a', null], example: 'a' },
     ],
     [{ type: 'array', items: { type: 'number' } }, { items: { type: 'number', example: 1.5 } }],
-  ])('completes its schema in the OpenAPI document: %j', (schema, expected) => {
+  ])('completes a schema in the OpenAPI document: %j', (schema, expected) => {
     const { notBlank: _notBlank, ...keywords } = schema;
     expect(toDocument(schema)).toEqual({ ...keywords, ...expected });
   });
@@ -305,14 +314,14 @@ class ZoosController {
 @Feature({ tag: { name: 'zoos', description: 'Zoos.' }, controllers: [ZoosController] })
 class ZoosModule {}
 
-describe('an operation with schemas of every kind', () => {
+describe('POST, PUT and PATCH with nested DTOs', () => {
   const app = useApp({ features: [ZoosModule] });
   const send = (method: 'post' | 'patch' | 'put', body: unknown) => {
     const request = app.http()[method]('/v1/zoos').auth(app.key, { type: 'bearer' });
     return request.type('json').send(JSON.stringify(body));
   };
 
-  it('gets DTOs with their defaults, at every depth, and responds without what is write-only', async () => {
+  it('converts DTOs and sets defaults at every depth, and omits write-only properties from responses', async () => {
     const cat = { kind: 'cat' };
     const response = await send('post', {
       secret: 'x',
@@ -333,12 +342,12 @@ describe('an operation with schemas of every kind', () => {
     });
   });
 
-  it('gets an array of DTOs as a body', async () => {
+  it('accepts an array of DTOs as a body', async () => {
     expect((await send('put', [CAT, { kind: 'cat' }])).body).toEqual([CAT, CAT]);
     expect(await send('put', {})).toBeError('VALIDATION_FAILED', 'the body must be an array.');
   });
 
-  it('gets undefined instead of an optional body, and an id of another published schema', async () => {
+  it('accepts a missing body if it is optional, and documents the id as its decorator says', async () => {
     const feed = () => app.http().patch('/v1/zoos/7').auth(app.key, { type: 'bearer' });
     expect((await feed()).body).toEqual({ id: 7, isPatch: false });
     const type = 'application/merge-patch+json';
@@ -362,7 +371,7 @@ describe('an operation with schemas of every kind', () => {
     expect(await send('patch', patch)).toBeError('VALIDATION_FAILED', `${message}.`);
   });
 
-  it('accepts a merge patch of objects, maps and unions, which null removes, without defaults', async () => {
+  it('accepts merge patches of objects, maps and unions, removes nulls, and sets no defaults', async () => {
     for (const body of [{}, { cat: null, byName: null, parts: null }, { parts: [{ boss: CAT }] }])
       expect((await send('patch', body)).body).toEqual(body);
     const patch = {
@@ -380,7 +389,7 @@ describe('an operation with schemas of every kind', () => {
     await expect(validateBody(Zoo, zoo)).rejects.toThrow('boss.name is missing.');
   });
 
-  it('has classes of its own in the OpenAPI document for requests that responses have, too', async () => {
+  it('documents a copy of each class that both requests and responses use', async () => {
     const { components } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
     const { Zoo: zoo, Cat: cat, Dog: dog, ...others } = components!.schemas!;
     // Clients must expect other properties in responses.

@@ -83,7 +83,7 @@ async function countCategories(): Promise<number> {
   return (await app.categories.getAll()).length;
 }
 
-describe('a request that is not valid HTTP', () => {
+describe('malformed HTTP', () => {
   const BAD_REQUESTS: [string, string][] = [
     ['plain text', 'hello\r\n\r\n'],
     ['a target with a fragment', line('GET /v1/categories#x HTTP/1.1')],
@@ -129,17 +129,20 @@ describe('a request that is not valid HTTP', () => {
     ['HEADERS_TOO_LARGE', TOO_LARGE],
     ['NOT_IMPLEMENTED', UNSUPPORTED],
     ['PAYLOAD_TOO_LARGE', [['a huge chunk extension', extension]]],
-  ])('is rejected with %s', (code, requests) => {
-    it.each(requests)('with %s, stores nothing and closes the connection', async (_name, text) => {
-      const before = await countCategories();
-      const responses = await send(text);
-      expect(responses).toHaveLength(1);
-      expect(responses[0]).toBeError(code);
-      expect(responses[0]?.headers).toMatchObject({ connection: 'close' });
-      // Node's parser errors must not leak.
-      expect(responses[0]?.text).not.toMatch(/HPE_|ERR_|Parse Error/);
-      expect(await countCategories()).toBe(before);
-    });
+  ])('with the error %s', (code, requests) => {
+    it.each(requests)(
+      'rejects %s, stores nothing and closes the connection',
+      async (_name, text) => {
+        const before = await countCategories();
+        const responses = await send(text);
+        expect(responses).toHaveLength(1);
+        expect(responses[0]).toBeError(code);
+        expect(responses[0]?.headers).toMatchObject({ connection: 'close' });
+        // Node's parser errors must not leak.
+        expect(responses[0]?.text).not.toMatch(/HPE_|ERR_|Parse Error/);
+        expect(await countCategories()).toBe(before);
+      },
+    );
   });
 
   it.each([
@@ -147,7 +150,7 @@ describe('a request that is not valid HTTP', () => {
     ['a malformed chunk', post([CHUNKED, 'X-Request-Id: mine'], '2\r\n{"\r\nzz\r\n')],
     ['an unsupported Expect', post([LENGTH, 'Expect: tea', 'X-Request-Id: mine', CLOSE])],
     ['CONNECT', connect],
-  ])('keeps its X-Request-Id: %s', async (_name, text) => {
+  ])('returns the X-Request-Id of %s', async (_name, text) => {
     const responses = await send(text);
     expect(responses.map(({ headers }) => headers['x-request-id'])).toEqual(['mine']);
   });
@@ -230,7 +233,7 @@ const CONVERSATIONS: [string, string, number[]][] = [
 ];
 
 describe('a connection', () => {
-  it.each(CONVERSATIONS)('gets the responses to %s', async (_name, text, expected) => {
+  it.each(CONVERSATIONS)('returns the responses to %s', async (_name, text, expected) => {
     const before = await countCategories();
     const responses = await send(text);
     expect(statuses(responses)).toEqual(expected);
@@ -243,13 +246,13 @@ describe('a connection', () => {
     expect(await countCategories()).toBe(before + stored);
   });
 
-  it('gets a 400 for garbage that arrives after a response', async () => {
+  it('returns 400 to garbage that arrives after a response', async () => {
     const connection = await open(get());
     expect((await connection.nextResponse()).status).toBe(200);
     expect(statuses(await connection.send(GARBAGE).closed())).toEqual([200, 400]);
   });
 
-  it('is closed with the response to its 10,000th request', async () => {
+  it('closes with the response to its 10,000th request', async () => {
     const before = await countCategories();
     app.server.once('connection', (connection: Connection) => {
       // Saves as many requests.
@@ -264,14 +267,14 @@ describe('a connection', () => {
     expect(await countCategories()).toBe(before + 1);
   });
 
-  it('that is half-closed gets a 400 for a request that it did not complete', async () => {
+  it('returns 400 to an incomplete request on a half-closed connection', async () => {
     const before = await countCategories();
     for (const text of [get().slice(0, 30), withLength('100')])
       expect(statuses(await (await open(text)).endWrites().closed())).toEqual([400]);
     expect(await countCategories()).toBe(before);
   });
 
-  it('may be half-closed before its key is looked up', async () => {
+  it('serves a request whose client half-closes before its key is looked up', async () => {
     const verifier = app.app.get(ApiKeyVerifier);
     const verify = verifier.verify.bind(verifier);
     const requested = once(app.server, 'request');
@@ -292,7 +295,7 @@ describe('a connection', () => {
     ['after garbage', GARBAGE.repeat(1_000)],
     ['while it sends a body', withLength('1000')],
     ['after CONNECT', connect + 'x'.repeat(50_000)],
-  ])('may be reset %s without an effect on others', async (_name, text) => {
+  ])('keeps serving other clients after a reset %s', async (_name, text) => {
     const connection = await open(text);
     await connection.flushed();
     connection.reset();
@@ -302,15 +305,15 @@ describe('a connection', () => {
   it.each<[string, (connection: RawConnection) => RawConnection]>([
     ['ends', (connection) => connection.endWrites()],
     ['continues with garbage', (connection) => connection.send('zz\r\nzz\r\n')],
-  ])('gets a single 401 if a body without a key then %s', async (_name, proceed) => {
+  ])('returns a single 401 if a body without a key then %s', async (_name, proceed) => {
     const connection = await open(chunked('').replace(`${KEY}\r\n`, ''));
     expect(await connection.nextResponse()).toBeError('UNAUTHORIZED');
     expect(statuses(await proceed(connection).closed())).toEqual([401]);
   });
 });
 
-describe('the timeouts of the server', () => {
-  it('are those in the documentation', async () => {
+describe('the server', () => {
+  it('applies the documented timeouts', async () => {
     const production = await startApp();
     await production.stop();
     expect(production.server).toMatchObject({
@@ -348,7 +351,7 @@ describe('a client that is too slow', () => {
     ['never sends the body of a GET', get('Content-Length: 1000'), 'request', [200]],
   ];
 
-  it('gets a 408 and a closed connection, without blocking other clients', async () => {
+  it('receives 408 and a closed connection, without blocking other clients', async () => {
     const before = await countCategories();
     const clients = await Promise.all(
       CASES.map(async ([name, text, timeout, expected, drip]) => {
@@ -383,7 +386,7 @@ describe('a client that reads no responses', () => {
     app.server.timeout = TIMEOUTS.socket;
   });
 
-  it('is disconnected after the timeout, unlike one that reads slowly', async () => {
+  it('loses its connection after the timeout, unlike one that reads slowly', async () => {
     app.server.timeout = 500;
     // The responses have 75 MB, which do not fit into the buffers of a connection.
     const request = write('GET /docs/swagger-ui-bundle.js HTTP/1.1', [HOST]).repeat(50);

@@ -359,8 +359,8 @@ describe.each(
   });
 });
 
-describe('the published pattern of a name', () => {
-  it('is the rule: what it matches is accepted, and what it does not is rejected', async () => {
+describe('POST /v1/categories', () => {
+  it('accepts exactly the names that match the published pattern', async () => {
     const { NewCategory } = document.components!.schemas as Record<string, Schema>;
     const pattern = new RegExp(NewCategory!['properties'].name.pattern, 'u');
     // White space, control, format, unassigned and ignorable characters, and two that are visible.

@@ -74,7 +74,7 @@ describe('rate limit on failed authentications', () => {
     expect(await getStatus(unknownKey(), address)).toBe(429);
   }
 
-  it('responds with 429 and Retry-After once the limit is exceeded', async () => {
+  it('returns 429 and Retry-After once the limit is exceeded', async () => {
     for (let n = 0; n < FAILURES_PER_MINUTE; n++)
       expect(await list(app, unknownKey(), '192.0.2.1')).toBeError('UNAUTHORIZED');
     // A part of a second counts as one.
@@ -121,7 +121,7 @@ describe('rate limit on failed authentications', () => {
     expect(logger.text).not.toContain(`${PRODUCT.keyPrefixes[0]}_`);
   });
 
-  it('counts failures on all operations, but not requests that match none', async () => {
+  it('counts failures of all operations, but not requests without an operation', async () => {
     for (const [method, path, status] of [
       ['GET', '/v1/categories', 401],
       ['GET', '/v1/stubs/deprecated/1', 401],
@@ -160,7 +160,7 @@ describe('rate limit on failed authentications', () => {
     expect([await getStatus(used, address), await getStatus(used, address)]).toEqual([401, 429]);
   });
 
-  it('does not count requests without a key', async () => {
+  it('ignores requests without a key', async () => {
     const headers = { 'x-forwarded-for': '192.0.2.8' };
     const listWithoutKey = async (): Promise<number> =>
       (await sendRequest(`${app.url}/v1/categories`, { headers })).status;
@@ -169,7 +169,7 @@ describe('rate limit on failed authentications', () => {
     expect(await listWithoutKey()).toBe(401);
   });
 
-  it('does not count requests that fail because the database is unavailable', async () => {
+  it('ignores requests that fail because the database is unavailable', async () => {
     const lookups = jest
       .spyOn(table, 'findOneBy')
       .mockRejectedValue(new DatabaseUnavailableError());
@@ -192,7 +192,7 @@ describe('rate limit on failed authentications', () => {
     ],
     ['client', ['client-1'], '192.0.2.11'],
   ])(
-    'takes all spellings of an IPv4 address, all addresses of an IPv6 /64, and all invalid ones for one client: %s',
+    'counts as one client the spellings of an IPv4 address, an IPv6 /64, or invalid ones: %s',
     async (address, same, other) => {
       await exhaust(address);
       for (const each of same)
@@ -212,7 +212,7 @@ describe('rate limit on failed authentications', () => {
 
   it.each([
     ['limits all addresses together to 20 times the limit', 1, 20, [30, 9, 0]],
-    ['is disabled by AUTH_FAILURES_PER_MINUTE=0', 0, 59, [0, 0, 0]],
+    ['allows all requests with AUTH_FAILURES_PER_MINUTE=0', 0, 59, [0, 0, 0]],
   ])('%s', async (_sentence, authFailuresPerMinute, expected, limited) => {
     const config = { authFailuresPerMinute, trustProxy: 'loopback', metricsPort: 0 };
     const other = await startApp({ config });
@@ -284,7 +284,7 @@ describe('rate limit per API key', () => {
     expect(await client.list()).toBeError('TOO_MANY_REQUESTS');
   });
 
-  it('is that of the key, or none if that is 0', async () => {
+  it('applies the limit of the key, and none if that is 0', async () => {
     const service = app.app.get(ApiKeysService);
     const { key } = await service.create('unlimited', { requestsPerMinute: 0 });
     for (let n = 0; n < 5; n++) {

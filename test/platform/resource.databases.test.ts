@@ -87,7 +87,7 @@ describe('Resource.page', () => {
     expect(pages).toEqual([toys.slice(0, 2), toys.slice(2, 4), toys.slice(4)]);
   });
 
-  it('has a total, and no items, beyond the last page', async () => {
+  it('returns a total, and no items, beyond the last page', async () => {
     await createToys(1);
     const [toy] = (await list('')).items;
     const empty = { items: [], total: 1 };
@@ -98,7 +98,7 @@ describe('Resource.page', () => {
     expect(await list('')).toEqual({ items: [], total: 0 });
   });
 
-  it('has the total of the moment of its items while others create', async () => {
+  it('returns items and their total from the same moment while others create', async () => {
     const creates = { isRunning: true };
     const created = createToys(30).finally(() => {
       creates.isRunning = false;
@@ -121,7 +121,7 @@ describe('Resource.page', () => {
 });
 
 describe('a resource below another', () => {
-  it('is found only below its parent, which must exist', async () => {
+  it('returns 404 except below its parent', async () => {
     const toy = await createToy();
     const other = await createCage();
     const paths = [other, '/cages/999999/toys'].map((parent) => `${parent}/${toy.toyId}`);
@@ -148,15 +148,18 @@ describe('a resource below another', () => {
   });
 });
 
-describe('what an operation does not support', () => {
-  it.each(['?x=1&filter=a&filter=b', '?filter[name]=a'])('is 501, and named: %s', async (query) => {
-    const before = (await send('GET', path)).json<{ total: number }>();
-    const response = await send('POST', path + query, { name: 'x' });
-    expect(response).toBeError('NOT_IMPLEMENTED', 'The query parameter filter is not supported.');
-    expect((await send('GET', path)).json()).toEqual(before);
-  });
+describe('an unsupported query parameter', () => {
+  it.each(['?x=1&filter=a&filter=b', '?filter[name]=a'])(
+    'causes 501 with its name: %s',
+    async (query) => {
+      const before = (await send('GET', path)).json<{ total: number }>();
+      const response = await send('POST', path + query, { name: 'x' });
+      expect(response).toBeError('NOT_IMPLEMENTED', 'The query parameter filter is not supported.');
+      expect((await send('GET', path)).json()).toEqual(before);
+    },
+  );
 
-  it('is refused in a query by its handler, if it has a value', () => {
+  it('makes refuseQuery throw if it has a value', () => {
     for (const query of [{ sort: '' }, { all: false }] as { sort?: string; all?: boolean }[]) {
       const text = `The query parameter ${Object.keys(query)[0]} is not supported.`;
       expect(() => refuseQuery(query, 'sort', 'all')).toThrow(text);
@@ -202,7 +205,7 @@ describe('Resource.patch', () => {
     },
   );
 
-  it('rejects what makes an object larger than a body may be with 413, unless it becomes smaller', async () => {
+  it('rejects with 413 what makes an object exceed the body limit, unless it becomes smaller', async () => {
     const { toyId } = await createToy();
     const patch = (notes: object): Promise<HttpResponse> =>
       send('PATCH', `${path}/${toyId}`, { size: { width: 1, notes } });

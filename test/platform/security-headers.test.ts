@@ -21,36 +21,39 @@ function findDisclosures({ headers }: { readonly headers: object }): string[] {
   );
 }
 
-describe('security headers', () => {
+describe('every response', () => {
   it.each([
     ['GET', '/v1/categories', 200],
     ['OPTIONS', '/v1/categories', 405],
     ['GET', '/nothing', 404],
     ['GET', '/livez', 200],
     ['GET', '/openapi.json', 200],
-  ])('are sent, without revealing the framework: %s %s', async (method, path, status) => {
-    const response = await app.send(method, path);
-    expect(response.status).toBe(status);
-    expect(response.headers).toMatchObject(API_HEADERS);
-    // Any page may read the document.
-    const expected = path === '/openapi.json' ? ['access-control-allow-origin'] : [];
-    expect(findDisclosures(response)).toEqual(expected);
-    // RFC 6797, section 7.2, forbids it over HTTP.
-    expect(response.headers).not.toHaveProperty('strict-transport-security');
-  });
+  ])(
+    'contains the security headers, and no name of the framework: %s %s',
+    async (method, path, status) => {
+      const response = await app.send(method, path);
+      expect(response.status).toBe(status);
+      expect(response.headers).toMatchObject(API_HEADERS);
+      // Any page may read the document.
+      const expected = path === '/openapi.json' ? ['access-control-allow-origin'] : [];
+      expect(findDisclosures(response)).toEqual(expected);
+      // RFC 6797, section 7.2, forbids it over HTTP.
+      expect(response.headers).not.toHaveProperty('strict-transport-security');
+    },
+  );
 
   it.each([
     ['garbage', 'garbage\r\n\r\n'],
     ['a CONNECT request', rawRequest({ method: 'CONNECT', target: 'petstore:80' })],
     ['a request without a key', rawRequest({ headers: ['Connection: close'] })],
-  ])('are sent in the error response to %s', async (_name, bytes) => {
+  ])('contains the security headers also as an error response to %s', async (_name, bytes) => {
     const [response] = await sendRaw(app.url, bytes);
     expect(response!.status).toBeGreaterThanOrEqual(400);
     expect(response!.headers).toMatchObject(API_HEADERS);
     expect(findDisclosures(response!)).toEqual([]);
   });
 
-  it('include Strict-Transport-Security once if PUBLIC_BASE_URL uses HTTPS', async () => {
+  it('contains Strict-Transport-Security once if PUBLIC_BASE_URL uses HTTPS', async () => {
     for (const path of ['/v1/categories', '/livez', '/docs', '/docs/swagger-ui.css']) {
       const { headers } = await sendRequest(secure.url + path);
       // Node joins the values of a header that is sent repeatedly.
@@ -63,7 +66,7 @@ describe('CORS', () => {
   const ORIGIN = 'https://app.example';
   const cors = useApp({ config: { corsOrigins: [ORIGIN, 'https://other.example'] } });
 
-  it('is disabled by default', async () => {
+  it('allows no origin by default', async () => {
     for (const path of ['/v1/categories', '/livez', '/docs']) {
       const response = await sendRequest(app.url + path, { headers: { Origin: ORIGIN } });
       expect(findDisclosures(response)).toEqual([]);
@@ -93,7 +96,7 @@ describe('CORS', () => {
     expect(headers['access-control-allow-origin']).toBe(allowed);
   });
 
-  it('lets pages send a key and conditions, and read ETags', async () => {
+  it('allows pages to send a key and conditions, and to read ETags', async () => {
     const { headers } = await sendRequest(`${cors.url}/v1/categories`, {
       method: 'OPTIONS',
       headers: { origin: ORIGIN, 'access-control-request-method': 'PATCH' },
@@ -108,7 +111,7 @@ describe('Swagger UI', () => {
   const pages = ['/docs', '/docs/', '/docs/index.html', '/docs/swagger-ui.css'];
 
   it.each(pages)(
-    'has a Content-Security-Policy that blocks external and inline scripts: %s',
+    'blocks external and inline scripts by its Content-Security-Policy: %s',
     async (path) => {
       const { headers, status } = await sendRequest(secure.url + path);
       expect(status).toBe(200);

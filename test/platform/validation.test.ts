@@ -82,7 +82,7 @@ const repeat = (count: number, toText: (index: number) => string): string =>
   Array.from({ length: count }, (_, index) => toText(index)).join(',');
 const toJson = (name: string, inner: string): string => `{${JSON.stringify(name)}:${inner}}`;
 
-describe('a rejected body', () => {
+describe('an invalid body', () => {
   it.each<[string, string]>([
     ['a long name', toJson('k'.repeat(45_000), `[${repeat(3500, () => '{"valueOf":1}')}]`)],
     ['many names', `{${repeat(11_000, (index) => `"${index}":1`)}}`],
@@ -92,7 +92,7 @@ describe('a rejected body', () => {
     ['items of another type', toJson('list', `[${repeat(10_000, () => '1')}]`)],
     ['depth', '{"inner":'.repeat(28) + toJson('one', '2') + '}'.repeat(28)],
     ['invalid values of a map', toJson('map', `{${repeat(9_000, (index) => `"${index}":{}`)}}`)],
-  ])('has at most ten problems in 4 KB, which end the validation: %s', async (_name, text) => {
+  ])('returns at most ten problems in 4 KB, which end the validation: %s', async (_name, text) => {
     Object.assign(work, { checks: 0, conversions: 0 });
     const request = app.http().post('/v1/boxes').auth(app.key, { type: 'bearer' });
     const response = await request.type('json').send(text);
@@ -118,7 +118,7 @@ class Contacts {
 }
 
 describe('a DTO with decorators of class-validator', () => {
-  it('is validated by both', async () => {
+  it('applies the rules of class-validator and of @Property', async () => {
     const contact = { name: 'ANN', age: 7 };
     await expect(validateBody(Contacts, { contact })).resolves.toEqual({ contact });
     for (const [changes, message] of [
@@ -132,7 +132,7 @@ describe('a DTO with decorators of class-validator', () => {
     }
   });
 
-  it('may describe a query', async () => {
+  it('converts and validates a query', async () => {
     class Filter {
       @IsInt() @Type(() => Number) age!: number;
     }
@@ -143,7 +143,7 @@ describe('a DTO with decorators of class-validator', () => {
   });
 });
 
-describe('a query', () => {
+describe('query parameters', () => {
   it.each([
     [
       'status=sold&limit=5&minWeight=-1.5e1&inStock=false&tag=1&tag=2',
@@ -152,9 +152,12 @@ describe('a query', () => {
     ['', { limit: 20 }],
     ['tag=7', { limit: 20, tag: [7] }],
     ['x=1&constructor=1&__proto__=1&toString=1&hasOwnProperty=1&x[y]=1', { limit: 20 }],
-  ])('is converted from text, without unknown parameters: %s', async (query, expected) => {
-    expect((await get(`boxes?${query}`)).body).toEqual(expected);
-  });
+  ])(
+    'converts texts to their types, and ignores unknown parameters: %s',
+    async (query, expected) => {
+      expect((await get(`boxes?${query}`)).body).toEqual(expected);
+    },
+  );
 
   it.each([
     ['limit=1e1', 'limit must be an integer from 1 to 100'],
@@ -164,23 +167,23 @@ describe('a query', () => {
     ['tag=1&tag=x', 'tag[1] must be an integer from 1 to 9007199254740991'],
     ['tag=1,2', 'tag[0] must be an integer from 1 to 9007199254740991'],
     ['name=x&name=%00', 'name[1] must not contain a NUL character'],
-  ])('is rejected with 400 if it is invalid: %s', async (query, message) => {
+  ])('rejects an invalid value with 400: %s', async (query, message) => {
     expect(await get(`boxes?${query}`)).toBeError('VALIDATION_FAILED', `${message}.`);
   });
 });
 
-describe('a path', () => {
+describe('path parameters', () => {
   // The id of the cage is 1.
   beforeAll(() => insertRow(app.dataSource, 'cages'));
 
   it.each(['0', '01', '1e0', '9007199254740992'])(
-    'is not found if its id cannot be one: %s',
+    'returns 404 for a text that is not an id: %s',
     async (id) => {
       expect(await get(`cages/${id}`)).toBeError('NOT_FOUND', 'Resource not found.');
     },
   );
 
-  it('with the parameters of a DTO is converted and validated', async () => {
+  it('converts and validates the parameters of a DTO', async () => {
     expect((await get('boxes/pages/12')).body).toEqual({ page: 12 });
     const message = 'page must be an integer from 1 to 99.';
     expect(await get('boxes/pages/100')).toBeError('VALIDATION_FAILED', message);
