@@ -1,20 +1,45 @@
 import type { Response, Test } from 'supertest';
-import { CachedList } from '../../src/platform/database/lists/cached-list.js';
-import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
-import type { PageRequest } from '../../src/platform/database/lists/list-rows.js';
+import { Column, Entity } from 'typeorm';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
+import { CachedList } from '../../src/platform/database/lists/cached-list.js';
+import type { PageRequest, RowOrder } from '../../src/platform/database/lists/list-rows.js';
+import { Feature, IdColumn, ResourceKit } from '../../src/platform/index.js';
 import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
-import { recordQueries, toPage, toResponse } from './support/queries.js';
+import { createTable } from './support/create-table.js';
+import { toPage, toResponse } from './support/queries.js';
 
-const { jest } = import.meta;
-const PAGE_QUERY = /^SELECT\b.*\bFROM "cages"/is;
+/** A table with a nullable column of each type that sorts in its own way. */
+@Entity('things')
+class Thing {
+  @IdColumn('pk_things') id!: number;
+  @Column('varchar', { name: 'key', length: 50, nullable: true }) name!: string | null;
+  @Column('double precision', { nullable: true }) weight!: number | null;
+  @Column('boolean', { nullable: true }) sold!: boolean | null;
+}
 
-const app = useApp({ features: [CategoriesModule, CagesModule] });
-beforeEach(async () => {
-  await app.dataSource.query('DELETE FROM "cages"');
+@Feature({
+  tag: { name: 'things', description: 'Things.' },
+  entities: [Thing],
+  migrations: [createTable(Thing, 1790000000010)],
+})
+class ThingsModule {}
+
+const app = useApp({ features: [CategoriesModule, CagesModule, ThingsModule] });
+beforeEach(() => app.dataSource.query('DELETE FROM "cages"'));
+
+let cages: CachedList<CageEntity>;
+/** The lists of things: one counts its rows, which reads pages in another way. */
+let things: CachedList<Thing>[];
+beforeAll(() => {
+  const kit = app.app.get(ResourceKit);
+  cages = new CachedList(app.dataSource.getRepository(CageEntity), toResponse, kit);
+  const repository = app.dataSource.getRepository(Thing);
+  things = [true, false].map((counts) => new CachedList(repository, toResponse, kit, counts));
 });
-afterEach(() => jest.restoreAllMocks());
+
+const getPage = async <Row extends object>(list: CachedList<Row>, page: PageRequest) =>
+  toPage<Row>(await list.getPage(page));
 
 const list = (query = '', headers: Record<string, string> = {}): Test =>
   app.http().get(`/v1/cages${query}`).auth(app.key, { type: 'bearer' }).set(headers);
@@ -46,7 +71,7 @@ async function followLinks(query: string): Promise<number[][]> {
   return pages;
 }
 
-describe('a list with pages', () => {
+describe('GET /v1/cages', () => {
   it('returns 20 items by default, and a link to the next page', async () => {
     const ids = await createCages(45);
     const response = await list();
@@ -66,7 +91,7 @@ describe('a list with pages', () => {
     expect(headers['link']).toMatch(/^<\?x=%3E%22%0A&room=cellar&limit=4&after=\d+>; rel="next"$/);
   });
 
-  it('has no link, and no items, after the last one', async () => {
+  it('returns no link, and no items, after the last one', async () => {
     const ids = await createCages(4);
     for (const [query, expected] of [
       ['?limit=4', ids],
@@ -97,68 +122,101 @@ describe('a list with pages', () => {
     expect(getIds(await list(`?after=${ids[19]}`))).toEqual([next]);
   });
 
-  it('may count pages from 0, and give the parameter of the next page another name', async () => {
+  it('returns the current rows for each combination of limit and filter', async () => {
+    const variants = ['', '?limit=2', '?room=attic', '?room=attic&limit=2'];
     const ids = await createCages(3);
-    const repository = app.dataSource.getRepository(CageEntity);
-    const cages = new CachedList(repository, toResponse, app.app.get(ResourceKit));
-    const getPage = async (request: PageRequest) => {
-      const { rows, next } = toPage<CageEntity>(await cages.getPage(request));
+    const expected = [ids, ids.slice(0, 2), [ids[0], ids[2]], [ids[0], ids[2]]];
+    for (let round = 0; round < 2; round++)
+      for (const [index, variant] of variants.entries())
+        expect([variant, getIds(await list(variant))]).toEqual([variant, expected[index]]);
+    await app.dataSource.getRepository(CageEntity).delete({ id: ids[0] });
+    for (const variant of variants) expect(getIds(await list(variant))).not.toContain(ids[0]);
+  });
+});
+
+describe('a page of a module', () => {
+  it('counts from 0 if the module says so, and gives the parameter of the next page its name', async () => {
+    const ids = await createCages(3);
+    const read = async (request: PageRequest) => {
+      const { rows, next } = await getPage(cages, request);
       return { ids: rows.map(({ id }) => id), next };
     };
     const pages = { limit: 2, firstPage: 0, next: 'number' } as const;
     const first = { ids: ids.slice(0, 2), next: { number: 1 } };
-    expect(await getPage({ ...pages, page: 0 })).toEqual(first);
-    expect(await getPage({ ...pages, page: 1 })).toEqual({ ids: ids.slice(2) });
+    expect(await read({ ...pages, page: 0 })).toEqual(first);
+    expect(await read({ ...pages, page: 1 })).toEqual({ ids: ids.slice(2) });
     const next = { skip: 2 };
-    expect(await getPage({ limit: 2, offset: 0, next: 'skip' })).toEqual({ ...first, next });
-  });
-});
-
-describe('the cache of first pages', () => {
-  it('reads each combination of limit and filters once until the table changes', async () => {
-    await createCages(5);
-    const queries = recordQueries(app.dataSource, PAGE_QUERY);
-    const variants = ['', '?limit=2', '?room=attic', '?room=attic&limit=2'];
-    for (let round = 0; round < 3; round++) {
-      for (const variant of variants) expect((await list(variant)).status).toBe(200);
-    }
-    expect(queries).toHaveLength(variants.length);
-    await createCages(1);
-    for (const variant of variants) expect((await list(variant)).status).toBe(200);
-    expect(queries).toHaveLength(2 * variants.length);
+    expect(await read({ limit: 2, offset: 0, next: 'skip' })).toEqual({ ...first, next });
   });
 
-  it('does not cache later pages', async () => {
-    const ids = await createCages(3);
-    const queries = recordQueries(app.dataSource, PAGE_QUERY);
-    for (let round = 0; round < 2; round++)
-      expect(getIds(await list(`?after=${ids[0]}`))).toEqual(ids.slice(1));
-    expect(queries).toHaveLength(2);
-  });
-});
-
-const readPage = async (page: PageRequest): Promise<CageEntity[]> => {
-  const cages = app.dataSource.getRepository(CageEntity);
-  const response = await new CachedList(cages, toResponse, app.app.get(ResourceKit)).getPage(page);
-  return toPage<CageEntity>(response).rows;
-};
-
-describe('a page of a module whose DTO has no limits', () => {
   it.each<[PageRequest, string]>([
     [{ limit: 2, page: 0 }, 'page'],
     [{ limit: 3, page: 1.5 }, 'page'],
     [{ limit: 2, offset: -1 }, 'offset'],
     [{ limit: 0 }, 'after'],
-  ])('is rejected on both databases: %j', async (page, name) => {
-    await expect(readPage(page)).rejects.toMatchObject({
+  ])('returns 400 on both databases if it is before the first row: %j', async (page, name) => {
+    await expect(getPage(cages, page)).rejects.toMatchObject({
       code: 'VALIDATION_FAILED',
       message: `limit or ${name} is before the first row`,
     });
   });
 
-  it('is empty on both databases if it is after the last one', async () => {
+  it('contains no rows on both databases if it is after the last one', async () => {
     await createCages(3);
-    expect(await readPage({ limit: 100, page: Number.MAX_SAFE_INTEGER })).toEqual([]);
-    expect(await readPage({ limit: 2, offset: 1e300 })).toEqual([]);
+    expect((await getPage(cages, { limit: 100, page: Number.MAX_SAFE_INTEGER })).rows).toEqual([]);
+    expect((await getPage(cages, { limit: 2, offset: 1e300 })).rows).toEqual([]);
+  });
+});
+
+/** Replaces all things. */
+async function store(rows: readonly Partial<Thing>[]): Promise<void> {
+  const repository = app.dataSource.getRepository(Thing);
+  await repository.clear();
+  for (const row of rows) await repository.insert(row);
+}
+
+/** Reads all pages of two things, by offset and by number, counted and not: the rows are the same. */
+async function readPages(order: RowOrder): Promise<Thing[]> {
+  const results: Thing[][] = [];
+  for (const list of things)
+    for (const toRequest of [
+      (number: number) => ({ offset: number * 2 }),
+      (number: number) => ({ page: number, firstPage: 0 as const }),
+    ]) {
+      const rows: Thing[] = [];
+      for (let number = 0; rows.length === number * 2; number++) {
+        const request = { limit: 2, order, ...toRequest(number) };
+        rows.push(...(await getPage(list, request)).rows);
+      }
+      results.push(rows);
+    }
+  for (const rows of results) expect(rows).toEqual(results[0]);
+  return results[0]!;
+}
+
+describe('sorted pages', () => {
+  it.each<[keyof Thing, readonly unknown[]]>([
+    // By their bytes in UTF-8, which is not the order of UTF-16 or of a language.
+    ['name', ['10', '9', 'B', 'Z', '_', 'a', 'a b', 'a-b', 'ab', 'é', '\uFFFD', '🐶', null]],
+    ['weight', [-1.5, 0, 2, 10, 1e300, null]],
+    ['sold', [false, true, null]],
+  ])('return the same order by %s on both databases, and null last', async (by, values) => {
+    await store(values.toReversed().map((value) => ({ [by]: value })));
+    expect((await readPages({ by })).map((row) => row[by])).toEqual(values);
+    const descending = await readPages({ by, isDescending: true });
+    expect(descending.map((row) => row[by])).toEqual(values.toReversed());
+  });
+
+  it('return each row with an equal value once, in the order of the ids', async () => {
+    await store(Array.from({ length: 9 }, (_, index) => ({ name: index % 2 === 0 ? 'a' : null })));
+    const readIds = async (order: RowOrder) => (await readPages(order)).map(({ id }) => id);
+    const ids = await readIds({ by: 'id' });
+    expect(ids).toHaveLength(9);
+    expect(ids).toEqual(ids.toSorted((a, b) => a - b));
+    const [even, odd] = [0, 1].map((rest) => ids.filter((_, index) => index % 2 === rest));
+    const sorted = [...even!, ...odd!];
+    expect(await readIds({ by: 'name' })).toEqual(sorted);
+    expect(await readIds({ by: 'name', isDescending: true })).toEqual(sorted.toReversed());
+    expect(await readIds({ by: 'id', isDescending: true })).toEqual(ids.toReversed());
   });
 });
