@@ -2,11 +2,9 @@ import type { Type } from '@nestjs/common';
 import { Column, Entity } from 'typeorm';
 import { IdColumn, type IdOptions } from '../../src/platform/database/statements/columns.js';
 import { createUuid } from '../../src/platform/database/statements/uuid.js';
-import { Feature } from '../../src/platform/feature.decorator.js';
+import { Feature, insertReturning, ResourceKit } from '../../src/platform/index.js';
 import { CachedList } from '../../src/platform/database/lists/cached-list.js';
 import { IdempotentInserter } from '../../src/platform/idempotency/idempotent-inserter.js';
-import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
-import { insertReturning } from '../../src/platform/database/statements/row-statements.js';
 import { useApp } from './support/app.js';
 import { describeOnPostgres } from './support/databases.js';
 import { createTable } from './support/create-table.js';
@@ -48,22 +46,15 @@ const uuids = ['0', '0A', 'a', 'B'].map(
 );
 const texts = ['10', '9', 'B', '_', 'a b', 'a-b', 'é', '\uFFFD', '🐶'];
 
-/** Each kind of ids, with those that create requests send, and those of the rows. */
+const uuidOfClient = { type: 'uuid', byClient: true } as const;
+const newUuids = assigned.map(() => expect.stringMatching(UUID_7));
+
+/** Each kind of ids, with the ids of create requests, and those of the rows. */
 const KINDS: [string, IdOptions, unknown[], unknown[]][] = [
   ['an integer of the database', {}, assigned, assigned.map(() => expect.any(Number))],
-  [
-    'a UUID of the service',
-    { type: 'uuid' },
-    assigned,
-    assigned.map(() => expect.stringMatching(UUID_7)),
-  ],
+  ['a UUID of the service', { type: 'uuid' }, assigned, newUuids],
   ['an integer of the client', { byClient: true }, integers, integers],
-  [
-    'a UUID of the client',
-    { type: 'uuid', byClient: true },
-    uuids,
-    uuids.map((uuid) => uuid.toLowerCase()),
-  ],
+  ['a UUID of the client', uuidOfClient, uuids, uuids.map((uuid) => uuid.toLowerCase())],
   ['a text of the client', { type: 'text', length: 50 }, texts, texts],
 ];
 const features = KINDS.map(([, options], index) =>

@@ -2,15 +2,18 @@ import { Body, Controller, Post } from '@nestjs/common';
 import { ApiTags, type OpenAPIObject } from '@nestjs/swagger';
 import type { Test } from 'supertest';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
-import { Feature } from '../../src/platform/feature.decorator.js';
-import { Operation } from '../../src/platform/resource/operation/operation.decorator.js';
-import { ReturnsEtag, Versioned } from '../../src/platform/resource/operation/versioned.js';
-import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
-import { Property } from '../../src/platform/validation/property.js';
+import {
+  Feature,
+  Operation,
+  Property,
+  ResourceKit,
+  ReturnsEtag,
+  Versioned,
+} from '../../src/platform/index.js';
 import { useApp } from './support/app.js';
 import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
 
-/** A resource whose properties are those of a `Versioned`. */
+/** A resource with the same properties as a `Versioned`. */
 class Page {
   @Property({ type: 'integer' }) version!: number;
   @Property({ type: 'object' }) body!: object;
@@ -27,17 +30,10 @@ class PagesController {
     return page;
   }
 
-  @Post('below')
-  @Operation({ operationId: 'createBelow', ...created, location: 'pages/{version}' })
+  @Post('versioned')
   @ReturnsEtag()
-  createBelow(@Body() page: Page): Versioned<Page> {
-    return new Versioned(7, page);
-  }
-
-  @Post('above')
-  @ReturnsEtag()
-  @Operation({ operationId: 'createAbove', ...created, location: 'pages/{version}' })
-  createAbove(@Body() page: Page): Versioned<Page> {
+  @Operation({ operationId: 'createVersionedPage', ...created, location: 'pages/{version}' })
+  createVersioned(@Body() page: Page): Versioned<Page> {
     return new Versioned(7, page);
   }
 }
@@ -49,12 +45,9 @@ const app = useApp({ features: [CategoriesModule, CagesModule, PagesModule] });
 
 type Method = 'get' | 'head' | 'post' | 'put' | 'patch' | 'delete';
 
-function send(method: Method, id: number | '', headers: object = {}, body?: object): Test {
+function send(method: Method, id: number | '', headers = {}, body?: object): Test {
   const request = app.http()[method](`/v1/cages/${id}`.replace(/\/$/, ''));
-  return request
-    .auth(app.key, { type: 'bearer' })
-    .set(headers as Record<string, string>)
-    .send(body);
+  return request.auth(app.key, { type: 'bearer' }).set(headers).send(body);
 }
 
 let count = 0;
@@ -131,17 +124,13 @@ describe('GET /v1/cages/{cageId}', () => {
 describe('a resource with exactly the properties version and body', () => {
   it.each([
     ['', undefined],
-    ['/below', '"7"'],
-    ['/above', '"7"'],
+    ['/versioned', '"7"'],
   ])(
     'returns its Location, and an ETag if it is Versioned: POST /v1/pages%s',
     async (path, etag) => {
       const page = { version: 1, body: { version: 2 } };
-      const response = await app
-        .http()
-        .post(`/v1/pages${path}`)
-        .auth(app.key, { type: 'bearer' })
-        .send(page);
+      const request = app.http().post(`/v1/pages${path}`).auth(app.key, { type: 'bearer' });
+      const response = await request.send(page);
       expect([response.status, response.body]).toEqual([201, page]);
       expect([response.headers['location'], response.headers['etag']]).toEqual(['pages/1', etag]);
     },
@@ -222,6 +211,7 @@ describe('If-Match', () => {
   });
 });
 
+/** Matches parameters that contain a header. */
 const having = (name: string, required: boolean): unknown =>
   expect.arrayContaining([expect.objectContaining({ name, required })]);
 

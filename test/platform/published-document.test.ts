@@ -6,13 +6,15 @@ import addFormats from 'ajv-formats';
 import * as fc from 'fast-check';
 import { MAX_ID } from '../../src/platform/config/max-id.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
-import { Feature } from '../../src/platform/feature.decorator.js';
-import { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
-import { JsonBody } from '../../src/platform/resource/operation/json-body.decorator.js';
-import { MergePatch } from '../../src/platform/resource/merge-patch.js';
-import { Operation } from '../../src/platform/resource/operation/operation.decorator.js';
+import {
+  Feature,
+  IdempotencyKey,
+  JsonBody,
+  MergePatch,
+  Operation,
+  Property,
+} from '../../src/platform/index.js';
 import { UNSUPPORTED } from '../../src/platform/resource/operation/unsupported.js';
-import { Property } from '../../src/platform/validation/property.js';
 import { startApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
@@ -27,7 +29,13 @@ class Branch {
   @Property({ type: 'array', items: { type: () => Leaf }, uniqueItems: true, maxItems: 2 })
   leaves!: Leaf[];
 }
-/** Every keyword. */
+const OPTIONAL = { optional: true } as const;
+const TEXT = { type: 'string', maxLength: 3 } as const;
+const OPTIONAL_TEXT = { ...TEXT, ...OPTIONAL };
+const UNIQUE = { uniqueItems: true, ...OPTIONAL };
+const AT_MOST_TWO = { maxProperties: 2, ...OPTIONAL };
+
+/** A DTO with every keyword. */
 class Edges {
   @Property({ type: 'integer', readOnly: true, optional: true }) id?: number;
   @Property({ type: 'string', minLength: 2, maxLength: 4 }) code!: string;
@@ -52,34 +60,14 @@ class Edges {
   @Property({ type: 'number', exclusiveMinimum: 0, maximum: 1.5, optional: true }) q?: number;
   @Property({ type: 'number', format: 'float', multipleOf: 0.25, optional: true }) r?: number;
   @Property({ type: 'boolean', optional: true }) s?: boolean;
-  @Property({
-    type: 'array',
-    items: { type: 'string', maxLength: 3 },
-    minItems: 1,
-    maxItems: 3,
-    uniqueItems: true,
-    optional: true,
-  })
-  t?: string[];
-  @Property({
-    type: 'array',
-    items: { type: 'string', format: 'uuid' },
-    uniqueItems: true,
-    optional: true,
-  })
-  x?: string[];
-  @Property({
-    type: 'object',
-    additionalProperties: { type: 'string', maxLength: 3 },
-    minProperties: 1,
-    maxProperties: 2,
-    optional: true,
-  })
+  @Property({ type: 'array', items: TEXT, minItems: 1, maxItems: 3, ...UNIQUE }) t?: string[];
+  @Property({ type: 'array', items: { type: 'string', format: 'uuid' }, ...UNIQUE }) x?: string[];
+  @Property({ type: 'object', additionalProperties: TEXT, minProperties: 1, ...AT_MOST_TWO })
   u?: object;
   @Property({
     type: 'object',
-    properties: { x: { type: 'number' }, y: { type: 'string', maxLength: 2, optional: true } },
-    optional: true,
+    properties: { x: { type: 'number' }, y: OPTIONAL_TEXT },
+    ...OPTIONAL,
   })
   v?: object;
   @Property({ type: () => Leaf, nullable: true, optional: true }) w?: Leaf | null;
@@ -179,9 +167,8 @@ const FORMATS: Readonly<Record<string, string>> = {
   byte: 'AAAA AAA= AA== AAA AA=A AA-_ AAAAA',
   decimal: '0 -0.50 00 1. .5 1e2 +1',
 };
-const TEXTS = '|\0| |\u0007|\uffff|\t|\n|\u0085|\u200b|\u00ad|\u0378|\ufeff|\ud800|é|🪀|x'.split(
-  '|',
-);
+const CHARACTERS =
+  '|\0| |\u0007|\uffff|\t|\n|\u0085|\u200b|\u00ad|\u0378|\ufeff|\ud800|é|🪀|x'.split('|');
 
 /** Returns a value that a schema accepts. */
 function toSample(reference: Schema): unknown {
@@ -204,7 +191,7 @@ function toSample(reference: Schema): unknown {
 const getBranches = ({ oneOf = [], anyOf = [], allOf = [] }: Schema): readonly Schema[] =>
   [oneOf, anyOf, allOf].flat();
 
-/** Returns a value on an edge of a keyword of a schema, or of one in it: valid or not. */
+/** Returns a value, valid or not, at the edge of a keyword of a schema or of an inner schema. */
 function toEdge(g: fc.GeneratorValue, reference: Schema): unknown {
   const schema = resolve(reference);
   const { type, format, pattern, items, properties = {}, enum: values } = schema;
@@ -218,11 +205,11 @@ function toEdge(g: fc.GeneratorValue, reference: Schema): unknown {
   if (type === 'string') {
     edges.push(
       () => pick('a', '1', '🪀').repeat(size('Length')),
-      () => pick(...TEXTS) + pick('', String(toSample(schema))) + pick(...TEXTS),
+      () => pick(...CHARACTERS) + pick('', String(toSample(schema))) + pick(...CHARACTERS),
     );
     if (format in FORMATS) edges.push(() => pick(...FORMATS[format]!.split(' ')));
     if (pattern !== undefined)
-      edges.push(() => g(fc.stringMatching, new RegExp(pattern, 'u')) + pick('', ...TEXTS));
+      edges.push(() => g(fc.stringMatching, new RegExp(pattern, 'u')) + pick('', ...CHARACTERS));
   }
   if (type === 'integer' || type === 'number') {
     const { minimum, maximum, multipleOf = 1 } = schema;
@@ -253,7 +240,7 @@ function toEdge(g: fc.GeneratorValue, reference: Schema): unknown {
   return pick(...edges, () => pick<unknown>(null, true, 0, 'text', [], {}))();
 }
 
-/** What the service rejects, and OpenAPI 3.0 cannot express. */
+/** Messages that reject what OpenAPI 3.0 cannot express. */
 const INEXPRESSIBLE: readonly RegExp[] = [
   /must not contain a lone surrogate/,
   // In a property of any type, in one whose pattern is that of a team, in a parameter without a schema, or in a name.
@@ -270,20 +257,14 @@ const INEXPRESSIBLE: readonly RegExp[] = [
   /must reference an existing resource/,
 ];
 
-/** The parts of a request to an operation that have a schema: parameters, and the body. */
-function getParts({ parameters = [], requestBody }: DocumentedOperation['operation']): Schema[] {
-  const { content = {} }: Schema = requestBody ?? {};
-  const body = Object.values<Schema>(content).map(({ schema }) => ({
-    in: 'body',
-    name: '',
-    required: true,
-    schema,
-  }));
-  const inPath = (parameters as Schema[]).filter((each) => each['in'] !== 'path');
-  return [...inPath, ...body.slice(0, 1)];
+/** Returns the parameters of an operation, except those of its path, and the body. */
+function getInputs({ parameters = [], requestBody }: DocumentedOperation['operation']): Schema[] {
+  const [body] = Object.values<Schema>((requestBody as Schema | undefined)?.['content'] ?? {});
+  const others = (parameters as Schema[]).filter((each) => each['in'] !== 'path');
+  return body ? [...others, { in: 'body', required: true, schema: body['schema'] }] : others;
 }
 
-/** Returns the value that the service gets if a part of a request has a value. */
+/** Returns the value that the service reads from an input. */
 function toReceived({ in: kind, schema }: Schema, value: unknown): unknown {
   if (kind === 'body') return value;
   const text = String(value).toWellFormed();
@@ -294,22 +275,22 @@ function toReceived({ in: kind, schema }: Schema, value: unknown): unknown {
   }
 }
 
-/** Sends a request whose parts have values. */
+/** Sends a request with values for its inputs. */
 function send(
   method: string,
   path: string,
   values: ReadonlyMap<Schema, unknown>,
 ): Promise<HttpResponse> {
-  const inPart = (kind: string): [string, string][] =>
+  const getTexts = (kind: string): [string, string][] =>
     [...values].flatMap(([{ in: other, name }, value]) =>
       other === kind ? [[name, kind === 'body' ? JSON.stringify(value) : String(value)]] : [],
     );
   const target = path.replaceAll(/\{[^}]+\}/g, (name) =>
     name === '{toyId}' ? randomUUID() : String(MAX_ID),
   );
-  const query = new URLSearchParams(inPart('query')).toString();
-  const headers = { ...jsonHeaders(app.key), ...Object.fromEntries(inPart('header')) };
-  const [body] = inPart('body').map(([, json]) => ({ body: json }));
+  const query = new URLSearchParams(getTexts('query')).toString();
+  const headers = { ...jsonHeaders(app.key), ...Object.fromEntries(getTexts('header')) };
+  const [body] = getTexts('body').map(([, json]) => ({ body: json }));
   return sendRequest(`${app.url}${target}?${query}`, { method, headers, ...body });
 }
 
@@ -324,14 +305,14 @@ const isSupported = ({ description }: Schema): boolean =>
 
 describe.each(
   operations.flatMap(({ method, path, operation }) => {
-    const parts = getParts(operation).filter(isSupported);
-    const required = parts.filter((each) => each['required'] === true);
-    return parts.map((part) => ({ method, path, part, required }));
+    const inputs = getInputs(operation).filter(isSupported);
+    const required = inputs.filter((each) => each['required'] === true);
+    return inputs.map((input) => ({ method, path, input, required }));
   }),
-)('$method $path', ({ method, path, part, required }) => {
-  const { in: kind, name, schema } = part;
+)('$method $path', ({ method, path, input, required }) => {
+  const { in: kind, name = '', schema } = input;
 
-  it(`accepts the values of the ${kind} ${name} that the OpenAPI document describes, and no others`, async () => {
+  it(`accepts exactly what the OpenAPI document describes: ${kind} ${name}`, async () => {
     const isValid = ajv.compile(Object.assign({ components }, toJsonSchema(schema)));
     const counts = { valid: 0, invalid: 0 };
     await fc.assert(
@@ -344,8 +325,8 @@ describe.each(
         if (method === 'PUT')
           for (const each of READ_ONLY) Reflect.deleteProperty(Object(value), each);
         const samples = required.map((each) => [each, toSample(each['schema'])] as const);
-        const { status, text } = await send(method, path, new Map(samples).set(part, value));
-        const valid = isValid(toReceived(part, value));
+        const { status, text } = await send(method, path, new Map(samples).set(input, value));
+        const valid = isValid(toReceived(input, value));
         counts[valid ? 'valid' : 'invalid']++;
         expect(status).toBeLessThan(500);
         const { message = '' } = status === 400 ? (JSON.parse(text) as Partial<Error>) : {};

@@ -2,35 +2,33 @@ import { Body, Controller, Delete, Get, Patch, Post, Put, Query } from '@nestjs/
 import { ApiTags, OmitType } from '@nestjs/swagger';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Column, Entity, type EntityManager, ForeignKey, Repository, Unique } from 'typeorm';
-import { Public } from '../../../src/platform/auth/public.decorator.js';
 import {
+  ApiError,
   bigintTransformer,
+  type CachedJsonResponse,
+  type Complete,
   dateTimeTransformer,
+  Feature,
   IdColumn,
-  VersionColumn,
-} from '../../../src/platform/database/statements/columns.js';
-import { ApiError } from '../../../src/platform/errors/api-error.js';
-import { IdempotencyKey } from '../../../src/platform/idempotency/idempotency-key.decorator.js';
-import { transactionOnce } from '../../../src/platform/idempotency/idempotency-records.js';
-import type { Complete, Resource } from '../../../src/platform/resource/resource.js';
-import { ResourceKit } from '../../../src/platform/resource/resource-kit.js';
-import { Feature } from '../../../src/platform/feature.decorator.js';
-import { MergePatch } from '../../../src/platform/resource/merge-patch.js';
-import {
+  IdempotencyKey,
+  IdParam,
   IfMatch,
-  type VersionCriteria,
-} from '../../../src/platform/resource/operation/if-match.decorator.js';
-import { Operation } from '../../../src/platform/resource/operation/operation.decorator.js';
-import { PageParams } from '../../../src/platform/resource/operation/page-params.js';
-import type { CachedJsonResponse } from '../../../src/platform/http/responses/cached-json-response.js';
-import { ReturnsEtag, type Versioned } from '../../../src/platform/resource/operation/versioned.js';
-import { JsonBody } from '../../../src/platform/resource/operation/json-body.decorator.js';
-import { IdParam } from '../../../src/platform/resource/operation/id-param.decorator.js';
-import { Property } from '../../../src/platform/validation/property.js';
-import {
   insertReturning,
+  JsonBody,
+  MergePatch,
+  Operation,
+  PageParams,
+  Property,
+  Public,
+  type Resource,
+  ResourceKit,
+  ReturnsEtag,
+  transactionOnce,
   updateReturning,
-} from '../../../src/platform/database/statements/row-statements.js';
+  type VersionCriteria,
+  VersionColumn,
+  type Versioned,
+} from '../../../src/platform/index.js';
 import { createTable } from './create-table.js';
 
 @Entity('cages')
@@ -80,11 +78,8 @@ export class Cage {
 class NewCage extends OmitType(Cage, ['id']) {}
 class CagePatch extends MergePatch(NewCage, ['categoryId', 'weight', 'locked', 'builtAt']) {}
 
-const toCage = (row: CageEntity): Complete<Cage> => ({
-  id: row.id,
-  label: row.label,
-  room: row.room,
-  shelfPosition: row.shelfPosition,
+const toCage = ({ version: _version, ...row }: CageEntity): Complete<Cage> => ({
+  ...row,
   categoryId: row.categoryId ?? undefined,
   weight: row.weight ?? undefined,
   locked: row.locked ?? undefined,
@@ -112,8 +107,7 @@ class NewToy extends OmitType(Toy, ['toyId', 'seenBy']) {}
 class ToyPatch extends MergePatch(NewToy, ['size', 'madeAt']) {}
 
 class ToyEnvelope {
-  @Property({ type: () => Toy })
-  readonly toy!: Toy;
+  @Property({ type: () => Toy }) readonly toy!: Toy;
 }
 
 class ToyPage {
@@ -130,12 +124,12 @@ class ToyList {
   @Property({ type: 'integer' }) total!: number;
 }
 
-const toToy = (row: ToyEntity): Complete<Toy> => ({
-  toyId: row.id,
-  name: row.name,
-  size: row.size,
-  madeAt: row.madeAt ?? undefined,
-  seenBy: row.seenBy ?? undefined,
+const toToy = ({ id, name, size, madeAt, seenBy }: ToyEntity): Complete<Toy> => ({
+  toyId: id,
+  name,
+  size,
+  madeAt: madeAt ?? undefined,
+  seenBy: seenBy ?? undefined,
 });
 
 const created = { status: 201, response: 'What was created.' };
@@ -163,12 +157,7 @@ export class CagesController {
   }
 
   @Get()
-  @Operation({
-    operationId: 'listCages',
-    response: 'Cages.',
-    returns: [Cage],
-    list: 'pages',
-  })
+  @Operation({ operationId: 'listCages', response: 'Cages.', returns: [Cage], list: 'pages' })
   listCages(@Query() page: PageParams, @Query('room') room?: string): Promise<CachedJsonResponse> {
     return this.cages.page(page, { room });
   }
@@ -227,10 +216,7 @@ export class CagesController {
   }
 }
 
-/**
- * A resource below another: its id is a UUID, which has another name for clients. Its list is public, in an envelope, and
- * shows fewer properties; the response to a POST request is an envelope, too.
- */
+/** A resource below another, with a UUID that clients know by another name. Its list is public; responses are envelopes. */
 @ApiTags('cages')
 @Controller('cages/:cageId/toys')
 class ToysController {
@@ -264,8 +250,7 @@ class ToysController {
   ): Promise<CachedJsonResponse> {
     await this.cages.getRow({ id: cageId });
     const byOffset = offset === undefined ? { after } : { offset };
-    const by = page === undefined ? byOffset : { page };
-    return this.toys.page({ limit, ...by }, { cageId });
+    return this.toys.page({ limit, ...(page === undefined ? byOffset : { page }) }, { cageId });
   }
 
   @Post()
@@ -281,10 +266,8 @@ class ToysController {
     @Body() toy: NewToy,
     @IdempotencyKey() key: IdempotencyKey | undefined,
   ): Promise<ToyEnvelope> {
-    const rule =
-      toy.name === 'required'
-        ? (manager: EntityManager) => this.cages.getRow({ id: cageId }, manager)
-        : undefined;
+    const requireCage = (manager: EntityManager) => this.cages.getRow({ id: cageId }, manager);
+    const rule = toy.name === 'required' ? requireCage : undefined;
     const row = Object.assign(toy, { cageId, seenBy: 'the service' });
     return { toy: await this.toys.create(row, key, rule) };
   }
@@ -305,8 +288,7 @@ class ToysController {
     @IdParam('toyId', { type: 'uuid' }) id: string,
     @Body() toy: Toy,
   ): Promise<Toy> {
-    const { ...row } = toy;
-    return this.toys.replace({ id, cageId }, { ...row, cageId }, ['seenBy']);
+    return this.toys.replace({ id, cageId }, { ...toy, cageId }, ['seenBy']);
   }
 
   @Patch(':toyId')
@@ -329,10 +311,7 @@ class ToysController {
   }
 }
 
-/**
- * A feature for `startApp` that uses every part of the resource kit: the tables have unique constraints, references,
- * a version and values of every type, and the lists have pages and a filter; that of toys is public.
- */
+/** A feature for `startApp` that uses every part of the resource kit, with constraints, references and values of each type. */
 @Feature({
   tag: [
     { name: 'cages', description: 'Cages.' },
