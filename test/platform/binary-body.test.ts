@@ -18,6 +18,10 @@ beforeAll(async () => {
   path = `/v1/pets/${await insertRow(app.dataSource, 'pets')}`;
 });
 
+const CHUNKED = { 'Transfer-Encoding': 'chunked' };
+const GZIP = { 'Content-Encoding': 'gzip' };
+const TOO_LARGE = Buffer.alloc(IMAGE_LIMIT + 1);
+
 const upload = (body: Buffer | string, headers: object = {}): Promise<HttpResponse> =>
   sendRequest(`${app.url}${path}/uploadImage`, {
     method: 'POST',
@@ -29,11 +33,6 @@ const upload = (body: Buffer | string, headers: object = {}): Promise<HttpRespon
     },
     body,
   });
-
-const CHUNKED = { 'Transfer-Encoding': 'chunked' };
-
-const GZIP = { 'Content-Encoding': 'gzip' };
-const TOO_LARGE = Buffer.alloc(IMAGE_LIMIT + 1);
 
 describe('POST /v1/pets/{petId}/uploadImage', () => {
   it.each<[string, Buffer, (image: Buffer) => Buffer, object]>([
@@ -72,11 +71,8 @@ describe('POST /v1/pets/{petId}/uploadImage', () => {
       expect(repeated.text).toBe(first.text);
       expect(await upload('other', key)).toBeError('IDEMPOTENCY_KEY_REUSED');
       // As the previous release recorded it.
-      await app.dataSource.manager.update(
-        IdempotencyRecord,
-        { key: 'image' },
-        { fingerprint: former },
-      );
+      const records = app.dataSource.getRepository(IdempotencyRecord);
+      await records.update({ key: 'image' }, { fingerprint: former });
     }
   });
 

@@ -4,7 +4,6 @@ import { IdColumn, type IdOptions } from '../../src/platform/database/statements
 import { createUuid } from '../../src/platform/database/statements/uuid.js';
 import { Feature, insertReturning, ResourceKit } from '../../src/platform/index.js';
 import { CachedList } from '../../src/platform/database/lists/cached-list.js';
-import { IdempotentInserter } from '../../src/platform/idempotency/idempotent-inserter.js';
 import { useApp } from './support/app.js';
 import { describeOnPostgres } from './support/databases.js';
 import { createTable } from './support/create-table.js';
@@ -64,22 +63,26 @@ const features = KINDS.map(([, options], index) =>
 const app = useApp({ features: features.map(({ module }) => module) });
 afterEach(() => jest.useRealTimers());
 
-describe.each(KINDS)(
-  'a table whose id is %s',
-  (name, { type, byClient = type === 'text' }, sent, ids) => {
-    const { entity } = features[KINDS.findIndex(([other]) => other === name)]!;
+/** Returns the table and the resource of a kind of ids. */
+function getResource(kind: string) {
+  const { entity } = features[KINDS.findIndex(([name]) => name === kind)]!;
+  const repository = app.dataSource.getRepository(entity);
+  const resource = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
+  return { repository, resource };
+}
 
-    it('stores concurrent creates, and lists them in the order of their ids, whole and in pages', async () => {
-      const repository = app.dataSource.getRepository(entity);
-      const kit = app.app.get(ResourceKit);
-      const inserter = new IdempotentInserter(repository, (row) => row, kit.metrics);
-      const list = new CachedList(repository, toResponse, kit);
+describe('a table', () => {
+  it.each(KINDS)(
+    'stores concurrent creates, and lists them whole and in pages in the order of their id: %s',
+    async (kind, { type, byClient = type === 'text' }, sent, ids) => {
+      const { repository, resource } = getResource(kind);
+      const list = new CachedList(repository, toResponse, app.app.get(ResourceKit));
       const rows = sent.map((id, index) => ({ id, name: `row ${index}` }) as Row);
       // Clients can send ids in any order.
       if (byClient) rows.reverse();
       const created = [
         await insertReturning(repository, rows[0]!),
-        ...(await Promise.all(rows.slice(1).map((row) => inserter.insertOnce(row)))),
+        ...(await Promise.all(rows.slice(1).map((row) => resource.create(row)))),
       ];
       if (byClient) created.reverse();
       expect(created.map(({ id }) => id)).toEqual(ids);
@@ -92,24 +95,21 @@ describe.each(KINDS)(
         ({ next } = page);
       } while (next !== undefined);
       expect(read).toEqual(created);
-    });
-  },
-);
+    },
+  );
+});
 
 describe('a create request with an id of the client', () => {
   it.each(KINDS.filter(([, { type, byClient = type === 'text' }]) => byClient))(
     'rejects an id that exists with 409, alone and in a batch: %s',
-    async (name, _options, sent) => {
-      const { entity } = features[KINDS.findIndex(([other]) => other === name)]!;
-      const repository = app.dataSource.getRepository(entity);
+    async (kind, _options, sent) => {
+      const { repository, resource } = getResource(kind);
       await repository.clear();
-      const rows = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
       const [first, second] = sent.map((id) => ({ id, name: 'new' }) as Row) as [Row, Row];
-      const results = await Promise.allSettled(
-        [first, second, first].map((row) => rows.create(row)),
-      );
+      const creates = [first, second, first].map((row) => resource.create(row));
+      const results = await Promise.allSettled(creates);
       expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
-      await expect(rows.create({ ...first, name: 'other' })).rejects.toMatchObject({
+      await expect(resource.create({ ...first, name: 'other' })).rejects.toMatchObject({
         code: 'ALREADY_EXISTS',
         message: 'Another resource has the same id.',
       });
@@ -118,11 +118,10 @@ describe('a create request with an id of the client', () => {
   );
 
   it('rejects a text that no URL can have as a path segment with 400, also in a batch', async () => {
-    const repository = app.dataSource.getRepository(features.at(-1)!.entity);
+    const { repository, resource } = getResource('a text of the client');
     await repository.clear();
-    const rows = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
     const ids = ['...', '', '.', '.a', '..', '%2e'];
-    const results = await Promise.allSettled(ids.map((id) => rows.create({ id, name: 'a' })));
+    const results = await Promise.allSettled(ids.map((id) => resource.create({ id, name: 'a' })));
     const codes = results.map((each) => (each.status === 'rejected' ? each.reason.code : 'stored'));
     const invalid = 'VALIDATION_FAILED';
     expect(codes).toEqual(['stored', invalid, invalid, 'stored', invalid, 'stored']);

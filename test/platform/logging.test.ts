@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { Controller, Get, Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { ApiOperation, ApiTags } from '@nestjs/swagger';
 import { getDataSourceToken } from '@nestjs/typeorm';
 import Database from 'better-sqlite3';
 import type { DataSource } from 'typeorm';
@@ -16,7 +15,7 @@ import { Feature } from '../../src/platform/feature.decorator.js';
 import { createDatabase, type TestDatabase, toRoot } from './support/app.js';
 import { runCommand } from './support/cli.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
-import { RawConnection, rawRequest } from './support/raw-connection.js';
+import { rawRequest, sendRaw } from './support/raw-connection.js';
 import { createServices } from './support/service-process.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
@@ -28,18 +27,10 @@ const randomSecret = (): string => randomBytes(24).toString('base64url');
 const bearer = (key: string): string => `Authorization: Bearer ${key}`;
 
 /** A line of the JSON log. */
-interface LogLine {
-  readonly level: string;
-  readonly message: string;
-  readonly timestamp: string;
-  readonly requestId?: string;
-}
+type LogLine = Readonly<Record<'level' | 'message' | 'timestamp' | 'requestId', string>>;
 
 const parseLog = (output: string): LogLine[] =>
-  output
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as LogLine);
+  output.match(/.+/g)!.map((line) => JSON.parse(line) as LogLine);
 
 /** Sends the key in the Authorization header and in every other place, and returns the statuses. */
 async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
@@ -72,12 +63,8 @@ async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
     rawRequest({ headers: [`${key}\u0001: ${key}`] }),
     rawRequest({ headers: [bearer(key), `X-Large: ${key.repeat(500)}`] }),
   ];
-  return Promise.all([
-    ...requests.map(async (response) => (await response).status),
-    ...rawRequests.map(
-      async (bytes) => (await (await RawConnection.open(url)).send(bytes).closed())[0]!.status,
-    ),
-  ]);
+  const responses = rawRequests.map(async (bytes) => (await sendRaw(url, bytes))[0]!);
+  return (await Promise.all([...requests, ...responses])).map(({ status }) => status);
 }
 
 describe('the log', () => {
@@ -113,8 +100,8 @@ describe('the log', () => {
     const key = `bootstrap-${randomSecret()}`;
     const url = await start({ BOOTSTRAP_API_KEY: key });
     const ids = ['first', 'second', 'third'];
-    const headers = ids.map((id) => ({ ...jsonHeaders(key), 'x-request-id': id }));
-    await Promise.all(headers.map((each) => sendRequest(`${url}/v1/logs`, { headers: each })));
+    const requests = ids.map((id) => ({ headers: { ...jsonHeaders(key), 'x-request-id': id } }));
+    await Promise.all(requests.map((each) => sendRequest(`${url}/v1/logs`, each)));
     const lines = output.split('\n').filter((line) => line.includes('In the middle'));
     const found = ids.map((id) => lines.filter((line) => line.includes(id)));
     expect(found.map(({ length }) => length)).toEqual([1, 1, 1]);
@@ -129,12 +116,10 @@ describe('the log', () => {
     const truncated = valid.slice(0, -1);
     const unknown = `${PRODUCT.keyPrefixes[0]}_${randomBytes(32).toString('base64url')}`;
     const secrets = [bootstrap, valid, expired, truncated, unknown];
-    const statuses = new Set<number>();
-    for (const key of secrets) {
-      for (const status of await sendKeyEverywhere(url, key)) statuses.add(status);
-    }
-    // Ensures that the requests exercise all of these paths.
-    expect(statuses).toEqual(new Set([200, 201, 400, 401, 404, 405, 431, 501]));
+    const statuses = [];
+    for (const key of secrets) statuses.push(...(await sendKeyEverywhere(url, key)));
+    // The requests reach all of these paths.
+    expect(new Set(statuses)).toEqual(new Set([200, 201, 400, 401, 404, 405, 431, 501]));
 
     // A 500 is logged with the database error, which contains the query parameters.
     const dataSource = app.get<DataSource>(getDataSourceToken());
@@ -166,7 +151,7 @@ describe('the log', () => {
   function expectNoLeaks(secrets: readonly string[]): void {
     expect(output.length).toBeGreaterThan(1_000);
     expect(output).toContain('401');
-    // Checks for a part of the key, because a partial key also helps to guess it.
+    // A part of the key would also help to guess it.
     expect(secrets.filter((key) => output.includes(key.slice(4, 24)))).toEqual([]);
   }
 
@@ -176,7 +161,7 @@ describe('the log', () => {
     const url = await start(env);
     const headers = { ...jsonHeaders(key), 'x-forwarded-for': '192.0.2.7' };
     const response = await sendRequest(`${url}/v1/categories?secret=1`, { headers });
-    const [rejection] = await (await RawConnection.open(url)).send('NO HTTP\r\n\r\n').closed();
+    const [rejection] = await sendRaw(url, 'NO HTTP\r\n\r\n');
     await app.close();
 
     const getLines = (id: unknown) => parseLog(output).filter(({ requestId }) => requestId === id);
@@ -197,23 +182,16 @@ describe('the log', () => {
 });
 
 /** Logs a line in the middle of a request. */
-@ApiTags('logs')
 @Controller('logs')
 class LogsController {
-  private readonly logger = new Logger('Logs');
-
   @Get()
-  @ApiOperation({ operationId: 'writeLogs', summary: 'Write a line' })
   async write(): Promise<void> {
     await setImmediate();
-    this.logger.log('In the middle of a request');
+    new Logger('Logs').log('In the middle of a request');
   }
 }
 
-@Feature({
-  tag: { name: 'logs', description: 'The operation of this test.' },
-  controllers: [LogsController],
-})
+@Feature({ tag: { name: 'logs', description: 'Logs.' }, controllers: [LogsController] })
 class LogsModule {}
 
 describe('the log of a service process', () => {
