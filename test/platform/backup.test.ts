@@ -3,18 +3,11 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import Database from 'better-sqlite3';
 import { main } from '../../src/cli/backup.js';
-import { createDataSource } from '../../src/platform/application/data-source.js';
 import { startApp, type TestApp } from './support/app.js';
-import {
-  type CommandResult,
-  type RunningCommand,
-  runCommand,
-  spawnCommand,
-} from './support/cli.js';
+import { runCommand, spawnCommand } from './support/cli.js';
 import { CategoriesClient, type Category } from './support/http-client.js';
 import { LoadGenerator } from './support/load-generator.js';
 import { waitFor } from './support/wait.js';
-import { FEATURES } from '../../src/features.js';
 import { PRODUCT } from '../../src/product.js';
 
 const SEED_COUNT = 10_000;
@@ -46,25 +39,15 @@ function seed(count: number): void {
 
 /** Creates a database that no process has open. */
 async function createSource(count = 1_000): Promise<void> {
-  const dataSource = createDataSource(
-    { database: { type: 'sqlite', file: databaseFile }, product: PRODUCT },
-    FEATURES,
-  );
-  await dataSource.initialize();
-  await dataSource.migrate();
-  await dataSource.destroy();
+  await (await startService()).stop();
   seed(count);
 }
 
 const getEnvironment = () => ({ DATABASE_URL: `sqlite:${databaseFile}` });
 
-const spawnBackup = (): RunningCommand =>
-  spawnCommand('backup', [file], { env: getEnvironment(), cwd: directory });
-
-const runBackup = (): Promise<CommandResult> =>
-  runCommand(main, [file], getEnvironment(), directory);
-
-const listBackups = (): Promise<string[]> => readdir(join(directory, 'backups'));
+const spawnBackup = () => spawnCommand('backup', [file], { env: getEnvironment(), cwd: directory });
+const runBackup = () => runCommand(main, [file], getEnvironment(), directory);
+const listBackups = () => readdir(join(directory, 'backups'));
 
 describe('npm run backup', () => {
   it('copies every category acknowledged before it started under load, and can be restored', async () => {
@@ -76,13 +59,13 @@ describe('npm run backup', () => {
     await load.waitForSuccesses(20);
     const before = [...load.created];
     const result = await spawnBackup().result;
-    // Ensures that the load overlapped with the backup.
+    // The load overlapped with the backup.
     expect(load.created.length).toBeGreaterThan(before.length);
     await load.stop();
     expect(result).toMatchObject({ code: 0, stderr: '' });
     expect(load.violations).toEqual([]);
 
-    // Simulate the loss of the database.
+    // The database is lost.
     await service.stop();
     await rm(join(directory, 'data'), { recursive: true });
     await mkdir(join(directory, 'data'));

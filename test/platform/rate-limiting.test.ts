@@ -21,23 +21,25 @@ import { StubsModule } from './support/stubs.module.js';
 const { jest } = import.meta;
 afterEach(() => jest.restoreAllMocks());
 
-/** With a valid checksum, so that it is looked up. */
+/** Returns a key with a valid checksum, so that it is looked up. */
 const unknownKey = (): string => generateKey(PRODUCT.keyPrefixes[0]);
 
-/** Lists the categories with a key, optionally from a given client address. */
-const list = (app: TestApp, key: string, address?: string): Promise<HttpResponse> =>
-  new CategoriesClient(app.url, key).list(
-    address === undefined ? {} : { 'x-forwarded-for': address },
-  );
+/** Lists the categories with a key, as if from a client address. */
+const list = (app: TestApp, key: string, address = ''): Promise<HttpResponse> =>
+  new CategoriesClient(app.url, key).list({ 'x-forwarded-for': address });
+
+async function readCounter({ app }: TestApp, series: string): Promise<number> {
+  const text = await app.get(MetricsRegistry).metrics();
+  return parseInt(text.split(`\n${series} `)[1]!, 10);
+}
 
 /** Returns how many requests have exceeded the limits of a client, of all clients, and of a key. */
-async function readLimited({ app }: TestApp): Promise<number[]> {
-  const text = await app.get(MetricsRegistry).metrics();
-  return ['auth-failures', 'auth-failures-global', 'api-key'].map((policy) => {
-    const series = `\nservice_rate_limited_requests_total{policy="${policy}"} `;
-    return parseInt(text.split(series)[1]!, 10);
-  });
-}
+const readLimited = (app: TestApp): Promise<number[]> =>
+  Promise.all(
+    ['auth-failures', 'auth-failures-global', 'api-key'].map((policy) =>
+      readCounter(app, `service_rate_limited_requests_total{policy="${policy}"}`),
+    ),
+  );
 
 describe('rate limit on failed authentications', () => {
   const FAILURES_PER_MINUTE = 5;
@@ -45,17 +47,7 @@ describe('rate limit on failed authentications', () => {
   const app = useApp({
     logger,
     features: [StubsModule, ...FEATURES],
-    config: {
-      authFailuresPerMinute: FAILURES_PER_MINUTE,
-      metricsPort: 0,
-      trustProxy: 'loopback',
-    },
-  });
-  let service: ApiKeysService;
-  let table: Repository<ApiKey>;
-  beforeAll(() => {
-    service = app.app.get(ApiKeysService);
-    table = app.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
+    config: { authFailuresPerMinute: FAILURES_PER_MINUTE, metricsPort: 0, trustProxy: 'loopback' },
   });
   // A new window: the tests together exceed the limit that all addresses share.
   let now = Date.now();
@@ -94,11 +86,7 @@ describe('rate limit on failed authentications', () => {
   });
 
   it('logs invalid keys once a minute for each client, at most 20 clients, and counts them all', async () => {
-    const metrics = app.app.get(MetricsRegistry);
-    const readFailures = async (): Promise<number> => {
-      const text = await metrics.getSingleMetricAsString('service_authentication_failures_total');
-      return Number(text.trim().split(' ').at(-1));
-    };
+    const readFailures = () => readCounter(app, 'service_authentication_failures_total');
     const findClients = (): string[] =>
       logger.entries.flatMap(({ level, values: [message] }) => {
         const [, client] = /^Rejected an invalid API key from (\S+),/.exec(String(message)) ?? [];
@@ -141,6 +129,7 @@ describe('rate limit on failed authentications', () => {
 
   it('accepts keys that were valid before from an address that exceeded the limit', async () => {
     const address = '192.0.2.4';
+    const service = app.app.get(ApiKeysService);
     const { key: used, record } = await service.create('used');
     const unused = (await service.create('unused')).key;
     expect(await getStatus(used, address)).toBe(200);
@@ -170,26 +159,21 @@ describe('rate limit on failed authentications', () => {
   });
 
   it('ignores requests that fail because the database is unavailable', async () => {
-    const lookups = jest
-      .spyOn(table, 'findOneBy')
-      .mockRejectedValue(new DatabaseUnavailableError());
+    const table = app.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
+    const outage = new DatabaseUnavailableError();
+    const lookups = jest.spyOn(table, 'findOneBy').mockRejectedValue(outage);
     for (let n = 0; n < 3 * FAILURES_PER_MINUTE; n++)
       expect(await getStatus(unknownKey(), '192.0.2.9')).toBe(503);
     lookups.mockRestore();
     await exhaust('192.0.2.9');
   });
 
+  const IPV4 = ['::ffff:192.0.2.10', '192.0.2.10:50001', '127.0.0.1:1, 192.0.2.10:1'];
+  const IPV6 = ['2001:0DB8:1:2:0:0:0:9', '2001:db8:1:2:a:b:c:d', '[2001:db8:1:2::2]:4711'];
+
   it.each([
-    [
-      '192.0.2.10',
-      ['::ffff:192.0.2.10', '192.0.2.10:50001', '127.0.0.1:1, 192.0.2.10:1'],
-      '192.0.2.11:50001',
-    ],
-    [
-      '2001:db8:1:2::1',
-      ['2001:0DB8:1:2:0:0:0:9', '2001:db8:1:2:a:b:c:d', '[2001:db8:1:2::2]:4711'],
-      '[2001:db8:1:3::1]:4711',
-    ],
+    ['192.0.2.10', IPV4, '192.0.2.11:50001'],
+    ['2001:db8:1:2::1', IPV6, '[2001:db8:1:3::1]:4711'],
     ['client', ['client-1'], '192.0.2.11'],
   ])(
     'counts as one client the spellings of an IPv4 address, an IPv6 /64, or invalid ones: %s',
@@ -228,28 +212,17 @@ describe('rate limit on failed authentications', () => {
 });
 
 describe('rate limit per API key', () => {
-  let app: TestApp;
-  beforeEach(async () => {
-    app = await startApp({
-      features: [StubsModule, ...FEATURES],
-      config: { keyRequestsPerMinute: 4, metricsPort: 0 },
-    });
-  });
-  afterEach(() => app.stop());
-
-  const getHeaders = async (path: string) => (await app.send('GET', path)).headers;
+  const config = { keyRequestsPerMinute: 4, metricsPort: 0 };
+  const app = useApp({ features: [StubsModule, ...FEATURES], config });
 
   it('counts the requests of each key across all operations', async () => {
     const now = Date.now();
     advanceTime(now);
-    for (const [path, remaining] of [
-      ['/v1/categories', 3],
-      ['/v1/stubs/deprecated/1', 2],
-      ['/v1/stubs/experimental', 1],
-    ] as const)
-      expect(await getHeaders(path)).toMatchObject({
+    const paths = ['/v1/categories', '/v1/stubs/deprecated/1', '/v1/stubs/experimental'];
+    for (const [index, path] of paths.entries())
+      expect((await app.send('GET', path)).headers).toMatchObject({
         'ratelimit-policy': '"api-key";q=4;w=60',
-        ratelimit: `"api-key";r=${remaining};t=60`,
+        ratelimit: `"api-key";r=${3 - index};t=60`,
       });
     expect((await app.categories.list()).status).toBe(200);
 
