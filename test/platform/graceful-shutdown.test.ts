@@ -9,7 +9,7 @@ import { RawConnection, rawRequest } from './support/raw-connection.js';
 import { waitFor } from './support/wait.js';
 import { PRODUCT } from '../../src/product.js';
 
-/** So long that a pause of the test process is not taken for the end of the requests. */
+/** Longer than any pause of the test process. */
 const LONG_TIMEOUTS = { drainGracePeriod: 5_000, shutdown: 60_000 };
 
 let database: TestDatabase;
@@ -64,15 +64,9 @@ describe('graceful shutdown', () => {
 
   it('waits for a request whose body is incomplete', async () => {
     await start(LONG_TIMEOUTS);
-    const request = rawRequest({
-      method: 'POST',
-      headers: [
-        `Authorization: Bearer ${app.key}`,
-        'Content-Type: application/json',
-        'Content-Length: 15',
-      ],
-      body: '{"name":"late"}',
-    });
+    const type = 'Content-Type: application/json';
+    const headers = [`Authorization: Bearer ${app.key}`, type, 'Content-Length: 15'];
+    const request = rawRequest({ method: 'POST', headers, body: '{"name":"late"}' });
     const connection = await RawConnection.open(app.url);
     // A response proves that the service has accepted the connection.
     await connection.send(rawRequest({ target: '/livez' })).nextResponse();

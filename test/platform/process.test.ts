@@ -120,10 +120,8 @@ describe('a service process in production with a .env file', () => {
 });
 
 it('main --version prints the version, and the commit if it is known', async () => {
-  expect(await promisify(exec)(`node ${getBuiltFile('src/main.js')} --version`)).toEqual({
-    stdout: `${getRelease(PRODUCT)}\n`,
-    stderr: '',
-  });
+  const printed = await promisify(exec)(`node ${getBuiltFile('src/main.js')} --version`);
+  expect(printed).toEqual({ stdout: `${getRelease(PRODUCT)}\n`, stderr: '' });
 });
 
 describe('a service process that cannot start', () => {
@@ -132,15 +130,10 @@ describe('a service process that cannot start', () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
+    const invalid = { PORT: 'SECRET1', LOG_LEVEL: 'SECRET2', NODE_ENV: 'production' };
     const failures: [NodeJS.ProcessEnv, RegExp][] = [
-      [
-        { PORT: 'SECRET1', LOG_LEVEL: 'SECRET2', NODE_ENV: 'production' },
-        /^\{"level":"fatal",.*PORT must .*LOG_LEVEL must .*\n$/,
-      ],
-      [
-        { PORT: String(port) },
-        /Failed to listen on 127\.0\.0\.1:\d+ \(HOST, PORT\): listen EADDRINUSE: address already in use .*\n$/,
-      ],
+      [invalid, /^\{"level":"fatal",.*PORT must .*LOG_LEVEL must .*\n$/],
+      [{ PORT: String(port) }, /Failed to listen on 127\.0\.0\.1:\d+ \(HOST, PORT\): .*EADDRINUSE/],
     ];
     const started = failures.map(([env]) => services.start({ env }));
     for (const [index, service] of started.entries()) {

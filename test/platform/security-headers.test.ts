@@ -15,11 +15,8 @@ const secure = useApp({
 });
 
 /** Returns the names of headers that reveal the framework or allow cross-origin access. */
-function findDisclosures({ headers }: { readonly headers: object }): string[] {
-  return Object.keys(headers).filter((name) =>
-    /^(server|via|x-powered-by|x-aspnet.*|access-control-.*)$/.test(name),
-  );
-}
+const findDisclosures = ({ headers }: { readonly headers: object }): string[] =>
+  Object.keys(headers).filter((name) => /^(server|via|x-.*-by|access-control-.*)$/.test(name));
 
 describe('every response', () => {
   it.each([
@@ -108,9 +105,7 @@ describe('CORS', () => {
 });
 
 describe('Swagger UI', () => {
-  const pages = ['/docs', '/docs/', '/docs/index.html', '/docs/swagger-ui.css'];
-
-  it.each(pages)(
+  it.each(['/docs', '/docs/', '/docs/index.html', '/docs/swagger-ui.css'])(
     'blocks external and inline scripts by its Content-Security-Policy: %s',
     async (path) => {
       const { headers, status } = await sendRequest(secure.url + path);
@@ -133,7 +128,7 @@ describe('Swagger UI', () => {
         'cross-origin-resource-policy': 'same-origin',
         'cross-origin-opener-policy': 'same-origin',
       });
-      expect(headers).not.toHaveProperty('x-powered-by');
+      expect(findDisclosures({ headers })).toEqual([]);
     },
   );
 });
