@@ -28,7 +28,7 @@ const { jest } = import.meta;
 const ROOT = join(import.meta.dirname, '..', '..');
 const curl = requires('curl');
 
-/** Runs a command, in the project root by default. Its environment is PATH and `env`. */
+/** Runs a command, in the project root by default, with PATH and `env` as its environment. */
 function run(
   command: string,
   args: string[],
@@ -57,12 +57,10 @@ describe('examples/api.d.ts', () => {
 });
 
 /** Responds with an error and Retry-After. */
-const failWith =
-  (code: ErrorCode, retryAfter: string) =>
-  (response: ServerResponse): void => {
-    const headers = { 'Retry-After': retryAfter };
-    respondWithError(new ApiError(code, 'Try again later.', { headers, skipLog: true }), response);
-  };
+const failWith = (code: ErrorCode, retryAfter: string) => (response: ServerResponse) => {
+  const options = { headers: { 'Retry-After': retryAfter }, skipLog: true };
+  respondWithError(new ApiError(code, 'Try again later.', options), response);
+};
 
 /** Starts a response, and closes the connection. */
 function loseBody(response: ServerResponse): void {
@@ -111,8 +109,7 @@ describe('examples', () => {
       ]);
       expect(stderr).not.toMatch(/^\s+at /m);
       expect(code).toBe(0);
-      const invalid = { ...env, API_KEY: 'wrong' };
-      const unauthorized = await run(process.execPath, [client], invalid);
+      const unauthorized = await run(process.execPath, [client], { ...env, API_KEY: 'wrong' });
       expect(unauthorized.code).toBe(1);
       expect(unauthorized.stderr).toContain('Set API_KEY to a valid key.');
     });
@@ -123,13 +120,8 @@ describe('examples', () => {
       await client.GET('/categories');
       expect(warn).not.toHaveBeenCalled();
       for (let n = 0; n < 2; n++) await client.GET('/stubs/deprecated/1' as '/categories');
-      expect(warn.mock.calls).toEqual([
-        [
-          expect.stringMatching(
-            /^GET \/stubs\/deprecated\/1 is deprecated and ends on Mon, 01 Nov 2027/,
-          ),
-        ],
-      ]);
+      const warning = /^GET \/stubs\/deprecated\/1 is deprecated and ends on Mon, 01 Nov 2027/;
+      expect(warn.mock.calls).toEqual([[expect.stringMatching(warning)]]);
       warn.mockRestore();
     });
 
@@ -192,10 +184,8 @@ describe('examples', () => {
         await waitFor(getCount, (count) => count > 0);
         proxy.blackhole();
         const { response } = await creating;
-        expect([response.status, response.headers.get('Idempotency-Replayed')]).toEqual([
-          201,
-          'true',
-        ]);
+        expect(response.status).toBe(201);
+        expect(response.headers.get('Idempotency-Replayed')).toBe('true');
         expect(await getCount()).toBe(1);
       } finally {
         await proxy.close();
@@ -209,9 +199,7 @@ describe('examples', () => {
       expect(stderr).toBe('');
       expect(code).toBe(0);
       expect(stdout.match(/^\d{3}$/gm)).toEqual(['201', '200', '304', '400']);
-      expect(stdout).toMatch(
-        /^\{"id":\d+,"name":"dog","description":"Dogs of every breed and size"\}$/m,
-      );
+      expect(stdout).toMatch(/^\{"id":\d+,"name":"dog","description":"Dogs of every .*"\}$/m);
       expect(stdout).toContain('"code":"VALIDATION_FAILED"');
       expect((await run('bash', ['examples/curl.sh'])).stderr).toContain('Set API_KEY');
     });
@@ -223,10 +211,8 @@ describe('examples', () => {
       const flaky = { ...env, API_URL: `${server.url}/v1` };
       const { code, stdout } = await run('bash', ['examples/curl.sh'], flaky);
       server.close();
-      expect({ code, statuses: stdout.match(/^\d{3}$/gm) }).toEqual({
-        code: 0,
-        statuses: ['201', '200', '304', '400'],
-      });
+      expect(code).toBe(0);
+      expect(stdout.match(/^\d{3}$/gm)).toEqual(['201', '200', '304', '400']);
       expect(failures).toEqual([]);
       expect(stdout.split('"code"')).toHaveLength(2);
       expect(await app.categories.getNames()).toEqual([...before, 'dog']);
@@ -268,9 +254,8 @@ describe('docs/clients.md', () => {
           : await run('bash', ['--norc', '-c', `set -euo pipefail\n${program}`], env, directory);
       expect(splitOutput(stdout)).toEqual(snippets.map(({ output }) => output));
       expect(snippets.length).toBeGreaterThan(3);
-      expect(stderr).toMatch(
-        language === 'ts' ? /^$/ : /^(curl: \(52\) Empty reply from server\n)+$/,
-      );
+      const curlErrors = /^(curl: \(52\) Empty reply from server\n)+$/;
+      expect(stderr).toMatch(language === 'ts' ? /^$/ : curlErrors);
       expect(code).toBe(0);
     },
   );

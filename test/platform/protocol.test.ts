@@ -15,7 +15,7 @@ import { PRODUCT } from '../../src/product.js';
 
 const { jest } = import.meta;
 
-/** No request times out, however busy the machine is; the tests of the timeouts shorten them. */
+/** Long timeouts for a busy machine; the tests of the timeouts shorten them. */
 const TIMEOUTS = { headers: 60_000, request: 60_000, checkInterval: 100, socket: 60_000 };
 
 const adapter = new HttpAdapter(loadConfig(PRODUCT, {}), TIMEOUTS);
@@ -31,8 +31,10 @@ const HOST = 'Host: petstore';
 /** `{key}` becomes an API key when the request is sent. */
 const KEY = 'Authorization: Bearer {key}';
 const CLOSE = 'Connection: close';
+const KEEP_ALIVE = 'Connection: keep-alive';
 const TYPE = 'Content-Type: application/json';
 const CATEGORY = '{"name":"dog"}';
+const EXPECT = 'Expect: 100-continue';
 const LENGTH = `Content-Length: ${CATEGORY.length}`;
 const CHUNKED = 'Transfer-Encoding: chunked';
 const CHUNKS = `e\r\n${CATEGORY}\r\n0\r\n\r\n`;
@@ -42,6 +44,7 @@ const LARGE_CHUNKS = `${LARGE.length.toString(16)}\r\n${LARGE}\r\n0\r\n\r\n`;
 /** Bytes that cannot start an HTTP request. */
 const GARBAGE = '\x16\x03\x01 not HTTP\r\n\r\n';
 
+/** A request with these headers. */
 const write = (line: string, headers: string[], body = ''): string =>
   `${[line, ...headers].join('\r\n')}\r\n\r\n${body}`;
 /** A list request with the key. */
@@ -67,21 +70,16 @@ const emptyHeaders = (count: number): string[] => Array.from({ length: count }, 
 
 const toBytes = (text: string): Buffer => Buffer.from(text.replaceAll('{key}', app.key), 'latin1');
 
-async function open(text = ''): Promise<RawConnection> {
-  return (await RawConnection.open(app.url)).send(toBytes(text));
-}
+const open = async (text = ''): Promise<RawConnection> =>
+  (await RawConnection.open(app.url)).send(toBytes(text));
 
 /** Sends requests on one connection, and returns all responses once the service closes it. */
-async function send(text: string): Promise<RawResponse[]> {
-  return (await open(text)).closed();
-}
+const send = async (text: string): Promise<RawResponse[]> => (await open(text)).closed();
 
 const statuses = (responses: readonly RawResponse[]): number[] =>
   responses.map(({ status }) => status);
 
-async function countCategories(): Promise<number> {
-  return (await app.categories.getAll()).length;
-}
+const countCategories = async (): Promise<number> => (await app.categories.getAll()).length;
 
 describe('malformed HTTP', () => {
   const BAD_REQUESTS: [string, string][] = [
@@ -103,10 +101,7 @@ describe('malformed HTTP', () => {
       (coding): [string, string] => [`the transfer coding "${coding}"`, withCoding(coding)],
     ),
     ['chunked in two headers', post([CHUNKED, CHUNKED], CHUNKS)],
-    [
-      'chunked in HTTP/1.0',
-      post([CHUNKED, 'Connection: keep-alive'], CHUNKS).replace('1.1', '1.0'),
-    ],
+    ['chunked in HTTP/1.0', post([CHUNKED, KEEP_ALIVE], CHUNKS).replace('1.1', '1.0')],
     ['the chunk size "zz"', chunked(CHUNKS.replace('e', 'zz'))],
   ];
   const TOO_LARGE: [string, string][] = [
@@ -157,29 +152,24 @@ describe('malformed HTTP', () => {
 });
 
 /** Requests on one connection, and the statuses of all responses until it is closed. */
-const CONVERSATIONS: [string, string, number[]][] = [
+type Conversation = [string, string, number[]];
+const CONVERSATIONS: Conversation[] = [
   ['100 headers', get(...emptyHeaders(97), CLOSE), [200]],
   ['a Host with a port', withHost('Host: pet_store.example:8080'), [200]],
   ['a Host that is an IPv6 address', withHost('Host: [::1]:80'), [200]],
   ['HTTP/1.0 without a Host', write('GET /v1/categories HTTP/1.0', [KEY]), [200]],
-  ...['100-continue', 'tea'].map((expectation): [string, string, number[]] => [
+  ...['100-continue', 'tea'].map((expectation): Conversation => [
     `Expect: ${expectation} in HTTP/1.0, which has no interim responses`,
     post([LENGTH, `Expect: ${expectation}`]).replace('HTTP/1.1', 'HTTP/1.0'),
     [201],
   ]),
   ['Expect: 100-Continue', post([LENGTH, 'Expect: 100-Continue', CLOSE]), [100, 201]],
-  ...['tea', '100-continued', '100-continue, tea'].map(
-    (expectation): [string, string, number[]] => [
-      `the unsupported Expect: ${expectation}`,
-      post([LENGTH, `Expect: ${expectation}`, CLOSE]),
-      [417],
-    ],
-  ),
-  [
-    'requests that follow one with Expect: 100-continue, which does not need it',
-    get('Expect: 100-continue') + created + last,
-    [200, 201, 200],
-  ],
+  ...['tea', '100-continued', '100-continue, tea'].map((expectation): Conversation => [
+    `the unsupported Expect: ${expectation}`,
+    post([LENGTH, `Expect: ${expectation}`, CLOSE]),
+    [417],
+  ]),
+  ['requests after an Expect without a body', get(EXPECT) + created + last, [200, 201, 200]],
   [
     'requests after an unsupported Expect, which are discarded',
     get('Expect: tea') + created,
@@ -206,8 +196,8 @@ const CONVERSATIONS: [string, string, number[]][] = [
     [413, 200],
   ],
   [
-    'the body of a GET request, which is ignored',
-    `${get('Content-Length: 2')}{"${last}`,
+    'a GET request with a body, which is ignored',
+    get('Content-Length: 2') + '{"' + last,
     [200, 200],
   ],
   [
@@ -217,15 +207,13 @@ const CONVERSATIONS: [string, string, number[]][] = [
   ],
   ['an absolute target', line('GET http://other:80/v1/categories?x=1 HTTP/1.1', CLOSE), [200]],
   ['an invalid absolute target', line('GET http://[/v1/categories HTTP/1.1', CLOSE), [400]],
-  ...['//petstore/v1/categories', '/v1/categories%00', '*'].map(
-    (target): [string, string, number[]] => [
-      `the target ${target}`,
-      line(`GET ${target} HTTP/1.1`, CLOSE),
-      [404],
-    ],
-  ),
+  ...['//petstore/v1/categories', '/v1/categories%00', '*'].map((target): Conversation => [
+    `the target ${target}`,
+    line(`GET ${target} HTTP/1.1`, CLOSE),
+    [404],
+  ]),
   ['the target * with OPTIONS', line('OPTIONS * HTTP/1.1', CLOSE), [204]],
-  ...['TRACE /v1/categories', 'CONNECT petstore:443'].map((method): [string, string, number[]] => [
+  ...['TRACE /v1/categories', 'CONNECT petstore:443'].map((method): Conversation => [
     method,
     line(`${method} HTTP/1.1`, CLOSE),
     [405],
@@ -280,10 +268,7 @@ describe('a connection', () => {
     const requested = once(app.server, 'request');
     jest.spyOn(verifier, 'verify').mockImplementation(async (...sent) => {
       const [{ socket }] = (await requested) as [IncomingMessage];
-      await waitFor(
-        () => socket.readable,
-        (readable) => !readable,
-      );
+      await waitFor(() => !socket.readable);
       return (await verify(...sent))!;
     });
     const responses = await (await open(chunked(CHUNKS))).endWrites().closed();
@@ -333,19 +318,15 @@ describe('a client that is too slow', () => {
 
   const MINE = 'X-Request-Id: slow';
   const incomplete = get().slice(0, -2);
-  /** What it sends, which timeout ends its connection, and what it drips so that it is never idle. */
+  const afterContinue = post(['Content-Length: 1000', EXPECT, MINE], '');
+  /** What a client does and sends, the timeout that ends it, the statuses, and what it sends repeatedly. */
   const CASES: [string, string, 'headers' | 'request', number[], drip?: string][] = [
     ['sends nothing', '', 'headers', [408]],
     ['sends its headers one at a time', incomplete, 'headers', [408], 'A: 1\r\n'],
     ['never completes its second request', get() + incomplete, 'headers', [200, 408]],
     ['never sends its body', post(['Content-Length: 1000', MINE], ''), 'request', [408]],
     ['drips its body', post(['Content-Length: 90000', MINE], '{'), 'request', [408], ' '],
-    [
-      'never sends its body after a 100 response',
-      post(['Content-Length: 1000', 'Expect: 100-continue', MINE], ''),
-      'request',
-      [100, 408],
-    ],
+    ['never sends its body after a 100 response', afterContinue, 'request', [100, 408]],
     // A client that has its response would take a second one for that of its next request.
     ['never sends a body without a key', chunked('').replace(KEY, 'A: 1'), 'request', [401]],
     ['never sends the body of a GET', get('Content-Length: 1000'), 'request', [200]],

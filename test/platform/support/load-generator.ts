@@ -12,9 +12,8 @@ interface LoadClient {
 }
 
 /**
- * Runs clients that create and list categories sequentially on one or more instances of the service
- * sharing one initially empty database, and checks every response: none is an error, and a list has the
- * rows of every earlier list and acknowledged create, ordered by id and no others.
+ * Runs clients that create and list categories on instances that share an initially empty database, and checks every response:
+ * none is an error, and a list has the rows of every earlier list and acknowledged create, in the order of their ids.
  */
 export class LoadGenerator {
   /** Rows acknowledged with 201. */
@@ -25,7 +24,7 @@ export class LoadGenerator {
   private readonly loops: Promise<void>[] = [];
   private readonly agent = new Agent({ keepAlive: true });
   private readonly sentNames = new Set<string>();
-  /** The names of the rows that a client observed, by id, in the order of that. */
+  /** The names of all rows that clients received, by id, in the order in which they received them. */
   private readonly observed = new Map<number, string>();
   /** Instances that shut down. */
   private readonly stopped = new Set<string>();
@@ -36,8 +35,8 @@ export class LoadGenerator {
   /**
    * Starts clients of an instance.
    *
-   * @param pause maximum delay in milliseconds before each request, chosen at random; spreads requests
-   *   that would otherwise arrive in lockstep with the batched responses
+   * @param pause the maximum of a random delay before each request, in milliseconds, without which requests arrive in step with
+   *   the batches of responses
    */
   start(
     url: string,

@@ -1,4 +1,4 @@
-/** Runs in a page: `findUnreadable` returns the texts that are hard to read. */
+/** A script for a page, whose `findUnreadable` returns the texts with too little contrast. */
 
 const MIN_CONTRAST = 4.5;
 
@@ -17,7 +17,7 @@ function toRgba(color) {
   return colors.get(color);
 }
 
-/** Returns what is seen of a color in front of another one. */
+/** Returns the color that is seen if one is in front of another. */
 function blend([r, g, b, a], [R, G, B, A]) {
   const alpha = a + A * (1 - a);
   const mix = (front, back) => (alpha === 0 ? 0 : (front * a + back * A * (1 - a)) / alpha);
@@ -35,7 +35,7 @@ function getLuminance(color) {
 /**
  * Returns the contrast of a text with its background.
  *
- * @param styles those of the element, or of its pseudo-element, and of all its ancestors
+ * @param styles the styles of the element, or of its pseudo-element, and of all its ancestors
  */
 function getContrast(styles) {
   let text = toRgba(styles[0].webkitTextFillColor);

@@ -11,7 +11,7 @@ export interface RawResponse {
   readonly text: string;
 }
 
-/** The parts of a handwritten HTTP request. */
+/** A handwritten HTTP request. */
 export interface RawRequest {
   readonly method?: string;
   readonly target?: string;
@@ -20,13 +20,9 @@ export interface RawRequest {
   readonly body?: string | Uint8Array;
 }
 
-/** Serializes a request. Adds no headers except Host: no Content-Length, no Content-Type. */
-export function rawRequest({
-  method = 'GET',
-  target = '/v1/categories',
-  headers = [],
-  body = '',
-}: RawRequest): Buffer {
+/** Serializes a request. The only header that it adds is Host. */
+export function rawRequest(request: RawRequest): Buffer {
+  const { method = 'GET', target = '/v1/categories', headers = [], body = '' } = request;
   const lines = [`${method} ${target} HTTP/1.1`, 'Host: petstore', ...headers];
   return Buffer.concat([
     Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'),
@@ -103,10 +99,8 @@ export class RawConnection {
   async nextResponse(count = 1): Promise<RawResponse> {
     await this.waitUntil(() => this.responses.length >= count || this.ended, `${count} responses`);
     const response = this.responses[count - 1];
-    if (response === undefined) {
-      throw new Error(`The service closed the connection after sending:\n${this.received}`);
-    }
-    return response;
+    if (response !== undefined) return response;
+    throw new Error(`The service closed the connection after sending:\n${this.received}`);
   }
 
   /** Waits until the service closes the connection and returns all responses. */
@@ -119,16 +113,12 @@ export class RawConnection {
     this.socket.destroy();
   }
 
-  /** Waits until the predicate is true; it is checked on every change. */
+  /** Waits until the predicate is true, which every change checks. */
   private waitUntil(predicate: () => boolean, description: string): Promise<void> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(
-        () =>
-          reject(
-            new Error(`Waited ${TIMEOUT_MS} ms for ${description}; received:\n${this.received}`),
-          ),
-        TIMEOUT_MS,
-      );
+      const fail = (): void =>
+        reject(new Error(`Timed out waiting for ${description}; received:\n${this.received}`));
+      const timer = setTimeout(fail, TIMEOUT_MS);
       this.onChange = () => {
         if (!predicate()) return;
         clearTimeout(timer);
@@ -149,7 +139,7 @@ export async function sendRaw(url: string, bytes: string | Uint8Array): Promise<
   }
 }
 
-/** Parses complete responses. Ignores chunked encoding: the service always sends Content-Length. */
+/** Parses complete responses. None is chunked, because the service always sends a Content-Length. */
 function parse(text: string): RawResponse[] {
   const responses: RawResponse[] = [];
   for (let start = 0; ;) {

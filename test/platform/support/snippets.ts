@@ -5,21 +5,21 @@ import { join } from 'node:path';
 export interface Block {
   readonly language: string;
   readonly code: string;
-  /** Why no test runs it: that of a line `<!-- not run: … -->` before it. */
+  /** The reason why no test runs the block, from a line `<!-- not run: … -->` before it. */
   readonly notRun?: string;
 }
 
-/** A code block, and the `text` block after it: what it prints. */
+/** A code block, and what it prints: the `text` block after it. */
 export interface Snippet {
   readonly code: string;
   readonly output: string;
 }
 
-/** What `joinSnippets` prints after each snippet. */
+/** The character that a program of `joinSnippets` prints after each snippet. */
 const SEPARATOR = '\f';
 
 /**
- * Reads the code blocks of a page, in their order. A test that calls it runs those that are not marked.
+ * Reads the code blocks of a page, in their order.
  *
  * @param path relative to the project
  */
@@ -56,7 +56,7 @@ export function joinSnippets(snippets: readonly Snippet[], language: 'sh' | 'ts'
   return snippets.map(({ code }) => code + separate).join('');
 }
 
-/** Splits what the program of `joinSnippets` has printed: what each snippet printed. */
+/** Splits the output of a program of `joinSnippets` into the output of each snippet. */
 export function splitOutput(stdout: string): string[] {
   return stdout
     .split(SEPARATOR)
