@@ -159,7 +159,9 @@ describe('GET /metrics', () => {
       ['_OTHER', 'unknown', 400, 1],
     ];
     const measured = expected.map(([method, route, status]) => [
-      ...[method, route, status],
+      method,
+      route,
+      status,
       delta(responses(method, route, status)),
     ]);
     expect(measured).toEqual(expected);

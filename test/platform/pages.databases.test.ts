@@ -38,8 +38,8 @@ beforeAll(() => {
   things = [true, false].map((counts) => new CachedList(repository, toResponse, kit, counts));
 });
 
-const getPage = async <Row extends object>(list: CachedList<Row>, page: PageRequest) =>
-  toPage<Row>(await list.getPage(page));
+const getPage = async <Row extends object>(from: CachedList<Row>, page: PageRequest) =>
+  toPage<Row>(await from.getPage(page));
 
 const list = (query = '', headers: Record<string, string> = {}): Test =>
   app.http().get(`/v1/cages${query}`).auth(app.key, { type: 'bearer' }).set(headers);
@@ -134,19 +134,20 @@ describe('GET /v1/cages', () => {
   });
 });
 
+const readIds = async (request: PageRequest) => {
+  const { rows, next } = await getPage(cages, request);
+  return { ids: rows.map(({ id }) => id), next };
+};
+
 describe('a page of a module', () => {
   it('counts from 0 if the module says so, and gives the parameter of the next page its name', async () => {
     const ids = await createCages(3);
-    const read = async (request: PageRequest) => {
-      const { rows, next } = await getPage(cages, request);
-      return { ids: rows.map(({ id }) => id), next };
-    };
     const pages = { limit: 2, firstPage: 0, next: 'number' } as const;
     const first = { ids: ids.slice(0, 2), next: { number: 1 } };
-    expect(await read({ ...pages, page: 0 })).toEqual(first);
-    expect(await read({ ...pages, page: 1 })).toEqual({ ids: ids.slice(2) });
+    expect(await readIds({ ...pages, page: 0 })).toEqual(first);
+    expect(await readIds({ ...pages, page: 1 })).toEqual({ ids: ids.slice(2) });
     const next = { skip: 2 };
-    expect(await read({ limit: 2, offset: 0, next: 'skip' })).toEqual({ ...first, next });
+    expect(await readIds({ limit: 2, offset: 0, next: 'skip' })).toEqual({ ...first, next });
   });
 
   it.each<[PageRequest, string]>([
@@ -178,7 +179,7 @@ async function store(rows: readonly Partial<Thing>[]): Promise<void> {
 /** Reads all pages of two things, by offset and by number, counted and not: the rows are the same. */
 async function readPages(order: RowOrder): Promise<Thing[]> {
   const results: Thing[][] = [];
-  for (const list of things)
+  for (const thingList of things)
     for (const toRequest of [
       (number: number) => ({ offset: number * 2 }),
       (number: number) => ({ page: number, firstPage: 0 as const }),
@@ -186,13 +187,15 @@ async function readPages(order: RowOrder): Promise<Thing[]> {
       const rows: Thing[] = [];
       for (let number = 0; rows.length === number * 2; number++) {
         const request = { limit: 2, order, ...toRequest(number) };
-        rows.push(...(await getPage(list, request)).rows);
+        rows.push(...(await getPage(thingList, request)).rows);
       }
       results.push(rows);
     }
   for (const rows of results) expect(rows).toEqual(results[0]);
   return results[0]!;
 }
+
+const readSortedIds = async (order: RowOrder) => (await readPages(order)).map(({ id }) => id);
 
 describe('sorted pages', () => {
   it.each<[keyof Thing, readonly unknown[]]>([
@@ -209,14 +212,13 @@ describe('sorted pages', () => {
 
   it('return each row with an equal value once, in the order of the ids', async () => {
     await store(Array.from({ length: 9 }, (_, index) => ({ name: index % 2 === 0 ? 'a' : null })));
-    const readIds = async (order: RowOrder) => (await readPages(order)).map(({ id }) => id);
-    const ids = await readIds({ by: 'id' });
+    const ids = await readSortedIds({ by: 'id' });
     expect(ids).toHaveLength(9);
     expect(ids).toEqual(ids.toSorted((a, b) => a - b));
     const [even, odd] = [0, 1].map((rest) => ids.filter((_, index) => index % 2 === rest));
     const sorted = [...even!, ...odd!];
-    expect(await readIds({ by: 'name' })).toEqual(sorted);
-    expect(await readIds({ by: 'name', isDescending: true })).toEqual(sorted.toReversed());
-    expect(await readIds({ by: 'id', isDescending: true })).toEqual(ids.toReversed());
+    expect(await readSortedIds({ by: 'name' })).toEqual(sorted);
+    expect(await readSortedIds({ by: 'name', isDescending: true })).toEqual(sorted.toReversed());
+    expect(await readSortedIds({ by: 'id', isDescending: true })).toEqual(ids.toReversed());
   });
 });

@@ -28,6 +28,8 @@ const unknownKey = (): string => generateKey(PRODUCT.keyPrefixes[0]);
 const list = (app: TestApp, key: string, address = ''): Promise<HttpResponse> =>
   new CategoriesClient(app.url, key).list({ 'x-forwarded-for': address });
 
+const FAILURES = 'service_authentication_failures_total';
+
 async function readCounter({ app }: TestApp, series: string): Promise<number> {
   const text = await app.get(MetricsRegistry).metrics();
   return parseInt(text.split(`\n${series} `)[1]!, 10);
@@ -86,7 +88,6 @@ describe('rate limit on failed authentications', () => {
   });
 
   it('logs invalid keys once a minute for each client, at most 20 clients, and counts them all', async () => {
-    const readFailures = () => readCounter(app, 'service_authentication_failures_total');
     const findClients = (): string[] =>
       logger.entries.flatMap(({ level, values: [message] }) => {
         const [, client] = /^Rejected an invalid API key from (\S+),/.exec(String(message)) ?? [];
@@ -95,12 +96,12 @@ describe('rate limit on failed authentications', () => {
     // No client of another test was logged within a minute.
     now += 60_000;
     advanceTime(now);
-    const failures = await readFailures();
+    const failures = await readCounter(app, FAILURES);
     logger.entries.length = 0;
     for (const last of [1, 2]) expect(await getStatus(unknownKey(), `2001:db8::${last}`)).toBe(401);
     await exhaust('192.0.2.9');
     expect(findClients()).toEqual(['2001:db8:0:0', '192.0.2.9']);
-    expect(await readFailures()).toBe(failures + 2 + FAILURES_PER_MINUTE);
+    expect(await readCounter(app, FAILURES)).toBe(failures + 2 + FAILURES_PER_MINUTE);
     for (let host = 1; host < 30; host++) await getStatus(unknownKey(), `198.51.100.${host}`);
     expect(findClients()).toHaveLength(20);
     advanceTime(now + 60_000);

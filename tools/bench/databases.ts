@@ -23,8 +23,7 @@ const [SLOW_SYNC, REAL_SYNC] = [join(root, 'slow-sync'), join(root, 'real-sync')
 process.on('exit', () => fs.rmSync(root, { recursive: true, force: true }));
 
 const SHIM = join(root, 'slow-sync.so');
-const source = join(ROOT, 'tools/bench/slow-sync.c');
-execFileSync('cc', ['-O2', '-shared', '-fPIC', '-o', SHIM, source]);
+execFileSync('cc', ['-O2', '-shared', '-fPIC', '-o', SHIM, join(ROOT, 'tools/bench/slow-sync.c')]);
 
 /** Sets how long a sync of a server with SQLite takes from now on. */
 export function setSync(sync: Row['sync']): void {

@@ -23,11 +23,9 @@ export function getMedian(values: readonly number[]): number {
 }
 
 /**
- * Compares a ratio with its bounds, by the interval of its starts. For any distribution, the median is in the interval of n
- * starts unless all of them are on one side of it: with a probability of 1 - 2^(1-n), which is 99 % for eight starts. Fewer than
- * six starts have no interval.
- *
- * @param runs the ratio of each start of each run
+ * Compares a ratio, of which there is one for each start of each run, with its bounds. For any distribution, the median is in the
+ * interval of n starts unless all are on one side of it: with a probability of 1 - 2^(1-n), 99 % for eight. Fewer than six have
+ * no interval.
  */
 export function evaluate(runs: readonly number[][], bounds: Bounds): Evaluation {
   const { atLeast = -Infinity, atMost = Infinity } = bounds;

@@ -288,7 +288,8 @@ class ToysController {
     @IdParam('toyId', { type: 'uuid' }) id: string,
     @Body() toy: Toy,
   ): Promise<Toy> {
-    return this.toys.replace({ id, cageId }, { ...toy, cageId }, ['seenBy']);
+    const { ...row } = toy;
+    return this.toys.replace({ id, cageId }, { ...row, cageId }, ['seenBy']);
   }
 
   @Patch(':toyId')

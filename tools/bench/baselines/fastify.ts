@@ -1,7 +1,6 @@
 /**
- * Idiomatic Fastify, with hooks and JSON schemas. `MODE` is `sqlite` (better-sqlite3 with prepared statements),
- * `cached` (the same with the service's way to cache lists and to batch inserts) or `pg` (a pool of 10 connections,
- * which is also the size of the service's, and named queries, which each connection prepares once).
+ * Idiomatic Fastify, with hooks and JSON schemas. `MODE` is `sqlite` (better-sqlite3 with prepared statements), `cached` (the
+ * same with the service's cache and batches) or `pg` (a pool of 10 connections, as in the service, and named queries).
  */
 import { hash } from 'node:crypto';
 import Database from 'better-sqlite3';
