@@ -12,9 +12,7 @@ import * as shared from './shared.js';
 
 @Entity('categories')
 class Category {
-  @swagger.ApiProperty()
-  @PrimaryGeneratedColumn()
-  id!: number;
+  @swagger.ApiProperty() @PrimaryGeneratedColumn() id!: number;
 
   @swagger.ApiProperty()
   @IsString()
