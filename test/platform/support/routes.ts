@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http';
 import { RequestMethod, type Type, VERSION_NEUTRAL } from '@nestjs/common';
-import { MetadataScanner, ModulesContainer, Reflector } from '@nestjs/core';
+import { ApplicationConfig, MetadataScanner, ModulesContainer, Reflector } from '@nestjs/core';
+import { RoutePathFactory } from '@nestjs/core/router/route-path-factory.js';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Express } from 'express';
 import { IsPublic } from '../../../src/platform/auth/public.decorator.js';
@@ -73,29 +74,39 @@ interface DeclaredRoute extends Route {
   readonly isExcluded: boolean;
 }
 
+type Version = string | string[] | typeof VERSION_NEUTRAL | undefined;
+
 /** Returns the routes of all controllers. */
 export function getDeclaredRoutes({ app }: TestApp): DeclaredRoute[] {
   const modules = [...app.get(ModulesContainer).values()];
   const controllers = modules.flatMap((module) => Array.from(module.controllers.values()));
+  const config = app.get(ApplicationConfig);
+  const versioningOptions = config.getVersioning()!;
+  // Decides about slashes, and about several paths or versions of a handler.
+  const factory = new RoutePathFactory(config);
   return controllers.flatMap(({ metatype }) => {
     const { prototype } = metatype as Type<Record<string, Type>>;
     return new MetadataScanner().getAllMethodNames(prototype).flatMap((name) => {
       const handler = prototype[name]!;
       const get = (key: string, place: Type = handler): unknown => Reflect.getMetadata(key, place);
-      const getAny = (key: string): unknown => get(key) ?? get(key, metatype as Type);
       const method = get('method') as RequestMethod | undefined;
       if (method === undefined) return [];
-      const version = (getAny('__version__') ?? '1') as string | symbol;
-      const prefix = version === VERSION_NEUTRAL ? '' : `v${String(version)}`;
-      const segments = [prefix, get('path', metatype as Type), get('path')].join('/').split('/');
-      return {
+      const paths = factory.create({
+        ctrlPath: get('path', metatype as Type) as string,
+        methodPath: get('path') as string,
+        methodVersion: get('__version__') as Version,
+        controllerVersion:
+          (get('__version__', metatype as Type) as Version) ?? versioningOptions.defaultVersion,
+        versioningOptions,
+      });
+      return paths.map((path) => ({
         method: RequestMethod[method],
-        path: toTemplate(`/${segments.filter(Boolean).join('/')}`),
+        path: toTemplate(path),
         isPublic: app.get(Reflector).get(IsPublic, handler) !== undefined,
         isExcluded:
           (get('swagger/apiExcludeEndpoint') ??
             get('swagger/apiExcludeController', metatype as Type)) !== undefined,
-      };
+      }));
     });
   });
 }

@@ -39,6 +39,14 @@ class OddPathsController {
   @ApiExcludeEndpoint()
   getPublicState(): void {}
 
+  // Nest removes one of the slashes.
+  @Get('stubs/shelves//')
+  @Public()
+  @Operation({ operationId: 'listShelves', notImplemented: true })
+  listShelves(): never {
+    throw new ApiError('NOT_IMPLEMENTED', 'Not implemented.');
+  }
+
   @Post('stubs/:"order-id"\\:append')
   @RequireScope('read')
   @Operation({ operationId: 'appendOrder', notImplemented: true })
