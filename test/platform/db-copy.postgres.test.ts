@@ -7,6 +7,7 @@ import { StoreModule } from '../../examples/petstore/store/store.module.js';
 import { copyDatabase, main } from '../../src/cli/db-copy.js';
 import { collectSchema, createDataSource } from '../../src/platform/application/data-source.js';
 import { PRODUCT } from '../../src/product.js';
+import { FEATURES } from '../../src/features.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import {
@@ -26,7 +27,8 @@ import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
 
-const FEATURES = [CategoriesModule, PetsModule, StoreModule];
+/** Several features, whatever the service has. The command copies the tables of its features. */
+const EXAMPLES = [CategoriesModule, PetsModule, StoreModule];
 
 /** Texts that a copy would corrupt by escaping, normalizing, converting or trimming them. */
 const TEXTS = [
@@ -109,7 +111,7 @@ async function expectEmptyTarget(): Promise<void> {
 
 describe('db:copy', () => {
   it('copies what several features have stored, with the API keys, and continues the ids', async () => {
-    const before = await startApp({ database: source, features: FEATURES });
+    const before = await startApp({ database: source, features: EXAMPLES });
     const post = async (path: string, body: object | Buffer): Promise<number> => {
       const isBinary = Buffer.isBuffer(body);
       const { status, text } = await sendRequest(`${before.url}/v1${path}`, {
@@ -156,14 +158,14 @@ describe('db:copy', () => {
     jest.spyOn(process.stdout, 'write').mockReturnValue(true);
     const options = databaseOptions(
       { database: target.config, product: PRODUCT },
-      collectSchema(FEATURES),
+      collectSchema(EXAMPLES),
     );
     await createServiceDataSource(options).whileConnected((dataSource) =>
       copyDatabase(file, dataSource),
     );
     jest.restoreAllMocks();
 
-    const after = await startApp({ database: target, features: FEATURES });
+    const after = await startApp({ database: target, features: EXAMPLES });
     expect(await read(after)).toEqual(expected);
     expect(expected.map(([status]) => status)).toEqual([200, 200, 200, 200]);
     expect((await after.send('GET', '/v1/categories', revoked.key)).status).toBe(401);

@@ -14,12 +14,13 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import Database from 'better-sqlite3';
 import { createApp } from '../../../src/platform/application/create-app.js';
 import { loadConfig } from '../../../src/platform/config/config.js';
+import { toRoot } from '../support/app.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
 import { BOOTSTRAP_KEY, createServices, type Services } from '../support/service-process.js';
 import { waitFor } from '../support/wait.js';
-import { AppModule } from '../../../src/app.module.js';
+import { FEATURES } from '../../../src/features.js';
 import { PRODUCT } from '../../../src/product.js';
 
 let services: Services;
@@ -43,7 +44,7 @@ async function serve(
     DATABASE_URL: `sqlite:${file}`,
     BOOTSTRAP_API_KEY: BOOTSTRAP_KEY,
   });
-  const app = await createApp(config, AppModule, { logger });
+  const app = await createApp(config, toRoot(FEATURES), { logger });
   await app.listen(0, config.host);
   apps.push(app);
   const url = await app.getUrl();

@@ -202,8 +202,9 @@ function createRequest(pick: Pick, name: string, known: readonly LogEntry[]): Mo
 /** What an instance in a process of its own runs first. @param shift by how many milliseconds its clock is ahead */
 const getPreload = (shift: number): string => `
   import { FEATURES } from 'file://${getBuiltFile('src/features.js')}';
+  import { CategoriesModule } from 'file://${getBuiltFile('src/modules/categories/categories.module.js')}';
   import { CagesModule } from 'file://${getBuiltFile('test/platform/support/cages.module.js')}';
-  FEATURES.splice(1, FEATURES.length, CagesModule);
+  FEATURES.splice(0, FEATURES.length, CategoriesModule, CagesModule);
   globalThis.Date = class extends Date {
     static now() { return super.now() + ${shift}; }
     constructor(...values) { super(...(values.length > 0 ? values : [Date.now()])); }

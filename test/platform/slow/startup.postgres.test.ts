@@ -1,12 +1,13 @@
 import { createApp } from '../../../src/platform/application/create-app.js';
 import { loadConfig } from '../../../src/platform/config/config.js';
+import { toRoot } from '../support/app.js';
 import { sendRequest } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
 import { queryPostgres } from '../support/postgres-client.js';
 import { kill, restart } from '../support/postgres-faults.js';
 import { waitFor } from '../support/wait.js';
-import { AppModule } from '../../../src/app.module.js';
+import { FEATURES } from '../../../src/features.js';
 import { PRODUCT } from '../../../src/product.js';
 
 let server: PostgresServer;
@@ -21,7 +22,7 @@ describe('startup while the database is unavailable', () => {
     await kill(server);
     const logger = new MemoryLogger();
     const config = loadConfig(PRODUCT, { DATABASE_URL: server.url });
-    const app = await createApp(config, AppModule, { logger });
+    const app = await createApp(config, toRoot(FEATURES), { logger });
     try {
       await app.listen(0, config.host);
       const url = await app.getUrl();
@@ -38,7 +39,7 @@ describe('startup while the database is unavailable', () => {
   it('fails with the cause if retrying would not help, as with a wrong password', async () => {
     const url = Object.assign(new URL(server.url), { username: 'tester', password: 'wrong' });
     const config = loadConfig(PRODUCT, { DATABASE_URL: url.href });
-    const app = await createApp(config, AppModule, { logger: new MemoryLogger() });
+    const app = await createApp(config, toRoot(FEATURES), { logger: new MemoryLogger() });
     await expect(app.init()).rejects.toThrow('password authentication failed');
     await app.close();
   });

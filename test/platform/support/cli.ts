@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { getBuiltFile } from './build.js';
+import './fixture.js';
 
 const { jest } = import.meta;
 
