@@ -16,9 +16,18 @@ import {
   type Variables,
 } from '../../src/platform/config/environment-variables.js';
 import { integer, oneOf, string } from '../../src/platform/config/formats.js';
+import type { Product } from '../../src/platform/config/product.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
-import { PRODUCT } from '../../src/product.js';
+import { SERVICE_FEATURES } from './support/fixture.js';
 
+/** Any product, whatever src/product.ts has. */
+const PRODUCT: Product = {
+  name: 'shop',
+  title: 'Shop',
+  description: 'Sells things.',
+  version: '1.0.0',
+  keyPrefixes: ['shop', 'pet'],
+};
 /** Part of invalid values: no message may contain it. */
 const SECRET = 'SECRET7f3a';
 const NAMES = Object.values<Variable>(declareVariables(PRODUCT)).map(({ name }) => name);
@@ -295,8 +304,8 @@ describe('redactConfig', () => {
 });
 
 describe('npm run docs:configuration', () => {
-  it('has written the files as they are', async () => {
-    for (const [file, content] of Object.entries(await renderDocs()))
+  it('has written the files as they are, with the variables of the features', async () => {
+    for (const [file, content] of Object.entries(await renderDocs(SERVICE_FEATURES)))
       expect(await readFile(file, 'utf8')).toBe(content);
     expect.hasAssertions();
   });
