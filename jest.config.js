@@ -1,3 +1,6 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+
 /** How swc compiles: it strips the types and emits the decorator metadata that Nest reads. */
 export const swcOptions = {
   jsc: {
@@ -27,6 +30,31 @@ export const GENERATOR = 'tools/generator/test';
 const PARENTS = ['test/platform', 'test/modules', 'tools/!(generator)/test', 'examples/*'];
 
 /**
+ * Tests of what a fork replaces, which it leaves out: once it has a name of its own in src/product.ts, or other modules in
+ * src/modules than the original ones.
+ */
+const OF_THE_ORIGINAL = [
+  // Adopts the service.
+  'test/platform/slow/adopting',
+  // Runs the commands of README.md.
+  'test/platform/slow/checkout',
+  // Checks the committed openapi.json.
+  'tools/openapi/test/slow/conformance',
+  // Generates modules, whose names a fork may have.
+  'tools/generator/test/slow/',
+];
+
+const modules = readdirSync(new URL('src/modules/', import.meta.url), { recursive: true })
+  .filter((path) => /\.(module|entity)\.ts$/.test(path))
+  .map((path) => basename(path));
+const isOriginal =
+  modules.toSorted().join() ===
+    'categories.module.ts,category.entity.ts,pets.module.ts,store.module.ts' &&
+  readFileSync(new URL('src/product.ts', import.meta.url), 'utf8').includes("name: 'petstore'");
+/** The paths that this checkout leaves out. */
+export const LEFT_OUT = isOriginal ? [] : OF_THE_ORIGINAL;
+
+/**
  * Creates the configuration for a set of test files: all of them run on SQLite but those named
  * `*.postgres.test.ts`; these and those named `*.databases.test.ts` run on PostgreSQL.
  *
@@ -53,7 +81,7 @@ export const createConfig = (folder, testTimeout = 120_000, parents = PARENTS) =
       displayName: 'sqlite',
       globals: { TEST_DATABASE: 'sqlite' },
       testMatch: parents.map((parent) => `<rootDir>/${parent}/${folder}*.test.ts`),
-      testPathIgnorePatterns: ['\\.postgres\\.test\\.ts$'],
+      testPathIgnorePatterns: ['\\.postgres\\.test\\.ts$', ...LEFT_OUT],
     },
     {
       ...common,
@@ -62,7 +90,7 @@ export const createConfig = (folder, testTimeout = 120_000, parents = PARENTS) =
       globalSetup: '<rootDir>/test/platform/support/postgres.ts',
       globalTeardown: '<rootDir>/test/platform/support/postgres-teardown.ts',
       testMatch: parents.map((parent) => `<rootDir>/${parent}/${folder}*.test.ts`),
-      testPathIgnorePatterns: ['(?<!\\.(postgres|databases))\\.test\\.ts$'],
+      testPathIgnorePatterns: ['(?<!\\.(postgres|databases))\\.test\\.ts$', ...LEFT_OUT],
     },
   ],
 });

@@ -4,8 +4,15 @@ import { tmpdir } from 'node:os';
 import { basename, delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { CategoriesClient, sendRequest } from '../support/http-client.js';
-import { type Lock, machineEnvironment, readInstalled, readJson } from '../support/installation.js';
+import {
+  addFixture,
+  type Lock,
+  machineEnvironment,
+  readInstalled,
+  readJson,
+} from '../support/installation.js';
 import { ServiceProcess } from '../support/service-process.js';
+import { PRODUCT } from '../../../src/product.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const isRoot = process.getuid!() === 0;
@@ -44,6 +51,7 @@ beforeAll(async () => {
   const ignored = await readFile(join(ROOT, '.dockerignore'), 'utf8');
   for (const [, path] of ignored.matchAll(/^!(.+)$/gm))
     await cp(join(ROOT, path!), join(app, path!), { recursive: true });
+  await addFixture(app);
   const bin = join(machine, 'bin');
   node = join(bin, 'node');
   await cp(process.execPath, node);
@@ -114,7 +122,7 @@ describe('Image', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as object);
     expect(lines).toContainEqual(expect.objectContaining({ commit: '0dbc8e8' }));
-    expect(service.output).not.toContain('pet_');
+    expect(service.output).not.toMatch(new RegExp(`${PRODUCT.keyPrefixes[0]}_\\w{49}`));
     for (const path of ['dist/main.js', 'node_modules/new', 'compile-cache/new', 'new'])
       await expect(run('-e', `fs.appendFileSync('${path}', '')`)).rejects.toThrow(/EACCES/);
   });

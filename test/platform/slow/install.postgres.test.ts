@@ -11,7 +11,12 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { CategoriesClient, jsonHeaders, sendRequest } from '../support/http-client.js';
-import { cloneProject, expectSbom, machineEnvironment } from '../support/installation.js';
+import {
+  addFixture,
+  cloneProject,
+  expectSbom,
+  machineEnvironment,
+} from '../support/installation.js';
 import { LoadGenerator } from '../support/load-generator.js';
 import { findFreePort } from '../support/postgres.js';
 import { queryPostgres } from '../support/postgres-client.js';
@@ -175,6 +180,7 @@ beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-install-'));
   checkout = join(directory, 'checkout');
   await cloneProject(checkout);
+  await addFixture(checkout);
   for (const file of [`deploy/api@.service`, 'deploy/nginx.conf']) {
     const text = (await readText(`checkout/${file}`)).replace(
       'listen 80;',

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { appendFile, readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -39,6 +39,14 @@ export async function expectSbom(directory: string): Promise<void> {
   const sbom = await readJson<{ components: { 'bom-ref': string }[] }>(directory, 'sbom.cdx.json');
   const listed = sbom.components.map((component) => component['bom-ref']);
   expect(listed.toSorted()).toEqual([...new Set(installed)].toSorted());
+}
+
+/** Adds the categories to the features in a directory, which builds and serves them, as fixture.ts does for other tests. */
+export async function addFixture(directory: string): Promise<void> {
+  const lines = `import { CategoriesModule as Fixture } from './modules/categories/categories.module.js';
+if (!FEATURES.includes(Fixture)) (FEATURES as unknown[]).unshift(Fixture);
+`;
+  await appendFile(join(directory, 'src/features.ts'), lines);
 }
 
 /** Clones the project, with the changes that are not committed. */
