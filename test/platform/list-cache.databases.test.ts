@@ -1,16 +1,20 @@
 import { Agent } from 'node:http';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as delay } from 'node:timers/promises';
 import { createGzip, type Gzip, gunzipSync } from 'node:zlib';
 import { readFile } from 'node:fs/promises';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { CategoryEntity } from '../../src/modules/categories/category.entity.js';
-import type { CachedJsonResponse } from '../../src/platform/http/responses/cached-json-response.js';
+import {
+  BodyTooLargeError,
+  CachedJsonResponse,
+} from '../../src/platform/http/responses/cached-json-response.js';
 import { CachedList } from '../../src/platform/database/lists/cached-list.js';
 import type { Paging, RowChunks } from '../../src/platform/database/lists/list-rows.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { createDatabase, startApp, type TestApp, type TestDatabase } from './support/app.js';
+import { advanceTime } from './support/clock.js';
 import { DATABASE, describeOnPostgres } from './support/databases.js';
 import { CategoriesClient, type Category } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
@@ -111,21 +115,21 @@ describe('GET /v1/categories with If-None-Match', () => {
   });
 });
 
-/** Inserts more rows than one statement reads, and then calls `change` after each first part of the list was read. */
-async function changeWhileReading(change: () => Promise<unknown>): Promise<{ reads: number }> {
-  const names = Array.from({ length: 2_500 }, () => `('version 0')`);
+/** Inserts more rows than one statement reads, and then calls `change` after each part of the list was read. */
+async function changeWhileReading(change: () => Promise<unknown>): Promise<void> {
+  const names = Array.from({ length: 4_500 }, () => `('version 0')`);
   await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${names.join(', ')}`);
-  const counts = { reads: 0 };
-  const query = app.dataSource.query.bind(app.dataSource);
-  jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
-    const result: unknown = await query(sql, ...rest);
-    if (LIST_QUERY.test(sql) && !/"id" > /.test(sql)) {
-      counts.reads++;
-      await change();
-    }
-    return result;
-  });
-  return counts;
+  const { dataSource } = app;
+  const readSnapshot = dataSource.readSnapshot.bind(dataSource);
+  jest.spyOn(dataSource, 'readSnapshot').mockImplementation((work) =>
+    readSnapshot((read) =>
+      work(async <Row>(sql: string, parameters: unknown[]) => {
+        const rows = await read<Row>(sql, parameters);
+        await change();
+        return rows;
+      }),
+    ),
+  );
 }
 const getVersions = async (): Promise<Set<string>> => {
   const list = (await categories.list()).json<Category[]>();
@@ -192,45 +196,61 @@ describe('GET /v1/categories', () => {
       ],
     ],
   ])('contains the rows of one moment if %s, however long it is', async (_change, statements) => {
-    let hasChanged = false;
-    const counts = await changeWhileReading(async () => {
-      if (hasChanged) return;
-      hasChanged = true;
+    let changes = 0;
+    await changeWhileReading(async () => {
+      if (++changes > 1) return;
       for (const statement of [...statements, `UPDATE "categories" SET "name" = 'version 1'`])
         await app.dataSource.query(statement);
     });
+    expect(await getVersions()).toEqual(new Set(['version 0']));
+    expect(changes).toBeGreaterThan(2);
     expect(await getVersions()).toEqual(new Set(['version 1']));
-    expect(counts.reads).toBe(2);
-    expect(await getVersions()).toEqual(new Set(['version 1']));
-    expect(counts.reads).toBe(2);
   });
 
-  it('includes every acknowledged create, and is not cached, if its rows change whenever they are read', async () => {
+  it('includes every acknowledged create if its rows change whenever they are read', async () => {
     let created = 0;
-    const counts = await changeWhileReading(() => categories.create(`created ${++created}`));
-    for (const reads of [3, 6]) {
+    await changeWhileReading(() => categories.create(`created ${++created}`));
+    for (let reads = 0; reads < 2; reads++) {
       const before = Array.from({ length: created }, (_, index) => `created ${index + 1}`);
       expect([...(await getVersions())]).toEqual(expect.arrayContaining(['version 0', ...before]));
-      expect(counts.reads).toBe(reads);
+      expect(created).toBeGreaterThan(before.length);
     }
     jest.restoreAllMocks();
     expect((await getVersions()).size).toBe(1 + created);
   });
 
-  it('lets other requests run after each statement, however long it is', async () => {
-    const rows = Array.from({ length: 4_500 }, () => `('dog')`);
-    await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ${rows.join(', ')}`);
-    const query = app.dataSource.query.bind(app.dataSource);
+  it('lets other requests run after each part, however long it is', async () => {
     const turns: number[] = [];
     let count = 0;
-    jest.spyOn(app.dataSource, 'query').mockImplementation((sql, ...rest) => {
-      if (LIST_QUERY.test(sql)) turns.push(count);
-      return query(sql, ...rest);
-    });
+    await changeWhileReading(async () => void turns.push(count));
     const list = categories.list().finally(() => (count = Infinity));
     for (; count < Infinity; count++) await turn();
     expect((await list).json()).toHaveLength(4_500);
     expect([turns.length, new Set(turns).size]).toEqual([3, 3]);
+  });
+
+  it('is not read again for a minute if it is too large', async () => {
+    const repository = app.dataSource.getRepository(CategoryEntity);
+    const build = jest.fn(() => Promise.reject(new BodyTooLargeError('The list is too large.')));
+    const list = new CachedList(repository, build, app.app.get(ResourceKit));
+    for (let reads = 0; reads < 3; reads++) {
+      await expect(list.get()).rejects.toThrow('The list is too large.');
+      await insertDirectly('dog');
+    }
+    expect(build).toHaveBeenCalledTimes(1);
+    advanceTime(Date.now() + 60_001);
+    await expect(list.get()).rejects.toThrow('The list is too large.');
+    expect(build).toHaveBeenCalledTimes(2);
+  });
+
+  it('is limited to 256 MiB', async () => {
+    const text = 'd'.repeat(KIB * KIB);
+    function* readChunks(count: number): Generator<string[]> {
+      for (let chunk = 0; chunk < count; chunk++) yield [text];
+    }
+    const build = (chunks: number) => CachedJsonResponse.ofList(readChunks(chunks), (row) => row);
+    expect((await build(2)).toJSON()).toEqual([text, text]);
+    await expect(build(256)).rejects.toThrow('The list is larger than 268435456 bytes');
   });
 
   it('can be filtered, however long it is', async () => {
@@ -471,6 +491,29 @@ describeOnPostgres('GET /v1/categories', () => {
       ({ values }) => /CREATE OR REPLACE TRIGGER .*/.exec(String(values[0])) ?? [],
     );
   const query = (sql: string, index = 0) => queryPostgres(databases[index]!.url, sql);
+
+  it('includes a create that was acknowledged while a check before the request was in progress', async () => {
+    const { categories: client, dataSource } = await start();
+    await client.list();
+    const send = dataSource.query.bind(dataSource);
+    const { promise: checked, resolve: allow } = Promise.withResolvers<void>();
+    const { promise: started, resolve: report } = Promise.withResolvers<void>();
+    jest.spyOn(dataSource, 'query').mockImplementationOnce(async (sql, ...rest) => {
+      const revisions: unknown = await send(sql, ...rest);
+      report();
+      await checked;
+      return revisions;
+    });
+    const former = client.getNames();
+    await started;
+    await query(`INSERT INTO "categories" ("name") VALUES ('dog')`);
+    const latter = client.getNames();
+    // The request reaches the service.
+    await delay(200);
+    allow();
+    await former;
+    expect(await latter).toEqual(['dog']);
+  });
 
   it('caches lists and first pages with the revision of their rows, not one before it', async () => {
     const { app: nest, dataSource } = await start();

@@ -156,7 +156,9 @@ describe('a page of a module', () => {
     [{ limit: 2, offset: -1 }, 'offset'],
     [{ limit: 0 }, 'after'],
   ])('returns 400 on both databases if it is before the first row: %j', async (page, name) => {
-    await expect(getPage(cages, page)).rejects.toMatchObject({
+    const repository = app.dataSource.getRepository(CageEntity);
+    const resource = app.app.get(ResourceKit).resource(repository, { toBody: (row) => row });
+    await expect(resource.page(page)).rejects.toMatchObject({
       code: 'VALIDATION_FAILED',
       message: `limit or ${name} is before the first row`,
     });

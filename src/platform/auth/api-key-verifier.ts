@@ -21,7 +21,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** How long before its expiry the use of a key is logged, in milliseconds. */
 const EXPIRY_WARNING_MS = 7 * DAY_MS;
 
-/** The pause before the last uses of keys are written, and the longest time for them at the shutdown, in milliseconds. */
+/** The pause between two writes of last uses of keys, and the longest time for them at the shutdown, in milliseconds. */
 const LAST_USE_DELAY_MS = 1_000;
 /** How many last uses a statement writes, in about 5 ms. */
 const MAX_LAST_USES = 1_000;
@@ -47,8 +47,8 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
   readonly failureLog = new FailureLog();
   readonly failures = new RateLimiter('auth-failures');
   readonly allFailures = new RateLimiter('auth-failures-global');
-  /** The ids of the keys whose last use is not written yet, and the task that writes them. */
-  private readonly usedKeys = new Set<number>();
+  /** The last uses that are not written yet, by the id of the key, and the task that writes them. */
+  private readonly lastUses = new Map<number, Date>();
   private lastUseWriter: Promise<void> | undefined;
   private readonly shutdown = new AbortController();
   /** When the expiry of a key was last logged, by its id. */
@@ -156,7 +156,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     const sinceLastUse = now - (record.lastUsedAt?.getTime() ?? 0);
     if (sinceLastUse < 0 || sinceLastUse >= HOUR_MS) {
       record.lastUsedAt = new Date(now);
-      this.usedKeys.add(record.id);
+      this.lastUses.set(record.id, record.lastUsedAt);
       this.lastUseWriter ??= this.writeLastUses().finally(() => (this.lastUseWriter = undefined));
     }
     return true;
@@ -164,18 +164,20 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
 
   /** Writes the last uses of keys, many with one statement: a commit for each would delay those of all requests. */
   private async writeLastUses(): Promise<void> {
-    while (this.usedKeys.size > 0) {
-      const { signal } = this.shutdown;
-      await delay(LAST_USE_DELAY_MS, undefined, { signal, ref: false }).catch(() => undefined);
-      const ids = [...this.usedKeys].slice(0, MAX_LAST_USES);
-      for (const id of ids) this.usedKeys.delete(id);
+    const { signal } = this.shutdown;
+    while (this.lastUses.size > 0) {
+      const uses = [...this.lastUses].slice(0, MAX_LAST_USES);
+      const ids = uses.map(([id]) => id);
+      for (const id of ids) this.lastUses.delete(id);
       try {
-        await this.keys.update({ id: In(ids) }, { lastUsedAt: new Date(Date.now()) });
+        // The uses that one statement writes are at most some seconds apart.
+        await this.keys.update({ id: In(ids) }, { lastUsedAt: uses.at(-1)![1] });
       } catch (error) {
         // A failure is only logged: it must not affect requests.
         if (!(error instanceof DatabaseUnavailableError))
           this.logger.warn('Failed to write the last use of API keys', error);
       }
+      await delay(LAST_USE_DELAY_MS, undefined, { signal, ref: false }).catch(() => undefined);
     }
   }
 }

@@ -4,7 +4,7 @@ import type { Config } from '../config/config.js';
 import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
 import { runTransaction } from '../database/connection/run-transaction.js';
 import { CachedList, type ListServices } from '../database/lists/cached-list.js';
-import type { PageRequest, Paging } from '../database/lists/list-rows.js';
+import { type PageRequest, type Paging, toPosition } from '../database/lists/list-rows.js';
 import { toConstraintError } from '../database/statements/constraint-error.js';
 import {
   areReadAsWritten,
@@ -102,8 +102,16 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     return this.cachedList.get(filters);
   }
 
-  /** Returns a page of the resources in id order; see {@link CachedList} for what is guaranteed. */
-  page(page: PageRequest, filters?: Criteria<Entity>): Promise<CachedJsonResponse> {
+  /**
+   * Returns a page of the resources in id order; see {@link CachedList} for what is guaranteed.
+   *
+   * @throws {ApiError} VALIDATION_FAILED if there is no such page
+   */
+  async page(page: PageRequest, filters?: Criteria<Entity>): Promise<CachedJsonResponse> {
+    const { start, parameter } = toPosition(page);
+    // SQLite ignores a negative LIMIT or OFFSET, and PostgreSQL rejects it.
+    if (![page.limit - 1, start].every((each) => Number.isInteger(each) && each >= 0))
+      throw new ApiError('VALIDATION_FAILED', `limit or ${parameter} is before the first row`);
     return this.cachedList.getPage(page, filters);
   }
 

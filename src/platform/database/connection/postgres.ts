@@ -19,13 +19,19 @@ import {
   getDriverErrorCode,
   READ_ONLY_TRANSACTION,
 } from './driver-errors.js';
-import { readRows, SchemaOutdatedError, ServiceDataSource } from './service-data-source.js';
+import {
+  type ReadRows,
+  readRows,
+  SchemaOutdatedError,
+  ServiceDataSource,
+} from './service-data-source.js';
 import { singleFlight } from './single-flight.js';
 import {
   CANCEL_TIMEOUT_MS,
   CONNECT_TIMEOUT_MS,
   createTransactionTimeoutError,
   repeatOnConflict,
+  SNAPSHOT_TIMEOUT_MS,
   TRANSACTION_TIMEOUT_MS,
 } from './timeouts.js';
 
@@ -135,6 +141,18 @@ export class PostgresDataSource extends ServiceDataSource {
     throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
   }
 
+  async readSnapshot<Result>(work: (read: ReadRows) => Promise<Result>): Promise<Result> {
+    const runner = new PgQueryRunner(this, true, SNAPSHOT_TIMEOUT_MS);
+    try {
+      await runner.startTransaction('REPEATABLE READ');
+      return await work((query, parameters) => this.query(query, parameters, runner));
+    } finally {
+      // There is nothing to commit, and the rollback of a lost connection fails.
+      await runner.rollbackTransaction().catch(ignore);
+      await runner.release();
+    }
+  }
+
   /** A read-only database rejects an UPDATE, even of no row. */
   async requireWritable(): Promise<void> {
     await this.query('UPDATE "revisions" SET "name" = "name" WHERE FALSE');
@@ -209,10 +227,14 @@ export class PgQueryRunner extends PostgresQueryRunner {
   /** Whether a statement of the transaction has failed: PostgreSQL rolls back instead of a COMMIT, without an error. */
   private hasFailed = false;
 
-  /** @param reads whether the statements outside of transactions change nothing */
+  /**
+   * @param reads whether the statements outside of transactions change nothing
+   * @param timeout how long the connection may be held, in milliseconds
+   */
   constructor(
     dataSource: PostgresDataSource,
     private readonly reads: boolean,
+    private readonly timeout = TRANSACTION_TIMEOUT_MS,
   ) {
     super(dataSource.driver, 'master');
   }
@@ -227,7 +249,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
     if (this.dataSource.servesRequests)
       this.timer ??= setTimeout(() => {
         this.abortion = cancelQuery(client).then(() => client.end());
-      }, TRANSACTION_TIMEOUT_MS);
+      }, this.timeout);
     return client;
   }
 

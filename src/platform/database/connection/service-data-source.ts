@@ -21,6 +21,9 @@ export function getDialect(dataSource: DataSource): Dialect {
   return (dataSource as ServiceDataSource).dialect;
 }
 
+/** Runs a statement that changes nothing, and returns its rows. */
+export type ReadRows = <Row>(query: string, parameters: unknown[]) => Promise<Row[]>;
+
 /**
  * Runs a statement that changes nothing. Outside of a transaction, any other counts as a commit: if its connection is lost,
  * the client is told that the request may have taken effect.
@@ -57,6 +60,13 @@ export abstract class ServiceDataSource extends DataSource {
    * @throws {DatabaseUnavailableError}
    */
   abstract readRevision(table: string, deadline?: Deadline): Promise<number>;
+
+  /**
+   * Runs work whose statements see the database at one moment, however long it takes, and which keeps no others waiting.
+   *
+   * @throws {DatabaseUnavailableError}
+   */
+  abstract readSnapshot<Result>(work: (read: ReadRows) => Promise<Result>): Promise<Result>;
 
   /**
    * Checks that the database can be written.

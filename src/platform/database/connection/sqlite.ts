@@ -10,7 +10,7 @@ import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import type { Dialect } from './dialect.js';
 import { DatabaseUnavailableError } from './driver-errors.js';
-import { ServiceDataSource } from './service-data-source.js';
+import { type ReadRows, ServiceDataSource } from './service-data-source.js';
 import {
   CONNECT_TIMEOUT_MS,
   createTransactionTimeoutError,
@@ -101,6 +101,21 @@ export class SqliteDataSource extends ServiceDataSource {
         throw this.translateError(error);
       }
     }));
+  }
+
+  /** Reads on a connection of its own: the WAL keeps what others change meanwhile. */
+  async readSnapshot<Result>(work: (read: ReadRows) => Promise<Result>): Promise<Result> {
+    const connection = new Database(this.options.database, { readonly: true });
+    try {
+      connection.exec('BEGIN');
+      return await work(async <Row>(query: string, parameters: unknown[]) =>
+        connection.prepare<unknown[], Row>(query).all(...parameters),
+      );
+    } catch (error) {
+      throw this.translateError(error);
+    } finally {
+      connection.close();
+    }
   }
 
   /**

@@ -18,6 +18,9 @@ export const CANCEL_TIMEOUT_MS = 200;
  */
 export const TRANSACTION_TIMEOUT_MS = 2_000;
 
+/** How long the rows of a long list may be read on PostgreSQL, whose dead rows are kept meanwhile. */
+export const SNAPSHOT_TIMEOUT_MS = 30_000;
+
 /** How long a request waits for an operation, such as the look-up of its key, or a list: the other timeouts can add up. */
 export const OPERATION_TIMEOUT_MS = 2_300;
 

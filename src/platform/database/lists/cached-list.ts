@@ -1,5 +1,8 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
-import type { CachedJsonResponse } from '../../http/responses/cached-json-response.js';
+import {
+  BodyTooLargeError,
+  type CachedJsonResponse,
+} from '../../http/responses/cached-json-response.js';
 import type { SharedBodies } from '../../http/server/shared-bodies.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { Deadline, withDeadline } from '../connection/deadline.js';
@@ -7,18 +10,19 @@ import type { ServiceDataSource } from '../connection/service-data-source.js';
 import { singleFlight } from '../connection/single-flight.js';
 import { type Criteria, StatementParameters, toConditions } from '../statements/statement-parts.js';
 import {
-  toPosition,
+  type Built,
   ListRows,
   type PageRequest,
   type Paging,
   type RowChunks,
+  toPosition,
 } from './list-rows.js';
 
 /** The bytes that a cached list or page takes besides its body and its key, about. */
 const OVERHEAD = 2_000;
 
-/** How often rows are read that change meanwhile. */
-const MAX_READS = 3;
+/** How long a list that is too large is not read again, in milliseconds. */
+const TOO_LARGE_MS = 60_000;
 
 /** What the lists of all tables use. */
 export interface ListServices {
@@ -31,11 +35,12 @@ export interface ListServices {
  * change that was acknowledged before the call, by this process or another. Whole lists and first pages are cached. A
  * filter needs an index; on PostgreSQL the migration of the table must call `addRevisionTrigger`.
  *
- * The rows and the total of a page are of one moment. Pages that follow an id contain every row that exists throughout
- * exactly once; with offsets or numbers, a row may be repeated or missing if others are created or deleted in between.
+ * The rows of a list, and the rows and the total of a page, are of one moment. Pages that follow an id contain every row that
+ * exists throughout exactly once; with offsets or numbers, a row may be repeated or missing if others are created or deleted
+ * in between.
  *
- * A long list is read in chunks, and again, at most twice, if the table changes meanwhile. That costs several
- * milliseconds of CPU time per 1,000 rows: use pages for a list that may have more than 10,000.
+ * A long list costs several milliseconds of CPU time per 1,000 rows after each change: use pages for a list that may have
+ * more than 10,000. One that cannot be built is an error, and is not read again for a minute.
  */
 export class CachedList<Entity extends ObjectLiteral> {
   /** Whole lists and first pages, by what identifies them. */
@@ -60,21 +65,20 @@ export class CachedList<Entity extends ObjectLiteral> {
 
   /** @throws {DatabaseUnavailableError} */
   get(filters: Criteria<Entity> = {}): Promise<CachedJsonResponse> {
-    return this.getCached('all', filters, (revisions) =>
-      this.build(this.rows.readAll(filters, revisions), {}),
+    return this.getCached('all', filters, () =>
+      this.rows.readAll(filters, (chunks) => this.build(chunks, {})),
     );
   }
 
-  /** @throws {ApiError} VALIDATION_FAILED if there is no such page; {@link DatabaseUnavailableError} */
+  /** @throws {DatabaseUnavailableError} */
   async getPage(request: PageRequest, filters: Criteria<Entity> = {}): Promise<CachedJsonResponse> {
-    const load = async (revisions?: Set<number>) => {
-      const options = { counts: this.counts, revisions };
-      const { rows, paging } = await this.rows.readPage(request, filters, options);
-      return this.build([rows], paging);
+    const { isFirst } = toPosition(request);
+    const load = async (): Promise<Built<CachedJsonResponse>> => {
+      const options = { counts: this.counts, withRevision: isFirst };
+      const { rows, paging, revision } = await this.rows.readPage(request, filters, options);
+      return { result: await this.build([rows], paging), revision };
     };
-    return toPosition(request).isFirst
-      ? this.getCached(request, filters, load)
-      : withDeadline(load());
+    return isFirst ? this.getCached(request, filters, load) : (await withDeadline(load())).result;
   }
 
   private getCached(
@@ -99,8 +103,8 @@ export class CachedList<Entity extends ObjectLiteral> {
   }
 }
 
-/** Creates a response from rows, and collects their revisions. */
-type LoadResponse = (revisions: Set<number>) => Promise<CachedJsonResponse>;
+/** Creates a response from rows. */
+type LoadResponse = () => Promise<Built<CachedJsonResponse>>;
 
 /** The response to one combination of filters and page, until the table changes. */
 class CachedResponse {
@@ -108,6 +112,8 @@ class CachedResponse {
   private cached: { readonly revision: number; readonly response: CachedJsonResponse } | undefined;
   private pendingRevision: number | undefined;
   private isEvicted = false;
+  /** Why the list cannot be built, and until when it is not tried again, in milliseconds of the monotonic clock. */
+  private failure: { readonly error: BodyTooLargeError; readonly until: number } | undefined;
   private readonly refresh = singleFlight(() => this.rebuild());
 
   /** @param remove removes it from its list */
@@ -126,6 +132,7 @@ class CachedResponse {
 
   async get(): Promise<CachedJsonResponse> {
     this.lastUse = performance.now();
+    if (this.failure !== undefined && this.lastUse < this.failure.until) throw this.failure.error;
     const deadline = new Deadline();
     const revision = await this.dataSource.readRevision(this.table, deadline);
     if (this.cached?.revision === revision) return this.cached.response;
@@ -152,21 +159,21 @@ class CachedResponse {
   }
 
   private async rebuild(): Promise<CachedJsonResponse> {
-    let revision = this.pendingRevision!;
-    if (this.cached?.revision === revision) return this.cached.response;
+    // The revision was read before the rows: in the other order, a change between the two would be missed.
+    const pendingRevision = this.pendingRevision!;
+    if (this.cached?.revision === pendingRevision) return this.cached.response;
     const { listRebuildDurations } = this.services.metrics;
     const stopTimer = listRebuildDurations?.startTimer({ db_collection_name: this.table });
-    for (let reads = 1; ; reads++) {
-      // The revision was read before the rows: in the other order, a change between the two would be missed.
-      const revisions = new Set(this.dataSource.dialect.hasRevisionTable ? [] : [revision]);
-      const response = await this.load(revisions);
-      revision = [...revisions].at(-1)!;
-      const isConsistent = revisions.size === 1;
-      if (isConsistent) this.keep(revision, response);
-      if (isConsistent || reads === MAX_READS) {
-        stopTimer?.();
-        return response;
-      }
+    try {
+      const { result, revision = pendingRevision } = await this.load();
+      this.keep(revision, result);
+      return result;
+    } catch (error) {
+      if (error instanceof BodyTooLargeError)
+        this.failure = { error, until: performance.now() + TOO_LARGE_MS };
+      throw error;
+    } finally {
+      stopTimer?.();
     }
   }
 }

@@ -1,8 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ObjectLiteral, Repository } from 'typeorm';
 import { MAX_ID } from '../../config/max-id.js';
-import { ApiError } from '../../errors/api-error.js';
-import { readRows, type ServiceDataSource } from '../connection/service-data-source.js';
+import {
+  type ReadRows,
+  readRows,
+  type ServiceDataSource,
+} from '../connection/service-data-source.js';
 import {
   type Criteria,
   getColumn,
@@ -63,10 +66,16 @@ interface RowRange {
   readonly after?: Id | undefined;
   readonly offset?: number;
   readonly order?: RowOrder | undefined;
-  /** Gets the revision of the rows, if it is in a table. */
-  readonly revisions?: Set<number> | undefined;
+  /** Whether the revision of the rows is read, too, if it is in a table. */
+  readonly withRevision?: boolean;
   /** Whether the rows of all pages are counted. */
   readonly counts?: boolean;
+}
+
+/** What was built from rows, and their revision, if it is in a table. */
+export interface Built<Result> {
+  readonly result: Result;
+  readonly revision: number | undefined;
 }
 
 /** Reads the rows of a table in id order, all or a page, optionally filtered. */
@@ -78,54 +87,77 @@ export class ListRows<Entity extends ObjectLiteral> {
   }
 
   /**
-   * Reads all rows by the primary key, and lets other requests run after each chunk.
+   * Reads all rows of one moment by the primary key, and lets other requests run after each chunk.
    *
-   * @param revisions gets the revision of each chunk that was not read before
+   * @param build creates a result from the chunks
    */
-  async *readAll(filters: Criteria<Entity>, revisions: Set<number>): AsyncGenerator<Entity[]> {
-    let rows: Entity[] = [];
-    do {
-      if (rows.length > 0) await turn();
-      const after = rows.at(-1)?.['id'] as Id | undefined;
-      ({ rows } = await this.read(filters, { limit: CHUNK_SIZE, after, revisions }));
-      // The revision of the first chunk was read before.
-      if (after !== undefined && !this.dataSource.dialect.hasRevisionTable)
-        revisions.add(await this.dataSource.readRevision(this.repository.metadata.tableName));
-      yield rows;
-    } while (rows.length === CHUNK_SIZE);
+  async readAll<Result>(
+    filters: Criteria<Entity>,
+    build: (chunks: RowChunks<Entity>) => Promise<Result>,
+  ): Promise<Built<Result>> {
+    const first = { limit: CHUNK_SIZE, withRevision: true };
+    const { rows, revision } = await this.read(filters, first);
+    // A single statement needs no snapshot.
+    if (rows.length < CHUNK_SIZE) return { result: await build([rows]), revision };
+    return this.dataSource.readSnapshot(async (readChunk) => {
+      const chunk = await this.read(filters, first, readChunk);
+      const result = await build(this.readChunks(filters, chunk.rows, readChunk));
+      return { result, revision: chunk.revision };
+    });
+  }
+
+  /** @param rows the first chunk */
+  private async *readChunks(
+    filters: Criteria<Entity>,
+    rows: Entity[],
+    readChunk: ReadRows,
+  ): AsyncGenerator<Entity[]> {
+    let chunk = rows;
+    yield chunk;
+    while (chunk.length === CHUNK_SIZE) {
+      await turn();
+      const after = chunk.at(-1)!['id'] as Id;
+      ({ rows: chunk } = await this.read(filters, { limit: CHUNK_SIZE, after }, readChunk));
+      yield chunk;
+    }
   }
 
   /** Reads a page. */
   async readPage(
     request: PageRequest,
     filters: Criteria<Entity>,
-    options: Pick<RowRange, 'counts' | 'revisions'>,
-  ): Promise<{ rows: Entity[]; paging: Paging }> {
+    options: Pick<RowRange, 'counts' | 'withRevision'>,
+  ): Promise<{ rows: Entity[]; paging: Paging; revision: number | undefined }> {
     const { limit, order } = request;
     const { start, after, parameter, next } = toPosition(request);
     // One more row than the page has shows whether there is another page.
     const range = { ...options, limit: limit + 1, after, offset: start, order };
-    const { rows, total } = await this.read(filters, range);
+    const { rows, total, revision } = await this.read(filters, range);
     const hasMore = rows.length > limit;
     if (hasMore) rows.pop();
     const name = hasMore && request.next !== false && (request.next ?? parameter);
     const selected = name ? { [name]: next ?? (rows.at(-1)!['id'] as Id) } : undefined;
-    return { rows, paging: { ...request, next: selected, hasMore, total } };
+    return { rows, paging: { ...request, next: selected, hasMore, total }, revision };
   }
 
-  /** Reads rows with one statement. */
+  /**
+   * Reads rows with one statement.
+   *
+   * @param readStatement by default reads outside of transactions
+   */
   private async read(
     filters: Criteria<Entity>,
-    { limit, after, offset = 0, order, revisions, counts = false }: RowRange,
-  ): Promise<{ rows: Entity[]; total?: number }> {
-    const { manager, metadata } = this.repository;
+    { limit, after, offset = 0, order, withRevision = false, counts = false }: RowRange,
+    readStatement: ReadRows = (sql, values) => readRows(this.repository.manager, sql, values),
+  ): Promise<{ rows: Entity[]; total?: number; revision?: number }> {
+    const { metadata } = this.repository;
     const table = `"${metadata.tableName}"`;
     const parameters = new StatementParameters(this.dataSource);
     const getConditions = (): string[] => toConditions(this.repository, filters, parameters);
     const facts: string[] = [];
     if (counts)
       facts.push(`(SELECT count(*) FROM ${table}${toWhere(getConditions())}) AS "${TOTAL}"`);
-    const hasRevision = revisions !== undefined && this.dataSource.dialect.hasRevisionTable;
+    const hasRevision = withRevision && this.dataSource.dialect.hasRevisionTable;
     if (hasRevision)
       facts.push(
         `(SELECT "value" FROM "revisions" WHERE "name" = '${metadata.tableName}') AS "${REVISION}"`,
@@ -136,7 +168,7 @@ export class ListRows<Entity extends ObjectLiteral> {
     // Both databases reject an offset of more than 64 bits, such as that of a page whose DTO has no limits.
     let sql = `SELECT ${selectColumns(metadata)} FROM ${table}${toWhere(conditions)} ORDER BY ${this.toOrderBy(order, 'databaseName')} LIMIT ${limit} OFFSET ${Math.min(offset, MAX_ID)}`;
     if (facts.length > 0) {
-      // The facts have a row of their own: in each row of a list, they would take half of its time again.
+      // The total and the revision come in an extra row; in each row, they would cost 50 % more.
       const nulls = metadata.columns.map(({ propertyName }) => `NULL AS "${propertyName}"`);
       sql = `SELECT ${[...nulls, ...facts].join(', ')} UNION ALL SELECT "rows".*, ${facts.map(() => 'NULL').join(', ')} FROM (${sql}) AS "rows"`;
       sql =
@@ -144,13 +176,16 @@ export class ListRows<Entity extends ObjectLiteral> {
           ? `${sql} ORDER BY "id" NULLS LAST`
           : `SELECT * FROM (${sql}) AS "page" ORDER BY "id" IS NULL, ${this.toOrderBy(order, 'propertyName')}`;
     }
-    const found = await readRows<Record<string, unknown>>(manager, sql, parameters.values);
+    const found = await readStatement<Record<string, unknown>>(sql, parameters.values);
     const fact = facts.length === 0 ? {} : found.pop()!;
-    if (hasRevision) revisions.add(Number(fact[REVISION]));
     for (const name of Object.keys(fact).slice(metadata.columns.length))
       for (const row of found) row[name] = undefined;
     const rows = toEntities(this.repository, found);
-    return counts ? { rows, total: Number(fact[TOTAL]) } : { rows };
+    return {
+      rows,
+      ...(counts && { total: Number(fact[TOTAL]) }),
+      ...(hasRevision && { revision: Number(fact[REVISION]) }),
+    };
   }
 
   /** @param name which name of a column the statement uses */
@@ -173,18 +208,11 @@ export class ListRows<Entity extends ObjectLiteral> {
 const toWhere = (conditions: readonly string[]): string =>
   conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
 
-/**
- * Returns where a page begins, and the query parameter that selects the next one, with its value unless it is an id.
- *
- * @throws {ApiError} VALIDATION_FAILED if there is no such page
- */
+/** Returns where a page begins, and the query parameter that selects the next one, with its value unless it is an id. */
 export function toPosition({ limit, page, firstPage = 1, offset, after }: PageRequest) {
   const start = page === undefined ? (offset ?? 0) : (page - firstPage) * limit;
   const byOffset = offset === undefined ? 'after' : 'offset';
   const parameter = page === undefined ? byOffset : 'page';
-  // SQLite ignores a negative LIMIT or OFFSET, and PostgreSQL rejects it.
-  if (![limit - 1, start].every((each) => Number.isInteger(each) && each >= 0))
-    throw new ApiError('VALIDATION_FAILED', `limit or ${parameter} is before the first row`);
   const next = { page: (page ?? 0) + 1, offset: start + limit, after: undefined }[parameter];
   return { start, after, parameter, next, isFirst: start === 0 && after === undefined };
 }

@@ -15,7 +15,15 @@ const STRING_THRESHOLD = 4096;
 /** The size, in bytes, from which a list is also offered with gzip. */
 const GZIP_THRESHOLD = 1024;
 
+/** The largest list, in bytes: a response of more could not be built with gzip, or as text, within V8's limits. */
+const MAX_LIST_LENGTH = 256 * 1024 * 1024;
+
 const compress = promisify(gzip);
+
+/** A list is larger than {@link MAX_LIST_LENGTH}. */
+export class BodyTooLargeError extends Error {
+  override readonly name = 'BodyTooLargeError';
+}
 
 /** A representation of the response (RFC 9110, section 3.2). */
 interface Representation {
@@ -57,16 +65,30 @@ export class CachedJsonResponse extends StreamableFile {
    *
    * @param toItem converts a row to an item of the list
    * @param paging.next the query parameter that selects the next page, if the rows are a page and not the last one
+   * @throws {BodyTooLargeError}
    */
   static async ofList<Row>(
     chunks: Iterable<readonly Row[]> | AsyncIterable<readonly Row[]>,
     toItem: (row: Row) => unknown,
     { next }: { readonly next?: PageParameter | undefined } = {},
   ): Promise<CachedJsonResponse> {
-    const parts: string[] = [];
-    for await (const rows of chunks)
-      if (rows.length > 0) parts.push(JSON.stringify(rows.map(toItem)).slice(1, -1));
-    return new CachedJsonResponse(Buffer.from(`[${parts.join()}]`), next);
+    const parts: Buffer[] = [];
+    let length = 0;
+    for await (const rows of chunks) {
+      if (rows.length === 0) continue;
+      const part = Buffer.from(JSON.stringify(rows.map(toItem)));
+      // Brackets around each chunk become commas between them.
+      part.write(parts.length === 0 ? '[' : ',');
+      parts.push(part.subarray(0, -1));
+      length += part.length;
+      if (length > MAX_LIST_LENGTH)
+        throw new BodyTooLargeError(
+          `The list is larger than ${MAX_LIST_LENGTH} bytes: offer it in pages.`,
+        );
+    }
+    const body =
+      parts.length === 0 ? Buffer.from('[]') : Buffer.concat([...parts, Buffer.from(']')]);
+    return new CachedJsonResponse(body, next);
   }
 
   /** Serializes an object with a list, or with a page of one. */
