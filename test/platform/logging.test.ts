@@ -126,7 +126,7 @@ describe('the log', () => {
     await dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
     for (const key of [bootstrap, valid]) expect(await sendKeyEverywhere(url, key)).toContain(500);
     await dataSource.query('ALTER TABLE "api_keys" RENAME TO "hidden_keys"');
-    expect(await sendKeyEverywhere(url, unknown)).toContain(500);
+    expect(await sendKeyEverywhere(url, unknown)).toContain(503);
     await app.close();
     expect(output).toContain('Request failed');
     expectNoLeaks(secrets);
@@ -142,7 +142,7 @@ describe('the log', () => {
     expect(await sendKeyEverywhere(url, bootstrap)).toContain(503);
     await waitFor(
       () => output,
-      (text) => /retrying in 500 ms[^]*retrying in 1000 ms/.test(text),
+      (text) => text.includes('retrying every 1000 ms'),
     );
     await app.close();
     expectNoLeaks([bootstrap, password]);

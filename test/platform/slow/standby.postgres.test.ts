@@ -24,7 +24,7 @@ let logger: MemoryLogger;
 let stopPgBouncer: (() => Promise<void>) | undefined;
 beforeEach(async () => {
   primary = await startPostgres();
-  standby = await startPostgres(undefined, primary);
+  standby = await startPostgres(undefined, { primary });
   proxy = await ChaosProxy.listen(primary.url);
 });
 afterEach(async () => {
@@ -135,13 +135,20 @@ describe.each([
       const act = () =>
         post(`/v1/cages/${id}/exchange`, { ...cage, label: 'other', shelfPosition: 2 }, 'action');
       const names = Array.from({ length: 20 }, (_, index) => `batch ${index}`);
+      const getReadiness = () => app.send('GET', '/readyz');
       await requireStandby('nobody');
+      expect(await create()).toBeError('SERVICE_UNAVAILABLE', MAYBE);
+      expect(await act()).toBeError('SERVICE_UNAVAILABLE', MAYBE);
       const together = [...names.map((name) => app.categories.create(name)), create(), act()];
       for (const response of await Promise.all(together))
         expect(response).toBeError('SERVICE_UNAVAILABLE');
-      for (const repeat of [create, create, act, act, () => app.categories.create('alone')])
-        expect(await repeat()).toBeError('SERVICE_UNAVAILABLE', MAYBE);
+      for (const repeat of [create, act, () => app.categories.create('alone')]) {
+        expect(await repeat()).toBeError('SERVICE_UNAVAILABLE');
+        expect(await getReadiness()).toBeError('SERVICE_UNAVAILABLE');
+      }
+      expect(logger.text).toMatch(/connection failed: No synchronous standby .* SyncRep/);
       await requireStandby('standby');
+      await waitFor(getReadiness, ({ status }) => status === 200);
       for (const repeat of [create, act]) {
         const repeated = await waitFor(repeat, ({ status }) => status === 201);
         expect(repeated.headers['idempotency-replayed']).toBe('true');

@@ -28,7 +28,7 @@ describe('startup while the database is unavailable', () => {
       const url = await app.getUrl();
       const getReadiness = async () => (await sendRequest(`${url}/readyz`)).status;
       expect(await getReadiness()).toBe(503);
-      await waitFor(() => logger.text.includes('retrying in 1000 ms'));
+      await waitFor(() => logger.text.includes('retrying every 1000 ms'));
       await restart(server);
       await waitFor(getReadiness, (status) => status === 200);
     } finally {

@@ -60,12 +60,13 @@ const TEST_SETTINGS = ['fsync=off', 'max_connections=300', 'wal_level=logical'].
  *
  * @param settings options of the command `postgres`
  * @param primary another server: the new one is its standby, with the name `standby` and the same settings
+ * @param parent where its data is
  */
 export async function startPostgres(
   settings: readonly string[] = TEST_SETTINGS,
-  primary?: PostgresServer,
+  { primary, parent = tmpdir() }: { primary?: PostgresServer; parent?: string } = {},
 ): Promise<PostgresServer> {
-  const directory = await mkdtemp(join(tmpdir(), 'petstore-postgres-'));
+  const directory = await mkdtemp(join(parent, 'petstore-postgres-'));
   // PostgreSQL refuses to run as root. Its own user needs access to the directory.
   await chmod(directory, 0o755);
   const data = join(directory, 'data');

@@ -1,7 +1,12 @@
 import { Logger } from '@nestjs/common';
 import { requestContext } from '../../logging/logger.js';
 import { withDeadline } from './deadline.js';
-import { DatabaseUnavailableError, describeDriverError } from './driver-errors.js';
+import {
+  DatabaseUnavailableError,
+  describeDriverError,
+  DISK_FULL,
+  getDriverErrorCode,
+} from './driver-errors.js';
 import type { ServiceDataSource } from './service-data-source.js';
 
 /** How long the result of a check is valid, in milliseconds. */
@@ -13,13 +18,14 @@ const STABLE_MS = 5_000;
 /**
  * Checks whether the database can be written, for `/readyz` and after a failed statement, at most once per second. During an
  * outage, which begins with a failure and ends five seconds after the last one, it is checked every second. The log has a
- * line for its beginning and one for its end.
+ * line for each reason, and one for its end.
  */
 export class DatabaseHealth {
   /** The check in progress, or of the last second. */
   private check: Promise<void> | undefined;
-  /** When something first and last failed in the current outage. */
-  private outage: { readonly start: number; readonly lastFailure: number } | undefined;
+  /** When something first and last failed in the current outage, and why. */
+  private outage:
+    { start: number; lastFailure: number; reasons: Set<string>; isDiskFull?: boolean } | undefined;
   private readonly logger = new Logger('Database');
 
   /** @param shutdown aborted when the application shuts down */
@@ -60,17 +66,21 @@ export class DatabaseHealth {
     } finally {
       setTimeout(() => this.expire(), CHECK_INTERVAL_MS).unref();
     }
+    // A disk that has no space for rows may still have some for the check.
+    if (this.outage?.isDiskFull) throw new DatabaseUnavailableError();
   }
 
   private recordFailure(error: unknown): void {
     const now = performance.now();
-    if (this.outage === undefined) {
-      const reason = describeDriverError(error).replace(/\.$/, '');
-      this.logger.error(
-        `Database connection failed: ${reason}, retrying every ${CHECK_INTERVAL_MS} ms`,
-      );
-    }
-    this.outage = { start: this.outage?.start ?? now, lastFailure: now };
+    this.outage ??= { start: now, lastFailure: now, reasons: new Set() };
+    this.outage.lastFailure = now;
+    this.outage.isDiskFull ||= getDriverErrorCode(error) === DISK_FULL;
+    const reason = describeDriverError(error).replace(/\.$/, '');
+    if (this.outage.reasons.has(reason)) return;
+    this.outage.reasons.add(reason);
+    this.logger.error(
+      `Database connection failed: ${reason}, retrying every ${CHECK_INTERVAL_MS} ms`,
+    );
   }
 
   private recordSuccess(): void {

@@ -24,9 +24,8 @@ import {
 } from './driver-errors.js';
 import { ServiceDataSource, SchemaOutdatedError } from './service-data-source.js';
 
-/** The delays between two attempts to connect, in milliseconds: the first and the longest. */
-const INITIAL_RETRY_DELAY_MS = 500;
-const MAX_RETRY_DELAY_MS = 15_000;
+/** The delay between two attempts to connect, in milliseconds. */
+const RETRY_DELAY_MS = 1_000;
 
 /** Migrates and opens the database at startup. While that fails, but may succeed later, the application responds 503. */
 @Injectable()
@@ -80,16 +79,16 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
   private async retryConnect(firstError: unknown): Promise<void> {
     const { signal } = this.shutdown;
     const startedAt = performance.now();
-    let retryDelay = INITIAL_RETRY_DELAY_MS;
+    let lastMessage: string | undefined;
     for (let error = firstError; error !== undefined; error = await this.tryOpen()) {
-      this.logger.warn(
+      const message =
         error instanceof SchemaOutdatedError
-          ? `${error.message} Checking again in ${retryDelay} ms`
-          : `Database connection failed: ${describeDriverError(error)}, retrying in ${retryDelay} ms`,
-      );
-      await delay(retryDelay, undefined, { signal }).catch(() => undefined);
+          ? `${error.message} Checking again every ${RETRY_DELAY_MS} ms`
+          : `Database connection failed: ${describeDriverError(error)}, retrying every ${RETRY_DELAY_MS} ms`;
+      if (message !== lastMessage) this.logger.warn(message);
+      lastMessage = message;
+      await delay(RETRY_DELAY_MS, undefined, { signal }).catch(() => undefined);
       if (signal.aborted) return;
-      retryDelay = Math.min(retryDelay * 2, MAX_RETRY_DELAY_MS);
     }
     if (!this.isReady) return;
     const seconds = (performance.now() - startedAt) / 1_000;

@@ -38,6 +38,9 @@ export class TransactionConflictError extends ApiError {
 /** PostgreSQL: a statement writes on a read-only connection or server. */
 export const READ_ONLY_TRANSACTION = '25006';
 
+/** PostgreSQL: no space is left on the disk. */
+export const DISK_FULL = '53100';
+
 /**
  * SQLite: a file that cannot be used now. PostgreSQL: failures of the connection, resources, operator and system (08, 53,
  * 57, 58), and a read-only server. Node: a connection that fails, such as ENOENT for a Unix socket without a server.
@@ -54,6 +57,9 @@ const CONFLICT = /^40(001|P01)$/;
 /** PostgreSQL: a rejected password (28), a missing database (3D000), a missing privilege. */
 const MISCONFIGURED = /^(28...|3D000|42501)$/;
 
+/** The tables that requests of all modules use. */
+export const PLATFORM_TABLE = /\b(api_keys|idempotency_records|migrations|revisions)\b/;
+
 /** The messages of pg and TypeORM, which have no code, for a connection that is lost, closed or silent. */
 const NO_CONNECTION =
   /^(timeout exceeded when trying to connect|Connection terminated|Client (has encountered a connection error|was closed) and is not queryable|Driver not Connected)/;
@@ -66,6 +72,10 @@ const NO_CONNECTION =
  */
 export function translateDriverError(error: unknown, isCommit = false): unknown {
   if (CONFLICT.test(getDriverErrorCode(error))) return new TransactionConflictError(error);
+  if (lacksPlatformTable(error))
+    return new DatabaseUnavailableError(
+      new Error(`The database schema is outdated: ${describeDriverError(error)}`),
+    );
   if (!isUnavailable(error)) return error;
   return new DatabaseUnavailableError(error, isCommit && hasUnknownOutcome(error));
 }
@@ -79,6 +89,20 @@ function isUnavailable(error: unknown): boolean {
   // A policy of row security rejects a row with the code of a missing privilege.
   if (code === '42501' && routine === 'ExecWithCheckOptions') return false;
   return UNAVAILABLE.test(code) || MISCONFIGURED.test(code);
+}
+
+/**
+ * Whether a table of the platform, or one of its columns, does not exist, such as after a failover to a server without the
+ * newest migration. The message names a missing table; that of a column is the first one of the statement, but revisions,
+ * which is in statements on tables of modules, too.
+ */
+function lacksPlatformTable(error: unknown): boolean {
+  if (!(error instanceof QueryFailedError)) return false;
+  const { message } = error.driverError;
+  const problem = `${getDriverErrorCode(error)} ${message}`;
+  if (/^(42P01|\S+ no such table)/.test(problem)) return PLATFORM_TABLE.test(message);
+  const [, table = ''] = /(?:FROM|INTO|UPDATE) "(?!revisions)(\w+)"/.exec(error.query) ?? [];
+  return /^(42703|\S+ no such column)/.test(problem) && PLATFORM_TABLE.test(table);
 }
 
 /** Whether a failed statement may have been carried out: no response, a session that ended, a file that SQLite could not sync. */

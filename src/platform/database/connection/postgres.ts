@@ -153,9 +153,15 @@ export class PostgresDataSource extends ServiceDataSource {
     }
   }
 
-  /** A read-only database rejects an UPDATE, even of no row. */
-  async requireWritable(): Promise<void> {
+  /**
+   * A read-only database rejects an UPDATE, even of no row.
+   *
+   * @param isThorough whether something is committed, which waits for the synchronous standbys
+   */
+  async requireWritable(isThorough = false): Promise<void> {
     await this.query('UPDATE "revisions" SET "name" = "name" WHERE FALSE');
+    await this.requirePlatformTables();
+    if (isThorough) await this.query(`SELECT pg_logical_emit_message(true, '', '')`);
   }
 
   /**

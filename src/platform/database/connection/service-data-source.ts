@@ -9,7 +9,7 @@ import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import type { Deadline } from './deadline.js';
 import type { Dialect } from './dialect.js';
-import { DatabaseUnavailableError, translateDriverError } from './driver-errors.js';
+import { DatabaseUnavailableError, PLATFORM_TABLE, translateDriverError } from './driver-errors.js';
 
 /** The schema is older than the code, or another process is migrating it. */
 export class SchemaOutdatedError extends Error {
@@ -69,12 +69,21 @@ export abstract class ServiceDataSource extends DataSource {
   abstract readSnapshot<Result>(work: (read: ReadRows) => Promise<Result>): Promise<Result>;
 
   /**
-   * Checks that the database can be written.
+   * Checks that the database can be written, and has the tables of the platform.
    *
    * @param isThorough whether something is written
    * @throws {DatabaseUnavailableError}
    */
   abstract requireWritable(isThorough?: boolean): Promise<void>;
+
+  /** @throws {DatabaseUnavailableError} if a table of the platform, or a column, does not exist */
+  protected async requirePlatformTables(): Promise<void> {
+    for (const { tableName, columns } of this.entityMetadatas) {
+      if (!PLATFORM_TABLE.test(tableName)) continue;
+      const names = columns.map(({ databaseName }) => `"${databaseName}"`).join(', ');
+      await readRows(this.manager, `SELECT ${names} FROM "${tableName}" WHERE FALSE`);
+    }
+  }
 
   /** Adds what only a database of this kind can measure. */
   abstract addMetrics(metrics: DatabaseMetrics): void;

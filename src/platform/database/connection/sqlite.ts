@@ -132,6 +132,7 @@ export class SqliteDataSource extends ServiceDataSource {
           'A file of the open database was moved or deleted: stop the service with SIGTERM, which saves the rows of a deleted WAL',
         ),
       );
+    await this.requirePlatformTables();
     const rows = isThorough ? '"id" = 1' : 'FALSE';
     await this.query(`UPDATE "migrations" SET "name" = "name" WHERE ${rows}`);
     // A number for applications. SQLite does not write a row that stays the same.
