@@ -31,12 +31,13 @@ afterEach(async () => {
   await rm(disk, { recursive: true });
 });
 
+const create = () => app.categories.create('dog', 'x'.repeat(1_000));
+
 requires('to mount a tmpfs', canMount).describe('a full disk of PostgreSQL', () => {
   it('rejects creates with 503, makes the instance unready, and recovers once there is space', async () => {
     const filler = join(disk, 'filler');
     const { bavail, bsize } = await statfs(disk);
     await writeFile(filler, Buffer.alloc(bavail * bsize - 64 * 1024));
-    const create = () => app.categories.create('dog', 'x'.repeat(1_000));
     await waitFor(create, ({ status }) => status === 503);
     const failedAt = performance.now();
     await waitFor(
