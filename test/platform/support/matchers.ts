@@ -13,8 +13,7 @@ declare global {
   namespace jest {
     interface Matchers<R> {
       /**
-       * Checks that the response is an error response: the status of the code, a JSON body with
-       * exactly the three properties of Error, `Cache-Control: no-store` and a valid request id.
+       * Checks an error response: the status of the code, a body with exactly the properties of Error, no-store, a request id.
        *
        * @param message the exact message or a pattern; by default any message that is not blank
        */

@@ -1,7 +1,7 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
-/** Enough for a busy machine. */
+/** The longest wait for a response, on a busy machine. */
 const TIMEOUT_MS = 60_000;
 
 /** A response as received; header names are in lower case. */
@@ -35,23 +35,20 @@ export class RawConnection {
   /** Whether the service has closed the connection. */
   ended = false;
   private readonly chunks: Buffer[] = [];
-  /** Called on every chunk and when the connection closes. */
-  private onChange: () => void = () => undefined;
+  /** Emits `change` after every chunk, and when the service closes the connection. */
+  private readonly events = new EventEmitter();
 
   private constructor(private readonly socket: Socket) {
-    const handleClose = (): void => {
-      this.ended = true;
-      this.onChange();
-    };
-    socket
-      .on('data', (chunk) => {
-        this.chunks.push(chunk);
-        this.onChange();
-      })
-      .on('end', handleClose)
-      .on('close', handleClose)
-      // A reset also closes the connection; the data received before it has been read.
-      .on('error', handleClose);
+    socket.on('data', (chunk) => {
+      this.chunks.push(chunk);
+      this.events.emit('change');
+    });
+    // A reset also closes the connection; the data received before it has been read.
+    for (const event of ['end', 'close', 'error'])
+      socket.on(event, () => {
+        this.ended = true;
+        this.events.emit('change');
+      });
   }
 
   /** @param url the base URL of the service */
@@ -105,7 +102,7 @@ export class RawConnection {
 
   /** Waits until the service closes the connection and returns all responses. */
   async closed(): Promise<RawResponse[]> {
-    await this.waitUntil(() => this.ended, 'the connection to close');
+    await this.waitUntil(() => this.ended, 'end of the connection');
     return this.responses;
   }
 
@@ -113,19 +110,13 @@ export class RawConnection {
     this.socket.destroy();
   }
 
-  /** Waits until the predicate is true, which every change checks. */
-  private waitUntil(predicate: () => boolean, description: string): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const fail = (): void =>
-        reject(new Error(`Timed out waiting for ${description}; received:\n${this.received}`));
-      const timer = setTimeout(fail, TIMEOUT_MS);
-      this.onChange = () => {
-        if (!predicate()) return;
-        clearTimeout(timer);
-        resolve();
-      };
-      this.onChange();
-    });
+  /** Waits until the predicate is true. */
+  private async waitUntil(predicate: () => boolean, description: string): Promise<void> {
+    const signal = AbortSignal.timeout(TIMEOUT_MS);
+    while (!predicate())
+      await once(this.events, 'change', { signal }).catch((cause: unknown) => {
+        throw new Error(`No ${description} in time, but:\n${this.received}`, { cause });
+      });
   }
 }
 
@@ -155,10 +146,9 @@ function parse(text: string): RawResponse[] {
       }),
     );
     const bodyStart = headEnd + 4;
-    const bodyEnd = bodyStart + Number(headers['content-length'] ?? 0);
-    if (text.length < bodyEnd) return responses;
-    const body = Buffer.from(text.slice(bodyStart, bodyEnd), 'latin1').toString();
+    start = bodyStart + Number(headers['content-length'] ?? 0);
+    if (text.length < start) return responses;
+    const body = Buffer.from(text.slice(bodyStart, start), 'latin1').toString();
     responses.push({ status: Number(status), headers, text: body });
-    start = bodyEnd;
   }
 }
