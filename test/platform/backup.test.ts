@@ -14,7 +14,7 @@ const SEED_COUNT = 10_000;
 
 let directory: string;
 let databaseFile: string;
-/** The destination of the backups. */
+/** The file of the backup. */
 let file: string;
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'petstore-backup-'));

@@ -70,7 +70,7 @@ describe('POST /v1/pets/{petId}/uploadImage', () => {
       expect(repeated.headers).toHaveProperty('idempotency-replayed', 'true');
       expect(repeated.text).toBe(first.text);
       expect(await upload('other', key)).toBeError('IDEMPOTENCY_KEY_REUSED');
-      // As the previous release recorded it.
+      // The fingerprint that the previous release recorded.
       const records = app.dataSource.getRepository(IdempotencyRecord);
       await records.update({ key: 'image' }, { fingerprint: former });
     }

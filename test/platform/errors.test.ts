@@ -131,7 +131,7 @@ const NO_ENCODING = unsupported(
   'The Content-Encoding of the body must be gzip, deflate, br or none.',
 );
 
-/** The name of a body, the error that it causes, the body, and its headers. */
+/** The names of invalid bodies, their errors, the bodies, and their headers. */
 const INVALID_BODIES: [string, ...Rule, Body, Record<string, string>][] = [
   ['an array', ...NO_OBJECT, '[]', {}],
   ['null', ...NO_OBJECT, 'null', {}],

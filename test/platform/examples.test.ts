@@ -44,7 +44,7 @@ function run(
 }
 
 describe('examples/api.d.ts', () => {
-  // The document of the template, so that the client compiles in a fork with other resources.
+  // The template is what a fork starts from, whatever resources it has later.
   it('equals what `npm run openapi:types` writes for the template', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'api-types-'));
     const file = join(directory, 'openapi.json');
@@ -68,8 +68,7 @@ function loseBody(response: ServerResponse): void {
 }
 
 /**
- * Starts a server that forwards requests to the service, but fails instead of returning the response to the first one with
- * each Idempotency-Key.
+ * Starts a server that forwards requests to the service, but loses the response to the first one with each Idempotency-Key.
  */
 function failFirstResponses(
   url: string,

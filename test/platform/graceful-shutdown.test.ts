@@ -36,7 +36,7 @@ async function getStoredCategories(): Promise<Category[]> {
   return app.categories.getAll();
 }
 
-/** Waits without a timer, so that the caller runs before those of the shutdown. */
+/** Waits without a timer, so that the caller continues before the timers of the shutdown. */
 async function waitUntilNotListening(): Promise<void> {
   while (app.server.listening) await setImmediate();
 }
@@ -102,7 +102,7 @@ describe('graceful shutdown', () => {
       ({ status }) => status === 503,
     );
     const opened = RawConnection.open(app.url);
-    // Node opens it in the next tick.
+    // Node opens the connection in the next tick.
     await Promise.resolve();
     blockEventLoop(800);
     const request = rawRequest({ target: '/livez', headers: ['Connection: close'] });

@@ -38,7 +38,7 @@ function createFeature(table: string, timestamp: number, options: IdOptions) {
 
 const UUID_7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const assigned = [undefined, 7, 'ignored', undefined, undefined];
-/** Ids of clients, in ascending order of their bytes in UTF-8, which is not that of UTF-16 or of a language. */
+/** Ids of clients in ascending order. Texts are sorted by their bytes in UTF-8, not as in UTF-16 or in a language. */
 const integers = [1, 9, 10, 2 ** 31, Number.MAX_SAFE_INTEGER];
 const uuids = ['0', '0A', 'a', 'B'].map(
   (text) => `${text.padEnd(8, '0')}-0000-4000-8000-000000000000`,

@@ -69,7 +69,7 @@ kubectl.describe('deploy/kubernetes', () => {
       policy.spec.podSelector.matchLabels,
     ])
       expect(metadata.labels).toEqual(labels);
-    // Each port is for one namespace, and none for all.
+    // Each port accepts connections from one namespace.
     expect(
       policy.spec.ingress.map(({ from, ports }: Resource) => [
         from.flatMap(({ namespaceSelector }: Resource) =>

@@ -32,7 +32,7 @@ type LogLine = Readonly<Record<'level' | 'message' | 'timestamp' | 'requestId', 
 const parseLog = (output: string): LogLine[] =>
   output.match(/.+/g)!.map((line) => JSON.parse(line) as LogLine);
 
-/** Sends the key in the Authorization header and in every other place, and returns the statuses. */
+/** Sends a key in every place of a request where a client may put it, and returns the statuses. */
 async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
   const base = `${url}/v1/categories`;
   const auth = jsonHeaders(key);
@@ -70,7 +70,7 @@ async function sendKeyEverywhere(url: string, key: string): Promise<number[]> {
 describe('the log', () => {
   let database: TestDatabase;
   let app: NestExpressApplication;
-  /** What the logger of the application has written. */
+  /** The output of the application. */
   let output: string;
   beforeEach(async () => {
     database = await createDatabase();
@@ -216,7 +216,7 @@ describe('the log of a service process', () => {
     await service.stop();
     await services.close();
 
-    // Errors are on standard error.
+    // The lines of standard output come before those of standard error.
     const lines = parseLog(service.output).filter(
       ({ message }) => !message.startsWith('Applied migration '),
     );

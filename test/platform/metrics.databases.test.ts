@@ -39,7 +39,7 @@ async function scrape(): Promise<MetricValues> {
 
 const IN_FLIGHT = 'http_server_active_requests';
 
-/** Waits until `count` requests are in flight: all others have been measured. */
+/** Waits until exactly `count` requests are in flight, so that all others have been measured. */
 const waitForInFlight = (count: number): Promise<MetricValues> =>
   waitFor(scrape, (values) => values.get(IN_FLIGHT) === count);
 
@@ -186,7 +186,7 @@ describe('GET /metrics', () => {
       await list(20);
     });
     expect(delta(REBUILDS)).toBeGreaterThanOrEqual(1);
-    // On SQLite writing the last use of the key, once an hour, also invalidates the cache.
+    // On SQLite, recording the use of the key, once an hour, also invalidates the cache.
     expect(delta(REBUILDS)).toBeLessThan(10);
     expect(delta(REBUILDS.replace('count', 'sum'))).toBeGreaterThan(0);
   });
@@ -243,7 +243,7 @@ describe('GET /metrics', () => {
     });
     expect(delta(ofKey(record.id))).toBe(2);
     expect(delta(ofKey(1))).toBe(2);
-    // Two keys were counted before.
+    // Two keys have been counted: with 998 others, they are the first 1,000.
     const many = await Promise.all(Array.from({ length: 1_000 }, () => keys.create('many')));
     const later = await metricDelta(async () => {
       for (const each of many) await new CategoriesClient(app.url, each.key, agent).list();
@@ -254,7 +254,7 @@ describe('GET /metrics', () => {
 
 describeOnPostgres('GET /metrics on PostgreSQL', () => {
   it('reports the connection pool', async () => {
-    // The pool has ten connections; to wait for one is an error after two seconds.
+    // The pool has ten connections; waiting for one fails after two seconds.
     const runners = Array.from({ length: 12 }, () => app.dataSource.createQueryRunner());
     await Promise.all(runners.slice(0, 10).map((runner) => runner.connect()));
     const connected = Promise.all(runners.slice(10).map((runner) => runner.connect()));

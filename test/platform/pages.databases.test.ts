@@ -9,7 +9,7 @@ import { type Cage, CageEntity, CagesModule } from './support/cages.module.js';
 import { createTable } from './support/create-table.js';
 import { toPage, toResponse } from './support/queries.js';
 
-/** A table with a nullable column of each type that sorts in its own way. */
+/** A row with a nullable column of each type that is sorted in another way. */
 @Entity('things')
 class Thing {
   @IdColumn('pk_things') id!: number;
@@ -29,7 +29,7 @@ const app = useApp({ features: [CategoriesModule, CagesModule, ThingsModule] });
 beforeEach(() => app.dataSource.query('DELETE FROM "cages"'));
 
 let cages: CachedList<CageEntity>;
-/** The lists of things: one counts its rows, which reads pages in another way. */
+/** Two lists of things, of which the first one counts the rows: they read pages with different statements. */
 let things: CachedList<Thing>[];
 beforeAll(() => {
   const kit = app.app.get(ResourceKit);
@@ -201,7 +201,7 @@ const readSortedIds = async (order: RowOrder) => (await readPages(order)).map(({
 
 describe('sorted pages', () => {
   it.each<[keyof Thing, readonly unknown[]]>([
-    // By their bytes in UTF-8, which is not the order of UTF-16 or of a language.
+    // Texts are sorted by their bytes in UTF-8, not as in UTF-16 or in a language.
     ['name', ['10', '9', 'B', 'Z', '_', 'a', 'a b', 'a-b', 'ab', 'é', '\uFFFD', '🐶', null]],
     ['weight', [-1.5, 0, 2, 10, 1e300, null]],
     ['sold', [false, true, null]],

@@ -182,7 +182,7 @@ describe('If-Match', () => {
     const { id, etag } = await createCage();
     const headers = { 'If-Match': etag };
     for (let round = 0; round < 3; round++) {
-      // More than connections, and few enough for all to be in time on a busy machine.
+      // More requests than connections, and few enough to finish in time on a busy machine.
       const rooms = Array.from({ length: 16 }, (_, index) => `room ${index}`);
       const responses = await Promise.all(
         rooms.map((room) => send('patch', id, headers, { room })),
@@ -222,7 +222,7 @@ describe('the OpenAPI document', () => {
       { parameters: having('If-Match', true), responses: { 412: {}, 428: {}, 431: {} } },
     ]);
     expect(patch!.responses).not.toHaveProperty('428');
-    // Only a body or a query can be invalid.
+    // Neither a body nor a query can be invalid.
     expect(get!.responses).not.toHaveProperty('400');
     expect(paths['/cages']!.get!.responses).toHaveProperty('400');
   });

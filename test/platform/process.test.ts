@@ -102,7 +102,7 @@ describe('a service process in production with a .env file', () => {
   let production: RunningService;
   beforeAll(async () => {
     services = await createServices();
-    // The command below has to read the file, too.
+    // The command that the log quotes reads this file, too.
     const text = 'NODE_ENV=production\nDATABASE_URL=sqlite:other.sqlite\n';
     await writeFile(join(services.directory, '.env'), text);
     production = await services.serve({ env: { BOOTSTRAP_API_KEY: '' } });

@@ -38,7 +38,6 @@ class Cat {
 }
 class Dog {
   @Property({ const: 'dog' }) kind!: string;
-  // A decorator of class-validator, which runs at every depth.
   @IsUppercase({ message: '$property must be in upper case' })
   @Property({ type: 'string' })
   name!: string;
@@ -67,7 +66,7 @@ const INT32 = { format: 'int32', maximum: 2 ** 40 };
 const toFormat = (format: string): Schema => ({ type: 'string', format });
 const DATE_TIME = toFormat('date-time');
 const NOON = '2026-11-01T12:00:00Z';
-/** Not in the years 0000 to 9999 in UTC. */
+/** Times outside of the years 0000 to 9999 in UTC. */
 const YEARS = ['9999-12-31T23:59:59-12:00', '0000-01-01T00:00:00+00:01'];
 const INVALID_URIS = ['javascript:alert(1)', 'http://', 'http://a b', 'http://a:b', 'http://ä'];
 const NAME: Schema = { type: 'string', minLength: 2, maxLength: 20, notBlank: true };
@@ -111,7 +110,7 @@ const REJECTED: [string, Schema, ...unknown[]][] = [
   ['must be 2 to 20 characters long', NAME, 'x', 'x'.repeat(21), '🪀'],
   ['must not be blank', NAME, '   '],
   ['must be a string', NAME, 1, null, {}],
-  // The pattern would take longer than the age of the universe.
+  // Matching the pattern would never end.
   ['must be at most 9 characters long', BACKTRACKING, `${'a'.repeat(100)}!`],
   ['must match the pattern ^[A-Z]{3}$', { type: 'string', pattern: /^[A-Z]{3}$/u }, 'AB', 'ABCD'],
   ['must be a date, such as 2026-11-01', toFormat('date'), '2026-02-29', 1],
@@ -120,7 +119,7 @@ const REJECTED: [string, Schema, ...unknown[]][] = [
   ['must be a UUID', toFormat('uuid'), '0190c8f5', `{${UUID}}`, 1],
   ['must be a decimal number in a string, such as 9.99', toFormat('decimal'), '1.', 1],
   ['must be a URI that starts with http:// or https://', toFormat('uri'), ...INVALID_URIS],
-  // The characters of a long text must not be checked.
+  // Matching the format would take long.
   ['must be at most 2048 characters long', toFormat('uri'), `http://${'x'.repeat(20_000_000)}`],
   [
     'must be an email address, such as ann@example.com',
@@ -149,7 +148,7 @@ const PLACES: [string, Schema, unknown][] = [
     [true, 'a', false, 'b'],
   ],
   ['value.a.kind is missing', { type: 'object', additionalProperties: CAT_SCHEMA }, { a: {} }],
-  // What every object inherits is easily mistaken for a known property.
+  // Every object inherits these names.
   ['unknown property value.toString', CAT_SCHEMA, { ...CAT, toString: null }],
   ['unknown property value.a.constructor', { type: 'object' }, { a: { constructor: 1 } }],
   ['unknown property value.__proto__', { type: 'object' }, JSON.parse('{"__proto__":{}}')],
@@ -363,10 +362,10 @@ describe('POST, PUT and PATCH with nested DTOs', () => {
   it('documents a copy of each class that both requests and responses use', async () => {
     const { components } = (await app.http().get('/openapi.json')).body as OpenAPIObject;
     const { Zoo: zoo, Cat: cat, Dog: dog, ...others } = components!.schemas!;
-    // Clients must expect other properties in responses.
+    // Responses may have new properties.
     expect(JSON.stringify([zoo, cat, dog])).not.toContain('"additionalProperties":false');
     expect(others).toMatchObject({ ZooRequest: {}, CatRequest: {}, DogRequest: {}, ZooPatch: {} });
-    // A class that only requests have keeps its name.
+    // A class that only requests use keeps its name.
     expect(others).not.toHaveProperty('ZooPatchRequest');
     expect(zoo).toMatchObject({
       properties: {

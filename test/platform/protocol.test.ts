@@ -38,7 +38,7 @@ const EXPECT = 'Expect: 100-continue';
 const LENGTH = `Content-Length: ${CATEGORY.length}`;
 const CHUNKED = 'Transfer-Encoding: chunked';
 const CHUNKS = `e\r\n${CATEGORY}\r\n0\r\n\r\n`;
-/** A compressed body of which the service reads only a part. */
+/** A compressed body that exceeds the limit long before its end. */
 const LARGE = gzipSync(randomBytes(500_000)).toString('latin1');
 const LARGE_CHUNKS = `${LARGE.length.toString(16)}\r\n${LARGE}\r\n0\r\n\r\n`;
 /** Bytes that cannot start an HTTP request. */
@@ -228,7 +228,7 @@ describe('a connection', () => {
     expect(responses.at(-1)!.headers['connection']).toBe('close');
     for (const { status, text: body } of responses.filter((each) => each.status >= 400))
       expect(JSON.parse(body)).toMatchObject({ status });
-    // In particular TRACE does not echo the request.
+    // TRACE, for example, must not echo the request.
     expect(JSON.stringify(responses)).not.toContain(app.key);
     const stored = expected.filter((status) => status === 201).length;
     expect(await countCategories()).toBe(before + stored);
@@ -243,7 +243,7 @@ describe('a connection', () => {
   it('closes with the response to its 10,000th request', async () => {
     const before = await countCategories();
     app.server.once('connection', (connection: Connection) => {
-      // Saves as many requests.
+      // As if 9,997 requests had been sent.
       connection.requestCount = 9_997;
     });
     const responses = await send(live + live + created + created);
@@ -327,7 +327,7 @@ describe('a client that is too slow', () => {
     ['never sends its body', post(['Content-Length: 1000', MINE], ''), 'request', [408]],
     ['drips its body', post(['Content-Length: 90000', MINE], '{'), 'request', [408], ' '],
     ['never sends its body after a 100 response', afterContinue, 'request', [100, 408]],
-    // A client that has its response would take a second one for that of its next request.
+    // A client that has its response would take a second one for the response to its next request.
     ['never sends a body without a key', chunked('').replace(KEY, 'A: 1'), 'request', [401]],
     ['never sends the body of a GET', get('Content-Length: 1000'), 'request', [200]],
   ];

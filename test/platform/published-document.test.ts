@@ -154,7 +154,7 @@ addFormats.default(ajv);
 // The service does not validate the format hostname, and a pattern describes byte.
 for (const format of ['hostname', 'byte']) ajv.addFormat(format, true);
 const components = toJsonSchema({ schemas: document.components!.schemas });
-/** Texts in and just outside of each format. */
+/** Texts that match each format, or nearly do. */
 const FORMATS: Readonly<Record<string, string>> = {
   date: '2024-02-29 2023-02-29 2024-2-29 2024-02-29T00:00:00Z 0000-01-01 10000-01-01',
   'date-time':
@@ -239,17 +239,17 @@ function toEdge(g: fc.GeneratorValue, reference: Schema): unknown {
 /** Messages that reject what OpenAPI 3.0 cannot express. */
 const INEXPRESSIBLE: readonly RegExp[] = [
   /must not contain a lone surrogate/,
-  // In a property of any type, in one whose pattern is that of a team, in a parameter without a schema, or in a name.
+  // NUL in a property of any type, beside a pattern of a team, in a parameter without a schema, or in a name.
   /^(z.*|b|room|.*: a key) must not contain a NUL character/,
   // A name that JavaScript objects inherit.
   /unknown property (.*\.)?constructor/,
-  // The host or the port, in a text that has the pattern and the format.
+  // The host or the port of a URI that matches the pattern.
   /must be a URI/,
   // UUIDs in other cases, and objects that are equal with their defaults.
   /must not contain equal items/,
   // Leap seconds, and years that do not have four digits in UTC.
   /must be (a date and time|in the years)/,
-  // The row of another table.
+  // A reference to a missing row.
   /must reference an existing resource/,
 ];
 
@@ -317,7 +317,7 @@ describe.each(
         const isFirst = counts.valid + counts.invalid === 0;
         const value = isFirst ? structuredClone(toSample(schema)) : toEdge(g, schema);
         fc.pre(kind !== 'header' || /^([!-~]([ -~]*[!-~])?)?$/.test(String(value)));
-        // A PUT request may repeat the read-only properties of a row, and there is none here.
+        // A PUT request may repeat the read-only properties of a row, but this row does not exist.
         if (method === 'PUT')
           for (const each of READ_ONLY) Reflect.deleteProperty(Object(value), each);
         const samples = required.map((each) => [each, toSample(each['schema'])] as const);

@@ -51,7 +51,7 @@ describe('rate limit on failed authentications', () => {
     features: [StubsModule, ...FEATURES],
     config: { authFailuresPerMinute: FAILURES_PER_MINUTE, metricsPort: 0, trustProxy: 'loopback' },
   });
-  // A new window: the tests together exceed the limit that all addresses share.
+  // Each test has a new window, because together they exceed the limit that all addresses share.
   let now = Date.now();
   beforeEach(() => {
     now += 60_000;
@@ -71,9 +71,9 @@ describe('rate limit on failed authentications', () => {
   it('returns 429 and Retry-After once the limit is exceeded', async () => {
     for (let n = 0; n < FAILURES_PER_MINUTE; n++)
       expect(await list(app, unknownKey(), '192.0.2.1')).toBeError('UNAUTHORIZED');
-    // A part of a second counts as one.
+    // Retry-After is rounded up to seconds.
     advanceTime(now + 1);
-    // The clock of the system may be set meanwhile.
+    // The system clock may be set meanwhile.
     setSystemTime(now - 86_400_000);
     const limited = await list(app, unknownKey(), '192.0.2.1');
     expect(limited).toBeError('TOO_MANY_REQUESTS');
@@ -93,7 +93,7 @@ describe('rate limit on failed authentications', () => {
         const [, client] = /^Rejected an invalid API key from (\S+),/.exec(String(message)) ?? [];
         return level === 'warn' && client !== undefined ? [client] : [];
       });
-    // No client of another test was logged within a minute.
+    // The clients of other tests were logged more than a minute ago.
     now += 60_000;
     advanceTime(now);
     const failures = await readCounter(app, FAILURES);
@@ -140,13 +140,13 @@ describe('rate limit on failed authentications', () => {
     // Late enough for the cached key to be checked again.
     advanceTime(now + 3_000);
     expect(await getStatus(used, address)).toBe(200);
-    // A key that this instance has not seen yet cannot be told from an invalid one without a query.
+    // This instance has not seen the key yet, so that it cannot tell it from an invalid one without a query.
     expect(await getStatus(unused, address)).toBe(429);
     expect(await getStatus(unused, '192.0.2.44')).toBe(200);
     expect(await getStatus(unused, address)).toBe(200);
     await service.revoke(record.id);
     advanceTime(now + 6_000);
-    // A revoked key is like any other that is invalid.
+    // A revoked key is as invalid as any other (revocation).
     expect([await getStatus(used, address), await getStatus(used, address)]).toEqual([401, 429]);
   });
 
@@ -202,7 +202,7 @@ describe('rate limit on failed authentications', () => {
     const config = { authFailuresPerMinute, trustProxy: 'loopback', metricsPort: 0 };
     const other = await startApp({ config });
     const statuses = [];
-    // Failures past the limit of one address do not count towards that of all.
+    // Failures beyond the limit of one address do not count towards the limit of all.
     for (const n of [...Array(30).fill(0), ...Array(29).keys()])
       statuses.push((await list(other, unknownKey(), `192.0.2.${n}`)).status);
     const counts = await readLimited(other);

@@ -31,10 +31,10 @@ describe('every response', () => {
       const response = await app.send(method, path);
       expect(response.status).toBe(status);
       expect(response.headers).toMatchObject(API_HEADERS);
-      // Any page may read the document.
+      // Pages of any origin may read the OpenAPI document.
       const expected = path === '/openapi.json' ? ['access-control-allow-origin'] : [];
       expect(findDisclosures(response)).toEqual(expected);
-      // RFC 6797, section 7.2, forbids it over HTTP.
+      // RFC 6797, section 7.2, forbids the header over HTTP.
       expect(response.headers).not.toHaveProperty('strict-transport-security');
     },
   );

@@ -13,7 +13,7 @@ import { useApp } from './support/app.js';
 import { CagesModule } from './support/cages.module.js';
 import { insertRow } from './support/fixtures.js';
 
-/** How often the validation read an enum, and how many objects were converted to DTOs. */
+/** The number of values that were compared with an enum, and of objects that were converted to DTOs. */
 const work = { checks: 0, conversions: 0 };
 const ONE = Object.assign([1], {
   includes: (value: unknown) => {
@@ -104,7 +104,7 @@ describe('an invalid body', () => {
   });
 });
 
-/** With decorators of class-validator beside and without those of the platform. */
+/** A DTO with decorators of class-validator, with and without `@Property`. */
 class Contact {
   @IsUppercase({ message: '$property must be in upper case' })
   @Property({ type: 'string', maxLength: 9, description: 'A name.', example: 'ANN' })

@@ -133,6 +133,8 @@ const toToy = ({ id, name, size, madeAt, seenBy }: ToyEntity): Complete<Toy> => 
 });
 
 const created = { status: 201, response: 'What was created.' };
+const CageId = () => IdParam('cageId');
+const ToyId = () => IdParam('toyId', { type: 'uuid' });
 
 @ApiTags('cages')
 @Controller('cages')
@@ -165,7 +167,7 @@ export class CagesController {
   @Get(':cageId')
   @Operation({ operationId: 'getCage', response: 'The cage.', returns: Cage, errors: [404] })
   @ReturnsEtag()
-  getCage(@IdParam('cageId') id: number): Promise<Versioned<Cage>> {
+  getCage(@CageId() id: number): Promise<Versioned<Cage>> {
     return this.cages.read({ id });
   }
 
@@ -173,7 +175,7 @@ export class CagesController {
   @Operation({ operationId: 'updateCage', response: 'The cage.', returns: Cage })
   @ReturnsEtag()
   updateCage(
-    @IdParam('cageId') id: number,
+    @CageId() id: number,
     @IfMatch() ifMatch: VersionCriteria,
     @JsonBody({ type: () => CagePatch }, { mergePatch: true }) patch: CagePatch,
   ): Promise<Versioned<Cage>> {
@@ -183,7 +185,7 @@ export class CagesController {
   @Put(':cageId')
   @Operation({ operationId: 'replaceCage', response: 'The cage.', returns: Cage })
   async replaceCage(
-    @IdParam('cageId') id: number,
+    @CageId() id: number,
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
     @Body() cage: NewCage,
   ): Promise<Cage> {
@@ -194,7 +196,7 @@ export class CagesController {
   @Post(':cageId/exchange')
   @Operation({ operationId: 'exchangeCage', ...created, returns: Cage, errors: [409] })
   exchangeCage(
-    @IdParam('cageId') id: number,
+    @CageId() id: number,
     @Body() cage: NewCage,
     @IdempotencyKey() key?: IdempotencyKey,
   ): Promise<Cage> {
@@ -209,7 +211,7 @@ export class CagesController {
   @Delete(':cageId')
   @Operation({ operationId: 'deleteCage', status: 204, response: 'The cage was deleted.' })
   async deleteCage(
-    @IdParam('cageId') id: number,
+    @CageId() id: number,
     @IfMatch({ required: true }) ifMatch: VersionCriteria,
   ): Promise<void> {
     await this.cages.delete({ id, ...ifMatch });
@@ -245,7 +247,7 @@ class ToysController {
   @Public()
   @Operation({ operationId: 'listToys', response: 'Toys.', returns: ToyList, list: 'pages' })
   async listToys(
-    @IdParam('cageId') cageId: number,
+    @CageId() cageId: number,
     @Query() { limit, after, offset, page }: ToyPage,
   ): Promise<CachedJsonResponse> {
     await this.cages.getRow({ id: cageId });
@@ -262,7 +264,7 @@ class ToysController {
     location: 'toys/{toy.toyId}',
   })
   async createToy(
-    @IdParam('cageId') cageId: number,
+    @CageId() cageId: number,
     @Body() toy: NewToy,
     @IdempotencyKey() key: IdempotencyKey | undefined,
   ): Promise<ToyEnvelope> {
@@ -274,20 +276,13 @@ class ToysController {
 
   @Get(':toyId')
   @Operation({ operationId: 'getToy', response: 'The toy.', returns: Toy })
-  getToy(
-    @IdParam('cageId') cageId: number,
-    @IdParam('toyId', { type: 'uuid' }) id: string,
-  ): Promise<Toy> {
+  getToy(@CageId() cageId: number, @ToyId() id: string): Promise<Toy> {
     return this.toys.read({ id, cageId });
   }
 
   @Put(':toyId')
   @Operation({ operationId: 'replaceToy', response: 'The toy.', returns: Toy })
-  replaceToy(
-    @IdParam('cageId') cageId: number,
-    @IdParam('toyId', { type: 'uuid' }) id: string,
-    @Body() toy: Toy,
-  ): Promise<Toy> {
+  replaceToy(@CageId() cageId: number, @ToyId() id: string, @Body() toy: Toy): Promise<Toy> {
     const { ...row } = toy;
     return this.toys.replace({ id, cageId }, { ...row, cageId }, ['seenBy']);
   }
@@ -295,8 +290,8 @@ class ToysController {
   @Patch(':toyId')
   @Operation({ operationId: 'updateToy', response: 'The toy.', returns: Toy })
   updateToy(
-    @IdParam('cageId') cageId: number,
-    @IdParam('toyId', { type: 'uuid' }) id: string,
+    @CageId() cageId: number,
+    @ToyId() id: string,
     @JsonBody({ type: () => ToyPatch }, { mergePatch: true }) patch: ToyPatch,
   ): Promise<Toy> {
     return this.toys.patch({ id, cageId }, patch);
@@ -304,10 +299,7 @@ class ToysController {
 
   @Delete(':toyId')
   @Operation({ operationId: 'deleteToy', status: 204, response: 'The toy was deleted.' })
-  async deleteToy(
-    @IdParam('cageId') cageId: number,
-    @IdParam('toyId', { type: 'uuid' }) id: string,
-  ): Promise<void> {
+  async deleteToy(@CageId() cageId: number, @ToyId() id: string): Promise<void> {
     await this.toys.delete({ id, cageId });
   }
 }

@@ -18,7 +18,7 @@ interface LoadClient {
 export class LoadGenerator {
   /** Rows acknowledged with 201. */
   readonly created: Category[] = [];
-  /** Broken guarantees. */
+  /** Descriptions of broken guarantees. */
   readonly violations: string[] = [];
   private readonly clients: LoadClient[] = [];
   private readonly loops: Promise<void>[] = [];

@@ -51,7 +51,7 @@ export class RawConnection {
       });
   }
 
-  /** @param url the base URL of the service */
+  /** Opens a connection to the service at a URL. */
   static async open(url: string): Promise<RawConnection> {
     const { hostname, port } = new URL(url);
     const socket = connect(Number(port), hostname);
