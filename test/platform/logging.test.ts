@@ -107,9 +107,9 @@ describe('the log', () => {
     expect(found.map(({ length }) => length)).toEqual([1, 1, 1]);
   });
 
-  it('omits API keys and passwords at debug level', async () => {
+  it.each(['production', 'development'])('omits API keys at debug level in %s', async (mode) => {
     const bootstrap = `bootstrap-${randomSecret()}`;
-    const url = await start({ NODE_ENV: 'production', BOOTSTRAP_API_KEY: bootstrap });
+    const url = await start({ NODE_ENV: mode, BOOTSTRAP_API_KEY: bootstrap });
     const apiKeys = app.get(ApiKeysService);
     const { key: valid } = await apiKeys.create('valid');
     const { key: expired } = await apiKeys.create('expired', { expiresAt: new Date(1) });
