@@ -66,7 +66,6 @@ describe('loadConfig', () => {
     ['DATABASE_URL', url, postgres(url)],
     ['DATABASE_URL', 'postgres://u@/db?host=/run/pg', postgres('postgres://u@/db?host=/run/pg')],
     ['DATABASE_POOL_SIZE', '1000', { databasePoolSize: 1_000 }],
-    ['PREPARED_STATEMENTS', 'off', { preparedStatements: 'off' }],
     ['MIGRATIONS', 'off', { migrations: 'off' }],
     ['BOOTSTRAP_API_KEY', key, { bootstrapApiKey: key }],
     ['BOOTSTRAP_API_KEY', generated, { bootstrapApiKey: generated }],
@@ -110,7 +109,6 @@ describe('loadConfig with an invalid environment', () => {
     // Special characters in a password.
     ['DATABASE_URL', ['#w', '/w', '100%'].map((end) => `postgres://user:pass${end}@host/db`)],
     ['DATABASE_POOL_SIZE', [...numbers, '1', '1001']],
-    ['PREPARED_STATEMENTS', ['on', 'AUTO']],
     ['MIGRATIONS', ['on', 'AUTO']],
     ['BOOTSTRAP_API_KEY', ['k'.repeat(31), 'k'.repeat(257), '='.repeat(40)]],
     ['BOOTSTRAP_API_KEY', [`${long} ${long}`, `${long}=${long}`, `${long}é`, `${long}\n`]],

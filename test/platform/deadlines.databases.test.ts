@@ -13,7 +13,7 @@ import { SqliteQueryRunner } from '../../src/platform/database/connection/sqlite
 import type { IdempotencyKey } from '../../src/platform/idempotency/idempotency-key.decorator.js';
 import { transactionOnce } from '../../src/platform/idempotency/idempotency-records.js';
 import { requestContext } from '../../src/platform/logging/logger.js';
-import { IdempotentInserter } from '../../src/platform/idempotency/idempotent-inserter.js';
+import { CreateQueue } from '../../src/platform/idempotency/create-queue.js';
 import { ResourceKit } from '../../src/platform/resource/resource-kit.js';
 import { useApp } from './support/app.js';
 import { advanceTime } from './support/clock.js';
@@ -110,15 +110,15 @@ describe('withDeadline', () => {
 
   it('rejects a row whose deadline passes just before its batch, and inserts the others', async () => {
     const kit = app.app.get(ResourceKit);
-    const inserter = new IdempotentInserter(
+    const queue = new CreateQueue(
       app.dataSource.getRepository(CategoryEntity),
       ({ id }) => id,
       kit.metrics,
     );
-    const insertion = inserter.insertOnce({ name: 'late' });
+    const insertion = queue.add({ name: 'late' });
     // A timer may be a little early.
-    inserter['batches']['pending'][0]!.deadline.expire();
-    await expect(inserter.insertOnce({ name: 'other' })).resolves.toBeGreaterThan(0);
+    queue['waiting'][0]!.deadline.expire();
+    await expect(queue.add({ name: 'other' })).resolves.toBeGreaterThan(0);
     await expect(insertion).rejects.toThrow(DatabaseUnavailableError);
     expect(await app.categories.getNames()).not.toContain('late');
   });

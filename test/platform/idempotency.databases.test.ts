@@ -1,4 +1,4 @@
-import crypto, { hash, randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import { ApiKeysService } from '../../src/platform/auth/keys/api-keys.service.js';
 import { IdempotencyRecord } from '../../src/platform/idempotency/idempotency-record.entity.js';
 import { toRecord } from '../../src/platform/idempotency/idempotency-records.js';
@@ -80,51 +80,19 @@ describe('a create request with an Idempotency-Key', () => {
     expect(await app.categories.getAll()).toEqual([]);
   });
 
-  it('gets the bytes that another instance has recorded, whatever digits they contain', async () => {
+  it('gets the bytes that another instance has recorded', async () => {
     const { database } = app.config;
     const shared = { config: database, url: '', drop: async () => undefined };
     const other = await startApp({ database: shared });
-    const urls = [app.url, other.url] as const;
-    const send = (url: string, key: string, body: string): Promise<HttpResponse> =>
-      sendRequest(`${url}/v1/categories`, {
-        method: 'POST',
-        headers: { ...jsonHeaders(app.key), 'Idempotency-Key': key },
-        body,
-      });
-    // One after the other, so that most have a statement of their own.
-    const createMany = async (from: number): Promise<void> => {
-      for (let count = 0; count < 250; count++) {
-        const digits = String(crypto.randomInt(2 ** 48 - 1)).repeat(1 + (count % 6));
-        const description = JSON.stringify({ id: Number(digits.slice(0, 15)), count: from });
-        const body = { name: digits, ...(count % 2 === 0 && { description }) };
-        const key = randomUUID();
-        const first = await send(urls[from]!, key, JSON.stringify(body));
-        const { id, ...rest } = first.json<{ id: number }>();
-        expect([first.status, rest]).toEqual([201, body]);
-        expect(id).toBeGreaterThan(0);
-        const replay = await send(urls[1 - from]!, key, JSON.stringify(body));
-        expect([isReplayed(replay), replay.text]).toEqual([true, first.text]);
-        expected.push({ id, ...body });
-      }
-    };
-    const expected: { id: number }[] = [];
-    try {
-      await Promise.all([createMany(0), createMany(1)]);
-      expect(await app.categories.getAll()).toEqual(expected.toSorted((a, b) => a.id - b.id));
-    } finally {
-      await other.stop();
-    }
-  });
-
-  it('keeps a number that PostgreSQL would have replaced by the id', async () => {
-    const name = String(2 ** 47 + 1);
-    const choose = jest.spyOn(crypto, 'randomInt').mockImplementationOnce(() => Number(name));
     const key = randomUUID();
-    const first = await create(key, { name });
-    expect(choose).toHaveBeenCalledTimes(DATABASE === 'postgres' ? 2 : 0);
-    choose.mockRestore();
-    expect(first.json()).toMatchObject({ name });
-    expect((await create(key, { name })).text).toBe(first.text);
+    const first = await create(key, { name: 'dog', description: '{"id":1}' });
+    const repeated = await sendRequest(`${other.url}/v1/categories`, {
+      method: 'POST',
+      headers: { ...jsonHeaders(app.key), 'Idempotency-Key': key },
+      body: '{"name":"dog","description":"{\\"id\\":1}"}',
+    });
+    await other.stop();
+    expect([isReplayed(repeated), repeated.text]).toEqual([true, first.text]);
   });
 
   it('is separate from that of another API key', async () => {

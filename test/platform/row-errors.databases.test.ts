@@ -15,8 +15,6 @@ let cleanUp: string[];
 beforeEach(async () => {
   cleanUp = [];
   await app.dataSource.query(`DELETE FROM ${TABLE}`);
-  // The service looks for triggers once; a migration creates them before it starts.
-  app.app.get(CategoriesService)['categories']['inserter']['hasParts'] = undefined;
 });
 afterEach(async () => {
   jest.restoreAllMocks();
@@ -97,6 +95,8 @@ const REFUSALS: Refusal[] =
 
 describe('a row that the database refuses', () => {
   beforeAll(async () => {
+    // An operator adds the triggers beside the running service.
+    await app.categories.create('before');
     if (DATABASE === 'sqlite')
       await app.dataSource.query(
         'CREATE TABLE "marks" ("id" INTEGER PRIMARY KEY REFERENCES "categories" DEFERRABLE INITIALLY DEFERRED)',
@@ -133,6 +133,23 @@ describe('a row that the database refuses', () => {
     await expect(service.create({ name: 'good' }, key)).resolves.toEqual(response);
     await expect(bad).rejects.toThrow('bad');
     expect(await app.categories.getNames()).toEqual([]);
+  });
+
+  it('is created if the record of its key is deleted before it is looked for', async () => {
+    const service = app.app.get(CategoriesService);
+    const { value } = createKey();
+    const first = await service.create({ name: 'first' }, createKey(value));
+    const query = app.dataSource.query.bind(app.dataSource);
+    const spy = jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
+      if (sql.includes('FROM "idempotency_records"')) {
+        spy.mockRestore();
+        await query('UPDATE "idempotency_records" SET "created_at" = 0');
+        await query('DELETE FROM "idempotency_records"');
+      }
+      return query(sql, ...rest);
+    });
+    const second = await service.create({ name: 'second' }, createKey(value, 'another request'));
+    expect(await app.categories.getAll()).toEqual([first, second]);
   });
 
   describeOnPostgres('by a policy', () => {

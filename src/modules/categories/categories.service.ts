@@ -19,7 +19,7 @@ export class CategoriesService {
     @InjectRepository(CategoryEntity) categories: Repository<CategoryEntity>,
     kit: ResourceKit,
   ) {
-    this.categories = kit.resource(categories, { toBody: toCategory, bodyContainsId: true });
+    this.categories = kit.resource(categories, { toBody: toCategory });
   }
 
   /** Returns all categories in id order, including every create acknowledged before the call. */

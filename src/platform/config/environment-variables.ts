@@ -31,8 +31,6 @@ export const declareVariables = ({ name, keyPrefixes }: Pick<Product, 'name' | '
     description: 'the database; for a Unix socket, the host is its directory, such as `%2Frun%2Fpostgresql`' },
   databasePoolSize: { name: 'DATABASE_POOL_SIZE', format: formats.integer(2, 1000), default: '10',
     description: 'PostgreSQL: maximum number of connections of this process' },
-  preparedStatements: { name: 'PREPARED_STATEMENTS', format: formats.oneOf('auto', 'off'), default: 'auto',
-    description: 'PostgreSQL: `auto` prepares the most frequent statements, until one fails because of it' },
   migrations: { name: 'MIGRATIONS', format: formats.oneOf('auto', 'off'), default: 'auto',
     description: '`off` requires pending migrations to be applied [explicitly](install.md#migrations)' },
   bootstrapApiKey: { name: 'BOOTSTRAP_API_KEY', format: formats.apiKey(keyPrefixes), secret: true,

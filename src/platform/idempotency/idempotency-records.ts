@@ -1,9 +1,16 @@
 /** Requests that take effect once: the response is recorded in the transaction of what the request changes. */
-import type { DataSource, EntityManager } from 'typeorm';
-import { DatabaseUnavailableError } from '../database/connection/driver-errors.js';
+import type { DataSource, EntityManager, QueryFailedError } from 'typeorm';
+import {
+  DatabaseUnavailableError,
+  isUniqueViolation,
+} from '../database/connection/driver-errors.js';
 import { type AfterCommit, runTransaction } from '../database/connection/run-transaction.js';
 import { withDeadline } from '../database/connection/deadline.js';
-import { getDialect, readRows } from '../database/connection/service-data-source.js';
+import {
+  getDialect,
+  readRows,
+  type ServiceQueryRunner,
+} from '../database/connection/service-data-source.js';
 import {
   buildInsert,
   selectColumns,
@@ -14,12 +21,6 @@ import {
 import { ApiError } from '../errors/api-error.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
-
-/** The record of an earlier request, or the result of this one. */
-export interface Outcome<Result> {
-  readonly record?: IdempotencyRecord;
-  readonly result?: Result;
-}
 
 /**
  * Runs a transaction once for an Idempotency-Key: if an earlier request with the key has been committed, its result is
@@ -39,33 +40,30 @@ export async function transactionOnce<Result>(
   work: (manager: EntityManager, afterCommit: AfterCommit) => Promise<Result>,
 ): Promise<Result> {
   if (key === undefined) return runTransaction(dataSource, work);
-  const { record, result } = await runTransaction<Outcome<Result>>(
-    dataSource,
-    async (manager, afterCommit) => {
-      const { keyLock } = getDialect(dataSource);
-      if (keyLock !== undefined) await manager.query(keyLock, [key.value, key.apiKeyId]);
-      const [earlier] = await findRecorded(manager, [key]);
-      if (earlier !== undefined) return earlier;
-      const own = toRecord(key, await work(manager, afterCommit));
-      await insertRecords(manager, [own]);
-      // Interceptors get the same as for a repeated request.
-      return { result: JSON.parse(own.response) as Result };
-    },
-  ).catch(async (error: unknown) => {
+  const getResult = await runTransaction(dataSource, async (manager, afterCommit) => {
+    const { keyLock } = getDialect(dataSource);
+    if (keyLock !== undefined) await manager.query(keyLock, [key.value, key.apiKeyId]);
+    const [earlier] = await findRecords(manager, [key]);
+    if (earlier !== undefined) return () => replay(key, earlier);
+    const record = toRecord(key, await work(manager, afterCommit));
+    await insertRecords(manager, [record]);
+    // Interceptors get the same as for a repeated request.
+    return (): unknown => JSON.parse(record.response);
+  }).catch(async (error: unknown) => {
     if (error instanceof DatabaseUnavailableError) throw error;
     // Create requests in batches, and the previous release, do not wait for the lock of a key.
-    const [earlier] = await withDeadline(findRecorded(dataSource.manager, [key]));
+    const [earlier] = await withDeadline(findRecords(dataSource.manager, [key]));
     if (earlier === undefined) throw error;
-    return earlier;
+    return () => replay(key, earlier);
   });
-  return record ? (replay(key, record) as Result) : result!;
+  return getResult() as Result;
 }
 
 /** Looks for the records of keys with one statement. Returns undefined for a key without one. */
-export async function findRecorded(
+export async function findRecords(
   manager: EntityManager,
   keys: readonly (IdempotencyKey | undefined)[],
-): Promise<(Outcome<never> | undefined)[]> {
+): Promise<(IdempotencyRecord | undefined)[]> {
   const records = manager.getRepository(IdempotencyRecord);
   const parameters = new StatementParameters(manager.dataSource);
   const criteria = {
@@ -80,7 +78,7 @@ export async function findRecorded(
     parameters.values,
   );
   const found = new Map(
-    toEntities(records, rows).map((record) => [`${record.apiKeyId} ${record.key}`, { record }]),
+    toEntities(records, rows).map((record) => [`${record.apiKeyId} ${record.key}`, record]),
   );
   return keys.map((key) => key && found.get(`${key.apiKeyId} ${key.value}`));
 }
@@ -100,7 +98,10 @@ export function replay(key: IdempotencyKey, { fingerprint, response }: Idempoten
   return JSON.parse(response);
 }
 
-/** Inserts records, if there are any, with one statement: TypeORM's query builder would take the time of another one. */
+/**
+ * Inserts records, if there are any, with one statement: TypeORM's query builder would take the time of another one. On
+ * PostgreSQL it is sent with the end of the transaction or of its savepoint, which fails if a key has a record already.
+ */
 export async function insertRecords(
   manager: EntityManager,
   records: readonly IdempotencyRecord[],
@@ -108,7 +109,14 @@ export async function insertRecords(
   if (records.length === 0) return;
   const parameters = new StatementParameters(manager.dataSource);
   const insert = buildInsert(manager.getRepository(IdempotencyRecord), records, parameters);
-  await manager.query(insert, parameters.values);
+  const queryRunner = manager.queryRunner as ServiceQueryRunner;
+  await queryRunner.queryWithNext(insert, parameters.values);
+}
+
+/** Whether a statement failed because a key has a record already. */
+export function isRecordCollision(error: unknown): boolean {
+  const { query = '' } = error as Partial<QueryFailedError>;
+  return isUniqueViolation(error) && query.startsWith('INSERT INTO "idempotency_records"');
 }
 
 /** Returns the record of a response. */

@@ -17,7 +17,7 @@ import { CachedJsonResponse } from '../http/responses/cached-json-response.js';
 import { toVersionEtag } from '../http/responses/etag.js';
 import type { IdempotencyKey } from '../idempotency/idempotency-key.decorator.js';
 import { transactionOnce } from '../idempotency/idempotency-records.js';
-import { IdempotentInserter } from '../idempotency/idempotent-inserter.js';
+import { CreateQueue } from '../idempotency/create-queue.js';
 import { applyMergePatch, type PatchValue } from './merge-patch.js';
 import { isObject, type Schema } from '../validation/schema.js';
 import { getFields } from '../validation/schema-rules.js';
@@ -45,11 +45,6 @@ export type RowPatch<Entity> = {
 export interface ResourceOptions<Entity, Body> {
   /** Converts a row to what clients see. */
   readonly toBody: (row: Entity) => Complete<Body>;
-  /**
-   * Whether the body has the id as it is, and depends on it in no other way. A create request with an Idempotency-Key is
-   * faster then on PostgreSQL, if the database assigns ids.
-   */
-  readonly bodyContainsId?: boolean;
   /** Where the body has a property of the entity, if elsewhere, for messages: such as `{ petId: 'pet.id' }`. */
   readonly paths?: Readonly<Record<string, string>>;
   /** The property that refers to the resource in the path of a `create` request: if that does not exist, it is 404. */
@@ -73,14 +68,14 @@ const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
  */
 export class Resource<Entity extends ObjectLiteral, Body> {
   private readonly cachedList: CachedList<Entity>;
-  private readonly inserter: IdempotentInserter<Entity, Result<Entity, Body>>;
+  private readonly creates: CreateQueue<Entity, Result<Entity, Body>>;
 
   constructor(
     private readonly repository: Repository<Entity>,
     private readonly options: ResourceOptions<Entity, Body>,
     private readonly services: ListServices & { readonly config: Config },
   ) {
-    const { toBody, bodyContainsId, envelope } = options;
+    const { toBody, envelope } = options;
     this.cachedList = new CachedList(
       repository,
       async (chunks, paging) => {
@@ -93,8 +88,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
       services,
       envelope !== undefined,
     );
-    const toResult = (row: Entity): Result<Entity, Body> => this.toResult(row);
-    this.inserter = new IdempotentInserter(repository, toResult, services.metrics, bodyContainsId);
+    this.creates = new CreateQueue(repository, (row) => this.toResult(row), services.metrics);
   }
 
   /** Returns all resources in id order, including every change acknowledged before the call. */
@@ -136,7 +130,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     const inserted =
       rule || !areReadAsWritten(this.repository)
         ? transactionOnce(manager.dataSource, key, insertAlone)
-        : this.inserter.insertOnce(row, key);
+        : this.creates.add(row, key);
     return this.convertErrors(row, inserted, this.options.parent);
   }
 

@@ -67,7 +67,7 @@ requires('pgbouncer', hasPgBouncer).describe('PgBouncer in transaction mode', ()
     expect(await queryPostgres(database.url, locks)).toEqual([]);
   });
 
-  it('serves requests whose session has not prepared their statement, or has already', async () => {
+  it('serves instances whose requests share sessions', async () => {
     const instances = await serve(2);
     const names: string[] = [];
     const create = async ({ url, categories }: RunningService): Promise<void> => {
@@ -82,8 +82,7 @@ requires('pgbouncer', hasPgBouncer).describe('PgBouncer in transaction mode', ()
       expect([unkeyed.status, keyed.status]).toEqual([201, 201]);
     };
     for (let round = 0; round < 50; round++) await Promise.all(instances.map(create));
-    for (const { service, categories } of instances) {
-      expect(service.output.match(/not prepared any more: .+ \((26000|42P05)\)/g)).toHaveLength(1);
+    for (const { categories } of instances) {
       const expected = names.flatMap((_url, index) => [String(index + 1), String(index + 1)]);
       expect((await categories.getNames()).toSorted()).toEqual(expected.toSorted());
     }

@@ -104,17 +104,10 @@ const getListMember = (module: Module, resource: Resource): string =>
   `${getMember(module, resource)}List`;
 
 function toViewOptions(resource: Resource, envelope: Envelope | undefined): object {
-  const { columns, owners, id, dto } = resource;
+  const { columns, owners } = resource;
   const renamed = columns.filter(({ name, property }) => name !== undefined && name !== property);
-  const isCopied = dto.properties.some(
-    ({ name, type }) => name === id.property && type !== 'string',
-  );
   return {
     toBody: code(getConverter(resource)),
-    bodyContainsId:
-      envelope === undefined && id.kind === 'integer' && !id.byClient && isCopied
-        ? true
-        : undefined,
     paths: ifAny(Object.fromEntries(renamed.map(({ property, name }) => [property, name]))),
     parent: owners.at(-1)?.property,
     envelope:

@@ -48,7 +48,6 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
   ) {
     this.health = new DatabaseHealth(dataSource, this.shutdown.signal);
     dataSource.servesRequests = true;
-    dataSource.preparesStatements = config.preparedStatements === 'auto';
     this.countErrors(dataSource);
     dataSource.addMetrics(metrics);
     // Metrics are read in this order: the check may itself wait for a connection.

@@ -23,12 +23,12 @@ export interface Dialect {
   /** The clock of the database, in milliseconds since 1970 UTC, unless it is that of this process. */
   readonly clock: string | undefined;
   /**
-   * A query with a row if an INSERT into a table may store some of its rows and not others, or a row that it rejects: a
-   * trigger drops rows on PostgreSQL, or one is declared with FAIL on SQLite.
+   * Returns a statement that inserts rows, all or none, outside of a transaction, and returns the array `ids`. Undefined if
+   * only a transaction does so.
    */
-  readonly findPartialInserts: string;
-  /** Whether WITH may contain statements that change rows. */
-  readonly hasWritableWith: boolean;
+  readonly toCompleteInsert: ((insert: string, count: number) => string) | undefined;
+  /** A statement after which the constraints of a transaction are checked at each statement, unless there is none. */
+  readonly checkImmediately: string | undefined;
   /** Whether triggers keep the revision of each table in the table `revisions`; otherwise the file has one revision. */
   readonly hasRevisionTable: boolean;
 }

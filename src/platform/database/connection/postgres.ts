@@ -1,10 +1,8 @@
-/** What is special about PostgreSQL: the options, the pool, conflicts, prepared statements, revisions in a table. */
-import { createHash } from 'node:crypto';
+/** What is special about PostgreSQL: the options, the pool, conflicts, pipelines, revisions in a table. */
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import { Logger } from '@nestjs/common';
+import { connect, type Socket } from 'node:net';
 import type { Client, Pool } from 'pg';
-import { EntityManager, type Migration, type QueryRunner } from 'typeorm';
+import { EntityManager, type Migration, QueryFailedError, type QueryRunner } from 'typeorm';
 import type { PostgresDataSourceOptions } from 'typeorm/driver/postgres/PostgresDataSourceOptions.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
@@ -15,7 +13,6 @@ import { type Deadline, withDeadline } from './deadline.js';
 import type { Dialect } from './dialect.js';
 import {
   DatabaseUnavailableError,
-  describeDriverError,
   getDriverErrorCode,
   READ_ONLY_TRANSACTION,
 } from './driver-errors.js';
@@ -24,6 +21,7 @@ import {
   readRows,
   SchemaOutdatedError,
   ServiceDataSource,
+  type ServiceQueryRunner,
 } from './service-data-source.js';
 import { singleFlight } from './single-flight.js';
 import {
@@ -48,9 +46,11 @@ const DIALECT: Dialect = {
   // A lock of the session would be lost behind PgBouncer.
   keyLock: 'SELECT pg_advisory_xact_lock(hashtextextended($1, $2))',
   clock: 'CAST(extract(epoch FROM now()) * 1000 AS bigint)',
-  // Triggers for each row before an INSERT (https://www.postgresql.org/docs/18/catalog-pg-trigger.html).
-  findPartialInserts: `SELECT 1 FROM "pg_trigger" WHERE "tgrelid" = quote_ident($1)::regclass AND "tgtype" & 7 = 7`,
-  hasWritableWith: true,
+  // A row that a trigger drops makes the cast fail, which undoes the statement.
+  toCompleteInsert: (insert, count) => `WITH "rows" AS (${insert} RETURNING "id")
+    SELECT array_agg("id" ORDER BY "id") AS "ids", CASE WHEN count(*) < ${count}
+    THEN (count(*) || ' of ${count} rows were stored')::int END AS "error" FROM "rows"`,
+  checkImmediately: 'SET CONSTRAINTS ALL IMMEDIATE',
   hasRevisionTable: true,
 };
 
@@ -58,16 +58,11 @@ const DIALECT: Dialect = {
 const MIGRATION_LOCK_TIMEOUT_MS = 5_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/**
- * The session does not have a prepared statement, or has it already, such as behind PgBouncer; or the types of its columns
- * were changed. The statement had no effect.
- */
-const NOT_PREPARED = /^(26000|42P05|0A000|42804)$/;
-
 /** A client with what identifies its session to the server; pg does not declare it. */
 type PgClient = Client & {
   readonly processID: number;
   readonly secretKey: number;
+  readonly connection: { readonly stream: Socket };
   /** Whether the wait of a commit for the synchronous standbys was cancelled: the server reports it as a success. */
   isUnconfirmed?: boolean;
 };
@@ -90,6 +85,8 @@ export const postgresOptions = (
   // PgBouncer rejects statement_timeout: it would be a property of the session.
   extra: {
     keepAlive: true,
+    // A transaction can send several statements in one round trip.
+    pipeline: true,
     // Without a limit, a connection would stay at a server that its name does not refer to any more.
     maxLifetimeSeconds: 300,
     // Between the listeners of the pool and of a query runner, an error would end the process. The next statement fails.
@@ -107,32 +104,14 @@ export class PostgresDataSource extends ServiceDataSource {
   declare readonly options: PostgresDataSourceOptions;
   declare driver: PostgresDriver;
   readonly dialect = DIALECT;
-  /** The names of prepared statements, by their SQL. */
-  readonly preparedNames = new Map<string, string>();
   private readonly readRevisions = singleFlight(async () => {
-    const sql = this.prepare(`SELECT "name", "value" FROM "revisions" WHERE ${DIALECT.isPrimary}`);
+    const sql = `SELECT "name", "value" FROM "revisions" WHERE ${DIALECT.isPrimary}`;
     const rows = await readRows<{ name: string; value: string }>(this.manager, sql);
     return new Map(rows.map(({ name, value }) => [name, Number(value)]));
   });
 
   override createEntityManager(queryRunner?: QueryRunner): EntityManager {
     return new PgEntityManager(this, queryRunner);
-  }
-
-  override prepare(query: string): string {
-    if (this.preparesStatements && !this.preparedNames.has(query))
-      this.preparedNames.set(query, toStatementName(query));
-    return query;
-  }
-
-  /** Stops the preparation of statements for the rest of this process, because one has failed with an error. */
-  stopPreparing(error: unknown): void {
-    if (this.preparesStatements)
-      new Logger(ServiceDataSource.name).warn(
-        `Statements are not prepared any more: ${describeDriverError(error)}`,
-      );
-    this.preparesStatements = false;
-    this.preparedNames.clear();
   }
 
   async readRevision(table: string, deadline?: Deadline): Promise<number> {
@@ -188,7 +167,7 @@ export class PostgresDataSource extends ServiceDataSource {
     metrics.observePool(() => this.driver.master as Pool | undefined);
   }
 
-  protected newQueryRunner(reads: boolean): QueryRunner {
+  protected newQueryRunner(reads: boolean): ServiceQueryRunner {
     return new PgQueryRunner(this, reads);
   }
 
@@ -232,6 +211,8 @@ export class PgQueryRunner extends PostgresQueryRunner {
   private abortion: Promise<void> | undefined;
   /** Whether a statement of the transaction has failed: PostgreSQL rolls back instead of a COMMIT, without an error. */
   private hasFailed = false;
+  /** The statements that are sent with the next one, in one round trip. */
+  private held: [query: string, parameters?: unknown[]][] = [];
 
   /**
    * @param reads whether the statements outside of transactions change nothing
@@ -254,12 +235,13 @@ export class PgQueryRunner extends PostgresQueryRunner {
     client.removeAllListeners('error').on('error', ignore);
     if (this.dataSource.servesRequests)
       this.timer ??= setTimeout(() => {
-        this.abortion = cancelQuery(client).then(() => client.end());
+        this.abortion = cancelQuery(client).then(() => close(client));
       }, this.timeout);
     return client;
   }
 
   override query(query: string, parameters?: any[], useStructuredResult?: boolean): Promise<any> {
+    if (/^(START TRANSACTION|SAVEPOINT)/.test(query)) return this.queryWithNext(query);
     const run = async (): Promise<any> => {
       try {
         if (this.abortion !== undefined)
@@ -283,6 +265,14 @@ export class PgQueryRunner extends PostgresQueryRunner {
     return this.isTransactionActive ? run() : repeatOnConflict(run);
   }
 
+  /**
+   * Sends a statement together with the next one, such as the COMMIT, which costs no round trip of its own. If it fails, the
+   * next one rejects with its error.
+   */
+  async queryWithNext(query: string, parameters?: unknown[]): Promise<void> {
+    this.held.push([query, parameters]);
+  }
+
   private get client(): PgClient | undefined {
     return this.databaseConnection as PgClient | undefined;
   }
@@ -294,20 +284,19 @@ export class PgQueryRunner extends PostgresQueryRunner {
     await super.release();
   }
 
-  /** Sends a statement, with a name if connections prepare it. */
+  /** Sends a statement after those that were held, and waits for all. */
   private async send(query: string, parameters?: any[], isStructured?: boolean): Promise<any> {
-    // A statement of a transaction could not be repeated.
-    const name = this.isTransactionActive ? undefined : this.dataSource.preparedNames.get(query);
-    if (name === undefined) return super.query(query, parameters, isStructured);
-    try {
-      // TypeORM passes what pg accepts, too, but does not declare it.
-      return await super.query({ name, text: query } as never, parameters, isStructured);
-    } catch (error) {
-      if (!NOT_PREPARED.test(getDriverErrorCode(error)))
-        throw Object.assign(error as Error, { query });
-      this.dataSource.stopPreparing(error);
-      return super.query(query, parameters, isStructured);
-    }
+    if (this.held.length === 0) return super.query(query, parameters, isStructured);
+    const client = await this.connect();
+    // They are written at once: whatever TypeORM awaits before it sends the last one, that cannot overtake them.
+    const held = this.held.splice(0).map(([text, values]) => {
+      this.dataSource.logger.logQuery(text, values, this);
+      return client.query(text, values).catch((error: Error) => {
+        throw new QueryFailedError(text, values, error);
+      });
+    });
+    const results = await Promise.all([...held, super.query(query, parameters, isStructured)]);
+    return results.at(-1);
   }
 }
 
@@ -317,13 +306,6 @@ function createUnconfirmedError(): DatabaseUnavailableError {
     'No synchronous standby has confirmed a commit: see pg_stat_replication, and SyncRep in pg_stat_activity';
   return new DatabaseUnavailableError(new Error(message), true);
 }
-
-/**
- * Returns the name of a prepared statement: the command, because the spans of OpenTelemetry have the name, and a digest,
- * because a session behind PgBouncer may have the statements of other instances and releases.
- */
-const toStatementName = (query: string): string =>
-  `${/^\w+/.exec(query)![0]} ${createHash('sha256').update(query).digest('hex').slice(0, 32)}`;
 
 /**
  * Asks the server, or PgBouncer, on another connection to cancel the query of a client: without it, the server would
@@ -340,4 +322,11 @@ async function cancelQuery({ host, port, processID, secretKey }: PgClient): Prom
   socket.resume().write(request);
   // The server closes the connection.
   await once(socket, 'close').catch(ignore);
+}
+
+/** Closes the connection of a client: pg itself would wait for the statements in its pipeline. */
+async function close(client: PgClient): Promise<void> {
+  const closed = client.end();
+  client.connection.stream.destroy();
+  await closed;
 }

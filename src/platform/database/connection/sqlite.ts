@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import type { EntityManager, Migration, QueryRunner, Table } from 'typeorm';
+import type { EntityManager, Migration, Table } from 'typeorm';
 import type { BetterSqlite3DataSourceOptions } from 'typeorm/driver/better-sqlite3/BetterSqlite3DataSourceOptions.js';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { BetterSqlite3QueryRunner } from 'typeorm/driver/better-sqlite3/BetterSqlite3QueryRunner.js';
@@ -10,7 +10,11 @@ import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import type { Dialect } from './dialect.js';
 import { DatabaseUnavailableError } from './driver-errors.js';
-import { type ReadRows, ServiceDataSource } from './service-data-source.js';
+import {
+  type ReadRows,
+  ServiceDataSource,
+  type ServiceQueryRunner,
+} from './service-data-source.js';
 import {
   CONNECT_TIMEOUT_MS,
   createTransactionTimeoutError,
@@ -27,8 +31,8 @@ const DIALECT: Dialect = {
   rowLock: '',
   keyLock: undefined,
   clock: undefined,
-  findPartialInserts: `SELECT 1 FROM "sqlite_master" WHERE "tbl_name" = ? AND "sql" LIKE '%FAIL%'`,
-  hasWritableWith: false,
+  toCompleteInsert: undefined,
+  checkImmediately: undefined,
   hasRevisionTable: false,
 };
 
@@ -144,7 +148,7 @@ export class SqliteDataSource extends ServiceDataSource {
     metrics.observeFiles(this.options.database);
   }
 
-  protected newQueryRunner(reads: boolean): QueryRunner {
+  protected newQueryRunner(reads: boolean): ServiceQueryRunner {
     return new SqliteQueryRunner(this, reads);
   }
 
@@ -244,6 +248,11 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
       this.timer = setTimeout(() => void this.timeOut(), TRANSACTION_TIMEOUT_MS);
     this.isTransactionActive = true;
     this.transactionDepth = 1;
+  }
+
+  /** Runs a statement at once: SQLite has no round trips. */
+  async queryWithNext(query: string, parameters: unknown[]): Promise<void> {
+    await this.query(query, parameters);
   }
 
   override release(): Promise<void> {

@@ -44,7 +44,7 @@ export async function selectOne<Entity extends ObjectLiteral>(
 
 /**
  * Inserts a row and returns it as it is stored, with its id. TypeORM's `insert` returns only the id, as a
- * string (`ColumnMetadata.createValueMap`). Use a `BatchInserter` for a create request that inserts only one row.
+ * string (`ColumnMetadata.createValueMap`). Use a `CreateQueue` for a create request that inserts only one row.
  *
  * @throws {QueryFailedError} if the row violates a constraint: see `toConstraintError`
  * @throws {DatabaseUnavailableError}

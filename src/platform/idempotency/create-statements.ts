@@ -1,0 +1,121 @@
+import type { EntityManager, ObjectLiteral, Repository, ValueTransformer } from 'typeorm';
+import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
+import { getDialect } from '../database/connection/service-data-source.js';
+import { assignId } from '../database/statements/columns.js';
+import {
+  buildInsert,
+  type InsertRow,
+  requireColumns,
+  StatementParameters,
+} from '../database/statements/statement-parts.js';
+import type { IdempotencyKey } from './idempotency-key.decorator.js';
+import { insertRecords, toRecord } from './idempotency-records.js';
+
+/** A row to insert, and the key of its request. */
+export interface NewRow {
+  readonly row: ObjectLiteral;
+  readonly key: IdempotencyKey | undefined;
+}
+
+/** The database has not stored a row, although it has not rejected it: a trigger has dropped it. */
+class RowNotStoredError extends Error {
+  override readonly name = 'RowNotStoredError';
+}
+
+/** The statements that store the rows of create requests, with the records of their keys. */
+export class CreateStatements<Entity extends ObjectLiteral, Response> {
+  /** @param toResponse converts a new row to what the client gets */
+  constructor(
+    private readonly repository: Repository<Entity>,
+    private readonly toResponse: (row: Entity) => Response,
+  ) {}
+
+  /**
+   * Returns a row to insert, with its id if the service or the client assigns it.
+   *
+   * @throws {TypeError} if a value of the row has no column
+   */
+  toNewRow(values: InsertRow<Entity>, key: IdempotencyKey | undefined): NewRow {
+    requireColumns(this.repository, values);
+    const row = assignId(this.repository.metadata, values);
+    // One statement commits a row before it is converted, which must not fail then.
+    if (key === undefined && this.toCompleteInsert) this.toResponse(this.toEntity(row, 0));
+    return { row, key };
+  }
+
+  /**
+   * Stores rows, all or none, and returns their responses in the same order.
+   *
+   * @param beforeCommit to be called before the statement that stores the rows; it throws if no client waits for them
+   */
+  async store(rows: readonly NewRow[], beforeCommit: () => void): Promise<Response[]> {
+    const { manager } = this.repository;
+    if (this.toCompleteInsert === undefined || rows.some(({ key }) => key !== undefined))
+      return manager.transaction(async (own) => {
+        const responses = await this.insert(own, rows);
+        beforeCommit();
+        return responses;
+      });
+    // A transaction would take two more round trips, while others wait for the revision of the table.
+    const { sql, values } = this.buildInsert(rows);
+    beforeCommit();
+    const [{ ids }]: [{ ids: string[] }] = await manager.query(
+      this.toCompleteInsert(sql, rows.length),
+      values,
+    );
+    return this.toResponses(rows, ids);
+  }
+
+  /**
+   * Inserts rows and their records in a transaction.
+   *
+   * @throws {QueryFailedError} if the database rejects a row; the transaction may reject only at its end
+   * @throws {RowNotStoredError}
+   */
+  async insert(manager: EntityManager, rows: readonly NewRow[]): Promise<Response[]> {
+    const { sql, values } = this.buildInsert(rows);
+    const stored: { id: number | string }[] = await manager.query(`${sql} RETURNING "id"`, values);
+    if (stored.length < rows.length)
+      throw new RowNotStoredError(`${stored.length} of ${rows.length} rows were stored`);
+    // Ids ascend in the order of VALUES; that of RETURNING may differ (https://sqlite.org/lang_returning.html, section 3).
+    const ids = stored.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
+    const responses = this.toResponses(rows, ids);
+    const records = rows.flatMap(({ key }, index) => (key ? toRecord(key, responses[index]) : []));
+    // In the same order, two statements cannot wait for each other.
+    records.sort((a, b) => a.apiKeyId - b.apiKeyId || (a.key < b.key ? -1 : 1));
+    await insertRecords(manager, records);
+    return responses;
+  }
+
+  private get toCompleteInsert() {
+    return getDialect(this.repository.manager.dataSource).toCompleteInsert;
+  }
+
+  private buildInsert(rows: readonly NewRow[]): { sql: string; values: unknown[] } {
+    const parameters = new StatementParameters(this.repository.manager.dataSource);
+    const values = rows.map(({ row }) => row);
+    return { sql: buildInsert(this.repository, values, parameters), values: parameters.values };
+  }
+
+  private toResponses(rows: readonly NewRow[], ids: readonly (number | string)[]): Response[] {
+    return rows.map(({ row }, index) => this.toResponse(this.toEntity(row, Number(ids[index]))));
+  }
+
+  /** Returns a row as it will be read, with the id if the database assigns ids. */
+  private toEntity(row: ObjectLiteral, id: number): Entity {
+    const entity: Record<string, unknown> = {};
+    for (const { propertyName, isPrimary, isGenerated, transformer } of this.repository.metadata
+      .columns) {
+      const value: unknown = isPrimary && isGenerated ? id : (row[propertyName] ?? null);
+      entity[propertyName] = transformer === undefined ? value : roundTrip(transformer, value);
+    }
+    return entity as Entity;
+  }
+}
+
+/** Returns a value as it will be read after it was stored. */
+const roundTrip = (transformer: ValueTransformer | ValueTransformer[], value: unknown): unknown =>
+  ApplyValueTransformers.transformFrom(
+    transformer,
+    ApplyValueTransformers.transformTo(transformer, value),
+  );
