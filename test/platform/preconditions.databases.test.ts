@@ -227,3 +227,27 @@ describe('the OpenAPI document', () => {
     expect(paths['/cages']!.get!.responses).toHaveProperty('400');
   });
 });
+
+/** Exchanges a cage. */
+function exchange(id: number, etag: string): Test {
+  const request = app.http().post(`/v1/cages/${id}/exchange`).auth(app.key, { type: 'bearer' });
+  return request
+    .set({ 'If-Match': etag, 'Idempotency-Key': `${id}-${etag.length}` })
+    .send(newCage());
+}
+
+describe('POST /v1/cages/{cageId}/exchange, a transition in a transaction', () => {
+  it('returns 412 for a former ETag, 404 without the resource, and 409 in another state', async () => {
+    const { id, etag } = await createCage();
+    const headers = { 'Content-Type': 'application/merge-patch+json' };
+    const response = await send('patch', id, headers, { locked: false });
+    const current = response.headers['etag'] as string;
+    expect(await exchange(id, etag)).toBeError(
+      'PRECONDITION_FAILED',
+      `The resource has changed: its ETag is now ${current}.`,
+    );
+    expect(await exchange(id + 1000, current)).toBeError('NOT_FOUND');
+    expect((await exchange(id, current)).status).toBe(201);
+    expect(await exchange(id, '*')).toBeError('RESOURCE_IN_USE', `Cage ${id} is locked.`);
+  });
+});

@@ -5,7 +5,7 @@ import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
 import { runTransaction } from '../database/connection/run-transaction.js';
 import { CachedList, type ListServices } from '../database/lists/cached-list.js';
 import { type PageRequest, type Paging, toPosition } from '../database/lists/list-rows.js';
-import { toConstraintError } from '../database/statements/constraint-error.js';
+import { type Paths, toConstraintError } from '../database/statements/constraint-error.js';
 import {
   areReadAsWritten,
   type Criteria,
@@ -45,8 +45,8 @@ export type RowPatch<Entity> = {
 export interface ResourceOptions<Entity, Body> {
   /** Converts a row to what clients see. */
   readonly toBody: (row: Entity) => Complete<Body>;
-  /** Where the body has a property of the entity, if elsewhere, for messages: such as `{ petId: 'pet.id' }`. */
-  readonly paths?: Readonly<Record<string, string>>;
+  /** Where the body has a property of the entity, if elsewhere, for messages: such as `{ petId: 'pet.id', ownerId: null }`. */
+  readonly paths?: Paths;
   /** The property that refers to the resource in the path of a `create` request: if that does not exist, it is 404. */
   readonly parent?: keyof Entity & string;
   /** Creates the body of a list that is not an array. The rows of pages are counted then. */
@@ -139,10 +139,14 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     return this.toResult(await this.getRow(criteria));
   }
 
-  /** Returns a row, such as the parent of another, by default outside of transactions. @throws {ApiError} NOT_FOUND */
+  /**
+   * Returns a row, such as the parent of another, by default outside of transactions.
+   *
+   * @throws {ApiError} NOT_FOUND; PRECONDITION_FAILED
+   */
   async getRow(criteria: Criteria<Entity>, manager = this.repository.manager): Promise<Entity> {
     const repository = manager.getRepository<Entity>(this.repository.target);
-    return (await selectOne(repository, criteria)) ?? this.fail(criteria);
+    return (await selectOne(repository, criteria)) ?? this.fail(criteria, repository);
   }
 
   /**
@@ -250,9 +254,9 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   }
 
   /** @throws {ApiError} PRECONDITION_FAILED if a row meets the criteria but for its version, otherwise NOT_FOUND */
-  private async fail(criteria: Criteria<Entity>): Promise<never> {
+  private async fail(criteria: Criteria<Entity>, repository = this.repository): Promise<never> {
     const { version, ...others } = criteria as Criteria<ObjectLiteral>;
-    const row = version && (await selectOne(this.repository, others as Criteria<Entity>));
+    const row = version && (await selectOne(repository, others as Criteria<Entity>));
     if (!row) throw new ApiError('NOT_FOUND', 'Resource not found.');
     const etag = toVersionEtag(row['version'] as number);
     throw new ApiError('PRECONDITION_FAILED', `The resource has changed: its ETag is now ${etag}.`);

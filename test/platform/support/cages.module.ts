@@ -197,13 +197,18 @@ export class CagesController {
   @Operation({ operationId: 'exchangeCage', ...created, returns: Cage, errors: [409] })
   exchangeCage(
     @CageId() id: number,
+    @IfMatch() ifMatch: VersionCriteria,
     @Body() cage: NewCage,
     @IdempotencyKey() key?: IdempotencyKey,
   ): Promise<Cage> {
+    const criteria = { id, ...ifMatch };
     return transactionOnce(this.repository.manager.dataSource, key, async (manager) => {
       const cages = manager.getRepository(CageEntity);
-      if ((await updateReturning(cages, { id, locked: false }, { locked: true })) === undefined)
-        throw new ApiError('RESOURCE_IN_USE', `No cage ${id} is unlocked.`);
+      const locked = await updateReturning(cages, { ...criteria, locked: false }, { locked: true });
+      if (locked === undefined) {
+        await this.cages.getRow(criteria, manager);
+        throw new ApiError('RESOURCE_IN_USE', `Cage ${id} is locked.`);
+      }
       return toCage(await insertReturning(cages, cage));
     });
   }

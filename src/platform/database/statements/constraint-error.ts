@@ -9,13 +9,16 @@ import {
 import { readRows } from '../connection/service-data-source.js';
 import { StatementParameters } from './statement-parts.js';
 
+/** Where bodies have the properties of an entity, if elsewhere: null if clients do not see one. */
+export type Paths = Readonly<Record<string, string | null>>;
+
 /**
  * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint to one that names the
  * properties. Call it after the rollback of a transaction: it may read the referenced tables.
  *
  * @param row the properties of the entity that were to be stored
  * @param paths where the body has the value of a property, if not in a property of the same name: such as
- *   `{ petId: 'pet.id' }`
+ *   `{ petId: 'pet.id' }`; null if clients do not see it
  * @param parent the property whose value is in the path of the request
  * @returns VALIDATION_FAILED for a foreign key, NOT_FOUND for that of the parent, ALREADY_EXISTS for a unique constraint, or the error
  *   itself if it has another cause
@@ -24,7 +27,7 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
   error: unknown,
   repository: Repository<Entity>,
   row: object,
-  paths: Readonly<Record<string, string>> = {},
+  paths: Paths = {},
   parent = '',
 ): Promise<unknown> {
   if (isForeignKeyViolation(error))
@@ -36,7 +39,7 @@ async function toForeignKeyError(
   error: unknown,
   { manager, metadata }: Repository<ObjectLiteral>,
   row: ObjectLiteral,
-  paths: Readonly<Record<string, string>>,
+  paths: Paths,
   parent: string,
 ): Promise<unknown> {
   const references: string[] = [];
@@ -66,14 +69,16 @@ async function toForeignKeyError(
 function toUniqueError(
   error: unknown,
   { metadata }: Repository<ObjectLiteral>,
-  paths: Readonly<Record<string, string>>,
+  paths: Paths,
 ): unknown {
   const columns = getUniqueColumns(getDriverError(error)).flatMap(
     (name) => metadata.findColumnWithDatabaseName(name) ?? [],
   );
   // The database itself generated the value, so the request is not the cause.
   if (columns.length > 0 && columns.every(({ isGenerated }) => isGenerated)) return error;
-  const properties = columns.map(({ propertyName }) => paths[propertyName] ?? propertyName);
+  const properties = columns.flatMap(({ propertyName: name }) =>
+    paths[name] === null ? [] : (paths[name] ?? name),
+  );
   const values = properties.length === 0 ? 'values' : LIST_FORMAT.format(properties);
   const message = `Another resource has the same ${values}.`;
   return new ApiError('ALREADY_EXISTS', message, { cause: error });
