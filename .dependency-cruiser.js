@@ -62,6 +62,15 @@ export default {
       from: { path: '^test/modules/' },
       to: { path: '^(src|test)/platform/', pathNot: '^(src|test)/platform/index[.]ts$' },
     },
+    {
+      name: 'src imports only dependencies, which a production build installs',
+      severity: 'error',
+      from: { path: '^src/' },
+      to: {
+        dependencyTypes: ['npm-dev', 'npm-no-pkg', 'npm-unknown', 'unknown'],
+        dependencyTypesNot: ['type-only'],
+      },
+    },
     forbid('no layer', {
       path: '^src/(platform|modules)/',
       pathNot: LAYERS.flat().map(toPath),
@@ -70,6 +79,7 @@ export default {
   options: {
     parser: 'swc',
     tsPreCompilationDeps: true,
-    includeOnly: '^(src|examples|test|tools/generator)/',
+    includeOnly: '^(src|examples|test|tools/generator|node_modules)/',
+    doNotFollow: { path: '^node_modules/' },
   },
 };
