@@ -506,7 +506,7 @@ describe('an exception of Nest', () => {
   it('keeps its message in the error body', async () => {
     const closed = await get('unavailable');
     expect(closed).toBeError('SERVICE_UNAVAILABLE', 'The shop is closed until Monday.');
-    expect(await get('messages')).toBeError('RESOURCE_IN_USE', 'The shop is closed.; It is full.');
+    expect(await get('messages')).toBeError('CONFLICT', 'The shop is closed.; It is full.');
     const circular = await get('circular');
     expect(circular).toBeError('SERVICE_UNAVAILABLE', /^<ref \*1> \{ status: 'down'/);
     expect(circular.body.length).toBeLessThan(4096);

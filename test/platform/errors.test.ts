@@ -4,12 +4,15 @@ import {
   BadGatewayException,
   Controller,
   Get,
+  ConflictException,
+  GoneException,
   HttpException,
   InternalServerErrorException,
   NotFoundException,
   Param,
   Res,
   StreamableFile,
+  UnprocessableEntityException,
 } from '@nestjs/common';
 import type { Response as ExpressResponse } from 'express';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
@@ -50,7 +53,10 @@ const CRASHES: Record<string, (response: ExpressResponse) => unknown> = {
 const FAILURES: typeof CRASHES = {
   404: fail(new NotFoundException('Toy 7 not found.')),
   413: fail(new HttpException('"ä🪀\u0001'.repeat(10_000), 413)),
+  409: fail(new ConflictException('The loan is closed.')),
+  410: fail(new GoneException('The book was sold.')),
   418: fail(new HttpException('I am a teapot.', 418)),
+  422: fail(new UnprocessableEntityException('The date is in the past.')),
   502: fail(new BadGatewayException('The bank is down.')),
   503: fail(new ApiError('SERVICE_UNAVAILABLE', 'Back soon.', { headers: { 'Retry-After': '7' } })),
   'after-headers': (response) => {
@@ -315,7 +321,10 @@ describe('an exception with a status', () => {
   });
 
   it.each([
+    [409, 'CONFLICT', 'The loan is closed.'],
+    [410, 'RESOURCE_GONE', 'The book was sold.'],
     [418, 'I_M_A_TEAPOT', 'I am a teapot.'],
+    [422, 'UNPROCESSABLE_CONTENT', 'The date is in the past.'],
     [502, 'BAD_GATEWAY', 'The bank is down.'],
   ])('returns an Error body with the code of its status: %d %s', async (status, code, message) => {
     const response = await get(`/v1/crash/${status}`);

@@ -28,7 +28,8 @@ import {
   deleteReturning,
   insertReturning,
 } from '../../src/platform/database/statements/row-statements.js';
-import { ReturnsEtag, Versioned } from '../../src/platform/resource/operation/versioned.js';
+import { Versioned } from '../../src/platform/http/responses/versioned.js';
+import { ReturnsEtag } from '../../src/platform/resource/operation/versioned.js';
 import { useApp } from './support/app.js';
 import { type Cage, CagesModule } from './support/cages.module.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';

@@ -9,7 +9,7 @@ import { HttpAdapter } from '../http/server/http.adapter.js';
 import { logResponse } from '../http/server/request-logger.js';
 import { createLogger } from '../logging/logger.js';
 import { setupApiDocs } from '../openapi/api-docs.js';
-import { addTypePipes } from '../validation/validation.pipe.js';
+import { prepareHandlers } from './prepare-handlers.js';
 
 /** The parts that a test replaces. */
 export interface AppOptions {
@@ -43,7 +43,7 @@ export async function createApp(
       routeResolutionStrategy: 'specificity',
     },
   );
-  addTypePipes(app.get(ModulesContainer));
+  prepareHandlers(app.get(ModulesContainer));
   app.enableVersioning({ type: VersioningType.URI, defaultVersion: '1' });
   if (config.corsOrigins.length > 0) app.enableCors(corsOptions(config));
   setupApiDocs(app, config, getDocs(getFeatures(root)));

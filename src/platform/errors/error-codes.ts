@@ -1,6 +1,6 @@
 /**
  * Every error code of the platform, with its HTTP status and its meaning. docs/errors.md and the OpenAPI document show
- * this table. An error without a code of its own gets the first code of its status.
+ * this table. An exception of Nest has no code, and gets the first one of its status: one without a special meaning.
  */
 // prettier-ignore
 export const ERROR_CODES = {
@@ -12,13 +12,16 @@ export const ERROR_CODES = {
   NOT_FOUND: { status: 404, description: 'no route matches the path, or the resource does not exist' },
   METHOD_NOT_ALLOWED: { status: 405, description: 'the path does not support the method; the `Allow` header lists the supported methods' },
   REQUEST_TIMEOUT: { status: 408, description: 'the request did not arrive in time' },
+  CONFLICT: { status: 409, description: 'the request conflicts with the state of the resource' },
   RESOURCE_IN_USE: { status: 409, description: 'the resource cannot be deleted while another one refers to it' },
   ALREADY_EXISTS: { status: 409, description: 'another resource has the same values of unique properties; the message names them' },
+  RESOURCE_GONE: { status: 410, description: 'the resource existed, and does not any more' },
   GONE: { status: 410, description: 'the sunset date of the operation has passed' },
   PRECONDITION_FAILED: { status: 412, description: 'the resource has changed since the client read the version that `If-Match` names' },
   PAYLOAD_TOO_LARGE: { status: 413, description: 'the body, or what a merge patch would make of an object, exceeds the size limit' },
   UNSUPPORTED_MEDIA_TYPE: { status: 415, description: 'the media type, charset or content encoding of the body is not supported' },
   EXPECTATION_FAILED: { status: 417, description: 'the `Expect` header is something other than `100-continue`' },
+  UNPROCESSABLE_CONTENT: { status: 422, description: 'the content is valid, but cannot be processed' },
   IDEMPOTENCY_KEY_REUSED: { status: 422, description: 'the `Idempotency-Key` was used for a different request' },
   PRECONDITION_REQUIRED: { status: 428, description: 'the operation requires `If-Match` with the ETag of the resource' },
   TOO_MANY_REQUESTS: { status: 429, description: 'too many failed authentication attempts, or too many requests with the key; retry after `Retry-After`' },

@@ -1,4 +1,4 @@
-import type { Type } from '@nestjs/common';
+import { Logger, type Type } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
@@ -51,6 +51,7 @@ Every error response has the body \`{ code, message, status }\`, with one of the
 | Code | Status | Meaning |
 |---|---|---|
 ${rows.join('\n')}
+| the reason phrase, such as \`BAD_GATEWAY\` | any other | an error that only its message describes |
 
 </details>
 
@@ -107,9 +108,30 @@ function scanControllers(
   const classes = new Set<Type>([ErrorBody]);
   for (;;) {
     const extraModels = [...classes];
-    const document = SwaggerModule.createDocument(app, base, { extraModels });
+    const document = refuseDuplicates(() =>
+      SwaggerModule.createDocument(app, base, { extraModels }),
+    );
     const resolved = resolveClasses(document, classes);
     if (classes.size === extraModels.length) return resolved;
+  }
+}
+
+/**
+ * Runs the scan of the controllers, and throws what Nest only warns of.
+ *
+ * @throws {TypeError} if two DTOs with different properties have the same name: the document would contain one of them
+ */
+function refuseDuplicates(scan: () => OpenAPIObject): OpenAPIObject {
+  const warn = Logger.warn.bind(Logger);
+  Logger.warn = (message: string): void => {
+    const [, name] = /^Duplicate DTO detected: "(.+?)"/.exec(message) ?? [];
+    if (name === undefined) warn(message);
+    else throw new TypeError(`Two DTOs with different properties are named ${name}: rename one.`);
+  };
+  try {
+    return scan();
+  } finally {
+    Logger.warn = warn;
   }
 }
 

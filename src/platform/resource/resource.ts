@@ -29,7 +29,7 @@ import {
   updateReturning,
 } from '../database/statements/row-statements.js';
 import { validateJson } from '../validation/validation.pipe.js';
-import { Versioned } from './operation/versioned.js';
+import { Versioned } from '../http/responses/versioned.js';
 
 /** A DTO whose optional properties must be mentioned, too: a converter cannot forget one that is added later. */
 export type Complete<Body> = { [Name in keyof Required<Body>]: Body[Name] };

@@ -26,14 +26,15 @@ export function Property(schema: Schema): PropertyDecorator {
       required: document.required ?? !isOptional(schema),
       selfRequired: !isOptional(schema),
     } as ApiPropertyOptions),
-    ValidateBy({
-      name: SCHEMA_CONSTRAINT,
-      constraints: [schema],
-      validator: {
-        validate: (_value, details) => findViolations(details!).length === 0,
-        defaultMessage: (details) => findViolations(details!).join('; '),
-      },
-    }),
+    ((target, name) =>
+      ValidateBy({
+        name: SCHEMA_CONSTRAINT,
+        constraints: [schema, target.constructor],
+        validator: {
+          validate: (_value, details) => findViolations(details!).length === 0,
+          defaultMessage: (details) => findViolations(details!).join('; '),
+        },
+      })(target, name)) as PropertyDecorator,
   ];
   // class-transformer visits an omitted property only if it is exposed.
   if (schema.default !== undefined) decorators.push(Expose({ toClassOnly: true }));

@@ -182,20 +182,31 @@ interface Fields {
 
 const fieldsOfClasses = new WeakMap<Class, Fields>();
 
-/** Returns the schemas of the properties of a DTO, inherited ones included. */
+/**
+ * Returns the schemas of the properties of a DTO, inherited ones included.
+ *
+ * @throws {TypeError} if Nest's PartialType has made the properties of `@Property` optional: their defaults would stay
+ */
 export function getFields(dto: Class): Fields {
   const known = fieldsOfClasses.get(dto);
   if (known !== undefined) return known;
   const metadata = getMetadataStorage().getTargetValidationMetadatas(dto, dto.name, false, false);
   const declared = new Map<string, Schema>();
-  for (const { name, propertyName, constraints } of metadata)
-    if (name === SCHEMA_CONSTRAINT) declared.set(propertyName, constraints[0] as Schema);
+  const owners = new Map<string, unknown>();
+  for (const { name, propertyName, constraints } of metadata) {
+    if (name !== SCHEMA_CONSTRAINT) continue;
+    declared.set(propertyName, constraints[0] as Schema);
+    owners.set(propertyName, constraints[1]);
+  }
   const others = metadata.filter(({ name }) => name !== SCHEMA_CONSTRAINT);
-  for (const { type, propertyName } of others) {
+  for (const { type, propertyName, target } of others) {
     const schema = declared.get(propertyName) ?? WITHOUT_SCHEMA;
-    // The condition is the `@IsOptional()` that Nest's PartialType adds.
     const isConditional =
       type === ValidationTypes.CONDITIONAL_VALIDATION && schema !== WITHOUT_SCHEMA;
+    if (isConditional && owners.get(propertyName) !== target)
+      throw new TypeError(
+        `${dto.name} is derived with PartialType from a class with @Property, whose defaults it keeps: use MergePatch instead.`,
+      );
     declared.set(propertyName, isConditional ? { ...schema, optional: true } : schema);
   }
   const fields = { declared, hasOtherDecorators: others.length > 0 };

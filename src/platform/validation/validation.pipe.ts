@@ -7,7 +7,6 @@ import {
 } from '@nestjs/common';
 // Nest has no public API that returns the pipes of a parameter.
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
-import { MetadataScanner, type ModulesContainer } from '@nestjs/core';
 import { validate, type ValidationError, type ValidatorOptions } from 'class-validator';
 import { ApiError } from '../errors/api-error.js';
 import { shorten } from '../errors/shorten.js';
@@ -71,20 +70,22 @@ const typePipe: PipeTransform = {
 };
 
 /**
- * Adds a pipe to each decorator with a name, such as `@Query('page')`, that converts and validates the value by its TypeScript
- * type. A decorator with other pipes keeps only these, as in Nest; a global pipe would run before them.
+ * Adds a pipe to each decorator of a handler with a name, such as `@Query('page')`, that converts and validates the value by its
+ * TypeScript type. A decorator with other pipes keeps only these, as in Nest; a global pipe would run before them.
+ *
+ * @throws {TypeError} if the class of a parameter is not supported
  */
-export function addTypePipes(modules: ModulesContainer): void {
-  for (const { controllers } of modules.values())
-    for (const { metatype } of controllers.values()) {
-      const controller = metatype as Type<object>;
-      for (const name of new MetadataScanner().getAllMethodNames(controller.prototype as object)) {
-        const declared: unknown = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name);
-        for (const { data, factory, pipes } of Object.values((declared ?? {}) as NamedArguments))
-          if (typeof data === 'string' && factory === undefined && pipes.length === 0)
-            pipes.push(typePipe);
-      }
-    }
+export function prepareParameters(controller: Type<object>, name: string): void {
+  const declared: unknown = Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name);
+  for (const { data, factory, pipes } of Object.values((declared ?? {}) as NamedArguments))
+    if (typeof data === 'string' && factory === undefined && pipes.length === 0)
+      pipes.push(typePipe);
+  const types: unknown = Reflect.getMetadata(
+    'design:paramtypes',
+    controller.prototype as object,
+    name,
+  );
+  for (const type of (types ?? []) as (Type | undefined)[]) if (type !== undefined) getFields(type);
 }
 
 /** The metadata of Nest's decorators of parameters; only custom decorators have a factory. */

@@ -7,6 +7,7 @@ import { ApiError } from '../../errors/api-error.js';
 import { requestContext } from '../../logging/logger.js';
 import { CachedJsonResponse } from '../responses/cached-json-response.js';
 import { respondWithError } from '../responses/error.filter.js';
+import { Versioned } from '../responses/versioned.js';
 import { sendJson } from '../responses/write-response.js';
 import { closeGracefully } from './graceful-shutdown.js';
 import { HttpServer } from './http-server.js';
@@ -63,6 +64,8 @@ export class HttpAdapter extends ExpressAdapter {
       body.setErrorHandler((error) => respondWithError(error, response));
       return super.reply(response, body, status);
     }
+    if (body instanceof Versioned)
+      throw new TypeError('A handler returned a Versioned: declare it with @ReturnsEtag().');
     const isJson = typeof body === 'object' && body !== null;
     if (!isJson || response.hasHeader('Content-Type')) return super.reply(response, body, status);
     return sendJson(response, status, body);

@@ -19,7 +19,9 @@ import { ApiResponseHeaders, getResponseHeaders } from '../../http/responses/res
 import { toDocument } from '../../validation/property.js';
 import type { Schema } from '../../validation/schema.js';
 import { createRefusal, UNSUPPORTED } from './unsupported.js';
-import { returnsVersioned, type Versioned } from './versioned.js';
+import { UseInnermostInterceptor } from './innermost-interceptor.js';
+import { returnsVersioned } from './versioned.js';
+import type { Versioned } from '../../http/responses/versioned.js';
 
 type ErrorStatus = number | 'default';
 
@@ -185,7 +187,7 @@ const SendHeaders =
         );
       },
     };
-    UseInterceptors(interceptor)(target, name, descriptor);
+    UseInnermostInterceptor(interceptor)(target, name, descriptor);
   };
 
 function toBody(returns: OperationOptions['returns'], contentTypes: readonly string[]): object {

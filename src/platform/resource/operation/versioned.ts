@@ -1,21 +1,10 @@
-import {
-  applyDecorators,
-  type NestInterceptor,
-  SetMetadata,
-  UseInterceptors,
-} from '@nestjs/common';
+import { applyDecorators, type NestInterceptor, SetMetadata } from '@nestjs/common';
 import type { Response } from 'express';
 import { map } from 'rxjs';
 import { toVersionEtag } from '../../http/responses/etag.js';
 import { ApiResponseHeaders } from '../../http/responses/response-headers.js';
-
-/** The body of a response, and the version of the row that it represents. */
-export class Versioned<Body> {
-  constructor(
-    readonly version: number,
-    readonly body: Body,
-  ) {}
-}
+import type { Versioned } from '../../http/responses/versioned.js';
+import { UseInnermostInterceptor } from './innermost-interceptor.js';
 
 /** The metadata key of handlers that return a {@link Versioned}. */
 const RETURNS_VERSIONED = Symbol('returns a Versioned');
@@ -54,7 +43,7 @@ export function ReturnsEtag(): MethodDecorator {
   };
   return applyDecorators(
     SetMetadata(RETURNS_VERSIONED, true),
-    UseInterceptors(versionedInterceptor),
+    UseInnermostInterceptor(versionedInterceptor),
     ApiResponseHeaders({ ETag }),
   );
 }
