@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   type CallHandler,
   ClassSerializerInterceptor,
@@ -31,6 +32,7 @@ import {
 import { Versioned } from '../../src/platform/http/responses/versioned.js';
 import { ReturnsEtag } from '../../src/platform/resource/operation/versioned.js';
 import { useApp } from './support/app.js';
+import { describeOnPostgres } from './support/databases.js';
 import { type Cage, CagesModule } from './support/cages.module.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
@@ -53,6 +55,9 @@ class Inspection {
   at = new Date();
   @Transform(() => 'of a class') kind = 'of JSON';
 }
+
+/** When the actions that hold their transactions may end. */
+const mayEnd = Promise.withResolvers<void>();
 
 /** What the next request throws after its transaction. */
 let failure: Error | undefined;
@@ -117,6 +122,13 @@ class ActionsController {
   @Operation({ operationId: 'touch', status: 204, response: 'It was touched.' })
   touch(@IdempotencyKey() key?: IdempotencyKey): Promise<void> {
     return transactionOnce(this.dataSource, key, async () => undefined);
+  }
+
+  /** Holds its transaction until it may end. */
+  @Post('hold')
+  @Operation({ operationId: 'hold', status: 204, response: 'It was held.' })
+  hold(@IdempotencyKey() key?: IdempotencyKey): Promise<void> {
+    return transactionOnce(this.dataSource, key, () => mayEnd.promise);
   }
 
   /** Returns an instance of a class. */
@@ -229,6 +241,20 @@ describe.each([
     expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 201));
     const names = await app.categories.getNames();
     for (const id of ids) expect(names.filter((each) => each === `after ${id}`)).toHaveLength(1);
+  });
+});
+
+describeOnPostgres('copies of an action in progress', () => {
+  it('leave the connections of the pool to other requests', async () => {
+    const key = randomUUID();
+    const copies = Array.from({ length: 20 }, () => post('/categories/1/hold', key));
+    // The copies arrive.
+    await delay(300);
+    const other = await post('/categories/1/touch', randomUUID());
+    mayEnd.resolve();
+    expect(other.status).toBe(204);
+    const responses = await Promise.all(copies);
+    expect(responses.map(({ status }) => status)).toEqual(copies.map(() => 204));
   });
 });
 

@@ -21,6 +21,7 @@ import {
 import { ApiError } from '../errors/api-error.js';
 import type { IdempotencyKey } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
+import { takeTurn } from './key-turns.js';
 
 /**
  * Runs a transaction once for an Idempotency-Key: if an earlier request with the key has been committed, its result is
@@ -40,6 +41,7 @@ export async function transactionOnce<Result>(
   work: (manager: EntityManager, afterCommit: AfterCommit) => Promise<Result>,
 ): Promise<Result> {
   if (key === undefined) return runTransaction(dataSource, work);
+  const endTurn = await takeTurn(dataSource, key);
   const getResult = await runTransaction(dataSource, async (manager, afterCommit) => {
     const { keyLock } = getDialect(dataSource);
     if (keyLock !== undefined) await manager.query(keyLock, [key.value, key.apiKeyId]);
@@ -49,13 +51,15 @@ export async function transactionOnce<Result>(
     await insertRecords(manager, [record]);
     // Interceptors get the same as for a repeated request.
     return (): unknown => JSON.parse(record.response);
-  }).catch(async (error: unknown) => {
-    if (error instanceof DatabaseUnavailableError) throw error;
-    // Create requests in batches, and the previous release, do not wait for the lock of a key.
-    const [earlier] = await withDeadline(findRecords(dataSource.manager, [key]));
-    if (earlier === undefined) throw error;
-    return () => replay(key, earlier);
-  });
+  })
+    .catch(async (error: unknown) => {
+      if (error instanceof DatabaseUnavailableError) throw error;
+      // Create requests in batches, and the previous release, do not wait for the lock of a key.
+      const [earlier] = await withDeadline(findRecords(dataSource.manager, [key]));
+      if (earlier === undefined) throw error;
+      return () => replay(key, earlier);
+    })
+    .finally(endTurn);
   return getResult() as Result;
 }
 

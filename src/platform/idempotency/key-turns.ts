@@ -1,0 +1,35 @@
+import type { DataSource } from 'typeorm';
+import { withDeadline } from '../database/connection/deadline.js';
+import type { IdempotencyKey } from './idempotency-key.decorator.js';
+
+/** When the latest request with each key ends, for each database. */
+const turns = new WeakMap<DataSource, Map<string, Promise<unknown>>>();
+
+/**
+ * Waits until the earlier requests with an Idempotency-Key in this process have ended. Each would wait for the lock of the
+ * key with a connection of the pool.
+ *
+ * @returns a function that ends the turn of this request
+ * @throws {DatabaseUnavailableError} if that takes too long
+ */
+export async function takeTurn(
+  dataSource: DataSource,
+  { apiKeyId, value }: IdempotencyKey,
+): Promise<() => void> {
+  const latest = turns.get(dataSource) ?? new Map<string, Promise<unknown>>();
+  turns.set(dataSource, latest);
+  const id = `${apiKeyId} ${value}`;
+  const previous = latest.get(id) ?? Promise.resolve();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const turn = Promise.all([previous, promise]).finally(() => {
+    if (latest.get(id) === turn) latest.delete(id);
+  });
+  latest.set(id, turn);
+  try {
+    await withDeadline(previous);
+  } catch (error) {
+    resolve();
+    throw error;
+  }
+  return resolve;
+}
