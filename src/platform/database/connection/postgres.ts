@@ -9,7 +9,7 @@ import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import { StartupError } from '../../errors/startup-error.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
-import { type Deadline, withDeadline } from './deadline.js';
+import { withDeadline } from './deadline.js';
 import type { Dialect } from './dialect.js';
 import {
   DatabaseUnavailableError,
@@ -114,8 +114,8 @@ export class PostgresDataSource extends ServiceDataSource {
     return new PgEntityManager(this, queryRunner);
   }
 
-  async readRevision(table: string, deadline?: Deadline): Promise<number> {
-    const revision = (await withDeadline(this.readRevisions(), deadline)).get(table);
+  async readRevision(table: string): Promise<number> {
+    const revision = (await withDeadline(this.readRevisions())).get(table);
     if (revision !== undefined) return revision;
     throw new Error(`The table ${table} has no revision: call addRevisionTrigger in its migration`);
   }

@@ -7,7 +7,6 @@ import {
 } from 'typeorm';
 import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
-import type { Deadline } from './deadline.js';
 import type { Dialect } from './dialect.js';
 import { DatabaseUnavailableError, PLATFORM_TABLE, translateDriverError } from './driver-errors.js';
 
@@ -63,7 +62,7 @@ export abstract class ServiceDataSource extends DataSource {
    *
    * @throws {DatabaseUnavailableError}
    */
-  abstract readRevision(table: string, deadline?: Deadline): Promise<number>;
+  abstract readRevision(table: string): Promise<number>;
 
   /**
    * Runs work whose statements see the database at one moment, however long it takes, and which keeps no others waiting.

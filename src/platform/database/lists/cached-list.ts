@@ -5,7 +5,7 @@ import {
 } from '../../http/responses/cached-json-response.js';
 import type { SharedBodies } from '../../http/server/shared-bodies.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
-import { Deadline, withDeadline } from '../connection/deadline.js';
+import { withDeadline } from '../connection/deadline.js';
 import type { ServiceDataSource } from '../connection/service-data-source.js';
 import { singleFlight } from '../connection/single-flight.js';
 import { type Criteria, StatementParameters, toConditions } from '../statements/statement-parts.js';
@@ -86,20 +86,32 @@ export class CachedList<Entity extends ObjectLiteral> {
     filters: Criteria<Entity>,
     load: LoadResponse,
   ): Promise<CachedJsonResponse> {
-    const dataSource = this.repository.manager.dataSource as ServiceDataSource;
-    const { tableName } = this.repository.metadata;
-    const parameters = new StatementParameters(dataSource);
-    const conditions = toConditions(this.repository, filters, parameters);
-    const key = JSON.stringify([page, conditions.join(' AND '), ...parameters.values]);
+    const isFiltered = Object.keys(filters).length > 0;
+    const key = JSON.stringify(isFiltered ? [page, this.describe(filters)] : page);
     let entry = this.entries.get(key);
     if (entry === undefined) {
+      const { manager, metadata } = this.repository;
+      const dataSource = manager.dataSource as ServiceDataSource;
       const ownBytes = OVERHEAD + 2 * key.length;
       const remove = () => this.entries.delete(key);
-      entry = new CachedResponse(tableName, dataSource, load, ownBytes, remove, this.services);
+      entry = new CachedResponse(
+        metadata.tableName,
+        dataSource,
+        load,
+        ownBytes,
+        remove,
+        this.services,
+      );
       this.entries.set(key, entry);
       this.services.bodies.update(entry);
     }
     return entry.get();
+  }
+
+  /** Returns the same for all criteria that the same rows meet. */
+  private describe(filters: Criteria<Entity>): unknown[] {
+    const parameters = new StatementParameters(this.repository.manager.dataSource);
+    return [toConditions(this.repository, filters, parameters), parameters.values];
   }
 }
 
@@ -133,11 +145,10 @@ class CachedResponse {
   async get(): Promise<CachedJsonResponse> {
     this.lastUse = performance.now();
     if (this.failure !== undefined && this.lastUse < this.failure.until) throw this.failure.error;
-    const deadline = new Deadline();
-    const revision = await this.dataSource.readRevision(this.table, deadline);
+    const revision = await this.dataSource.readRevision(this.table);
     if (this.cached?.revision === revision) return this.cached.response;
     this.pendingRevision = revision;
-    return withDeadline(this.refresh(), deadline);
+    return withDeadline(this.refresh());
   }
 
   evict(): void {

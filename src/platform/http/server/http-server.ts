@@ -71,7 +71,7 @@ export class HttpServer {
       // Node would respond 400 without a body; `validateRequestHead` responds with one.
       requireHostHeader: false,
     };
-    const listener: RequestListener = (request, response) => this.handleRequest(request, response);
+    const listener: RequestListener = this.handleRequest.bind(this);
     this.server = createServer(options, listener)
       .on('connection', (connection: Connection) => {
         connection.requestCount = 0;

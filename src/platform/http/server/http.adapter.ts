@@ -48,7 +48,7 @@ export class HttpAdapter extends ExpressAdapter {
       // Express tried no route, or failed. By default it would respond in HTML.
       const fail = (error: unknown) =>
         respondWithError(error ?? new ApiError('BAD_REQUEST', 'Invalid request target.'), response);
-      return requestContext.run(request, () => app(request as Request, response as Response, fail));
+      return requestContext.run(request, app, request as Request, response as Response, fail);
     };
     this.http = new HttpServer(config, handle, { app, timeouts });
   }
