@@ -32,7 +32,7 @@ describe('a deprecated operation', () => {
   });
 });
 
-describe('an operation that is not deprecated', () => {
+describe('any other operation', () => {
   it('sends neither a Deprecation nor a Sunset header', async () => {
     setSystemTime(SUNSET_INSTANT);
     const response = await app.send('GET', '/v1/stubs/experimental');
@@ -61,8 +61,7 @@ describe('the OpenAPI document', () => {
       'x-required-scope': 'read',
       description: 'Requires the scope `read`.',
     });
-    for (const property of ['deprecated', 'x-sunset', 'x-deprecated-since'])
-      expect(experimental).not.toHaveProperty(property);
+    expect(Object.keys(experimental).join()).not.toMatch(/deprecated|sunset/);
   });
 });
 

@@ -69,6 +69,9 @@ const NOON = '2026-11-01T12:00:00Z';
 /** Times outside of the years 0000 to 9999 in UTC. */
 const YEARS = ['9999-12-31T23:59:59-12:00', '0000-01-01T00:00:00+00:01'];
 const INVALID_URIS = ['javascript:alert(1)', 'http://', 'http://a b', 'http://a:b', 'http://ä'];
+const LONG_TEXT: Schema = { type: 'string', minLength: 5 };
+const POSITIVE: Schema = { type: 'integer', minimum: 1 };
+const NULLABLE_ENUM: Schema = { type: 'string', enum: ['a'], nullable: true };
 const NAME: Schema = { type: 'string', minLength: 2, maxLength: 20, notBlank: true };
 
 /** Schemas, and valid values on an edge that the OpenAPI document does not describe. */
@@ -102,7 +105,7 @@ const REJECTED: [string, Schema, ...unknown[]][] = [
   ['must be a multiple of 0.01', { type: 'number', multipleOf: 0.01 }, 19.999, 1e-9],
   ['must be a number', { type: 'number', format: 'float' }, 3.5e38],
   ['must be an integer from 1 to 2', EXCLUSIVE, 0, 3, 1.5],
-  ['must be an integer from 1 to 9007199254740991', { type: 'integer', minimum: 1 }, 2 ** 53, '1'],
+  ['must be an integer from 1 to 9007199254740991', POSITIVE, 2 ** 53, '1'],
   ['must be an integer from -2147483648 to 2147483647', { type: 'integer', ...INT32 }, 2 ** 31],
   ['must be true or false', { type: 'boolean' }, 'true', 0, null],
   ['is missing', { type: 'boolean' }, undefined],
@@ -157,11 +160,7 @@ const PLACES: [string, Schema, unknown][] = [
   ['value.a: a key must not contain a lone surrogate', {}, { a: { '\ud800': 1 } }],
   [`value${'[0]'.repeat(20)} must not contain a NUL character`, {}, deep(20)],
   ['unknown property value.z', POINT, { x: 1, z: 1 }],
-  [
-    'value.z must be a string',
-    { ...POINT, additionalProperties: { type: 'string' } },
-    { x: 1, z: 1 },
-  ],
+  ['value.z must be a string', { ...POINT, additionalProperties: LONG_TEXT }, { x: 1, z: 1 }],
   ['value.kind must be one of cat, dog', PET, { kind: 'toString' }],
   ['value.kind must be one of cat, dog', PET, { kind: ['cat'] }],
   [
@@ -200,20 +199,11 @@ describe('@Property', () => {
     [toFormat('date-time'), { maxLength: 64, example: '2026-11-01T12:00:00.000Z' }],
     [{ ...toFormat('uuid'), pattern: '^[0-9A-F-]+$' }, { maxLength: 36 }],
     [NAME, { pattern: expect.stringMatching(/^\^.*\$$/), example: 'text' }],
-    [
-      { type: 'string', minLength: 5 },
-      { pattern: String.raw`^[^\x00]*$`, example: 'text.' },
-    ],
-    [
-      { type: 'integer', minimum: 1 },
-      { format: 'int64', maximum: Number.MAX_SAFE_INTEGER },
-    ],
+    [LONG_TEXT, { pattern: String.raw`^[^\x00]*$`, example: 'text.' }],
+    [POSITIVE, { format: 'int64', maximum: Number.MAX_SAFE_INTEGER }],
     [{ type: 'number', maximum: 1 }, { example: undefined }],
     [{ enum: ['a', 'b'], default: 'b' }, { example: 'a' }],
-    [
-      { type: 'string', enum: ['a'], nullable: true },
-      { enum: ['a', null], example: 'a' },
-    ],
+    [NULLABLE_ENUM, { enum: ['a', null], example: 'a' }],
     [{ type: 'array', items: { type: 'number' } }, { items: { type: 'number', example: 1.5 } }],
   ])('completes a schema in the OpenAPI document: %j', (schema, expected) => {
     const { notBlank: _notBlank, ...keywords } = schema;

@@ -82,7 +82,9 @@ const statuses = (responses: readonly RawResponse[]): number[] =>
 const countCategories = async (): Promise<number> => (await app.categories.getAll()).length;
 
 describe('malformed HTTP', () => {
-  const BAD_REQUESTS: [string, string][] = [
+  /** What is wrong, and the request. */
+  type Malformed = [string, string];
+  const BAD_REQUESTS: Malformed[] = [
     ['plain text', 'hello\r\n\r\n'],
     ['a target with a fragment', line('GET /v1/categories#x HTTP/1.1')],
     ['the version HTTP/2.0', line('GET /v1/categories HTTP/2.0')],
@@ -90,7 +92,7 @@ describe('malformed HTTP', () => {
     ['no Host but an absolute target', write('GET http://petstore/livez HTTP/1.1', [KEY, CLOSE])],
     ['two equal Hosts', withHost(HOST, HOST)],
     ['two Hosts in HTTP/1.0', line('GET /v1/categories HTTP/1.0', 'hOST: other')],
-    ...['', ':80', 'a b', 'a/b', 'a@b', '\xe4'].map((host): [string, string] => [
+    ...['', ':80', 'a b', 'a/b', 'a@b', '\xe4'].map((host): Malformed => [
       `the Host "${host}"`,
       withHost(`Host: ${host}`),
     ]),
@@ -98,13 +100,13 @@ describe('malformed HTTP', () => {
     ['two Content-Type headers', post([LENGTH, 'content-type: text/plain'])],
     ['Content-Length before Transfer-Encoding', post([LENGTH, CHUNKED], CHUNKS)],
     ...['chunked, identity', 'chunked, chunked', 'chunked;a=b', '', 'xchunked', '\x0bchunked'].map(
-      (coding): [string, string] => [`the transfer coding "${coding}"`, withCoding(coding)],
+      (coding): Malformed => [`the transfer coding "${coding}"`, withCoding(coding)],
     ),
     ['chunked in two headers', post([CHUNKED, CHUNKED], CHUNKS)],
     ['chunked in HTTP/1.0', post([CHUNKED, KEEP_ALIVE], CHUNKS).replace('1.1', '1.0')],
     ['the chunk size "zz"', chunked(CHUNKS.replace('e', 'zz'))],
   ];
-  const TOO_LARGE: [string, string][] = [
+  const TOO_LARGE: Malformed[] = [
     ['a long header', get(`A: ${'a'.repeat(20_000)}`)],
     ['a long If-None-Match', get(`If-None-Match: ${'a'.repeat(8_193)}`)],
     ['two long If-Match', get(...Array<string>(2).fill(`If-Match: ${'a'.repeat(4_096)}`))],
@@ -113,13 +115,13 @@ describe('malformed HTTP', () => {
     ['2,000 headers before Content-Length', post([...emptyHeaders(2_000), LENGTH])],
     ['3,000 trailers', chunked(CHUNKS.replace('0\r\n', `0\r\n${'A: 1234567\r\n'.repeat(3_000)}`))],
   ];
-  const UNSUPPORTED: [string, string][] = [
+  const UNSUPPORTED: Malformed[] = [
     ['the transfer codings "gzip, chunked"', withCoding('gzip, chunked')],
     ['transfer codings in two headers', post(['Transfer-Encoding: gzip', CHUNKED], CHUNKS)],
   ];
   const extension = chunked(CHUNKS.replace('e', `e;${'x'.repeat(20_000)}`));
 
-  describe.each<[ErrorCode, [string, string][]]>([
+  describe.each<[ErrorCode, Malformed[]]>([
     ['BAD_REQUEST', BAD_REQUESTS],
     ['HEADERS_TOO_LARGE', TOO_LARGE],
     ['NOT_IMPLEMENTED', UNSUPPORTED],
