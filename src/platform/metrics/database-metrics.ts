@@ -20,6 +20,7 @@ export class DatabaseMetrics {
   readonly batchDurations?: Histogram<'db_collection_name'>;
   readonly rejectedRows?: Counter<'db_collection_name' | 'db_response_status_code'>;
   readonly listRebuildDurations?: Histogram<'db_collection_name'>;
+  readonly tooLargeLists?: Counter<'db_collection_name'>;
 
   constructor(
     @Inject(CONFIG) private readonly config: Config,
@@ -46,6 +47,11 @@ export class DatabaseMetrics {
       'service_list_rebuild_duration_seconds',
       'Duration of the rebuilds of a cached list, because its table may have changed.',
     );
+    this.tooLargeLists = new Counter({
+      name: 'service_too_large_lists_total',
+      help: 'Lists that were not built because they are too large, by table.',
+      ...common,
+    });
     this.batchSizes = createHistogram(
       'service_insert_batch_size',
       'Rows per transaction of concurrent create requests.',

@@ -180,8 +180,10 @@ class CachedResponse {
       this.keep(revision, result);
       return result;
     } catch (error) {
-      if (error instanceof BodyTooLargeError)
+      if (error instanceof BodyTooLargeError) {
         this.failure = { error, until: performance.now() + TOO_LARGE_MS };
+        this.services.metrics.tooLargeLists?.inc({ db_collection_name: this.table });
+      }
       throw error;
     } finally {
       stopTimer?.();
