@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import Database from 'better-sqlite3';
-import type { QueryRunner } from 'typeorm';
+import type { Type } from '@nestjs/common';
+import { type QueryRunner, Table, TableColumn } from 'typeorm';
 import type { BetterSqlite3Driver } from 'typeorm/driver/better-sqlite3/BetterSqlite3Driver.js';
 import { createApp } from '../../src/platform/application/create-app.js';
 import { main as keysCommand } from '../../src/cli/keys.js';
@@ -16,6 +18,7 @@ import {
   createServiceDataSource,
   databaseOptions,
 } from '../../src/platform/database/connection/create-data-source.js';
+import { PLATFORM_TABLE } from '../../src/platform/database/connection/driver-errors.js';
 import type { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
 import { createDatabase, type TestDatabase, toRoot } from './support/app.js';
@@ -23,7 +26,7 @@ import { describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { runCommand } from './support/cli.js';
 import { CategoriesClient, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
-import { connectToPostgres, waitUntilBlocked } from './support/postgres-client.js';
+import { connectToPostgres, queryPostgres, waitUntilBlocked } from './support/postgres-client.js';
 import { dumpSchema } from './support/schema-dump.js';
 import { waitFor } from './support/wait.js';
 
@@ -101,6 +104,77 @@ describe('migration runner', () => {
   });
 });
 
+const ignore = (): void => undefined;
+
+/** Runs the migrations of features one by one, and returns what would lose rows, or changes a table of the platform. */
+async function findUnsafeStatements(features: readonly Type[]): Promise<string[]> {
+  const schema = collectSchema(features);
+  const dataSource = createServiceDataSource(
+    databaseOptions({ database: database.config, product: PRODUCT }, schema),
+  );
+  dataSources.push(dataSource);
+  await dataSource.initialize();
+  const own = new Set(collectSchema([]).migrations.map(({ name }) => name));
+  const queries: string[] = [];
+  Object.assign(dataSource, {
+    logger: {
+      log: ignore,
+      logMigration: ignore,
+      logSchemaBuild: ignore,
+      logQueryError: ignore,
+      logQuerySlow: ignore,
+      logQuery: (query: string) => queries.push(query),
+    },
+  });
+  const unsafe: string[] = [];
+  const all = dataSource.migrations.toSorted((a, b) => getTimestamp(a) - getTimestamp(b));
+  for (const [index, { constructor }] of all.entries()) {
+    queries.length = 0;
+    Object.assign(dataSource, { migrations: all.slice(0, index + 1) });
+    await dataSource.migrate();
+    const dropped = queries.flatMap((query) => {
+      const [, table, column] = /^ALTER TABLE "(\w+)" DROP COLUMN "(\w+)"/.exec(query) ?? [];
+      return column === undefined ? [] : [`ALTER TABLE "${table}" ADD "${column}"`];
+    });
+    for (const query of queries) {
+      if (dropped.some((addition) => query.replace('ADD COLUMN', 'ADD').startsWith(addition)))
+        unsafe.push(`${constructor.name} drops a column, and adds it without its values: ${query}`);
+      const [, table = ''] = /^(?:ALTER|DROP|CREATE) TABLE "(\w+)"/.exec(query) ?? [];
+      if (PLATFORM_TABLE.test(table) && !own.has(constructor.name))
+        unsafe.push(`${constructor.name} changes a table of the platform: ${query}`);
+    }
+  }
+  return unsafe;
+}
+
+const getTimestamp = ({ constructor }: object): number => Number(constructor.name.slice(-13));
+
+describe('the migrations of the features', () => {
+  it('drop no column that they add again, and change no table of the platform', async () => {
+    expect(await findUnsafeStatements(FEATURES)).toEqual([]);
+  });
+
+  it('are refused if they do', async () => {
+    const column = { name: 'name', type: 'varchar', length: '10', isNullable: true };
+    class ChangeToys1800000000000 {
+      async up(queryRunner: QueryRunner): Promise<void> {
+        await queryRunner.createTable(new Table({ name: 'toys', columns: [column] }));
+        const wider = new TableColumn({ ...column, length: '20' });
+        await queryRunner.changeColumn('toys', 'name', wider);
+        await queryRunner.addColumn('api_keys', new TableColumn({ ...column, name: 'nick' }));
+      }
+      async down(): Promise<void> {}
+    }
+    @Feature({ tag: [], migrations: [ChangeToys1800000000000] })
+    class ToysModule {}
+    const unsafe = (await findUnsafeStatements([...FEATURES, ToysModule])).join('\n');
+    expect(unsafe).toMatch(/^ChangeToys1800000000000 changes a table of the platform: /m);
+    // SQLite copies the rows of a table that is changed.
+    const drops = 'ChangeToys1800000000000 drops a column, and adds it without its values: ';
+    expect(unsafe.includes(drops)).toBe(database.config.type === 'postgres');
+  });
+});
+
 // On SQLite the type of the ids differs from the entities (see IdColumn). The migrations are the same.
 describeOnPostgres('the schema of the migrations', () => {
   it('is the schema of the entities, so that synchronization changes nothing', async () => {
@@ -163,7 +237,8 @@ describe('a migration that the database rejects', () => {
     );
     // TypeORM prints it.
     const log = jest.spyOn(console, 'log').mockImplementation();
-    const message = /^Failed to open database.*: .*categories.* already exists/;
+    const message =
+      /^Migration CreateCategories1763600000002 failed: .*categories.* already exists/;
     await expect(app.init()).rejects.toThrow(message);
     log.mockRestore();
     await app.close();
@@ -292,6 +367,35 @@ describe('migrations command', () => {
       'No migrations are pending.\n',
       `Reverted migration ${ALL_NAMES.at(-1)}\n`,
     ]);
+  });
+});
+
+describeOnPostgres('a role without privileges on the tables', () => {
+  it.each(['off', 'auto'])('is reported as such with MIGRATIONS=%s', async (migrations) => {
+    await connectMigrated();
+    const role = `r${randomUUID().replaceAll('-', '')}`;
+    await queryPostgres(database.url, `CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);
+    const url = Object.assign(new URL(database.url), { username: role, password: 'secret' }).href;
+    const config = {
+      ...loadConfig(PRODUCT, { MIGRATIONS: migrations }),
+      database: { type: 'postgres' as const, url },
+    };
+    const denied = 'permission denied for table migrations';
+    const started = await createApp(config, toRoot(FEATURES), { logger: false });
+    await expect(started.init()).rejects.toThrow(`${denied} (42501)`);
+    await started.close();
+    const commands = [
+      await runCommand(keysCommand, ['list'], { DATABASE_URL: url }),
+      await runCommand(migrationsCommand, ['run'], { DATABASE_URL: url }),
+    ];
+    const partial = `GRANT SELECT ON "migrations" TO ${role}`;
+    await queryPostgres(database.url, partial);
+    const again = await createApp(config, toRoot(FEATURES), { logger: false });
+    await expect(again.init()).rejects.toThrow('permission denied for table revisions (42501)');
+    await again.close();
+    await queryPostgres(database.url, `DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    for (const { code, stderr } of commands)
+      expect([code, stderr]).toEqual([1, `error: ${denied}\n`]);
   });
 });
 

@@ -163,6 +163,14 @@ export class PostgresDataSource extends ServiceDataSource {
       );
   }
 
+  /** TypeORM takes a table that the role may not use for a missing one, because information_schema leaves it out. */
+  protected override async requirePrivileges(): Promise<void> {
+    const [{ exists }]: [{ exists: boolean }] = await this.query(
+      `SELECT to_regclass('"migrations"') IS NOT NULL AS "exists"`,
+    );
+    if (exists) await this.query('SELECT FROM "migrations" WHERE FALSE');
+  }
+
   addMetrics(metrics: DatabaseMetrics): void {
     metrics.observePool(() => this.driver.master as Pool | undefined);
   }

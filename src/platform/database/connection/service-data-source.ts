@@ -1,18 +1,44 @@
 import {
   DataSource,
   type EntityManager,
-  type Migration,
+  Migration,
   MigrationExecutor,
+  type MigrationInterface,
   type QueryRunner,
 } from 'typeorm';
 import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import type { Dialect } from './dialect.js';
-import { DatabaseUnavailableError, PLATFORM_TABLE, translateDriverError } from './driver-errors.js';
+import { StartupError } from '../../errors/startup-error.js';
+import {
+  DatabaseUnavailableError,
+  describeDriverError,
+  getDriverErrorCode,
+  isTemporary,
+  PLATFORM_TABLE,
+  translateDriverError,
+} from './driver-errors.js';
 
 /** The schema is older than the code, or another process is migrating it. */
 export class SchemaOutdatedError extends Error {
   override readonly name = 'SchemaOutdatedError';
+}
+
+/** Runs migrations, and names the one that fails. */
+class NamingExecutor extends MigrationExecutor {
+  protected override getMigrations(): Migration[] {
+    return super.getMigrations().map(({ id, timestamp, name, instance }) => {
+      const up = (queryRunner: QueryRunner): Promise<void> =>
+        instance!.up(queryRunner).catch((error: unknown) => {
+          if (isTemporary(error)) throw error;
+          const message = `Migration ${name} failed: ${describeDriverError(error)}`;
+          if (getDriverErrorCode(error) !== '') throw new StartupError(message);
+          throw Object.assign(error as Error, { message });
+        });
+      const named = Object.create(instance!, { up: { value: up } }) as MigrationInterface;
+      return new Migration(id, timestamp, name, named);
+    });
+  }
 }
 
 /** Returns how the SQL of a database differs from that of the other. */
@@ -102,6 +128,9 @@ export abstract class ServiceDataSource extends DataSource {
   /** @throws {StartupError} if the database has a setting with which the service would not keep its promises */
   async requireSettings(): Promise<void> {}
 
+  /** @throws {DatabaseUnavailableError} if the role lacks the privilege to read which migrations were applied */
+  protected async requirePrivileges(): Promise<void> {}
+
   /** Registers a listener for every error of the driver, translated. */
   onError(listener: (error: unknown) => void): void {
     this.errorListeners.push(listener);
@@ -144,10 +173,15 @@ export abstract class ServiceDataSource extends DataSource {
     return Object.assign(queryRunner, { manager: this.createEntityManager(queryRunner) });
   }
 
-  /** Runs the pending migrations, and returns them. */
-  migrate(): Promise<Migration[]> {
+  /**
+   * Runs the pending migrations, and returns them.
+   *
+   * @throws {StartupError} with the name of a migration that the database rejects
+   */
+  async migrate(): Promise<Migration[]> {
+    await this.requirePrivileges();
     return this.changeSchema(({ queryRunner }) =>
-      new MigrationExecutor(this, queryRunner).executePendingMigrations(),
+      new NamingExecutor(this, queryRunner).executePendingMigrations(),
     );
   }
 
@@ -164,6 +198,7 @@ export abstract class ServiceDataSource extends DataSource {
 
   /** @throws {SchemaOutdatedError} if a migration is pending */
   async requireCurrentSchema(): Promise<void> {
+    await this.requirePrivileges();
     const pending = await new MigrationExecutor(this).getPendingMigrations();
     if (pending.length > 0)
       throw new SchemaOutdatedError(
