@@ -10,6 +10,7 @@ import { MetricsRegistry } from '../../src/platform/metrics/prometheus-registry.
 import { startApp, useApp } from './support/app.js';
 import { DATABASE, describeOnPostgres, describeOnSqlite } from './support/databases.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from './support/http-client.js';
+import { connectToPostgres } from './support/postgres-client.js';
 import { RawConnection, rawRequest, sendRaw } from './support/raw-connection.js';
 import { StubsModule } from './support/stubs.module.js';
 import { waitFor } from './support/wait.js';
@@ -264,6 +265,17 @@ describeOnPostgres('GET /metrics on PostgreSQL', () => {
     const idle = await scrape();
     expect(idle.get('db_client_connection_pending_requests')).toBe(0);
     expect(idle.get('db_client_connections{db_client_connection_state="idle"}')).toBeGreaterThan(0);
+  });
+});
+
+describeOnPostgres('GET /metrics beside an open transaction', () => {
+  it('reports the dead rows of the revisions that it keeps', async () => {
+    const { url: database } = app.dataSource.options as { url: string };
+    const client = await connectToPostgres(database);
+    await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+    for (let commits = 0; commits < 30; commits++) await create(1);
+    await waitFor(scrape, (values) => values.get('service_database_dead_revisions')! >= 20);
+    await client.end();
   });
 });
 

@@ -91,6 +91,20 @@ export class DatabaseMetrics {
     addGauge('disk_size', 'Size of the disk of the SQLite file.', () => readDisk('blocks'));
   }
 
+  /** Reports how many rows PostgreSQL cannot remove from the table of the revisions. @param count reads their number */
+  observeDeadRevisions(count: () => Promise<number>): void {
+    const help = 'Dead rows of the table revisions, which an open transaction keeps: commits wait.';
+    let latest = 0;
+    this.registry.addGauge('service_database_dead_revisions', help, () => {
+      // The number is that of the scrape before: this one does not wait for a connection of the pool.
+      void count().then(
+        (rows) => (latest = rows),
+        () => undefined,
+      );
+      return latest;
+    });
+  }
+
   /** Reports the connections to PostgreSQL. @param findPool returns the pool once the database has been reached */
   observePool(findPool: () => Pool | undefined): void {
     const getPool = (): Partial<Pool> => findPool() ?? {};
