@@ -57,6 +57,7 @@ describe('loadConfig', () => {
   const generated = `pet_${'k'.repeat(43)}2g6vvu`; // with its checksum
   const key = 'abcXYZ0189-._~+/abcXYZ0189-._~+/==';
   const url = 'postgres://user:pass%23@host:5432/db';
+  const several = 'postgres://u:p@a:1,[::1]:2,%2Frun%2Fpg/db?target_session_attrs=read-write';
 
   it.each<[string, string, Partial<Config>]>([
     ['NODE_ENV', 'production', { production: true }],
@@ -64,6 +65,7 @@ describe('loadConfig', () => {
     ['DATABASE_URL', 'sqlite:///var/pets.db', sqlite('/var/pets.db')],
     ['DATABASE_URL', 'sqlite: a b%20.db ', sqlite('a b%20.db')],
     ['DATABASE_URL', url, postgres(url)],
+    ['DATABASE_URL', several, postgres(several)],
     ['DATABASE_URL', 'postgres://u@/db?host=/run/pg', postgres('postgres://u@/db?host=/run/pg')],
     ['DATABASE_POOL_SIZE', '1000', { databasePoolSize: 1_000 }],
     ['MIGRATIONS', 'off', { migrations: 'off' }],
@@ -108,6 +110,12 @@ describe('loadConfig with an invalid environment', () => {
     ['DATABASE_URL', ['data/pets.sqlite', 'mysql://host/db', 'file:a', 'postgres:', 'postgres://']],
     // Special characters in a password.
     ['DATABASE_URL', ['#w', '/w', '100%'].map((end) => `postgres://user:pass${end}@host/db`)],
+    ['DATABASE_URL', ['a,', ',b', 'a:x,b', 'a,b:1,'].map((hosts) => `postgres://u:p@${hosts}/db`)],
+    [
+      'DATABASE_URL',
+      ['any', 'standby', ''].map((to) => `postgres://h/db?target_session_attrs=${to}`),
+    ],
+    ['DATABASE_URL', ['postgres://u@/db?host=a,b', 'postgres://u@h/db?host=a,b']],
     ['DATABASE_POOL_SIZE', [...numbers, '1', '1001']],
     ['MIGRATIONS', ['on', 'AUTO']],
     ['BOOTSTRAP_API_KEY', ['k'.repeat(31), 'k'.repeat(257), '='.repeat(40)]],
@@ -290,6 +298,7 @@ describe('redactConfig', () => {
   it.each([
     `postgres://user:${SECRET}@host:5432/db?password=${SECRET}`,
     `postgres://user:${SECRET}@%2Frun%2Fpg:5432/db`,
+    `postgres://user:${SECRET}@a:1,b:2/db`,
     `postgres://user:${SECRET}@/db?host=/run/pg`,
   ])('contains no secret: %s', (url) => {
     const config = loadConfig(PRODUCT, { DATABASE_URL: url, BOOTSTRAP_API_KEY: SECRET.repeat(4) });

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import type { Format } from './formats.js';
-import { withHost } from './uri.js';
+import { splitHosts, withHost } from './uri.js';
 import { declareVariables, type Variable, type Variables } from './environment-variables.js';
 import type { Product } from './product.js';
 
@@ -141,6 +141,7 @@ export function redactConfig(config: Config, features: readonly Variables[]): Pa
   const hidden = Object.fromEntries(secrets.map(([property]) => [property, undefined]));
   const redacted = { ...config, ...hidden, product: undefined };
   if (database.type === 'sqlite') return { ...redacted, database };
-  const { host, pathname } = new URL(withHost(database.url));
-  return { ...redacted, database: { ...database, url: `postgres://${host}${pathname}` } };
+  const urls = splitHosts(database.url).map((url) => new URL(withHost(url)));
+  const url = `postgres://${urls.map(({ host }) => host).join(',')}${urls[0]!.pathname}`;
+  return { ...redacted, database: { ...database, url } };
 }

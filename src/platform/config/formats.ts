@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { isMistyped } from './key-format.js';
-import { isDecodable, withHost } from './uri.js';
+import { isDecodable, splitHosts, withHost } from './uri.js';
 
 /** The texts that a variable may have, and their values. */
 export interface Format<T> {
@@ -68,7 +68,7 @@ export const DATABASE_URL: Format<
   | { readonly type: 'postgres'; readonly url: string }
 > = {
   expected:
-    'sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>, with special characters of the password percent-encoded, such as %23 for #',
+    'sqlite:<file> or postgres://<user>:<password>@<host>:<port>/<database>, with special characters of the password percent-encoded, such as %23 for #, and several servers as <host>:<port>,<host>:<port>, without target_session_attrs other than read-write',
   parse(url) {
     if (url.startsWith('sqlite:')) {
       // better-sqlite3 trims the name of the file, but the checks of the file do not.
@@ -119,7 +119,13 @@ function isHttpUrl(url: string): boolean {
 /** Whether a URL names a PostgreSQL server. An unencoded `#`, `/` or `%` in the password would end it early. */
 function isPostgresUrl(url: string): boolean {
   if (!/^postgres(ql)?:\/\/./.test(url) || url.includes('#')) return false;
-  return URL.canParse(withHost(url)) && isDecodable(url);
+  const servers = splitHosts(url);
+  const urls = servers.length === 1 ? servers.map(withHost) : servers;
+  if (!urls.every((each) => URL.canParse(each))) return false;
+  const { searchParams } = new URL(urls[0]!);
+  // The service writes, and pg would take several hosts of a parameter for the name of one.
+  const session = searchParams.get('target_session_attrs') ?? 'read-write';
+  return session === 'read-write' && !searchParams.get('host')?.includes(',') && isDecodable(url);
 }
 
 /** Whether Express accepts the text for `trust proxy`: an address, a subnet or the name of a range. */

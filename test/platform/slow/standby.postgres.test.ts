@@ -1,10 +1,15 @@
 /* oxlint-disable jest/no-standalone-expect -- `requires` returns `it` or `it.skip` */
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { main as keysCommand } from '../../../src/cli/keys.js';
+import { main as migrationsCommand } from '../../../src/cli/migrations.js';
 import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
 import { FEATURES } from '../../../src/features.js';
 import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
 import { startApp, type TestApp } from '../support/app.js';
 import { CagesModule } from '../support/cages.module.js';
+import { runCommand } from '../support/cli.js';
 import { ChaosProxy } from '../support/chaos-proxy.js';
 import { insertRow } from '../support/fixtures.js';
 import { type HttpResponse, jsonHeaders, sendRequest } from '../support/http-client.js';
@@ -12,6 +17,7 @@ import { MemoryLogger } from '../support/memory-logger.js';
 import { hasPgBouncer, startPgBouncer } from '../support/pgbouncer.js';
 import { type PostgresServer, startPostgres } from '../support/postgres.js';
 import { queryPostgres } from '../support/postgres-client.js';
+import { kill } from '../support/postgres-faults.js';
 import { requires } from '../support/requirements.js';
 import { waitFor } from '../support/wait.js';
 
@@ -36,9 +42,8 @@ afterEach(async () => {
   await primary.stop();
 });
 
-/** Starts the application behind the proxy. */
-async function serve(usesPgBouncer = false): Promise<void> {
-  let url = proxy.proxiedUrl(primary.url);
+/** Starts the application, by default behind the proxy. */
+async function serve(usesPgBouncer = false, url = proxy.proxiedUrl(primary.url)): Promise<void> {
   if (usesPgBouncer) ({ url, stop: stopPgBouncer } = await startPgBouncer(url));
   const config = { type: 'postgres', url } as const;
   const database = { config, url, drop: async () => undefined };
@@ -46,8 +51,8 @@ async function serve(usesPgBouncer = false): Promise<void> {
   app = await startApp({ database, logger, features: [...FEATURES, CagesModule] });
 }
 
-/** Makes the standby lag: it gets what is committed from now on, but does not show it. */
-async function pauseReplay(): Promise<void> {
+/** Waits until the standby has what was committed. */
+async function waitForReplay(): Promise<void> {
   await waitFor(async () => {
     const [row] = await queryPostgres(
       primary.url,
@@ -55,6 +60,11 @@ async function pauseReplay(): Promise<void> {
     );
     return row?.['isCurrent'];
   });
+}
+
+/** Makes the standby lag: it gets what is committed from now on, but does not show it. */
+async function pauseReplay(): Promise<void> {
+  await waitForReplay();
   await queryPostgres(standby.url, 'SELECT pg_wal_replay_pause()');
 }
 
@@ -158,3 +168,32 @@ describe.each([
     });
   },
 );
+
+describe('a URL of several servers', () => {
+  it('leads to the primary, whatever is before it, and to the next one after a failover', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const hosts = [
+      `127.0.0.1:${(silent.address() as AddressInfo).port}`,
+      '[::1]:1',
+      '%2Fnowhere',
+      new URL(standby.url).host,
+      new URL(primary.url).host,
+    ].join(',');
+    const url = primary.url.replace(/@[^/]+/, `@${hosts}`) + '?target_session_attrs=read-write';
+    await serve(false, url);
+    expect((await app.categories.create('before')).status).toBe(201);
+    for (const [command, ...args] of [
+      [keysCommand, 'list'],
+      [migrationsCommand, 'run'],
+    ] as const)
+      expect(await runCommand(command, args, { DATABASE_URL: url })).toMatchObject({ code: 0 });
+    await waitForReplay();
+    await kill(primary);
+    await queryPostgres(standby.url, 'SELECT pg_promote()');
+    const create = () => app.categories.create('after');
+    await waitFor(create, ({ status }) => status === 201);
+    expect(await app.categories.getNames()).toEqual(['before', 'after']);
+    silent.close();
+  });
+});

@@ -1,12 +1,13 @@
 /** What is special about PostgreSQL: the options, the pool, conflicts, pipelines, revisions in a table. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import type { Client, Pool } from 'pg';
+import type { Pool } from 'pg';
 import { EntityManager, type Migration, QueryFailedError, type QueryRunner } from 'typeorm';
 import type { PostgresDataSourceOptions } from 'typeorm/driver/postgres/PostgresDataSourceOptions.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
+import { splitHosts } from '../../config/uri.js';
 import { StartupError } from '../../errors/startup-error.js';
 import type { DatabaseMetrics } from '../../metrics/database-metrics.js';
 import { withDeadline } from './deadline.js';
@@ -16,6 +17,7 @@ import {
   getDriverErrorCode,
   READ_ONLY_TRANSACTION,
 } from './driver-errors.js';
+import { createPrimaryClient } from './primary-client.js';
 import {
   type ReadRows,
   readRows,
@@ -58,25 +60,25 @@ const DIALECT: Dialect = {
 const MIGRATION_LOCK_TIMEOUT_MS = 5_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
+type PrimaryClient = ReturnType<typeof createPrimaryClient>;
+
 /** A client with what identifies its session to the server; pg does not declare it. */
-type PgClient = Client & {
+type PgClient = InstanceType<PrimaryClient> & {
   readonly processID: number;
   readonly secretKey: number;
   readonly connection: { readonly stream: Socket };
-  /** Whether the wait of a commit for the synchronous standbys was cancelled: the server reports it as a success. */
-  isUnconfirmed?: boolean;
 };
 
 const ignore = (): void => undefined;
 
-/** Returns TypeORM's options for a server. */
+/** Returns TypeORM's options for a server, or for several of which one is the primary. */
 export const postgresOptions = (
   url: string,
   applicationName: string,
   poolSize?: number,
 ): PostgresDataSourceOptions => ({
   type: 'postgres',
-  url,
+  url: splitHosts(url)[0]!,
   applicationName,
   ...(poolSize && { poolSize }),
   connectTimeoutMS: CONNECT_TIMEOUT_MS,
@@ -89,13 +91,7 @@ export const postgresOptions = (
     pipeline: true,
     // Without a limit, a connection would stay at a server that its name does not refer to any more.
     maxLifetimeSeconds: 300,
-    // Between the listeners of the pool and of a query runner, an error would end the process. The next statement fails.
-    onConnect: (client: PgClient) =>
-      client
-        .on('error', ignore)
-        // The message is localized, and the routine of the server is not.
-        .on('notice', ({ routine }) => (client.isUnconfirmed ||= routine === 'SyncRepWaitForLSN'))
-        .query(`SELECT 1 WHERE ${DIALECT.isPrimary}`),
+    Client: createPrimaryClient(splitHosts(url), DIALECT.isPrimary),
   },
 });
 
@@ -109,6 +105,18 @@ export class PostgresDataSource extends ServiceDataSource {
     const rows = await readRows<{ name: string; value: string }>(this.manager, sql);
     return new Map(rows.map(({ name, value }) => [name, Number(value)]));
   });
+
+  /** Connects to each server in turn until one is the primary. */
+  override async initialize(): Promise<this> {
+    const { servers } = (this.options.extra as { Client: PrimaryClient }).Client;
+    for (let attempts = 1; ; attempts++) {
+      try {
+        return await super.initialize();
+      } catch (error) {
+        if (attempts === servers) throw error;
+      }
+    }
+  }
 
   override createEntityManager(queryRunner?: QueryRunner): EntityManager {
     return new PgEntityManager(this, queryRunner);
