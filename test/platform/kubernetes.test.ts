@@ -92,7 +92,9 @@ kubectl.describe('deploy/kubernetes', () => {
     expect(job.spec.template.metadata?.labels).toBeUndefined();
     const container = getContainer(resources.get('Deployment'));
     expect(image).toBe(container.image);
-    expect(container.envFrom).toEqual([expect.anything(), ...envFrom!]);
+    // One secret has the URL of the owner, and one that of the user.
+    expect(container.envFrom[1]).toEqual({ secretRef: { name: 'api' } });
+    expect(envFrom).toEqual([{ secretRef: { name: 'api-owner' } }]);
     expect(loadPodConfig(container, resources).migrations).toBe('off');
   });
 });
