@@ -30,7 +30,7 @@ export const declareVariables = ({ name, keyPrefixes }: Pick<Product, 'name' | '
   database: { name: 'DATABASE_URL', format: formats.DATABASE_URL, default: `sqlite:data/${name}.sqlite`, secret: true,
     description: 'the database; for a Unix socket, the host is its directory, such as `%2Frun%2Fpostgresql`' },
   databasePoolSize: { name: 'DATABASE_POOL_SIZE', format: formats.integer(2, 1000), default: '10',
-    description: 'PostgreSQL: maximum number of connections of this process' },
+    description: 'PostgreSQL: maximum number of connections of this process, 30 % of them for statements that change nothing' },
   migrations: { name: 'MIGRATIONS', format: formats.oneOf('auto', 'off'), default: 'auto',
     description: '`off` requires pending migrations to be applied [explicitly](install.md#migrations)' },
   bootstrapApiKey: { name: 'BOOTSTRAP_API_KEY', format: formats.apiKey(keyPrefixes), secret: true,

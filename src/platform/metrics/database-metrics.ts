@@ -106,8 +106,9 @@ export class DatabaseMetrics {
   }
 
   /** Reports the connections to PostgreSQL. @param findPool returns the pool once the database has been reached */
-  observePool(findPool: () => Pool | undefined): void {
-    const getPool = (): Partial<Pool> => findPool() ?? {};
+  observePools(findPools: () => readonly Pool[]): void {
+    const sum = (count: 'totalCount' | 'idleCount' | 'waitingCount'): number =>
+      findPools().reduce((total, pool) => total + pool[count], 0);
     new Gauge({
       // OpenTelemetry's db.client.connection.count: promtool reserves `_count` for histograms.
       name: 'db_client_connections',
@@ -115,9 +116,8 @@ export class DatabaseMetrics {
       labelNames: ['db_client_connection_state'],
       registers: [this.registry],
       collect() {
-        const { totalCount = 0, idleCount = 0 } = getPool();
-        this.set({ db_client_connection_state: 'idle' }, idleCount);
-        this.set({ db_client_connection_state: 'used' }, totalCount - idleCount);
+        this.set({ db_client_connection_state: 'idle' }, sum('idleCount'));
+        this.set({ db_client_connection_state: 'used' }, sum('totalCount') - sum('idleCount'));
       },
     });
     this.registry.addGauge(
@@ -128,7 +128,7 @@ export class DatabaseMetrics {
     this.registry.addGauge(
       'db_client_connection_pending_requests',
       'Requests waiting for a connection to PostgreSQL.',
-      () => getPool().waitingCount ?? 0,
+      () => sum('waitingCount'),
     );
   }
 }

@@ -23,8 +23,10 @@ export async function queryPostgres(url: string, sql: string): Promise<Record<st
 
 /** Waits until the pool has noticed that its connections have ended: a statement before would report their end. */
 export async function waitUntilDisconnected({ driver }: DataSource): Promise<void> {
-  const pool = (driver as PostgresDriver).master as Pool;
-  await waitFor(() => pool.totalCount === 0);
+  const { master, slaves } = driver as PostgresDriver;
+  await waitFor(() =>
+    [master as Pool, ...(slaves as Pool[])].every((pool) => pool.totalCount === 0),
+  );
 }
 
 /**

@@ -6,6 +6,7 @@ import { EntityManager, type Migration, QueryFailedError, type QueryRunner } fro
 import type { PostgresDataSourceOptions } from 'typeorm/driver/postgres/PostgresDataSourceOptions.js';
 import type { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { PostgresQueryRunner } from 'typeorm/driver/postgres/PostgresQueryRunner.js';
+import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
 import type { IsolationLevel } from 'typeorm/driver/types/IsolationLevel.js';
 import { splitHosts } from '../../config/uri.js';
 import { StartupError } from '../../errors/startup-error.js';
@@ -80,7 +81,11 @@ export const postgresOptions = (
   type: 'postgres',
   url: splitHosts(url)[0]!,
   applicationName,
-  ...(poolSize && { poolSize }),
+  // TypeORM's name for a second pool, here of the same server: see `PostgresDataSource.initialize`.
+  ...(poolSize && {
+    poolSize,
+    replication: { master: { url: splitHosts(url)[0]! }, slaves: [{ url: splitHosts(url)[0]! }] },
+  }),
   connectTimeoutMS: CONNECT_TIMEOUT_MS,
   // The pool replaces an idle connection that breaks; there is nothing to report.
   poolErrorHandler: ignore,
@@ -95,7 +100,13 @@ export const postgresOptions = (
   },
 });
 
-/** A PostgreSQL database, with a pool of connections. */
+/** The part of the connections that is for statements that change nothing. */
+const READ_SHARE = 0.3;
+
+/**
+ * A PostgreSQL database. A service has two pools of connections: statements that change nothing, such as those for
+ * revisions and keys, which all requests need, do not wait behind transactions, which may wait for locks.
+ */
 export class PostgresDataSource extends ServiceDataSource {
   declare readonly options: PostgresDataSourceOptions;
   declare driver: PostgresDriver;
@@ -111,11 +122,26 @@ export class PostgresDataSource extends ServiceDataSource {
     const { servers } = (this.options.extra as { Client: PrimaryClient }).Client;
     for (let attempts = 1; ; attempts++) {
       try {
-        return await super.initialize();
+        await super.initialize();
+        break;
       } catch (error) {
         if (attempts === servers) throw error;
       }
     }
+    const { poolSize = 0 } = this.options;
+    const [changes, reads] = this.pools;
+    const readers = Math.max(1, Math.floor(poolSize * READ_SHARE));
+    if (reads !== undefined) {
+      reads.options.max = readers;
+      changes!.options.max = poolSize - readers;
+    }
+    return this;
+  }
+
+  /** The pool for statements that may change something, and that for the others; before the connection, none. */
+  private get pools(): Pool[] {
+    const { master, slaves } = this.driver as { master?: Pool; slaves: Pool[] };
+    return master === undefined ? [] : [master, ...slaves];
   }
 
   override createEntityManager(queryRunner?: QueryRunner): EntityManager {
@@ -129,7 +155,7 @@ export class PostgresDataSource extends ServiceDataSource {
   }
 
   async readSnapshot<Result>(work: (read: ReadRows) => Promise<Result>): Promise<Result> {
-    const runner = new PgQueryRunner(this, true, SNAPSHOT_TIMEOUT_MS);
+    const runner = new PgQueryRunner(this, true, SNAPSHOT_TIMEOUT_MS, 'master');
     try {
       await runner.startTransaction('REPEATABLE READ');
       return await work((query, parameters) => this.query(query, parameters, runner));
@@ -146,7 +172,7 @@ export class PostgresDataSource extends ServiceDataSource {
    * @param isThorough whether something is committed, which waits for the synchronous standbys
    */
   async requireWritable(isThorough = false): Promise<void> {
-    await this.query('UPDATE "revisions" SET "name" = "name" WHERE FALSE');
+    await readRows(this.manager, 'UPDATE "revisions" SET "name" = "name" WHERE FALSE');
     await this.requirePlatformTables();
     if (isThorough) await this.query(`SELECT pg_logical_emit_message(true, '', '')`);
   }
@@ -180,7 +206,7 @@ export class PostgresDataSource extends ServiceDataSource {
   }
 
   addMetrics(metrics: DatabaseMetrics): void {
-    metrics.observePool(() => this.driver.master as Pool | undefined);
+    metrics.observePools(() => this.pools);
     // An administrator alone could ask for the age of the oldest transaction: the roles of others hide theirs.
     const sql = `SELECT "n_dead_tup" AS "count" FROM "pg_stat_user_tables" WHERE "relid" = to_regclass('revisions')`;
     metrics.observeDeadRevisions(async () => {
@@ -239,13 +265,15 @@ export class PgQueryRunner extends PostgresQueryRunner {
   /**
    * @param reads whether the statements outside of transactions change nothing
    * @param timeout how long the connection may be held, in milliseconds
+   * @param mode the pool of the connection
    */
   constructor(
     dataSource: PostgresDataSource,
     private readonly reads: boolean,
     private readonly timeout = TRANSACTION_TIMEOUT_MS,
+    mode: ReplicationMode = reads ? 'slave' : 'master',
   ) {
-    super(dataSource.driver, 'master');
+    super(dataSource.driver, mode);
   }
 
   override async connect(): Promise<PgClient> {
