@@ -15,7 +15,9 @@ export const swcOptions = {
 /** Jest runs the sources as ES modules. */
 const common = {
   testEnvironment: 'node',
-  setupFilesAfterEnv: ['<rootDir>/test/platform/support/matchers.ts'],
+  setupFilesAfterEnv: ['matchers.ts', 'fixture.ts'].map(
+    (name) => `<rootDir>/test/platform/support/${name}`,
+  ),
   extensionsToTreatAsEsm: ['.ts'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: { '^.+\\.ts$': ['@swc/jest', swcOptions] },

@@ -14,7 +14,6 @@ import type { ServiceDataSource } from '../../../src/platform/database/connectio
 import { FEATURES } from '../../../src/features.js';
 import { getVariables } from '../../../src/platform/feature.decorator.js';
 import { DATABASE } from './databases.js';
-import './fixture.js';
 import { CategoriesClient, type HttpResponse, sendRequest } from './http-client.js';
 import { queryPostgres } from './postgres-client.js';
 import { PRODUCT } from '../../../src/product.js';

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { getBuiltFile } from './build.js';
-import './fixture.js';
 
 const { jest } = import.meta;
 

@@ -1,5 +1,4 @@
 import { renderDocument } from '../../../src/cli/openapi.js';
-import '../../../test/platform/support/fixture.js';
 
 /* oxlint-disable-next-line typescript/no-explicit-any -- the tests change arbitrary parts of a document */
 export type Document = any;
