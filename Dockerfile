@@ -17,7 +17,7 @@ RUN sh scripts/build-production.sh warm
 FROM node:${NODE_VERSION}-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 NODE_COMPILE_CACHE=/app/compile-cache
 WORKDIR /app
-COPY docs/clients.md docs/errors.md docs/api-behaviour.md docs/
+COPY docs docs
 COPY examples/client.ts examples/curl.sh examples/
 COPY --from=build /app/package.json /app/sbom.cdx.json ./
 COPY --from=build /app/node_modules node_modules

@@ -7,4 +7,5 @@ export const PRODUCT: Product = {
   description: 'Lists and creates the categories of a pet store.',
   version: '1.0.0',
   keyPrefixes: ['pet'],
+  guide: ['/docs/clients.md', '/examples/client.ts', '/examples/curl.sh'],
 };

@@ -80,11 +80,13 @@ const app = useApp({
     stagingBaseUrl: STAGING,
     keyRequestsPerMinute: 100,
     contact: { email: 'help@pets.example' },
+    product: { ...PRODUCT, guide: ['/docs/clients.md', '/examples/client.ts'] },
   },
 });
 let document: OpenAPIObject;
-/** Only the categories, without a configured address. */
-const local = useApp({ features: [CategoriesModule] });
+/** Only the categories, without a configured address or a guide. */
+const { guide: _guide, ...product } = PRODUCT;
+const local = useApp({ features: [CategoriesModule], config: { product } });
 let localDocument: OpenAPIObject;
 beforeAll(async () => {
   document = (await app.http().get('/openapi.json')).body as OpenAPIObject;
@@ -151,19 +153,22 @@ describe('OpenAPI document', () => {
     expect(localDocument.servers).toEqual([{ url: '/v1', description, 'x-internal': false }]);
   });
 
-  it('links the client guide, which the service has with its examples, as text', async () => {
+  it('links the guide of the product, which the service has with its examples as text, or pages for any product', async () => {
     const [, path] = /\[client guide\]\((.*?)\)/.exec(document.info.description!)!;
     for (const file of [
       path!,
       '/docs/errors.md',
       '/docs/api-behaviour.md',
       '/examples/client.ts',
-      '/examples/curl.sh',
     ]) {
       const guide = await app.http().get(file);
       expect(guide).toMatchObject({ status: 200, type: 'text/plain' });
       expect(guide.text).toBe(await readFile(join(import.meta.dirname, '..', '..', file), 'utf8'));
     }
+    expect(localDocument.info.description).not.toContain('clients.md');
+    expect((await local.http().get(path!)).status).toBe(404);
+    for (const [, page] of localDocument.info.description!.matchAll(/\((\/docs\/.*?)\)/g))
+      expect((await local.http().get(page!)).status).toBe(200);
   });
 
   it('lists an operation of another version under its versioned path, with unversioned servers', async () => {

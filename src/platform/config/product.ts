@@ -12,6 +12,8 @@ export interface Product {
   readonly version: string;
   /** The prefixes of API keys, of letters and digits: first that of new keys, then former ones. */
   readonly keyPrefixes: readonly [string, ...string[]];
+  /** The paths of files that the service serves as text: a guide for clients, which the OpenAPI document links, and its parts. */
+  readonly guide?: readonly string[];
 }
 
 // `npm run build` writes this file.

@@ -9,14 +9,8 @@ import { createDocument, type FeatureDocs, THIS_DEPLOYMENT } from './openapi-doc
 import { selectFiles, swaggerUiOptions } from './swagger-ui.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-/** The client guide, and the pages and examples that it links to. */
-const GUIDE_PATHS = [
-  '/docs/clients.md',
-  '/docs/errors.md',
-  '/docs/api-behaviour.md',
-  '/examples/client.ts',
-  '/examples/curl.sh',
-];
+/** What applies to clients of any product. */
+const PAGES = ['/docs/errors.md', '/docs/api-behaviour.md'];
 
 /**
  * Serves Swagger UI at `/docs`, to which `/` redirects, and the OpenAPI document at `/openapi.json` and
@@ -39,9 +33,10 @@ export function setupApiDocs(app: NestExpressApplication, config: Config, docs: 
   const headers = { 'Content-Type': 'text/plain; charset=utf-8' };
   // A path below a root may be in a folder that begins with a dot, which Express rejects in an absolute path.
   const text = { root: ROOT, headers, cacheControl: false };
-  for (const path of GUIDE_PATHS)
+  const pages = [...PAGES, ...(config.product.guide ?? [])];
+  for (const path of pages)
     express.get(path, (_request, response) => response.sendFile(path, text));
-  app.use('/docs', swaggerUiHeaders(config), selectFiles(GUIDE_PATHS));
+  app.use('/docs', swaggerUiHeaders(config), selectFiles(pages));
   SwaggerModule.setup('docs', app, () => addThisDeployment(getDocument(), config), {
     ...swaggerUiOptions,
     customSiteTitle: `${config.product.title} API`,

@@ -3,6 +3,7 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { PUBLIC_EXTENSION } from '../auth/public.decorator.js';
 import type { Config } from '../config/config.js';
+import type { Product } from '../config/product.js';
 import { ERROR_CODES, type FeatureErrorCode } from '../errors/error-codes.js';
 import { ErrorBody } from '../http/responses/error-body.dto.js';
 import { PLAIN_TEXT, toTextExample } from '../validation/plain-text.js';
@@ -35,14 +36,22 @@ const API_PREFIX = '/v1';
 /** The server that a document was read from, as a relative URL. */
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
 
-function createDescription(description: string, errorCodes: readonly FeatureErrorCode[]): string {
+function createDescription(
+  { description, guide = [] }: Product,
+  errorCodes: readonly FeatureErrorCode[],
+): string {
+  const [page] = guide;
+  const help =
+    page === undefined
+      ? 'Pages describe [errors](/docs/errors.md) and [limits](/docs/api-behaviour.md).'
+      : `The [client guide](${page}) has examples.`;
   const featureCodes = errorCodes.map((row) => [row.code, row] as const);
   const rows = [...Object.entries(ERROR_CODES), ...featureCodes].map(
     ([code, row]) => `| \`${code}\` | ${row.status} | ${row.description} |`,
   );
   return `${description} Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
-out. The [client guide](/docs/clients.md) has examples. The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
+out. ${help} The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
 
 <details><summary>Error codes</summary>
 
@@ -160,7 +169,7 @@ function createBase(
   const builder = new DocumentBuilder()
     .setOpenAPIVersion('3.0.3')
     .setTitle(product.title)
-    .setDescription(createDescription(product.description, errorCodes))
+    .setDescription(createDescription(product, errorCodes))
     .setVersion(product.version)
     .addBearerAuth(
       {

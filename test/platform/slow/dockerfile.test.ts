@@ -109,7 +109,8 @@ describe('Image', () => {
       '/readyz',
       '/docs',
       '/docs/swagger-ui.css',
-      '/docs/clients.md',
+      '/docs/errors.md',
+      ...(PRODUCT.guide ?? []),
       '/openapi.json',
     ])
       expect([path, (await sendRequest(url + path)).status]).toEqual([path, 200]);

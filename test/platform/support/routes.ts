@@ -6,6 +6,7 @@ import type { OpenAPIObject } from '@nestjs/swagger';
 import type { Express } from 'express';
 import { IsPublic } from '../../../src/platform/auth/public.decorator.js';
 import { middlewareLayers } from '../../../src/platform/http/server/unmatched-routes.js';
+import { PRODUCT } from '../../../src/product.js';
 import type { TestApp } from './app.js';
 
 /** A route of the running application; its path has braces for parameters. */
@@ -29,11 +30,9 @@ export const PUBLIC_PATHS: ReadonlySet<string> = new Set([
   '/docs',
   '/docs/',
   '/docs/LICENSE',
-  '/docs/clients.md',
   '/docs/errors.md',
   '/docs/api-behaviour.md',
-  '/examples/client.ts',
-  '/examples/curl.sh',
+  ...(PRODUCT.guide ?? []),
   '/docs/docs/swagger-ui-init.js',
   '/docs/index.html',
   '/docs/swagger-ui-init.js',
@@ -64,7 +63,8 @@ const toTemplate = (path: string): string =>
 
 /** Returns the routes that require a key. */
 export function getProtectedRoutes(app: TestApp): Route[] {
-  return getRoutes(app).filter(({ path }) => !PUBLIC_PATHS.has(path));
+  const guide = new Set(app.config.product.guide);
+  return getRoutes(app).filter(({ path }) => !PUBLIC_PATHS.has(path) && !guide.has(path));
 }
 
 /** The route of an operation, and what its decorators declare. */
