@@ -25,12 +25,15 @@ case "${1:-}" in
     # package-lock.json. It gets copies without the former, and with npm's list of what is installed.
     copies=$(mktemp -d)
     trap 'rm -rf "$copies"' EXIT
-    mkdir "$copies/petstore"
-    cp package.json "$copies/petstore"
-    cp node_modules/.package-lock.json "$copies/petstore/package-lock.json"
+    # The SBOM has the name of the directory, and the version of package.json: both of the product.
+    name=$(node --input-type=module --eval "console.log((await import('$PWD/dist/product.js')).PRODUCT.name)")
+    mkdir "$copies/$name"
+    cp package.json "$copies/$name"
+    cp node_modules/.package-lock.json "$copies/$name/package-lock.json"
     (
-      cd "$copies/petstore"
-      npm pkg delete devDependencies workspaces
+      cd "$copies/$name"
+      npm pkg delete devDependencies workspaces description
+      npm pkg set name="$name" version="$(node "$OLDPWD/dist/main.js" --version | sed 's/ .*//')"
       npm sbom --package-lock-only --sbom-format=cyclonedx
     ) >sbom.cdx.json
     # The directory of the default SQLite database, and that of NODE_COMPILE_CACHE.

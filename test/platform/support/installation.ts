@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { appendFile, readFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
+import { PRODUCT } from '../../../src/product.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 
@@ -30,13 +31,16 @@ export const readJson = async <T>(...path: string[]): Promise<T> =>
 export const readInstalled = (directory: string): Promise<Lock> =>
   readJson<Lock>(directory, 'node_modules/.package-lock.json');
 
-/** Fails unless the SBOM in a directory lists exactly the packages that are installed there. */
+/** Fails unless the SBOM in a directory is that of the product, and lists exactly the packages that are installed there. */
 export async function expectSbom(directory: string): Promise<void> {
   const { packages } = await readInstalled(directory);
   const installed = Object.entries(packages).map(
     ([path, { version }]) => `${path.split('node_modules/').at(-1)}@${version}`,
   );
-  const sbom = await readJson<{ components: { 'bom-ref': string }[] }>(directory, 'sbom.cdx.json');
+  type Sbom = { components: { 'bom-ref': string }[]; metadata: { component: object } };
+  const sbom = await readJson<Sbom>(directory, 'sbom.cdx.json');
+  const { name, version } = PRODUCT;
+  expect(sbom.metadata.component).toMatchObject({ name, version });
   const listed = sbom.components.map((component) => component['bom-ref']);
   expect(listed.toSorted()).toEqual([...new Set(installed)].toSorted());
 }
