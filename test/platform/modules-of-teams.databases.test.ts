@@ -2,6 +2,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  type BeforeApplicationShutdown,
   Body,
   type CanActivate,
   Controller,
@@ -486,6 +487,26 @@ describe('the readiness of a module', () => {
 });
 
 describe('a job', () => {
+  it('can still write while the shutdown waits for it', async () => {
+    let isWritten = false;
+    @Injectable()
+    class SlowJob implements BeforeApplicationShutdown {
+      constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+
+      async beforeApplicationShutdown(): Promise<void> {
+        await delay(50);
+        const orders = this.dataSource.getRepository(OrderEntity);
+        await insertReturning(orders, { name: 'late', ownerId: 1 });
+        isWritten = true;
+      }
+    }
+    @Feature({ tag, providers: [SlowJob] })
+    class SlowModule {}
+    const app = await startApp({ features: [OrdersModule, SlowModule] });
+    await app.stop();
+    expect(isWritten).toBe(true);
+  });
+
   it('runs in every instance, and its work once', async () => {
     let attempts = 0;
     @Injectable()
