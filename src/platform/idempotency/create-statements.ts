@@ -1,4 +1,10 @@
-import type { EntityManager, ObjectLiteral, Repository, ValueTransformer } from 'typeorm';
+import type {
+  EntityManager,
+  EntityMetadata,
+  ObjectLiteral,
+  Repository,
+  ValueTransformer,
+} from 'typeorm';
 import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
 import { getDialect } from '../database/connection/service-data-source.js';
 import { assignId } from '../database/statements/columns.js';
@@ -24,6 +30,8 @@ class RowNotStoredError extends Error {
 
 /** The statements that store the rows of create requests, with the records of their keys. */
 export class CreateStatements<Entity extends ObjectLiteral, Response> {
+  private foundMetadata: EntityMetadata | undefined;
+
   /** @param toResponse converts a new row to what the client gets */
   constructor(
     private readonly repository: Repository<Entity>,
@@ -37,7 +45,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
    */
   toNewRow(values: InsertRow<Entity>, key: IdempotencyKey | undefined): NewRow {
     requireColumns(this.repository, values);
-    const row = assignId(this.repository.metadata, values);
+    const row = assignId(this.metadata, values);
     // One statement commits a row before it is converted, which must not fail then.
     if (key === undefined && this.toCompleteInsert) this.toResponse(this.toEntity(row, 0));
     return { row, key };
@@ -50,24 +58,26 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
    */
   async store(rows: readonly NewRow[], beforeCommit: () => void): Promise<Response[]> {
     const { manager } = this.repository;
-    if (this.toCompleteInsert === undefined || rows.some(({ key }) => key !== undefined))
+    const { toCompleteInsert } = this;
+    if (toCompleteInsert === undefined || rows.some(({ key }) => key !== undefined))
       return manager.transaction(async (own) => {
         const responses = await this.insert(own, rows);
         beforeCommit();
         return responses;
       });
-    // A transaction would take two more round trips, while others wait for the revision of the table.
-    const { sql, values } = this.buildInsert(rows);
+    // A transaction would take another round trip, while others wait for the revision of the table.
     beforeCommit();
+    if (rows.length === 1) return this.insert(manager, rows);
+    const { sql, values } = this.buildInsert(rows);
     const [{ ids }]: [{ ids: string[] }] = await manager.query(
-      this.toCompleteInsert(sql, rows.length),
+      toCompleteInsert(sql, rows.length),
       values,
     );
     return this.toResponses(rows, ids);
   }
 
   /**
-   * Inserts rows and their records in a transaction.
+   * Inserts rows and their records in a transaction, or a single row without a record.
    *
    * @throws {QueryFailedError} if the database rejects a row; the transaction may reject only at its end
    * @throws {RowNotStoredError}
@@ -91,6 +101,11 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     return getDialect(this.repository.manager.dataSource).toCompleteInsert;
   }
 
+  /** TypeORM searches for the metadata each time, and has them only once the database is open. */
+  private get metadata(): EntityMetadata {
+    return (this.foundMetadata ??= this.repository.metadata);
+  }
+
   private buildInsert(rows: readonly NewRow[]): { sql: string; values: unknown[] } {
     const parameters = new StatementParameters(this.repository.manager.dataSource);
     const values = rows.map(({ row }) => row);
@@ -104,8 +119,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
   /** Returns a row as it will be read, with the id if the database assigns ids. */
   private toEntity(row: ObjectLiteral, id: number): Entity {
     const entity: Record<string, unknown> = {};
-    for (const { propertyName, isPrimary, isGenerated, transformer } of this.repository.metadata
-      .columns) {
+    for (const { propertyName, isPrimary, isGenerated, transformer } of this.metadata.columns) {
       const value: unknown = isPrimary && isGenerated ? id : (row[propertyName] ?? null);
       entity[propertyName] = transformer === undefined ? value : roundTrip(transformer, value);
     }

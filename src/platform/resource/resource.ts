@@ -68,6 +68,8 @@ const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
  */
 export class Resource<Entity extends ObjectLiteral, Body> {
   private readonly cachedList: CachedList<Entity>;
+  /** Known once the database is open. */
+  private areReadAsWritten: boolean | undefined;
   private readonly creates: CreateQueue<Entity, Result<Entity, Body>>;
 
   constructor(
@@ -128,7 +130,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
       return this.toResult(await insertReturning(own.getRepository<Entity>(target), row));
     };
     const inserted =
-      rule || !areReadAsWritten(this.repository)
+      rule || !(this.areReadAsWritten ??= areReadAsWritten(this.repository))
         ? transactionOnce(manager.dataSource, key, insertAlone)
         : this.creates.add(row, key);
     return this.convertErrors(row, inserted, this.options.parent);
