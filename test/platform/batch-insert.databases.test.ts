@@ -234,6 +234,23 @@ describe('create requests that are repeated', () => {
     expect(await app.categories.getNames()).toEqual([value]);
   });
 
+  it('get the response of the first one beside a rejected row, although its row violates a constraint', async () => {
+    await rejectName('duplicate');
+    await app.dataSource.query(
+      `CREATE UNIQUE INDEX "unique_copy" ON "categories" ("name") WHERE "name" = 'copied'`,
+    );
+    const { value } = createKey();
+    const [bad, ...copies] = await Promise.allSettled([
+      categories.create({ name: 'duplicate' }, createKey()),
+      ...Array.from({ length: 3 }, () => categories.create({ name: 'copied' }, createKey(value))),
+    ]);
+    await app.dataSource.query('DROP INDEX "unique_copy"');
+    expect(bad!.status).toBe('rejected');
+    const [first] = copies;
+    expect(first!.status).toBe('fulfilled');
+    expect(copies).toEqual([first, first, first]);
+  });
+
   it('on two instances are repeated, refused or created, each by its key', async () => {
     const other =
       DATABASE === 'postgres'
@@ -275,7 +292,7 @@ describe('create requests that are repeated', () => {
     await rejectName('duplicate');
     const { value } = createKey();
     const [first, second] = await Promise.allSettled(
-      ['duplicate', 'good'].map((name) => categories.create({ name }, createKey(value))),
+      ['duplicate', 'good'].map((name) => categories.create({ name }, createKey(value, name))),
     );
     expect([first?.status, second]).toMatchObject(['rejected', { value: { name: 'good' } }]);
   });

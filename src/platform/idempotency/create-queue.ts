@@ -83,9 +83,8 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       const batch = this.takeBatch();
       const error = await this.store(batch);
       if (error === undefined) continue;
-      const others = await this.replayRecorded(batch);
-      if (batch.length > 1) await this.storeEach(others);
-      else if (others.length > 0) this.reject(batch[0]!, error);
+      if (batch.length > 1) await this.storeEach(await this.replayRecorded(batch));
+      else await this.rejectAll(new Map([[batch[0]!, error]]));
     }
     this.isRunning = false;
   }
@@ -147,14 +146,16 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     if (items.length === 0) return;
     const { manager } = this.repository;
     const { checkImmediately } = getDialect(manager.dataSource);
+    let failures = new Map<Item<Response>, unknown>();
     const error = await this.commit(items, (beforeCommit) => {
       const end = performance.now() + BUDGET_MS;
       return manager.transaction(async (transaction) => {
         if (checkImmediately !== undefined) await transaction.query(checkImmediately);
+        failures = new Map();
         const settle: (() => void)[] = [];
         for (const item of items) {
           if (performance.now() > end) break;
-          settle.push(await this.storeAtSavepoint(transaction, item));
+          settle.push(await this.storeAtSavepoint(transaction, item, failures));
         }
         beforeCommit();
         return () => {
@@ -163,47 +164,60 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
         };
       });
     });
-    if (error !== undefined) await this.storeAlone(items);
+    if (error === undefined) await this.rejectAll(failures);
+    else await this.storeAlone(items);
   }
 
-  /** Returns what to do with a request once the transaction is committed. */
-  private storeAtSavepoint(transaction: EntityManager, item: Item<Response>): Promise<() => void> {
-    return transaction
-      .transaction((own) => this.statements.insert(own, [item]))
-      .then(
-        ([response]) =>
-          () =>
-            item.resolve(() => response!),
-        (error: unknown) => {
-          if (!isRejection(error)) throw error;
-          return () => this.reject(item, error);
-        },
+  /** Stores a row, or adds the error to the failures. Returns what to do once the transaction is committed. */
+  private async storeAtSavepoint(
+    transaction: EntityManager,
+    item: Item<Response>,
+    failures: Map<Item<Response>, unknown>,
+  ): Promise<() => void> {
+    try {
+      const [response] = await transaction.transaction((own) =>
+        this.statements.insert(own, [item]),
       );
+      return () => item.resolve(() => response!);
+    } catch (error) {
+      if (!isRejection(error)) throw error;
+      failures.set(item, error);
+      return () => undefined;
+    }
   }
 
   /** Stores rows with a commit for each, because one of them undoes the whole transaction. */
   private async storeAlone(items: Items<Response>): Promise<void> {
     const end = performance.now() + BUDGET_MS;
-    for (const [index, item] of items.entries()) {
+    const failures = new Map<Item<Response>, unknown>();
+    let count = 0;
+    do {
+      const item = items[count++]!;
       const error = await this.store([item]);
-      if (error !== undefined) this.reject(item, error);
-      if (performance.now() < end) continue;
-      this.waiting.unshift(...items.slice(index + 1));
-      return;
-    }
+      if (error !== undefined) failures.set(item, error);
+    } while (count < items.length && performance.now() < end);
+    this.waiting.unshift(...items.slice(count));
+    await this.rejectAll(failures);
   }
 
-  /** Rejects a request because of its row, or lets it wait for another look-up if it is its key that has a record. */
-  private reject(item: Item<Response>, error: unknown): void {
-    if (isRecordCollision(error)) {
-      this.waiting.unshift(item);
-      return;
+  /**
+   * Rejects requests because of their rows. First it looks their keys up again: a row that a copy of the request has stored
+   * meanwhile, here or in another instance, may be what they violate.
+   */
+  private async rejectAll(failures: ReadonlyMap<Item<Response>, unknown>): Promise<void> {
+    for (const item of await this.replayRecorded([...failures.keys()])) {
+      const error = failures.get(item);
+      // The record was deleted since.
+      if (isRecordCollision(error)) {
+        this.waiting.unshift(item);
+        continue;
+      }
+      this.metrics.rejectedRows?.inc({
+        db_collection_name: this.repository.metadata.tableName,
+        db_response_status_code: getDriverErrorCode(error),
+      });
+      item.reject(error);
     }
-    this.metrics.rejectedRows?.inc({
-      db_collection_name: this.repository.metadata.tableName,
-      db_response_status_code: getDriverErrorCode(error),
-    });
-    item.reject(error);
   }
 
   /**
