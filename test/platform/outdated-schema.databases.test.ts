@@ -1,3 +1,6 @@
+import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
+import { PetsModule } from '../../src/modules/pets/pets.module.js';
+import { StoreModule } from '../../src/modules/store/store.module.js';
 import { startApp, type TestApp } from './support/app.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { waitFor } from './support/wait.js';
@@ -6,7 +9,7 @@ let app: TestApp;
 let logger: MemoryLogger;
 beforeEach(async () => {
   logger = new MemoryLogger();
-  app = await startApp({ logger });
+  app = await startApp({ logger, features: [CategoriesModule, PetsModule, StoreModule] });
 });
 afterEach(() => app.stop());
 
