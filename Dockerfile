@@ -30,5 +30,5 @@ VOLUME /app/data
 EXPOSE 3000
 # Not /readyz: restarting the container does not help while the database is unavailable.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 3000}/livez`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "dist/cli/health.js"]
 CMD ["node", "dist/main.js"]

@@ -1,6 +1,10 @@
 import './platform/application/check-node-version.js';
-import { AppModule } from './app.module.js';
-import { runService } from './platform/application/run-service.js';
-import { PRODUCT } from './product.js';
+import { setSourceMapsSupport } from 'node:module';
+
+// Stack traces have the lines of the sources. Node reads only the maps of modules that are imported after this call.
+setSourceMapsSupport(true, { nodeModules: false });
+const { AppModule } = await import('./app.module.js');
+const { runService } = await import('./platform/application/run-service.js');
+const { PRODUCT } = await import('./product.js');
 
 await runService(AppModule, PRODUCT);

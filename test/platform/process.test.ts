@@ -1,7 +1,8 @@
 import { exec } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { getRelease } from '../../src/platform/config/product.js';
@@ -125,6 +126,19 @@ describe('a service process in production with a .env file', () => {
 it('main --version prints the version, and the commit if it is known', async () => {
   const printed = await promisify(exec)(`node ${getBuiltFile('src/main.js')} --version`);
   expect(printed).toEqual({ stdout: `${getRelease(PRODUCT)}\n`, stderr: '' });
+});
+
+it('main --help prints how the service is used, and neither starts it nor creates a database', async () => {
+  const cwd = await mkdtemp(join(tmpdir(), 'petstore-help-'));
+  const main = getBuiltFile('src/main.js');
+  const printed = await promisify(exec)(`node ${main} --help`, { cwd });
+  expect(printed.stdout).toContain('node dist/cli/check.js checks the configuration');
+  await expect(promisify(exec)(`node ${main} --halp`, { cwd })).rejects.toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("unknown option '--halp'") as string,
+  });
+  expect(await readdir(cwd)).toEqual([]);
+  await rm(cwd, { recursive: true });
 });
 
 describe('a service process that cannot start', () => {

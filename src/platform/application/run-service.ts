@@ -19,7 +19,7 @@ import { TERMINATION_SIGNALS } from './termination-signals.js';
 /** The documented maximum of a shutdown without its delay. Later, the next signal ends the process. */
 const SHUTDOWN_TIMEOUT_MS = 10_000;
 
-/** Runs a service until a signal ends the process, or prints its version. */
+/** Runs a service until a signal ends the process, or prints its version or help. */
 export async function runService(root: Type, product: Product): Promise<void> {
   const logger = new Logger(product.title);
   // The state of the process is unknown after either: it exits, and a supervisor restarts it. What was
@@ -42,10 +42,7 @@ export async function runService(root: Type, product: Product): Promise<void> {
 }
 
 async function bootstrap(root: Type, product: Product, logger: Logger): Promise<void> {
-  if (process.argv[2] === '--version') {
-    process.stdout.write(`${getRelease(product)}\n`);
-    return;
-  }
+  if (process.argv.length > 2) await printInformation(product);
   loadEnvFile();
   // For errors until the configuration is known.
   Logger.overrideLogger(createLogger({ product, production: isProduction(), logLevel: 'info' }));
@@ -66,6 +63,18 @@ async function bootstrap(root: Type, product: Product, logger: Logger): Promise<
     ...(config.production && { config: redactConfig(config, variables) }),
   });
   await createInitialApiKey(app, config);
+}
+
+/** Prints the version or the help, and ends the process: the service has no arguments. */
+async function printInformation(product: Product): Promise<void> {
+  // The service does not need commander, whose import takes some milliseconds.
+  const { Command } = await import('commander');
+  new Command('node dist/main.js')
+    .description(`Serves the API of ${product.title}. Environment variables configure it.`)
+    .version(getRelease(product))
+    .addHelpText('after', '\nnode dist/cli/check.js checks the configuration and the database.')
+    .allowExcessArguments(false)
+    .parse();
 }
 
 /** Further signals are ignored: a supervisor signals its process group, and npm passes a signal on. */
