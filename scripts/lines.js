@@ -54,7 +54,7 @@ const ROOMS = [
     17477,
     'a test of each promise, over HTTP against real databases; what takes minutes is in `slow/`',
   ],
-  ['tools/generator/', 5123, 'modules from contracts: `read`, `plan` and `write`'],
+  ['tools/generator/', 5480, 'modules from contracts: `read`, `plan` and `write`'],
   ['tools/openapi/', 1217, '`openapi:check`, and `conformance`, which checks a deployment'],
   ['tools/bench/', 1086, 'the benchmark and its baselines'],
   ['docs/', 1884, 'pages for clients, operators and teams, CONTRIBUTING and SECURITY included'],

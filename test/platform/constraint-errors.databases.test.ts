@@ -2,6 +2,7 @@ import type { Test } from 'supertest';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
 import { toConstraintError } from '../../src/platform/index.js';
 import { useApp } from './support/app.js';
+import { describeOnPostgres } from './support/databases.js';
 import { type Cage, CageEntity, CagesController, CagesModule } from './support/cages.module.js';
 
 const MISSING_ID = Number.MAX_SAFE_INTEGER;
@@ -70,6 +71,34 @@ describe('POST and PATCH of a row that violates a constraint', () => {
     );
     await app.dataSource.query('DROP INDEX "uq_lower"');
   });
+});
+
+describeOnPostgres('a value that does not fit its column', () => {
+  it.each([
+    ['a text', { label: 'é'.repeat(101) }, 'label'],
+    ['an integer', { shelfPosition: 2 ** 31 }, 'shelfPosition'],
+    ['a fraction', { shelfPosition: 0.5 }, 'shelfPosition'],
+    ['several', { label: 'a'.repeat(101), room: 'a'.repeat(21) }, 'label and room'],
+  ])(
+    'returns 400 and the name of %s, also in a batch, a replacement and a patch',
+    async (_label, wide, names) => {
+      // A DTO that allows more than the column; validation is before the handler.
+      const cages = app.app.get(CagesController);
+      const { id } = await createCage();
+      const body = newCage(wide);
+      const results = await Promise.allSettled([
+        cages.createCage(newCage()),
+        cages.createCage(body),
+        cages.createCage(newCage()),
+        cages.replaceCage(id, {}, body),
+        cages.updateCage(id, {}, wide),
+      ]);
+      const message = `The database has no room for the value of ${names}.`;
+      const rejected = { reason: { code: 'VALIDATION_FAILED', message } };
+      const stored = { status: 'fulfilled' };
+      expect(results).toMatchObject([stored, rejected, stored, rejected, rejected]);
+    },
+  );
 });
 
 describe('toConstraintError', () => {

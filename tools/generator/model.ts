@@ -173,6 +173,8 @@ export interface Resource {
   /** The name of the class of the rows, without `Entity`. */
   readonly name: string;
   readonly table: string;
+  /** The properties of the service that have its operations, and those of its lists in an envelope: no method has their names. */
+  readonly members: { readonly rows: string; readonly list: string };
   readonly dto: DtoClass;
   /** `GET /things/{x}`, or `GET /things`, as messages name it. */
   readonly shownBy: string;
@@ -201,6 +203,8 @@ export interface Envelope {
   readonly paging: { readonly [name: string]: PagingRole | Envelope['paging'] };
   /** The properties that are null without a next page. */
   readonly nullable: ReadonlySet<string>;
+  /** The properties that lists never have. */
+  readonly missing: readonly string[];
 }
 
 export interface Paging {
@@ -251,6 +255,8 @@ export interface PlannedOperation extends Operation {
   readonly implementation: Implementation;
   /** Whether a person has completed the stub. */
   readonly isCompleted?: boolean;
+  /** What keeps an operation from being implemented after the contract changed. */
+  readonly todo?: string | undefined;
 }
 
 export interface Module extends Omit<Contract, 'operations'> {

@@ -6,7 +6,7 @@ const RESERVED = new Set([
   ...Object.getOwnPropertyNames(Object.prototype),
   ...(
     'Array Boolean Buffer Date Error Function JSON Map Math Number Object Partial Promise Proxy Readonly Record Reflect RegExp Set ' +
-    'String Symbol URL WeakMap api items kit paging result row DECORATORS OperationId prototype ' +
+    'String Symbol URL WeakMap api items kit manager paging result row DECORATORS OperationId prototype ' +
     'arguments await break case catch class const constructor continue debugger default delete do else enum eval export extends ' +
     'false finally for function if implements import in instanceof interface let new null package private protected public return ' +
     'static super switch this throw true try typeof undefined var void while with yield async of ' +

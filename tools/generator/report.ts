@@ -1,11 +1,14 @@
 /** What a run reports: a line for each operation, one for each kind of difference from the contract, and a sum. */
-import type { Module, PlannedOperation } from './model.js';
+import type { Implementation, Module, PlannedOperation, Property } from './model.js';
+import { toBareName } from './names.js';
+import { SORTS } from './plan/operations.js';
 
 const MAX_LENGTH = 300;
 
 function describe(module: Module, operation: PlannedOperation): string {
   const { implementation, name, isPublic } = operation;
   if (operation.isCompleted === true) return 'yours';
+  if (operation.todo !== undefined) return `to do: ${operation.todo}`;
   if (implementation.kind === 'stub')
     return `stub: ${implementation.reason}: complete ${name} in ${module.name}.service.ts`;
   const refused = implementation.refused.map((each) => `?${each}`).join(', ');
@@ -32,22 +35,35 @@ function findEmpty({ operations, resources }: Module): string[] {
   });
 }
 
-/** The resources whose ids requests may repeat, although the service assigns them. */
-function findIgnoredIds({ operations }: Module): string[] {
-  return operations.flatMap(({ implementation: each, method, path }) => {
-    if (
-      !('sent' in each) ||
-      each.sent === undefined ||
-      (each.kind === 'create' && each.resource.id.byClient)
-    )
-      return [];
-    const { id } = each.resource;
-    const isRepeated = each.sent.dto.properties.some(
-      ({ name, readOnly }) => name === id.property && readOnly !== true,
-    );
-    return isRepeated ? [`${method.toUpperCase()} ${path}`] : [];
+type Implemented = Exclude<Implementation, { kind: 'stub' }>;
+
+const getSent = (each: Implemented): readonly Property[] =>
+  ('sent' in each && each.sent?.dto.properties) || [];
+
+/** What implemented operations do not as the contract says: the names that it concerns, by the text of the line. */
+const DIFFERENCES: Readonly<Record<string, (each: Implemented) => readonly string[]>> = {
+  'not sent in lists, whose next page is in the Link header': (each) =>
+    (each.kind === 'list' && each.envelope?.missing) || [],
+  'sorts only pages by offset or number, by an enum of properties': (each) =>
+    each.refused.filter((name) => each.kind === 'list' && SORTS.has(toBareName(name))),
+  'a body with what is readOnly gets 400': (each) =>
+    getSent(each).flatMap(({ name, readOnly }) => (readOnly === true ? [name] : [])),
+  'the id of a body is ignored': (each) =>
+    each.kind === 'create' && each.resource.id.byClient
+      ? []
+      : getSent(each).flatMap(({ name, readOnly }) =>
+          name === each.resource.id.property && readOnly !== true ? [name] : [],
+        ),
+};
+
+const findDifferences = ({ operations }: Module): string[] =>
+  Object.entries(DIFFERENCES).flatMap(([text, find]) => {
+    const places = operations.flatMap(({ method, path, implementation }) => {
+      const names = implementation.kind === 'stub' ? [] : find(implementation);
+      return names.length === 0 ? [] : [`${method.toUpperCase()} ${path} ${names.join(', ')}`];
+    });
+    return places.length === 0 ? [] : [`${text}: ${places.join('; ')}`];
   });
-}
 
 const toLine = (text: string): string => {
   const line = text.replaceAll(/[\s\p{Cc}]+/gu, ' ');
@@ -65,17 +81,18 @@ export function formatReport(module: Module): string {
     ...leftOut.map(({ operation, reason }) => [operation, `left out: ${reason}`]),
   ];
   const width = Math.min(60, Math.max(...lines.map(([operation]) => operation!.length)));
+  const todos = operations.filter(({ todo }) => todo !== undefined).length;
   const stubs = operations.filter(
-    ({ implementation, isCompleted }) => implementation.kind === 'stub' && isCompleted !== true,
+    ({ implementation, isCompleted, todo }) =>
+      implementation.kind === 'stub' && isCompleted !== true && todo === undefined,
   ).length;
   const empty = findEmpty(module);
-  const ignored = findIgnoredIds(module);
   const differences = [
     ...notes.toLines(),
     ...(empty.length === 0
       ? []
       : [`no request fills them, so responses lack them: ${empty.join(', ')}`]),
-    ...(ignored.length === 0 ? [] : [`the id of a body is ignored: ${ignored.join(', ')}`]),
+    ...findDifferences(module),
     'errors have the body {code, message, status}, and invalid requests get 400',
   ];
   return [
@@ -85,6 +102,6 @@ export function formatReport(module: Module): string {
     '',
     ...differences.map((each) => toLine(`Differs: ${each}`)),
     '',
-    `${operations.length - stubs} implemented, ${stubs} ${stubs === 1 ? 'stub' : 'stubs'}, ${leftOut.length} left out; tables: ${resources.map(({ table }) => table).join(', ') || 'none'}.`,
+    `${operations.length - stubs - todos} implemented, ${todos === 0 ? '' : `${todos} to do, `}${stubs} ${stubs === 1 ? 'stub' : 'stubs'}, ${leftOut.length} left out; tables: ${resources.map(({ table }) => table).join(', ') || 'none'}.`,
   ].join('\n');
 }

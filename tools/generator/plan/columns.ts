@@ -106,7 +106,7 @@ export function planColumns({
   return [
     ...ofParents,
     ...shown.map((each): Column => {
-      const { name, required, ...schema } = each;
+      const { name, required: _required, ...schema } = each;
       const wanted =
         isIdentifier(name) && name.length <= 60 ? name : toMemberName(name).slice(0, 60);
       const isReserved = ['id', 'version'].includes(wanted);
@@ -117,7 +117,7 @@ export function planColumns({
         column: toColumn(name),
         schema,
         isMixed: false,
-        nullable: !(required && schema.nullable !== true),
+        nullable: !(isGiven(each) && schema.nullable !== true),
         filling: toFilling(each),
         isFilter: false,
       };

@@ -1,12 +1,14 @@
 /** Plans what operations do with the resources: what the rule does not say is a stub, with the reason. */
 import type {
   Column,
+  Contract,
   DtoClass,
   Envelope,
   Implementation,
   Operation,
   Order,
   PagingRole,
+  Parameter,
   Paging,
   PlannedOperation,
   Property,
@@ -41,7 +43,7 @@ export interface Plan {
  * @param isSameType whether two schemas are one type in TypeScript
  */
 export function plan(
-  contract: { readonly operations: readonly Operation[]; readonly classes: readonly DtoClass[] },
+  contract: Pick<Contract, 'operations' | 'classes' | 'notes'>,
   module: string,
   taken: readonly string[],
   isSameType: (a: Schema, b: Schema) => boolean,
@@ -57,10 +59,14 @@ export function plan(
   ]))
     for (const dto of new Set([schema?.class, unwrap(schema)?.dto, getItems(schema)?.dto]))
       if (dto !== undefined) uses.set(dto, (uses.get(dto) ?? 0) + 1);
-  /** Replaces a class by one for `PATCH`, or adds that if something else has the class. */
-  const replace = (dto: DtoClass, toClass: (name: string) => DtoClass): DtoClass => {
+  /** Replaces a class by one for a change, or adds that if something else has the class. */
+  const replace = (
+    dto: DtoClass,
+    suffix: string,
+    toClass: (name: string) => DtoClass,
+  ): DtoClass => {
     const isShared = uses.get(dto)! > 1;
-    const patch = toClass(isShared ? makeUnique(`${dto.name}Patch`, names) : dto.name);
+    const patch = toClass(isShared ? makeUnique(`${dto.name}${suffix}`, names) : dto.name);
     if (isShared) classes.push(patch);
     else classes[classes.indexOf(dto)] = patch;
     return patch;
@@ -69,11 +75,21 @@ export function plan(
     const reason = reasons.get(operation);
     try {
       if (reason !== undefined) throw new Stub(reason);
-      const implementation = planOperation(operation, resources, isSameType);
+      const implementation = planOperation(operation, resources, reasons, isSameType);
       const changed = rewrite(operation, implementation);
-      if (implementation.kind !== 'patch') return { ...changed, implementation };
-      const { dto, property } = implementation.sent!;
-      const patch = replace(dto, (name) => toPatch(dto, implementation.resource, name));
+      const { kind } = implementation;
+      if (kind !== 'patch' && kind !== 'replace') return { ...changed, implementation };
+      const { resource, sent } = implementation;
+      const { dto, property } = sent!;
+      const nulls = findNulls(dto, resource);
+      if (nulls.length > 0)
+        contract.notes.add(
+          `null is invalid, because ${resource.shownBy} never shows it`,
+          `${operation.method.toUpperCase()} ${operation.path} ${nulls.join(', ')}`,
+        );
+      else if (kind === 'replace') return { ...changed, implementation };
+      const suffix = kind === 'patch' ? 'Patch' : 'Put';
+      const patch = replace(dto, suffix, (name) => toChanges(dto, nulls, kind, name));
       const body = changed.body!;
       const toWrapper = (name: string): DtoClass => ({
         ...body.schema.class!,
@@ -81,7 +97,8 @@ export function plan(
         publishedName: name,
         properties: [{ ...body.schema.class!.properties[0]!, class: patch }],
       });
-      const sentClass = property === undefined ? patch : replace(body.schema.class!, toWrapper);
+      const sentClass =
+        property === undefined ? patch : replace(body.schema.class!, suffix, toWrapper);
       return {
         ...changed,
         body: { ...body, schema: { class: sentClass } },
@@ -95,41 +112,64 @@ export function plan(
   return { operations, resources, classes };
 }
 
-/** Returns the class of a `PATCH` body: what is omitted stays unchanged, and null is for columns that may be null. */
-function toPatch(dto: DtoClass, { columns }: Resource, name: string): DtoClass {
-  const properties = dto.properties.map(
-    ({ default: _default, nullable, ...property }): Property => {
-      const column = columns.find((each) => each.name === property.name);
-      return { ...property, ...(nullable === true && column?.nullable === true && { nullable }) };
-    },
-  );
+/** The properties of a body that may be null, for columns that are never null. */
+const findNulls = ({ properties }: DtoClass, { columns }: Resource): string[] =>
+  properties
+    .filter(({ name, nullable }) => {
+      const column = columns.find((each) => each.name === name);
+      return nullable === true && column?.nullable === false;
+    })
+    .map(({ name }) => name);
+
+/** Returns the class of a body that changes a row: what a `PATCH` omits stays unchanged. */
+function toChanges(
+  dto: DtoClass,
+  nulls: readonly string[],
+  kind: 'patch' | 'replace',
+  name: string,
+): DtoClass {
+  const properties = dto.properties.map((property): Property => ({
+    ...property,
+    default: kind === 'patch' ? undefined : property.default,
+    nullable: nulls.includes(property.name) ? undefined : property.nullable,
+  }));
   return { ...dto, name, publishedName: name, properties };
 }
 
+/** Takes the defaults of refused parameters away: each request would have them, and get 501. */
+const dropDefaults = (all: readonly Parameter[], refused: readonly string[]): Parameter[] =>
+  all.map((each) =>
+    refused.includes(each.name) ? Object.assign({}, each, { default: undefined }) : each,
+  );
+
 /** Makes an operation require its body, and return the class of its resource, and gives the parameters of pages their limits. */
 function rewrite(operation: Operation, implementation: Implementation): Operation {
+  if (implementation.kind === 'stub') return operation;
+  const own = {
+    ...operation,
+    parameters: dropDefaults(operation.parameters, implementation.refused),
+  };
   if (implementation.kind !== 'list') {
-    if (implementation.kind === 'stub') return operation;
     const { body, success } = operation;
     const isObject = implementation.returns === 'object' && implementation.wrapper === undefined;
     return {
-      ...operation,
+      ...own,
       // Without a body, or with null, there is nothing to store.
       body: body && { ...body, required: true, schema: { class: body.schema.class! } },
       success: isObject ? { ...success, schema: { class: implementation.resource.dto } } : success,
     };
   }
   const { paging, filters } = implementation;
-  const parameters = operation.parameters.map((each) => {
+  const parameters = Array.from(own.parameters, (each) => {
     if (each.in !== 'query' || filters.some(({ parameter }) => parameter === each.name))
       return each;
     const isLimit = each.name === paging?.limit;
     if (!isLimit && each.name !== paging?.parameter) return each;
     if (paging.by === 'after' && !isLimit) {
-      const own = { ...each, default: undefined };
+      const position = { ...each, default: undefined };
       return paging.isText
-        ? { ...own, pattern: '^[1-9][0-9]{0,15}$', minLength: undefined, maxLength: undefined }
-        : own;
+        ? { ...position, pattern: '^[1-9][0-9]{0,15}$', minLength: undefined, maxLength: undefined }
+        : position;
     }
     const least = isLimit ? 1 : paging.by === 'page' ? paging.firstPage : 0;
     const minimum = Math.max(each.minimum ?? least, least);
@@ -148,6 +188,7 @@ function rewrite(operation: Operation, implementation: Implementation): Operatio
 function planOperation(
   operation: Operation,
   resources: readonly Resource[],
+  reasons: Reasons,
   isSameType: (a: Schema, b: Schema) => boolean,
 ): Implementation {
   const { method, path, body, parameters } = operation;
@@ -156,11 +197,14 @@ function planOperation(
     throw new Stub('`me` is the caller, whom the service does not know');
   const hasKey = isItem(path);
   const resource = resources.find((each) => each.route === toCollection(path));
-  if (resource === undefined || (hasKey !== (method !== 'post') && !(method === 'get' && !hasKey)))
+  if (resource === undefined) throw new Stub(explainMissing(path, reasons));
+  if (hasKey !== (method !== 'post') && !(method === 'get' && !hasKey))
     throw new Stub('it is not one of the operations of a resource');
-  const header = parameters.find(
-    (each) => each.required && (each.in === 'header' || each.in === 'cookie'),
-  );
+  const headers = parameters.filter((each) => each.in === 'header' || each.in === 'cookie');
+  const condition = headers.find(({ name }) => PRECONDITIONS.test(name));
+  if (condition !== undefined)
+    throw new Stub(`\`${condition.name}\` needs a version column: see @IfMatch in the guide`);
+  const header = headers.find((each) => each.required);
   if (header !== undefined) throw new Stub(`the ${header.in} \`${header.name}\` is required`);
   if (method === 'get' && !hasKey) return planList(operation, resource);
   const query = parameters.filter((each) => each.in === 'query');
@@ -186,6 +230,18 @@ function planOperation(
   if (sent.property !== undefined) requireWrapper(body!.schema.class!);
   widen(resource, sent, isSameType);
   return { kind, resource, key, refused, sent, ...response };
+}
+
+/** The headers without which a request overwrites what others have changed (RFC 9110, section 13.1). */
+const PRECONDITIONS = /^if-(match|none-match|unmodified-since)$/i;
+
+/** Says why the path of an operation is not that of a resource. */
+function explainMissing(path: string, reasons: Reasons): string {
+  const [post, reason] =
+    [...reasons].find(([each]) => toCollection(each.path) === toCollection(path)) ?? [];
+  return post === undefined
+    ? 'it is not one of the operations of a resource'
+    : `POST ${post.path} makes no resource: ${reason}`;
 }
 
 /** Makes the property that wraps a body required: without it, there is nothing to store. */
@@ -235,7 +291,7 @@ const WAYS: Readonly<Record<Paging['by'], ReadonlySet<string>>> = {
   page: new Set(['page']),
   after: new Set(['after', 'cursor', 'pagetoken']),
 };
-const SORTS = new Set('sort sortby orderby'.split(' '));
+export const SORTS = new Set('sort sortby orderby'.split(' '));
 const DIRECTIONS = new Set('order direction sortorder sortdirection'.split(' '));
 
 function planList(operation: Operation, resource: Resource): Implementation {
@@ -249,10 +305,12 @@ function planList(operation: Operation, resource: Resource): Implementation {
     paging === undefined || paging.by === 'after' ? undefined : planOrder(query, resource);
   const used = new Set([paging?.limit, paging?.parameter, order?.parameter, order?.direction]);
   const others = query.filter(({ name }) => !used.has(name));
-  const filters = others.flatMap((parameter) => {
-    const column = findFilter(parameter, resource);
-    return column === undefined ? [] : [{ parameter: parameter.name, column }];
-  });
+  const filters = others
+    .flatMap((parameter) => {
+      const column = findFilter(parameter, resource);
+      return column === undefined ? [] : [{ parameter: parameter.name, column }];
+    })
+    .filter(({ column }, index, all) => all.findIndex((each) => each.column === column) === index);
   const rest = others.filter(({ name }) => !filters.some(({ parameter }) => parameter === name));
   rejectRequired(rest);
   const envelope =
@@ -327,7 +385,11 @@ function findFilter(
   { columns }: Resource,
 ): Column | undefined {
   if (parameter.unsupported !== undefined) return undefined;
-  const column = columns.find(({ name }) => name !== undefined && isSameName(name, parameter.name));
+  // A parent in the path is not selected again.
+  const own = columns.filter(({ filling }) => filling !== 'owner');
+  const column =
+    own.find(({ name }) => name === parameter.name) ??
+    own.find(({ name }) => name !== undefined && isSameName(name, parameter.name));
   const value = parameter.type === 'array' ? parameter.items! : parameter;
   return column !== undefined &&
     isScalar(column.schema) &&
@@ -384,14 +446,16 @@ function planEnvelope(
     }[role];
     return isKnown ? role : undefined;
   };
-  const fill = (properties: readonly Property[], depth: number): Envelope['paging'] => {
+  const missing: string[] = [];
+  const fill = (properties: readonly Property[], above = ''): Envelope['paging'] => {
     const filled: Record<string, PagingRole | Envelope['paging']> = {};
-    for (const property of properties.filter(({ name }) => depth > 0 || name !== items)) {
+    for (const property of properties.filter(({ name }) => above !== '' || name !== items)) {
       const role = toRole(property);
-      const inner = depth === 0 ? fillInner(property) : undefined;
+      const inner = above === '' ? fillInner(property) : undefined;
       if (role !== undefined) filled[property.name] = role;
       else if (inner !== undefined && Object.keys(inner).length > 0) filled[property.name] = inner;
       else if (property.required) throw new Stub(`\`${property.name}\` of the list gets no value`);
+      else if (inner === undefined) missing.push(`${above}${property.name}`);
     }
     return filled;
   };
@@ -399,11 +463,11 @@ function planEnvelope(
   const fillInner = (property: Property): Envelope['paging'] | undefined => {
     if (property.class === undefined) return undefined;
     try {
-      return fill(property.class.properties, 1);
+      return fill(property.class.properties, `${property.name}.`);
     } catch (error) {
       if (property.required || !(error instanceof Stub)) throw error;
       return undefined;
     }
   };
-  return { items, paging: fill(dto.properties, 0), nullable };
+  return { items, paging: fill(dto.properties), nullable, missing };
 }

@@ -16,6 +16,7 @@ import {
   isSameName,
   makeUnique,
   toCamelCase,
+  toMemberName,
   toPascalCase,
   toSingular,
   toSnakeCase,
@@ -76,6 +77,7 @@ export function planResources(
   const resources: Resource[] = [];
   const tables = new Set(taken);
   const names = new Set<string>();
+  const members = new Set(operations.map(({ name }) => name.toLowerCase()));
   const sorted = operations
     .filter(({ method, path }) => method === 'post' && !isItem(path))
     .toSorted((a, b) => a.path.split('/').length - b.path.split('/').length);
@@ -98,9 +100,13 @@ export function planResources(
     const table = makeUnique(wanted, tables, '_');
     const idProperty = findId(dto, key);
     const owners = findOwners(post, resources);
+    const member = toMemberName(table);
+    const isUsed = members.has(member.toLowerCase());
+    const rows = makeUnique(isUsed ? `${member}Resource` : member, members);
     const resource: Resource = {
       name: makeUnique(toPascalCase(toSingular(table)), names),
       table,
+      members: { rows, list: makeUnique(`${rows}List`, members) },
       dto,
       shownBy,
       route: toCollection(post.path),
@@ -123,6 +129,7 @@ function findShown(
   if (post.isManual) return 'x-resource says that it makes no resource';
   if (isMine(post.path)) return '`me` is the caller, whom the service does not know';
   const body = unwrap(post.body?.schema);
+  if (post.body === undefined) return 'it has no body, so it creates nothing';
   if (body === undefined) return 'its body is not a JSON object with properties';
   const route = toCollection(post.path);
   const gets = operations.filter(
@@ -162,7 +169,7 @@ function findShown(
   if (other !== undefined)
     return `the rows of ${other.dto.publishedName} are created by POST ${other.route} already`;
   if (key !== undefined && findId(dto, key) === undefined)
-    return `${dto.publishedName} has neither \`id\` nor \`${key}\``;
+    return `${dto.publishedName} has no \`${[...new Set([key, 'id'])].join('` or `')}\``;
   const owners = findOwners(post, resources);
   if (typeof owners === 'string') return owners;
   return { dto, shownBy: `GET ${match.by.path}`, key };

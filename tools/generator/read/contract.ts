@@ -91,6 +91,10 @@ class ContractReader {
       this.leftOut.push({ operation: `webhook ${name}`, reason: 'the service sends no webhooks' });
     if (String(this.root['openapi']).startsWith('3.2'))
       this.notes.add('OpenAPI 3.2 is read as 3.1: what only 3.2 has is left out.');
+    const server = text(get(items(this.root['servers'])[0], 'url')) ?? '';
+    const prefix = server.replace(/^(\w+:)?\/\/[^/]*/, '').replace(/\/$/, '');
+    if (prefix !== '')
+      this.notes.add(`the prefix of the service, such as /v1, replaces ${prefix}`, 'servers');
     const declared = new Map(
       items(this.root['tags']).map((tag) => [get(tag, 'name'), text(get(tag, 'description'))]),
     );
@@ -200,11 +204,18 @@ class ContractReader {
         required: true,
       });
     });
-    const others = [...byKey.values()].filter((each) => each['in'] !== 'path');
-    const read = others.flatMap((each): Parameter[] => {
-      if (each['in'] === 'header' && KNOWN_HEADERS.test(String(each['name']))) return [];
+    const read = [...byKey.values()].flatMap((each): Parameter[] => {
+      if (each['in'] === 'path') {
+        if (!names.includes(String(each['name'])))
+          this.notes.add('the path lacks the parameter', `${place} {${String(each['name'])}}`);
+        return [];
+      }
+      const isCondition = /^if-/i.test(String(each['name']));
+      const isKnown = KNOWN_HEADERS.test(String(each['name']));
+      if (each['in'] === 'header' && isKnown && (place.startsWith('GET') || !isCondition))
+        return [];
       const parameter = this.readParameter(each, place);
-      if (parameter.in !== 'query' && !parameter.required)
+      if (parameter.in !== 'query' && !parameter.required && !isCondition)
         this.notes.add('optional headers and cookies are ignored', parameter.name);
       return [parameter];
     });

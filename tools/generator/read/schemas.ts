@@ -81,11 +81,8 @@ export class SchemaReader {
   private readSchema(json: Json, context: string, place: string): Schema {
     const $ref = json['$ref'];
     if (typeof $ref !== 'string') return this.readKeywords(json, context, place);
-    const known = this.byReference.get($ref);
-    const own = this.readAnnotations(json, place);
-    if (known !== undefined) return { class: known, ...own };
     // A schema that is nothing but itself.
-    if (this.reading.has($ref)) return own;
+    if (this.reading.has($ref) && !this.byReference.has($ref)) return {};
     this.reading.add($ref);
     const target = resolve(this.root, { $ref });
     const name = decodeURIComponent($ref.split('/').pop()!).replaceAll('~1', '/');
@@ -97,6 +94,7 @@ export class SchemaReader {
     this.reading.delete($ref);
     const { description: _description, ...rest } = read;
     const inherited = read.class === undefined ? read : rest;
+    const own = this.readAnnotations({ ...inherited, ...json }, place, inherited.type);
     return { ...inherited, ...own, ...(isNullable && { nullable: true }) };
   }
 
@@ -173,7 +171,9 @@ export class SchemaReader {
     }) as Json;
   }
 
-  private readClass(json: Json, context: string, place: string, $ref?: string): DtoClass {
+  private readClass(json: Json, context: string, place: string, $ref = ''): DtoClass {
+    const known = this.byReference.get($ref);
+    if (known !== undefined) return known;
     const wanted = toClassName(context);
     const isTaken = this.taken.has(wanted);
     const name = makeUnique(isTaken ? toClassName(`${this.prefix} ${wanted}`) : wanted, this.names);
@@ -190,10 +190,16 @@ export class SchemaReader {
         wanted,
       );
     this.classes.push(dto);
-    if ($ref !== undefined) this.byReference.set($ref, dto);
+    if ($ref !== '') this.byReference.set($ref, dto);
     if (json['additionalProperties'] === true || isObject(json['additionalProperties']))
       this.notes.add('properties that are not declared are invalid', place);
     const required = new Set(items(json['required']));
+    for (const each of required)
+      if (!Object.hasOwn(json['properties'] as Json, String(each)))
+        this.notes.add(
+          'it is required, and left out: no schema declares it',
+          `${name}.${String(each)}`,
+        );
     for (const [property, each] of Object.entries(json['properties'] as Json)) {
       if (isUnusable(property)) {
         dto.unusable.push({ name: property, required: required.has(property) });
@@ -306,8 +312,7 @@ export class SchemaReader {
     if (value === undefined || value === null) return undefined;
     const isEmpty = Array.isArray(value) && value.length === 0 && type === 'array';
     if (isEmpty || isScalarOf(json, type, value)) return value;
-    if (type !== undefined)
-      this.notes.add(`its default is left out, because it is not valid or not a scalar`, place);
+    this.notes.add('its default is left out, because it is not valid or not a scalar', place);
     return undefined;
   }
 }

@@ -20,9 +20,12 @@ const report = async (path: string): Promise<string> => {
 const isContract = (file: string): boolean => /\.openapi\.(yaml|json)$/.test(file);
 
 describe('the report of a contract in the style of a framework', () => {
-  it.each(['springdoc', 'nest', 'rails', 'odd-names'])('%s is as before', async (name) => {
-    expect(await report(join(OWN, `${name}.openapi.yaml`))).toMatchSnapshot();
-  });
+  it.each(['springdoc', 'nest', 'rails', 'odd-names', 'sqlmodel', 'django', 'spring-data'])(
+    '%s is as before',
+    async (name) => {
+      expect(await report(join(OWN, `${name}.openapi.yaml`))).toMatchSnapshot();
+    },
+  );
 });
 
 const shared = existsSync(SHARED) ? (await readdir(SHARED)).filter(isContract) : [];

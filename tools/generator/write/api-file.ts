@@ -305,5 +305,6 @@ function toLocation({ implementation, path, success }: PlannedOperation): string
   const isReachable = isItem(resource.shownBy);
   if (!isReachable || id === undefined || !/^\w+$/.test(id + (wrapper ?? ''))) return undefined;
   const own = `{${wrapper === undefined ? '' : `${wrapper}.`}${id}}`;
-  return path.endsWith('/') ? own : `${path.split('/').at(-1)}/${own}`;
+  const relative = `${own}${resource.shownBy.endsWith('/') ? '/' : ''}`;
+  return path.endsWith('/') ? relative : `${path.split('/').at(-1)}/${relative}`;
 }

@@ -1,11 +1,11 @@
 /** Makes values that a schema accepts, for the generated test. */
 import { sample, stringMatching } from 'fast-check';
-import { FORMATS, toRegExp } from '../../../src/platform/validation/scalar-violations.js';
+import { FORMATS, toLimits, toRegExp } from '../../../src/platform/validation/scalar-violations.js';
 import { findProblems } from '../../../src/platform/validation/schema-rules.js';
 import { type DtoClass, isGiven, type Property, type Schema } from '../model.js';
 import { isSent } from '../plan/columns.js';
 
-/** No value was found. */
+/** No value was found: its message says why. */
 export class NoSample extends Error {}
 
 /**
@@ -24,7 +24,8 @@ export function toSample(
       try {
         return [[each.name, toValue(each, seed, depth)]];
       } catch (error) {
-        if (isGiven(each) || !(error instanceof NoSample)) throw error;
+        if (!(error instanceof NoSample)) throw error;
+        if (isGiven(each)) throw new NoSample(`no value of \`${each.name}\` is known`);
         return [];
       }
     }),
@@ -41,7 +42,7 @@ function toValue(schema: Schema, seed: number, depth: number): unknown {
     minItems = 0,
     maxItems = Infinity,
   } = schema;
-  if (depth > 8) throw new NoSample();
+  if (depth > 8) throw new NoSample('an object contains itself');
   if (dto !== undefined) return toSample(dto, seed, depth + 1);
   if (values !== undefined) return values[seed % values.length];
   if (type === 'string') return toText(schema, seed);
@@ -60,17 +61,31 @@ function toValue(schema: Schema, seed: number, depth: number): unknown {
   };
 }
 
-function toNumber(
-  { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, type }: Schema,
-  seed: number,
-): number {
-  const step = multipleOf ?? (type === 'integer' ? 1 : 0.5);
-  const lowest =
-    minimum ??
-    (exclusiveMinimum === undefined ? Math.min(0, maximum ?? 0) : exclusiveMinimum + step);
-  const first = Math.ceil(lowest / step) * step;
-  const highest = maximum ?? (exclusiveMaximum === undefined ? Infinity : exclusiveMaximum - step);
-  return first + step * seed <= highest ? first + step * seed : first;
+function toNumber(schema: Schema, seed: number): number {
+  const { minimum, maximum } = toLimits(schema);
+  const range = schema.type === 'integer' ? Infinity : (maximum - minimum) / 4;
+  const step =
+    schema.multipleOf ??
+    (Number.isFinite(range) && range > 0
+      ? Math.min(range, 0.5)
+      : schema.type === 'integer'
+        ? 1
+        : 0.5);
+  const isOpen = minimum <= Number.MIN_SAFE_INTEGER;
+  const first = Math.floor((isOpen ? Math.min(0, maximum) : minimum) / step);
+  const candidates = [seed, seed + 1, seed + 2, 0, -1].flatMap((count) => {
+    const value = (first + count) * step;
+    // Without the errors of binary fractions: 3 times 0.1 is 0.3.
+    return [Number(value.toPrecision(15)), value];
+  });
+  return find(schema, candidates);
+}
+
+/** Returns the first value that a schema accepts. */
+function find<Value>(schema: Schema, candidates: readonly Value[]): Value {
+  const found = candidates.find((each) => findProblems(schema as never, each).length === 0);
+  if (found === undefined) throw new NoSample('no value is known');
+  return found;
 }
 
 function toText(schema: Schema, seed: number): string {
@@ -88,11 +103,7 @@ function toText(schema: Schema, seed: number): string {
         ]),
     ...toMatching(pattern, seed),
   ];
-  const found = candidates.find(
-    (text) => findProblems({ ...schema, type: 'string' } as never, text).length === 0,
-  );
-  if (found === undefined) throw new NoSample();
-  return found;
+  return find({ ...schema, type: 'string' }, candidates);
 }
 
 /** Returns texts that a pattern matches; none if the library does not know the pattern. */

@@ -10,7 +10,7 @@ import type {
   Wrapped,
 } from '../model.js';
 import { isGiven } from '../model.js';
-import { makeUnique, toCamelCase, toKebabCase, toMemberName, toPascalCase } from '../names.js';
+import { makeUnique, toKebabCase, toMemberName, toPascalCase } from '../names.js';
 import { getStored } from '../plan/columns.js';
 import { getApiClass, getArguments, getFolder, getReturnType, writeSignature } from './api-file.js';
 import {
@@ -53,12 +53,12 @@ export function writeService(module: Module, only?: Resource): SourceFile {
   const views = [
     ...resources.map((resource) => ({
       resource,
-      name: getMember(module, resource),
+      name: resource.members.rows,
       envelope: undefined,
     })),
     ...lists.map(({ resource, envelope }) => ({
       resource,
-      name: getListMember(module, resource),
+      name: resource.members.list,
       envelope,
     })),
   ];
@@ -68,17 +68,17 @@ export function writeService(module: Module, only?: Resource): SourceFile {
   );
   const parameters = resources.map(
     (each) =>
-      `@InjectRepository(${each.name}Entity) ${getRepository(each)}: Repository<${each.name}Entity>`,
+      `@InjectRepository(${each.name}Entity) ${each.members.rows}: Repository<${each.name}Entity>`,
   );
   const constructor = `${fields.join('\n  ')}
 
   constructor(${[...parameters, 'kit: ResourceKit'].join(', ')}) {
     ${only === undefined ? 'super();' : ''}
-    ${views.map((each) => `this.${each.name} = ${call('kit.resource', code(getRepository(each.resource)), toViewOptions(each.resource, each.envelope))};`).join('\n    ')}
+    ${views.map((each) => `this.${each.name} = ${call('kit.resource', code(each.resource.members.rows), toViewOptions(each.resource, each.envelope))};`).join('\n    ')}
   }
 
   `;
-  const methods = operations.map((operation) => writeMethod(module, operation));
+  const methods = operations.map((operation) => writeMethod(operation));
   const hasStubs = operations.some(({ implementation }) => implementation.kind === 'stub');
   const text = `${comment(`Implements the operations of ${source}.`)}
 @Injectable()
@@ -92,17 +92,6 @@ ${hasStubs ? NOT_IMPLEMENTED : ''}`;
   return toFile(`${getFolder(moduleName)}/${file}.service.ts`, text, getDeclarations(module));
 }
 
-const getRepository = ({ table }: Resource): string => toMemberName(toCamelCase(table));
-
-/** The property of the service that has the operations of a resource. */
-const getMember = ({ operations }: Module, resource: Resource): string => {
-  const name = getRepository(resource);
-  return operations.some((each) => each.name === name) ? `${name}Resource` : name;
-};
-
-const getListMember = (module: Module, resource: Resource): string =>
-  `${getMember(module, resource)}List`;
-
 function toViewOptions(resource: Resource, envelope: Envelope | undefined): object {
   const { columns, owners } = resource;
   const renamed = columns.filter(({ name, property }) => name !== undefined && name !== property);
@@ -113,7 +102,7 @@ function toViewOptions(resource: Resource, envelope: Envelope | undefined): obje
     envelope:
       envelope &&
       code(
-        `(items${JSON.stringify(envelope.paging) === '{}' ? '' : ', paging'}) => (${literal({ [envelope.items]: code('items'), ...toPagingValues(envelope, envelope.paging) })})`,
+        `(items${JSON.stringify(envelope.paging) === '{}' ? '' : ', paging'}) => (${literal({ [envelope.items]: code('items'), ...toPagingValues(envelope.nullable, envelope.paging) })})`,
       ),
   };
 }
@@ -130,11 +119,10 @@ const PAGING_VALUES: Readonly<Record<PagingRole, string>> = {
   hasMore: 'paging.hasMore === true',
 };
 
-const toPagingValues = ({ nullable }: Envelope, paging: Envelope['paging']): object =>
+const toPagingValues = (nullable: Envelope['nullable'], paging: Envelope['paging']): object =>
   Object.fromEntries(
     Object.entries(paging).map(([name, role]) => {
-      if (typeof role !== 'string')
-        return [name, toPagingValues({ items: '', nullable, paging: role }, role)];
+      if (typeof role !== 'string') return [name, toPagingValues(nullable, role)];
       const isNull = role === 'next' && nullable.has(name);
       return [name, code(isNull ? `paging.next ? ${NEXT} : null` : PAGING_VALUES[role])];
     }),
@@ -142,7 +130,7 @@ const toPagingValues = ({ nullable }: Envelope, paging: Envelope['paging']): obj
 
 const getConverter = ({ name }: Resource): string => `to${name}`;
 
-function writeMethod(module: Module, operation: PlannedOperation): string {
+function writeMethod(operation: PlannedOperation): string {
   const { implementation, name, operationId } = operation;
   const args = getArguments(operation);
   const returnType = getReturnType(operation);
@@ -151,7 +139,7 @@ function writeMethod(module: Module, operation: PlannedOperation): string {
   ${name}(${writeSignature(args, '_')}): ${returnType} {
     throw ${call('notImplemented', operationId)};
   }`;
-  const lines = writeStatements(module, operation, implementation);
+  const lines = writeStatements(operation, implementation);
   const isAsync = lines.some((line) => line.includes('await '));
   const isUsed = (each: string): boolean =>
     lines.some((line) => new RegExp(`\\b${each}\\b`).test(line));
@@ -163,11 +151,7 @@ function writeMethod(module: Module, operation: PlannedOperation): string {
   }`;
 }
 
-function writeStatements(
-  module: Module,
-  operation: PlannedOperation,
-  implementation: Implemented,
-): string[] {
+function writeStatements(operation: PlannedOperation, implementation: Implemented): string[] {
   const { resource, kind, refused } = implementation;
   const args = getArguments(operation);
   const find = (role: 'path' | 'query' | 'body' | 'key', published?: string): Code =>
@@ -189,12 +173,12 @@ function writeStatements(
     (kind === 'list' || (kind === 'create' && parent.resource.owners.length > 0))
   ) {
     const where = { id: find('path', parent.parameter), ...toParentCriteria(resource, find) };
-    const getRow = `this.${getMember(module, parent.resource)}.getRow`;
+    const getRow = `this.${parent.resource.members.rows}.getRow`;
     if (kind === 'list') lines.push(`await ${call(getRow, where)};`);
     else rule = code(`(manager) => ${call(getRow, where, code('manager'))}`);
   }
-  if (kind === 'list') return [...lines, ...writeList(module, implementation, criteria, find)];
-  const method = `this.${getMember(module, resource)}.${kind}`;
+  if (kind === 'list') return [...lines, ...writeList(implementation, criteria, find)];
+  const method = `this.${resource.members.rows}.${kind}`;
   const sent = implementation.sent;
   const body =
     sent && (sent.property === undefined ? find('body') : access(find('body'), sent.property));
@@ -243,13 +227,11 @@ function writeReturn({ returns, wrapper, resource }: ItemOperation, result: stri
 }
 
 function writeList(
-  module: Module,
   { resource, filters, paging, order, envelope }: Extract<Implemented, { kind: 'list' }>,
   above: Readonly<Record<string, Code>>,
   find: (role: 'query') => Code,
 ): string[] {
-  const member =
-    envelope === undefined ? getMember(module, resource) : getListMember(module, resource);
+  const member = envelope === undefined ? resource.members.rows : resource.members.list;
   const selected = filters.map(({ parameter, column }) => [
     column.property,
     access(find('query'), parameter),
@@ -313,14 +295,17 @@ function toRow(
     const { name, property, filling, schema, nullable } = column;
     const own = find(name);
     const needsDefault =
-      kind === 'create' &&
+      kind !== 'patch' &&
       filling === 'default' &&
-      (own === undefined || !isGiven(own) || own.nullable === true) &&
-      !nullable;
+      own !== undefined &&
+      (!isGiven(own) || (own.nullable === true && !nullable));
     if (own !== undefined && (property !== name || needsDefault)) {
       removed.add(own.name);
       const value = access(body, own.name);
-      added[property] = needsDefault ? code(`${value.text} ?? ${literal(schema.default)}`) : value;
+      const orDefault = nullable
+        ? `${value.text} === undefined ? ${literal(schema.default)} : ${value.text}`
+        : `${value.text} ?? ${literal(schema.default)}`;
+      added[property] = needsDefault ? code(orDefault) : value;
     } else if (own === undefined && filling !== undefined) {
       const isTime = filling !== 'default' && (kind === 'create' || filling === 'now on changes');
       if (isTime) added[property] = code('new Date().toISOString()');
@@ -347,7 +332,7 @@ const getKept = (resource: Resource, sent: Wrapped): string[] => {
     .filter(({ name, nullable, filling }) => {
       const own = stored.find((each) => each.name === name);
       return (
-        (own === undefined || (!nullable && !isGiven(own))) &&
+        (own === undefined || (!nullable && !isGiven(own) && filling !== 'default')) &&
         (filling !== 'now on changes' || own !== undefined)
       );
     })
@@ -367,11 +352,7 @@ function writeConverter(resource: Resource): string {
         code(nullable === true ? 'null' : required ? 'undefined as never' : 'undefined'),
       ];
     const value = access(code('row'), column.property);
-    const missing = required ? undefined : property.default;
-    const text =
-      column.nullable && nullable !== true
-        ? `${value.text} ?? ${missing === undefined ? 'undefined' : literal(missing)}`
-        : value.text;
+    const text = column.nullable && nullable !== true ? `${value.text} ?? undefined` : value.text;
     const isOther =
       column.isMixed &&
       getEntityType({ ...column, nullable: false }) !== toType({ ...property, nullable: false });

@@ -161,6 +161,11 @@ export function isUniqueViolation(error: unknown): boolean {
   return hasRejectedStatement(error, /^(SQLITE_CONSTRAINT_(UNIQUE|PRIMARYKEY)|23505)$/);
 }
 
+/** Whether PostgreSQL has no room for a value: a text that is too long, a number out of range, a fraction. SQLite has room. */
+export function isUnfit(error: unknown): boolean {
+  return hasRejectedStatement(error, /^(22001|22003|22P02)$/);
+}
+
 function hasRejectedStatement(error: unknown, codes: RegExp): boolean {
   return error instanceof QueryFailedError && codes.test(getDriverErrorCode(error));
 }

@@ -1,9 +1,11 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
+import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
 import { ApiError } from '../../errors/api-error.js';
 import { withDeadline } from '../connection/deadline.js';
 import {
   getDriverError,
   isForeignKeyViolation,
+  isUnfit,
   isUniqueViolation,
 } from '../connection/driver-errors.js';
 import { readRows } from '../connection/service-data-source.js';
@@ -13,15 +15,15 @@ import { StatementParameters } from './statement-parts.js';
 export type Paths = Readonly<Record<string, string | null>>;
 
 /**
- * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint to one that names the
- * properties. Call it after the rollback of a transaction: it may read the referenced tables.
+ * Converts the error of an INSERT or UPDATE that violated a foreign key or a unique constraint, or whose values do not fit
+ * their columns, to one that names the properties. Call it after the rollback of a transaction: it may read the referenced tables.
  *
  * @param row the properties of the entity that were to be stored
  * @param paths where the body has the value of a property, if not in a property of the same name: such as
  *   `{ petId: 'pet.id' }`; null if clients do not see it
  * @param parent the property whose value is in the path of the request
- * @returns VALIDATION_FAILED for a foreign key, NOT_FOUND for that of the parent, ALREADY_EXISTS for a unique constraint, or the error
- *   itself if it has another cause
+ * @returns VALIDATION_FAILED for a foreign key or a value that does not fit its column, NOT_FOUND for that of the parent,
+ *   ALREADY_EXISTS for a unique constraint, or the error itself if it has another cause
  */
 export async function toConstraintError<Entity extends ObjectLiteral>(
   error: unknown,
@@ -32,7 +34,30 @@ export async function toConstraintError<Entity extends ObjectLiteral>(
 ): Promise<unknown> {
   if (isForeignKeyViolation(error))
     return withDeadline(toForeignKeyError(error, repository, row, paths, parent));
+  if (isUnfit(error)) return toUnfitError(error, repository, row, paths);
   return isUniqueViolation(error) ? toUniqueError(error, repository, paths) : error;
+}
+
+/** Names the properties whose values do not fit their columns, which PostgreSQL does not. */
+function toUnfitError(
+  error: unknown,
+  { metadata }: Repository<ObjectLiteral>,
+  row: ObjectLiteral,
+  paths: Readonly<Record<string, string | null>>,
+): unknown {
+  const names = metadata.columns
+    .filter((column) => !fits(row[column.propertyName], column))
+    .map(({ propertyName }) => paths[propertyName] ?? propertyName);
+  if (names.length === 0) return error;
+  const message = `The database has no room for the value of ${LIST_FORMAT.format(names)}.`;
+  return new ApiError('VALIDATION_FAILED', message, { cause: error });
+}
+
+/** Whether a column has room for a text or a number: texts are counted in code points, as by PostgreSQL. */
+function fits(value: unknown, { type, length }: ColumnMetadata): boolean {
+  if (typeof value === 'string') return length === '' || Array.from(value).length <= Number(length);
+  if (typeof value !== 'number' || !/^(int|integer|bigint)$/.test(String(type))) return true;
+  return Number.isSafeInteger(value) && (type === 'bigint' || Math.abs(value) < 2 ** 31);
 }
 
 async function toForeignKeyError(
