@@ -18,6 +18,9 @@ afterAll(async () => {
 const runCheck = (env: NodeJS.ProcessEnv = {}): Promise<CommandResult> =>
   runCommand(check, [], { DATABASE_URL: database.url, ...env });
 
+const runHealth = (port: string, ...args: string[]): Promise<CommandResult> =>
+  runCommand(health, args, { DATABASE_URL: database.url, PORT: port });
+
 describe('check', () => {
   it('accepts a valid configuration and a database with the current schema', async () => {
     const stdout = 'The configuration and the database are valid.\n';
@@ -42,14 +45,12 @@ describe('check', () => {
 });
 
 describe('health', () => {
-  const run = (port: string, ...args: string[]): Promise<CommandResult> =>
-    runCommand(health, args, { DATABASE_URL: database.url, PORT: port });
-
   it('succeeds while the service responds, and fails if it does not', async () => {
     const { port } = new URL(app.url);
     for (const args of [[], ['--ready']])
-      expect(await run(port, ...args)).toEqual({ code: 0, stdout: '', stderr: '' });
+      expect(await runHealth(port, ...args)).toEqual({ code: 0, stdout: '', stderr: '' });
     // The discard port, at which nothing listens.
-    expect(await run('9')).toMatchObject({ code: 1, stderr: expect.stringMatching(/^error: /) });
+    const stderr = expect.stringMatching(/^error: /) as string;
+    expect(await runHealth('9')).toMatchObject({ code: 1, stderr });
   });
 });
