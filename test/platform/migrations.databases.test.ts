@@ -18,6 +18,7 @@ import {
   createServiceDataSource,
   databaseOptions,
 } from '../../src/platform/database/connection/create-data-source.js';
+import { idColumn } from '../../src/platform/database/statements/columns.js';
 import { PLATFORM_TABLE } from '../../src/platform/database/connection/driver-errors.js';
 import type { ServiceDataSource } from '../../src/platform/database/connection/service-data-source.js';
 import { Feature } from '../../src/platform/feature.decorator.js';
@@ -28,6 +29,7 @@ import { CategoriesClient, sendRequest } from './support/http-client.js';
 import { MemoryLogger } from './support/memory-logger.js';
 import { connectToPostgres, queryPostgres, waitUntilBlocked } from './support/postgres-client.js';
 import { dumpSchema } from './support/schema-dump.js';
+import { readBlocks } from './support/snippets.js';
 import { waitFor } from './support/wait.js';
 
 const { jest } = import.meta;
@@ -101,6 +103,50 @@ describe('migration runner', () => {
     );
     expect(applied.flat().map(({ name }) => name)).toEqual(ALL_NAMES);
     expect(await readAppliedMigrations(second)).toEqual(ALL_NAMES);
+  });
+});
+
+describe('Changing a table with rows in docs/adding-a-module.md', () => {
+  it('keeps the rows, and has the columns that the statements say', async () => {
+    const blocks = await readBlocks('docs/adding-a-module.md');
+    const { code } = blocks.find((each) => each.code.startsWith('// Wider.'))!;
+    // oxlint-disable-next-line typescript/no-implied-eval
+    const run = new Function('queryRunner', 'TableColumn', `return (async () => {${code}})()`) as (
+      queryRunner: QueryRunner,
+      Column: typeof TableColumn,
+    ) => Promise<void>;
+    class CreateSuppliers1795000000001 {
+      up(queryRunner: QueryRunner): Promise<void> {
+        const columns = [
+          idColumn(queryRunner, 'pk_suppliers'),
+          { name: 'name', type: 'varchar', length: '10' },
+        ];
+        return queryRunner.createTable(new Table({ name: 'suppliers', columns }));
+      }
+    }
+    class ChangeSuppliers1795000000002 {
+      up(queryRunner: QueryRunner): Promise<void> {
+        return run(queryRunner, TableColumn);
+      }
+    }
+    const dataSource = await connectMigrated();
+    const [create, change] = [
+      new CreateSuppliers1795000000001(),
+      new ChangeSuppliers1795000000002(),
+    ];
+    Object.assign(dataSource, { migrations: [...dataSource.migrations, create] });
+    await dataSource.migrate();
+    await dataSource.query(`INSERT INTO "suppliers" ("name") VALUES ('one'), ('two')`);
+    Object.assign(dataSource, { migrations: [...dataSource.migrations, change] });
+    await dataSource.migrate();
+    const long = 'l'.repeat(200);
+    await dataSource.query(`INSERT INTO "suppliers" ("name") VALUES ('${long}')`);
+    const rows = await dataSource.query('SELECT "name", "city" FROM "suppliers" ORDER BY "id"');
+    expect(rows).toEqual([
+      { name: 'one', city: '' },
+      { name: 'two', city: '' },
+      { name: long, city: null },
+    ]);
   });
 });
 
