@@ -57,7 +57,7 @@ const ROOMS = [
   ['tools/generator/', 5485, 'modules from contracts: `read`, `plan` and `write`'],
   ['tools/openapi/', 1210, '`openapi:check`, and `conformance`, which checks a deployment'],
   ['tools/bench/', 1100, 'the benchmark and its baselines'],
-  ['docs/', 2055, 'pages for clients, operators and teams, CONTRIBUTING and SECURITY included'],
+  ['docs/', 2090, 'pages for clients, operators and teams, CONTRIBUTING and SECURITY included'],
   ['deploy/', 1265, 'alert rules, a dashboard, a systemd unit, nginx, Kubernetes'],
   ['examples/', 1260, 'clients, and modules of a whole Petstore, which teams copy'],
 ];
