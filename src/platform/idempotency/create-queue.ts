@@ -45,6 +45,8 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   private readonly waiting: Item<Response>[] = [];
   /** One batch at a time: on PostgreSQL others would wait for its commit, because each changes the table's revision. */
   private isRunning = false;
+  /** Whether the last look-up has found a record. */
+  private expectsRecords = false;
 
   /** @param toResponse converts a new row to what the client gets */
   constructor(
@@ -80,7 +82,9 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
 
   private async run(): Promise<void> {
     while (this.waiting.length > 0) {
-      const batch = this.takeBatch();
+      const waiting = this.takeBatch();
+      // While many clients repeat requests, one look-up is cheaper than a rejected batch.
+      const batch = this.expectsRecords ? await this.replayRecorded(waiting) : waiting;
       const error = await this.store(batch);
       if (error === undefined) continue;
       if (batch.length > 1) await this.storeEach(await this.replayRecorded(batch));
@@ -131,7 +135,9 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
         items.filter((item) => records.get(item)),
         (item) => records.get(item)!,
       );
-      return items.filter((item) => !records.get(item));
+      const others = items.filter((item) => !records.get(item));
+      this.expectsRecords = others.length < items.length;
+      return others;
     } catch (error) {
       for (const { reject } of items) reject(error);
       return [];
