@@ -78,22 +78,19 @@ export function requireColumns(repository: Repository<ObjectLiteral>, row: Objec
  * Builds an INSERT of rows. A missing value is null; the database assigns the id unless the rows have it.
  *
  * @param rows values by the properties of the entity
- * @param expressions what is stored instead of a value, by property: `?` stands for the value
  */
 export function buildInsert(
   { metadata }: Repository<ObjectLiteral>,
   rows: readonly ObjectLiteral[],
   parameters: StatementParameters,
-  expressions: Readonly<Record<string, string>> = {},
 ): string {
   const columns = metadata.columns.filter(
     ({ isGenerated, propertyName }) => !isGenerated || rows[0]![propertyName] !== undefined,
   );
   const tuples = rows.map((row) => {
-    const placeholders = columns.map((column) => {
-      const placeholder = parameters.add(row[column.propertyName] ?? null, column);
-      return expressions[column.propertyName]?.replace('?', () => placeholder) ?? placeholder;
-    });
+    const placeholders = columns.map((column) =>
+      parameters.add(row[column.propertyName] ?? null, column),
+    );
     return `(${placeholders.join(', ')})`;
   });
   const names = columns.map(({ databaseName }) => `"${databaseName}"`);
