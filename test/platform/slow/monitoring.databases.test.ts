@@ -74,7 +74,8 @@ const query = async (expression: string): Promise<unknown[]> =>
   (await get<{ result: unknown[] }>(`query?query=${encodeURIComponent(expression)}`)).result;
 
 /** The metrics of the other database. */
-const INAPPLICABLE = DATABASE === 'postgres' ? /_database_(\w+_)?size_|_disk_/ : /db_client_/;
+const INAPPLICABLE =
+  DATABASE === 'postgres' ? /_database_(\w+_)?size_|_disk_/ : /db_client_|_dead_revisions/;
 
 /** Waits until each expression has a result: on a busy machine a scrape may fail. */
 async function waitForResults(expressions: readonly string[]): Promise<void> {
