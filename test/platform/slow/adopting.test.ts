@@ -222,9 +222,10 @@ async function adopt(): Promise<void> {
 /** Returns the commands of .ci/run that run a script of package.json. */
 async function readSteps(): Promise<string[]> {
   const text = await readText('.ci/run');
-  return Array.from(text.matchAll(/^(?:\w+=\S+ )?npm run ([\w:]+)/gm), ([, name]) =>
+  const steps = Array.from(text.matchAll(/^(?:\w+=\S+ )?npm run ([\w:]+)/gm), ([, name]) =>
     name === 'test:slow' ? 'test:slow -- dockerfile' : name!,
   );
+  return [...new Set(steps)];
 }
 
 describe('docs/adopting.md', () => {
