@@ -129,7 +129,11 @@ describe('Changing a table with rows in docs/adding-a-module.md', () => {
         return run(queryRunner, TableColumn);
       }
     }
-    const dataSource = await connectMigrated();
+    // A team may have a table with this name.
+    const dataSource = createDataSource({ database: database.config, product: PRODUCT }, []);
+    dataSources.push(dataSource);
+    await dataSource.initialize();
+    await dataSource.migrate();
     const [create, change] = [
       new CreateSuppliers1795000000001(),
       new ChangeSuppliers1795000000002(),
