@@ -36,7 +36,9 @@ describe('generated operations', () => {
     ['POST', '/managers/1/teams/1/mates/', 201, { id: 1 }, { code: '12345abc' }],
     ['GET', '/accounts', 200, { number: 0, content: [] }],
     ['DELETE', '/accounts/1', 501, {}],
-  ])('%s %s is %i', async (method, path, status, expected, sent) => {
+  ])('%s %s is %i', async (...row) => {
+    // Jest would pass a callback as a parameter that a row lacks.
+    const [method, path, status, expected, sent] = row;
     const headers = { authorization: `Bearer ${app.key}`, 'content-type': 'application/json' };
     const options = { method, headers, ...(sent && { body: JSON.stringify(sent) }) };
     const response = await fetch(`${app.url}/v1${path}`, options);
