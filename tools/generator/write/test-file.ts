@@ -83,16 +83,21 @@ function writeResource(module: Module, resource: Resource): string {
   return `await ${call('describeResource', code('app'), path, ifAny(options))};`;
 }
 
-/** Returns the operations of a resource, and the parameters of its list, that get 501. */
-const findStubs = ({ operations }: Module, resource: Resource): string[] =>
-  operations.flatMap(({ method, path, implementation: each, isCompleted }) => {
-    if (toCollection(path) !== resource.route) return [];
-    if (each.kind === 'stub')
-      return isCompleted === true
-        ? []
-        : [isItem(path) || method === 'post' ? method.toUpperCase() : 'list'];
-    return each.kind === 'list' ? each.refused.map((name) => `?${name}`) : [];
-  });
+/** Returns the operations of a resource, and the parameters of its list, that may get 501, also in another module. */
+const findStubs = ({ operations, leftOut }: Module, { route }: Resource): string[] => {
+  const stubs = operations
+    .filter(
+      ({ implementation, isCompleted }) => implementation.kind === 'stub' && isCompleted !== true,
+    )
+    .map(({ method, path }) => [method.toUpperCase(), path]);
+  const missing = [...stubs, ...leftOut.map(({ operation }) => operation.split(' '))]
+    .filter(([, path]) => path !== undefined && toCollection(path) === route)
+    .map(([method, path]) => (method === 'GET' && !isItem(path!) ? 'list' : method!));
+  const refused = operations.flatMap(({ implementation: each }) =>
+    each.kind === 'list' && each.resource.route === route ? each.refused : [],
+  );
+  return [...new Set([...missing, ...refused.map((name) => `?${name}`)])];
+};
 
 /** Returns a body that creates a row: without an id that the service would ignore. */
 function toBodySample({ id }: Resource, dto: DtoClass, seed: number): Record<string, unknown> {
