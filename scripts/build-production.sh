@@ -40,8 +40,10 @@ case "${1:-}" in
     mkdir -p data compile-cache
     ;;
   warm)
+    database=$(mktemp -d)
+    trap 'rm -rf "$database"' EXIT
     # The import ends when the service listens. Node writes the cache at exit, for its version and this user.
-    NODE_ENV=production NODE_COMPILE_CACHE=$PWD/compile-cache PORT=0 DATABASE_URL=sqlite:/tmp/warm.sqlite \
+    NODE_ENV=production NODE_COMPILE_CACHE=$PWD/compile-cache PORT=0 DATABASE_URL="sqlite:$database/warm.sqlite" \
       node --input-type=module --eval "await import('$PWD/dist/main.js'); process.kill(process.pid, 'SIGTERM')"
     # Only the owner can read what Node writes; in the image, it belongs to root.
     chmod -R a+r compile-cache
