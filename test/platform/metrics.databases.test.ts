@@ -253,7 +253,7 @@ describe('GET /metrics', () => {
 
 describeOnPostgres('GET /metrics on PostgreSQL', () => {
   it('reports the connection pool', async () => {
-    // Of ten connections, seven are for changes; waiting for one fails after two seconds.
+    // Seven of ten connections are for changes; waiting for one fails after two seconds.
     const runners = Array.from({ length: 9 }, () => app.dataSource.createQueryRunner());
     await Promise.all(runners.slice(0, 7).map((runner) => runner.connect()));
     const connected = Promise.all(runners.slice(7).map((runner) => runner.connect()));

@@ -12,7 +12,7 @@ type OnConnect = (error: Error | null) => void;
  */
 export function createPrimaryClient(urls: readonly string[], isPrimary: string) {
   let current = 0;
-  // Not imported, because SQLite does not need it.
+  // A static import would load the driver on SQLite, too.
   const pg = createRequire(import.meta.url)('pg') as { readonly Client: typeof Client };
   return class PrimaryClient extends pg.Client {
     static readonly servers = urls.length;
