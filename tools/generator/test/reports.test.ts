@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { planModule } from '../generator.js';
 import { readDocument } from '../read/document.js';
@@ -10,14 +9,12 @@ const NO_SERVICE: Service = { routes: new Set(), schemas: new Set(), operationId
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const OWN = join(import.meta.dirname, 'contracts');
 /** Public documents, which are not copied to the repository. */
-const SHARED = join(ROOT, '..', 'shared', 'contracts');
+const PUBLIC = join(ROOT, '..', 'shared', 'contracts');
 
 const report = async (path: string): Promise<string> => {
   const root = await readDocument(path);
   return formatReport(planModule(root, { name: 'x', source: 'x.openapi.json' }, NO_SERVICE, []));
 };
-
-const isContract = (file: string): boolean => /\.openapi\.(yaml|json)$/.test(file);
 
 describe('the report of a contract in the style of a framework', () => {
   it.each(['springdoc', 'nest', 'rails', 'odd-names', 'sqlmodel', 'django', 'spring-data'])(
@@ -28,12 +25,15 @@ describe('the report of a contract in the style of a framework', () => {
   );
 });
 
-const shared = existsSync(SHARED) ? (await readdir(SHARED)).filter(isContract) : [];
-if (shared.length === 0)
-  process.stderr.write('Skipped: ../shared/contracts with public documents is missing.\n');
+const hasPublicDocuments = existsSync(PUBLIC);
+if (!hasPublicDocuments) process.stderr.write(`Skipped: ${PUBLIC} is missing.\n`);
 
-(shared.length === 0 ? describe.skip : describe)('the report of a public document', () => {
-  it.each(shared.length === 0 ? ['none'] : shared)('%s is as before', async (file) => {
-    expect(await report(join(SHARED, file))).toMatchSnapshot();
-  });
+// Skipped rather than not declared: Jest fails if a test of a snapshot does not exist.
+(hasPublicDocuments ? describe : describe.skip)('the report of a public document', () => {
+  it.each(['museum', 'oai-petstore', 'oai-petstore-expanded', 'swagger-petstore'])(
+    '%s.openapi.yaml is as before',
+    async (name) => {
+      expect(await report(join(PUBLIC, `${name}.openapi.yaml`))).toMatchSnapshot();
+    },
+  );
 });
