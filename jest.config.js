@@ -29,7 +29,12 @@ const common = {
 export const GENERATOR = 'tools/generator/test';
 
 /** Everything else. */
-const PARENTS = ['test/platform', 'test/modules', 'tools/!(generator)/test', 'examples/*'];
+const PARENTS = [
+  'test/platform{,/!(slow|support)}',
+  'test/modules',
+  'tools/!(generator)/test',
+  'examples/*',
+];
 
 /**
  * Tests of what a fork replaces, which it leaves out: once it has a name of its own in src/product.ts, or other modules in

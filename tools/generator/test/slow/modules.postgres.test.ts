@@ -60,7 +60,7 @@ describe('modules that are generated', () => {
       requests.replace(/'[./]+test\/platform/, "'../platform"),
     );
     await expect(
-      run('test', '--', 'test/modules', 'test/platform/migrations'),
+      run('test', '--', 'test/modules', 'test/platform/database/migrations'),
     ).resolves.toBeUndefined();
   });
 
@@ -127,7 +127,7 @@ describe('modules that are generated', () => {
     await run('run', '--silent', 'typecheck');
     await run('run', '--silent', 'openapi');
     await expect(
-      run('test', '--', 'test/modules/suppliers', 'test/platform/migrations'),
+      run('test', '--', 'test/modules/suppliers', 'test/platform/database/migrations'),
     ).resolves.toBeUndefined();
   });
 });

@@ -1,0 +1,32 @@
+import { useApp } from '../support/app.js';
+import { jsonHeaders, sendRequest } from '../support/http-client.js';
+import { connectToPostgres, waitUntilBlocked } from '../support/postgres-client.js';
+import { FEATURES } from '../../../src/features.js';
+import { CagesModule } from '../support/cages.module.js';
+
+const app = useApp({ features: [...FEATURES, CagesModule] });
+
+describe('transactions that wait for a lock with all of their connections', () => {
+  it('keep no list, key or check of readiness waiting', async () => {
+    const { url } = app.config.database as { readonly url: string };
+    const other = await connectToPostgres(url);
+    await other.query('BEGIN; LOCK TABLE "cages"');
+    const exchanges = Array.from({ length: 20 }, (_, id) =>
+      sendRequest(`${app.url}/v1/cages/${id + 1}/exchange`, {
+        method: 'POST',
+        headers: { ...jsonHeaders(app.key), 'Idempotency-Key': `${id}` },
+        body: '{"label":"a","room":"b","shelfPosition":1}',
+      }),
+    );
+    // The requests last for two seconds only.
+    await waitUntilBlocked(url, 7);
+    const [list, invalid, readiness] = await Promise.all([
+      app.categories.list(),
+      app.send('GET', '/v1/categories', 'k'.repeat(32)),
+      app.send('GET', '/readyz'),
+    ]);
+    expect([list.status, invalid.status, readiness.status]).toEqual([200, 401, 200]);
+    await other.end();
+    await Promise.all(exchanges);
+  });
+});

@@ -1,0 +1,69 @@
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { ERROR_CODES } from '../../../src/platform/errors/error-codes.js';
+
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+
+/** Returns the heading anchors of a Markdown file, as GitHub generates them. */
+const getAnchors = (text: string): string[] =>
+  [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replaceAll(/[^\w -]/g, '')
+      .replaceAll(' ', '-'),
+  );
+
+describe('the documentation', () => {
+  it('links only to existing files and headings', async () => {
+    const documents = [
+      ...(await readdir(ROOT)).filter((name) => name.endsWith('.md')),
+      ...(await readdir(join(ROOT, 'docs'), { recursive: true }))
+        .filter((name) => name.endsWith('.md'))
+        .map((name) => `docs/${name}`),
+    ];
+    const broken: string[] = [];
+    let links = 0;
+    for (const document of documents) {
+      const text = await readFile(join(ROOT, document), 'utf8');
+      for (const [, link] of text.matchAll(/\](?:\(|: )(?!https?:)([^)\s]+)(?:\)|$)/gm)) {
+        links++;
+        const [path, anchor] = link!.split('#');
+        const target = path === '' ? join(ROOT, document) : join(ROOT, dirname(document), path!);
+        const found =
+          existsSync(target) &&
+          (anchor === undefined || getAnchors(await readFile(target, 'utf8')).includes(anchor));
+        if (!found) broken.push(`${document}: ${link}`);
+      }
+    }
+    expect(links).toBeGreaterThan(30);
+    expect(broken).toEqual([]);
+  });
+});
+
+describe('docs/errors.md', () => {
+  it('lists the error codes with the statuses and descriptions of ERROR_CODES', async () => {
+    const page = await readFile(join(ROOT, 'docs/errors.md'), 'utf8');
+    const shown = [...page.matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \| (.*) \|$/gm)];
+    expect(
+      shown.map(([, code, status, description]) => [code, Number(status), description]),
+    ).toEqual(
+      Object.entries(ERROR_CODES).map(([code, { status, description }]) => [
+        code,
+        status,
+        description,
+      ]),
+    );
+  });
+});
+
+describe('README.md', () => {
+  it('quotes about performance what the last run of the benchmark produced', async () => {
+    const page = await readFile(join(ROOT, 'README.md'), 'utf8');
+    const [, quoted] =
+      /^<!-- npm run bench -->\n(.+)\n<!-- \/npm run bench -->$/ms.exec(page) ?? [];
+    const results = await readFile(join(ROOT, 'tools/bench/RESULTS.md'), 'utf8');
+    // A fork writes a README of its own, which may quote nothing.
+    expect(quoted === undefined || results.includes(`\n${quoted}\n`)).toBe(true);
+  });
+});

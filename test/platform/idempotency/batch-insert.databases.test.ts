@@ -1,0 +1,313 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { CategoriesService } from '../../../src/modules/categories/categories.service.js';
+import type { Category, NewCategory } from '../../../src/modules/categories/category.dto.js';
+import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
+import { ResourceKit } from '../../../src/platform/resource/resource-kit.js';
+import { startApp, type TestApp, useApp } from '../support/app.js';
+import { DATABASE, describeOnPostgres, describeOnSqlite } from '../support/databases.js';
+import { createKey } from '../support/fixtures.js';
+import { INSERT_QUERY, recordStatements } from '../support/queries.js';
+
+const { jest } = import.meta;
+const MAX_ID = Number.MAX_SAFE_INTEGER;
+
+const app = useApp();
+let categories: CategoriesService;
+beforeAll(() => {
+  categories = app.app.get(CategoriesService);
+});
+beforeEach(async () => {
+  await app.dataSource.query('DROP INDEX IF EXISTS "unique_name"');
+  await app.dataSource.query('DELETE FROM "categories"');
+});
+afterEach(() => jest.restoreAllMocks());
+
+/** Returns bodies that are all different, also by a missing or an empty description. */
+const newCategories = (count: number): NewCategory[] =>
+  Array.from({ length: count }, (_, index) => ({
+    name: `category ${index}`,
+    ...(index % 3 === 0 ? {} : { description: index % 3 === 1 ? '' : `number ${index}` }),
+  }));
+
+const ascending = <Row extends { id: number }>(rows: readonly Row[]): Row[] =>
+  rows.toSorted((a, b) => a.id - b.id);
+
+/** Returns the numbers of rows of the INSERTs. */
+const getSizes = (inserts: readonly string[]): number[] =>
+  inserts.map((sql) => sql.split('), (').length);
+
+/** Makes the database reject any further category with this name. */
+async function rejectName(name: string): Promise<void> {
+  await app.dataSource.query(`INSERT INTO "categories" ("name") VALUES ('${name}')`);
+  await app.dataSource.query(
+    `CREATE UNIQUE INDEX "unique_name" ON "categories" ("name") WHERE "name" = '${name}'`,
+  );
+}
+
+/** Creates categories at once, and returns the outcome of each. */
+const createAll = (
+  names: readonly string[],
+  isKeyed = false,
+): Promise<PromiseSettledResult<Category>[]> =>
+  Promise.allSettled(
+    names.map((name) => categories.create({ name }, isKeyed ? createKey() : undefined)),
+  );
+
+/** Delays the statements that insert rows. */
+function delayInserts(milliseconds: number): void {
+  const query = app.dataSource.query.bind(app.dataSource);
+  jest.spyOn(app.dataSource, 'query').mockImplementation(async (sql, ...rest) => {
+    const result: unknown = await query(sql, ...rest);
+    if (INSERT_QUERY.test(sql)) await delay(milliseconds);
+    return result;
+  });
+}
+
+const createKeys = (count: number) => Array.from({ length: count }, () => createKey());
+const repeat = (keys: ReturnType<typeof createKeys>) => keys.map(({ value }) => createKey(value));
+const create = (keys: ReturnType<typeof createKeys>): Promise<Category[]> =>
+  Promise.all(keys.map((key) => categories.create({ name: key.value }, key)));
+
+describe('concurrent create requests', () => {
+  it.each([
+    ['one INSERT', 40, [40]],
+    ['batches of at most 500 rows', 1_001, [500, 500, 1]],
+  ])('are inserted with %s, in order of arrival', async (_label, count, sizes) => {
+    const inserts = recordStatements(app.dataSource, INSERT_QUERY);
+    const bodies = newCategories(count);
+    const created = await Promise.all(bodies.map((body) => categories.create(body)));
+    expect(getSizes(inserts)).toEqual(sizes);
+    expect(created).toEqual(bodies.map((body, n) => Object.assign({ id: created[n]!.id }, body)));
+    expect(new Set(created.map(({ id }) => id)).size).toBe(count);
+    expect(await app.categories.getAll()).toEqual(ascending(created));
+    const first = created.slice(0, sizes[0]);
+    expect(first).toEqual(ascending(first));
+  });
+
+  it('are inserted with the next batch if they arrive while another one is inserted', async () => {
+    const locked = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    const transaction = app.dataSource.transaction(async (manager) => {
+      await manager.query('DELETE FROM "categories"');
+      locked.resolve();
+      await release.promise;
+    });
+    await locked.promise;
+    const inserts = recordStatements(app.dataSource, INSERT_QUERY);
+    const created: Promise<Category>[] = [];
+    for (const body of newCategories(4)) {
+      created.push(categories.create(body));
+      await delay(5);
+    }
+    release.resolve();
+    await Promise.all([transaction, ...created]);
+    expect(getSizes(inserts)).toEqual([1, 3]);
+  });
+});
+
+describe('a batch with a row that the database rejects', () => {
+  it.each([
+    [0, false],
+    [250, true],
+    [499, false],
+  ])('stores the others: row %i of 500, with keys: %s', async (position, isKeyed) => {
+    await rejectName('duplicate');
+    const names = newCategories(499).map(({ name }) => name);
+    const batch = names.toSpliced(position, 0, 'duplicate');
+    const created = await createAll(batch, isKeyed);
+    expect(created.map(({ status }) => status)).toEqual(
+      batch.map((name) => (name === 'duplicate' ? 'rejected' : 'fulfilled')),
+    );
+    expect((await app.categories.getNames()).toSorted()).toEqual(
+      ['duplicate', ...names].toSorted(),
+    );
+  });
+
+  it.each([false, true])(
+    'stores the others, if one cannot be converted to a response, with keys: %s',
+    async (isKeyed) => {
+      const repository = app.dataSource.getRepository(CategoryEntity);
+      const resource = app.app.get(ResourceKit).resource(repository, {
+        toBody: ({ name }) => new URL(name).host,
+      });
+      const created = await Promise.allSettled(
+        ['http://a', 'b', 'http://c'].map((name) =>
+          resource.create({ name }, isKeyed ? createKey() : undefined),
+        ),
+      );
+      expect(created).toMatchObject([{ value: 'a' }, { status: 'rejected' }, { value: 'c' }]);
+      expect(await app.categories.getNames()).toEqual(['http://a', 'http://c']);
+    },
+  );
+
+  it.each([false, true])(
+    'never makes other clients wait until their deadline, with keys: %s',
+    async (isKeyed) => {
+      await rejectName('duplicate');
+      const end = performance.now() + 3_000;
+      const refused: unknown[] = [];
+      const createOften = async (
+        name: string,
+        onError: (error: unknown) => void,
+      ): Promise<void> => {
+        while (performance.now() < end)
+          await categories.create({ name }, isKeyed ? createKey() : undefined).catch(onError);
+      };
+      const clients = Array.from({ length: 320 }, (_, index) =>
+        index % 16 === 0
+          ? createOften('valid', (error) => refused.push(error))
+          : createOften('duplicate', () => undefined),
+      );
+      await Promise.all(clients);
+      expect(refused).toEqual([]);
+    },
+  );
+});
+
+describe('a batch when the deadline passes', () => {
+  describeOnSqlite('before its COMMIT', () => {
+    it('is rolled back if no client waits for any of its rows', async () => {
+      // The rows wait for a transaction, and have 800 ms left for their own.
+      const transaction = app.dataSource.transaction(() => delay(1_500));
+      const created = createAll(['one', 'two']);
+      delayInserts(1_000);
+      await transaction;
+      expect(await created).toMatchObject(
+        [1, 2].map(() => ({ reason: { code: 'SERVICE_UNAVAILABLE' } })),
+      );
+      // Waits until the transaction has ended.
+      await app.dataSource.transaction(async () => undefined);
+      expect(await app.categories.getNames()).toEqual([]);
+    });
+  });
+
+  describeOnPostgres('after the statement that stores its rows', () => {
+    it('says that they may have been stored', async () => {
+      delayInserts(2_500);
+      expect(await createAll(['one'])).toMatchObject([
+        { reason: { message: expect.stringMatching(/Idempotency-Key/) as string } },
+      ]);
+      expect(await app.categories.getNames()).toEqual(['one']);
+    });
+  });
+});
+
+describe('a batch when the database fails', () => {
+  it('is rejected as a whole, and the next one is inserted', async () => {
+    await app.dataSource.query('ALTER TABLE "categories" RENAME TO "hidden"');
+    const results = await createAll(['one', 'two', 'three']);
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    expect(await app.categories.create('four')).toBeError(
+      'INTERNAL_ERROR',
+      /^(?!.*(categories|table|INSERT|SQL))/i,
+    );
+    await app.dataSource.query('ALTER TABLE "hidden" RENAME TO "categories"');
+    expect((await app.categories.create('five')).status).toBe(201);
+    expect(await app.categories.getNames()).toEqual(['five']);
+  });
+});
+
+describe('create requests that are repeated', () => {
+  it('by many clients get their responses beside new ones', async () => {
+    const keys = createKeys(100);
+    const first = await create(keys);
+    for (let storm = 0; storm < 3; storm++) {
+      const [repeated, fresh] = [repeat(keys), createKeys(5)];
+      const created = await create([...repeated.slice(50), ...fresh, ...repeated.slice(0, 50)]);
+      expect([...created.slice(55), ...created.slice(0, 50)]).toEqual(first);
+      expect(repeated.every(({ replays }) => replays === 1)).toBe(true);
+      expect(fresh.some(({ replays }) => replays > 0)).toBe(false);
+      expect(new Set(created.slice(50, 55).map(({ name }) => name)).size).toBe(5);
+    }
+  });
+
+  it('with one key at once are one, also beside a different request with the key', async () => {
+    const { value } = createKey();
+    const keys = Array.from({ length: 100 }, () => createKey(value));
+    const [created, other] = await Promise.all([
+      create(keys),
+      categories.create({ name: 'other' }, createKey(value, 'another request')).catch(String),
+    ]);
+    expect(new Set(created.map(({ id }) => id)).size).toBe(1);
+    expect(keys.filter(({ replays }) => replays === 1)).toHaveLength(99);
+    expect(other).toContain('used for a different request');
+    expect(await app.categories.getNames()).toEqual([value]);
+  });
+
+  it('get the response of the first one beside a rejected row, although its row violates a constraint', async () => {
+    await rejectName('duplicate');
+    await app.dataSource.query(
+      `CREATE UNIQUE INDEX "unique_copy" ON "categories" ("name") WHERE "name" = 'copied'`,
+    );
+    const { value } = createKey();
+    const [bad, ...copies] = await Promise.allSettled([
+      categories.create({ name: 'duplicate' }, createKey()),
+      ...Array.from({ length: 3 }, () => categories.create({ name: 'copied' }, createKey(value))),
+    ]);
+    await app.dataSource.query('DROP INDEX "unique_copy"');
+    expect(bad.status).toBe('rejected');
+    const [first] = copies;
+    expect(first!.status).toBe('fulfilled');
+    expect(copies).toEqual([first, first, first]);
+  });
+
+  it('on two instances are repeated, refused or created, each by its key', async () => {
+    const other =
+      DATABASE === 'postgres'
+        ? await startApp({
+            database: { config: app.config.database, url: '', drop: () => Promise.resolve() },
+          })
+        : app;
+    const stored = createKeys(150);
+    const first = await create(stored);
+    const fresh = createKeys(200);
+    const send = (instance: TestApp) => {
+      const service = instance.app.get(CategoriesService);
+      const keys = [
+        ...repeat(stored),
+        ...stored.map(({ value }) => createKey(value, 'another request')),
+        ...repeat(fresh),
+      ];
+      // In another order.
+      const positions = keys.map((_key, index) => (index * 7) % keys.length);
+      const results = Promise.allSettled(
+        positions.map((n) => service.create({ name: keys[n]!.value }, keys[n])),
+      );
+      return results.then((all) => positions.map((_n, index) => all[positions.indexOf(index)]!));
+    };
+    const [ours, theirs] = await Promise.all([send(app), send(other)]);
+    for (const results of [ours, theirs]) {
+      expect(results.slice(0, 150)).toMatchObject(first.map(({ id }) => ({ value: { id } })));
+      expect(results.slice(150, 300)).toMatchObject(
+        stored.map(() => ({ reason: { code: 'IDEMPOTENCY_KEY_REUSED' } })),
+      );
+    }
+    expect(ours.slice(300)).toEqual(theirs.slice(300));
+    const names = await app.categories.getNames();
+    expect(new Set(names).size).toBe(names.length);
+    if (other !== app) await other.stop();
+  });
+
+  it('are inserted if the first one with the key was rejected', async () => {
+    await rejectName('duplicate');
+    const { value } = createKey();
+    const [first, second] = await Promise.allSettled(
+      ['duplicate', 'good'].map((name) => categories.create({ name }, createKey(value, name))),
+    );
+    expect([first?.status, second]).toMatchObject(['rejected', { value: { name: 'good' } }]);
+  });
+});
+
+// A sequence of PostgreSQL does not follow the ids of rows inserted with an id.
+describeOnSqlite('a batch at the maximum id', () => {
+  it('is stored up to the maximum id', async () => {
+    await app.dataSource.query(
+      `INSERT INTO "categories" ("id", "name") VALUES (${MAX_ID - 2}, 'third from the end')`,
+    );
+    expect(await createAll(['second', 'last', 'beyond'])).toEqual([
+      { status: 'fulfilled', value: { id: MAX_ID - 1, name: 'second' } },
+      { status: 'fulfilled', value: { id: MAX_ID, name: 'last' } },
+      { status: 'rejected', reason: expect.any(Error) },
+    ]);
+  });
+});
