@@ -55,6 +55,6 @@ export { addRevisionTrigger, dropRevisionTrigger } from './database/lists/revisi
 // Statements
 export { transactionOnce } from './idempotency/idempotency-records.js';
 export { insertReturning, updateReturning } from './database/statements/row-statements.js';
-export { toConstraintError } from './database/statements/constraint-error.js';
+export { toConstraintError } from './resource/constraint-error.js';
 export { readRows } from './database/connection/service-data-source.js';
 export { withDeadline } from './database/connection/deadline.js';

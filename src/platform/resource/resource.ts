@@ -5,7 +5,7 @@ import { isForeignKeyViolation } from '../database/connection/driver-errors.js';
 import { runTransaction } from '../database/connection/run-transaction.js';
 import { CachedList, type ListServices } from '../database/lists/cached-list.js';
 import { type PageRequest, type Paging, toPosition } from '../database/lists/list-rows.js';
-import { type Paths, toConstraintError } from '../database/statements/constraint-error.js';
+import { type Paths, toConstraintError } from './constraint-error.js';
 import {
   areReadAsWritten,
   type Criteria,

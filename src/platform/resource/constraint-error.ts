@@ -1,15 +1,15 @@
 import type { ObjectLiteral, Repository } from 'typeorm';
 import type { ColumnMetadata } from 'typeorm/metadata/ColumnMetadata.js';
-import { ApiError } from '../../errors/api-error.js';
-import { withDeadline } from '../connection/deadline.js';
+import { ApiError } from '../errors/api-error.js';
+import { withDeadline } from '../database/connection/deadline.js';
 import {
   getDriverError,
   isForeignKeyViolation,
   isUnfit,
   isUniqueViolation,
-} from '../connection/driver-errors.js';
-import { readRows } from '../connection/service-data-source.js';
-import { StatementParameters } from './statement-parts.js';
+} from '../database/connection/driver-errors.js';
+import { readRows } from '../database/connection/service-data-source.js';
+import { StatementParameters } from '../database/statements/statement-parts.js';
 
 /** Where bodies have the properties of an entity, if elsewhere: null if clients do not see one. */
 export type Paths = Readonly<Record<string, string | null>>;
