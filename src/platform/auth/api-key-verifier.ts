@@ -82,7 +82,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     lookUp.deadline = deadline;
     lookUp.result ??= this.limitFailures(client, key, async () => {
       // The look-up may have waited until no request waits for it.
-      lookUp.deadline.beforeStatement();
+      if (lookUp.deadline.remaining === 0) throw lookUp.deadline.expire();
       const record = await this.findValid(key);
       if (record === undefined) this.failureLog.add(client);
       return record;

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { EntityManager, ObjectLiteral, Repository } from 'typeorm';
+import type { ObjectLiteral, Repository } from 'typeorm';
 import { Deadline, withDeadline } from '../database/connection/deadline.js';
 import {
   DatabaseUnavailableError,
@@ -27,8 +27,7 @@ const BUDGET_MS = 1_000;
 /** A create request that waits for its response. */
 interface Item<Response> extends NewRow {
   readonly deadline: Deadline;
-  /** @param getResponse returns the response, or throws an error for the client */
-  readonly resolve: (getResponse: () => Response) => void;
+  readonly resolve: (response: Response) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -69,26 +68,29 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   async add(row: InsertRow<Entity>, key?: IdempotencyKey): Promise<Response> {
     const deadline = new Deadline();
     const newRow = this.statements.toNewRow(row, key);
-    const created = new Promise<() => Response>((resolve, reject) => {
-      this.waiting.push({ ...newRow, deadline, resolve, reject });
-      if (this.isRunning) return;
+    const { promise, resolve, reject } = Promise.withResolvers<Response>();
+    this.waiting.push({ ...newRow, deadline, resolve, reject });
+    if (!this.isRunning) {
       this.isRunning = true;
       // Batches have no request: several share the work.
-      setImmediate(() => void requestContext.run(undefined, () => this.run()));
-    });
-    const getResponse = await withDeadline(created, deadline);
-    return getResponse();
+      void requestContext.run(undefined, () => this.run());
+    }
+    return withDeadline(promise, deadline);
   }
 
   private async run(): Promise<void> {
+    await turn();
     while (this.waiting.length > 0) {
       const waiting = this.takeBatch();
       // While many clients repeat requests, one look-up is cheaper than a rejected batch.
       const batch = this.expectsRecords ? await this.replayRecorded(waiting) : waiting;
-      const error = await this.store(batch);
-      if (error === undefined) continue;
-      if (batch.length > 1) await this.storeEach(await this.replayRecorded(batch));
-      else await this.rejectAll(new Map([[batch[0]!, error]]));
+      try {
+        await this.store(batch);
+      } catch (error) {
+        if (!isRejection(error)) rejectAll(batch, error);
+        else if (batch.length === 1) await this.rejectRows(new Map([[batch[0]!, error]]));
+        else await this.storeEach(await this.replayRecorded(batch));
+      }
     }
     this.isRunning = false;
   }
@@ -107,21 +109,22 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
    * Stores the rows of requests, all or none. Of those with the same key, the first one is stored, and the others get its
    * response.
    *
-   * @returns the error if the database rejects a row
+   * @throws {unknown} the error of a row that the database rejects, or of the database
    */
-  private async store(items: Items<Response>): Promise<unknown> {
-    if (items.length === 0) return undefined;
-    const groups = [...Map.groupBy(items, (item) => toId(item.key) ?? item).values()];
-    const firsts = groups.map(([first]) => first!);
-    return this.commit(items, async (beforeCommit) => {
-      const responses = await this.statements.store(firsts, beforeCommit);
-      return () =>
-        groups.forEach(([first, ...copies], index) => {
-          const response = responses[index]!;
-          first!.resolve(() => response);
-          if (copies.length > 0) void replayAll(copies, () => toRecord(first!.key!, response));
-        });
-    });
+  private async store(items: Items<Response>): Promise<void> {
+    if (items.length === 0) return;
+    const groups = [...Map.groupBy(items, (item) => item.keyId ?? item).values()];
+    const responses = await this.commit(items, (beforeCommit) =>
+      this.statements.store(
+        groups.map(([first]) => first!),
+        beforeCommit,
+      ),
+    );
+    for (const [index, [first, ...copies]] of groups.entries()) {
+      const response = responses[index]!;
+      first!.resolve(response);
+      if (copies.length > 0) void replayAll(copies, () => toRecord(first!.key!, response));
+    }
   }
 
   /** Replays the responses of requests whose keys have records, and returns the other requests. */
@@ -139,7 +142,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       this.expectsRecords = others.length < items.length;
       return others;
     } catch (error) {
-      for (const { reject } of items) reject(error);
+      rejectAll(items, error);
       return [];
     }
   }
@@ -150,46 +153,43 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
    */
   private async storeEach(items: Items<Response>): Promise<void> {
     if (items.length === 0) return;
-    const { manager } = this.repository;
-    const { checkImmediately } = getDialect(manager.dataSource);
-    let failures = new Map<Item<Response>, unknown>();
-    const error = await this.commit(items, (beforeCommit) => {
-      const end = performance.now() + BUDGET_MS;
-      return manager.transaction(async (transaction) => {
-        if (checkImmediately !== undefined) await transaction.query(checkImmediately);
-        failures = new Map();
-        const settle: (() => void)[] = [];
-        for (const item of items) {
-          if (performance.now() > end) break;
-          settle.push(await this.storeAtSavepoint(transaction, item, failures));
-        }
-        beforeCommit();
-        return () => {
-          this.waiting.unshift(...items.slice(settle.length));
-          for (const each of settle) each();
-        };
-      });
-    });
-    if (error === undefined) await this.rejectAll(failures);
-    else await this.storeAlone(items);
+    try {
+      const { responses, failures } = await this.commit(items, (beforeCommit) =>
+        this.storeAtSavepoints(items, beforeCommit),
+      );
+      this.waiting.unshift(...items.slice(responses.size + failures.size));
+      for (const [item, response] of responses) item.resolve(response);
+      await this.rejectRows(failures);
+    } catch (error) {
+      if (isRejection(error)) await this.storeAlone(items);
+      else rejectAll(items, error);
+    }
   }
 
-  /** Stores a row, or adds the error to the failures. Returns what to do once the transaction is committed. */
-  private async storeAtSavepoint(
-    transaction: EntityManager,
-    item: Item<Response>,
-    failures: Map<Item<Response>, unknown>,
-  ): Promise<() => void> {
-    try {
-      const [response] = await transaction.transaction((own) =>
-        this.statements.insert(own, [item]),
-      );
-      return () => item.resolve(() => response!);
-    } catch (error) {
-      if (!isRejection(error)) throw error;
-      failures.set(item, error);
-      return () => undefined;
-    }
+  /** Stores rows in one transaction, each at a savepoint. Returns the responses, and the errors of rows that are rejected. */
+  private storeAtSavepoints(items: Items<Response>, beforeCommit: () => void) {
+    const { manager } = this.repository;
+    const { checkImmediately } = getDialect(manager.dataSource);
+    const end = performance.now() + BUDGET_MS;
+    return manager.transaction(async (transaction) => {
+      if (checkImmediately !== undefined) await transaction.query(checkImmediately);
+      const responses = new Map<Item<Response>, Response>();
+      const failures = new Map<Item<Response>, unknown>();
+      for (const item of items) {
+        if (performance.now() > end) break;
+        try {
+          const [response] = await transaction.transaction((savepoint) =>
+            this.statements.insert(savepoint, [item]),
+          );
+          responses.set(item, response!);
+        } catch (error) {
+          if (!isRejection(error)) throw error;
+          failures.set(item, error);
+        }
+      }
+      beforeCommit();
+      return { responses, failures };
+    });
   }
 
   /** Stores rows with a commit for each, because one of them undoes the whole transaction. */
@@ -199,18 +199,22 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     let count = 0;
     do {
       const item = items[count++]!;
-      const error = await this.store([item]);
-      if (error !== undefined) failures.set(item, error);
+      try {
+        await this.store([item]);
+      } catch (error) {
+        if (isRejection(error)) failures.set(item, error);
+        else item.reject(error);
+      }
     } while (count < items.length && performance.now() < end);
     this.waiting.unshift(...items.slice(count));
-    await this.rejectAll(failures);
+    await this.rejectRows(failures);
   }
 
   /**
    * Rejects requests because of their rows. First it looks their keys up again: a row that a copy of the request has stored
    * meanwhile, here or in another instance, may be what they violate.
    */
-  private async rejectAll(failures: ReadonlyMap<Item<Response>, unknown>): Promise<void> {
+  private async rejectRows(failures: ReadonlyMap<Item<Response>, unknown>): Promise<void> {
     for (const item of await this.replayRecorded([...failures.keys()])) {
       const error = failures.get(item);
       // The record was deleted since.
@@ -227,14 +231,14 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   }
 
   /**
-   * Runs a transaction until its deadline, and then what settles its requests. Rejects them all if the database fails.
+   * Runs a transaction until its deadline.
    *
-   * @returns the error if the database rejects a row: nothing was stored
+   * @throws {unknown} its error: nothing was stored, unless that says otherwise
    */
-  private async commit(
+  private async commit<Result>(
     items: Items<Response>,
-    run: (beforeCommit: () => void) => Promise<() => void>,
-  ): Promise<unknown> {
+    run: (beforeCommit: () => void) => Promise<Result>,
+  ): Promise<Result> {
     const labels = { db_collection_name: this.repository.metadata.tableName };
     this.metrics.batchSizes?.observe(labels, items.length);
     const stopTimer = this.metrics.batchDurations?.startTimer(labels);
@@ -246,26 +250,23 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
       for (const item of items) item.deadline.isCommitting = true;
     };
     try {
-      const settle = await withDeadline(run(beforeCommit), deadline);
-      settle();
+      return await withDeadline(run(beforeCommit), deadline);
     } catch (error) {
       for (const item of items) item.deadline.isCommitting = false;
-      if (isRejection(error)) return error;
-      for (const { reject } of items) reject(error);
+      throw error;
     } finally {
       stopTimer?.();
     }
-    return undefined;
   }
 }
-
-/** Returns what identifies a key, or undefined without one. */
-const toId = (key: IdempotencyKey | undefined): string | undefined =>
-  key && `${key.apiKeyId} ${key.value}`;
 
 /** Whether a transaction failed because of its rows, and not because the database did. */
 const isRejection = (error: unknown): boolean =>
   !(error instanceof DatabaseUnavailableError || error instanceof TransactionConflictError);
+
+function rejectAll(items: Items<never>, error: unknown): void {
+  for (const { reject } of items) reject(error);
+}
 
 /** Replays recorded responses, each in a turn of the event loop: most of their time is that of the responses. */
 async function replayAll<Response>(
@@ -273,7 +274,11 @@ async function replayAll<Response>(
   getRecord: (item: Item<Response>) => IdempotencyRecord,
 ): Promise<void> {
   for (const item of items) {
-    item.resolve(() => replay(item.key!, getRecord(item)) as Response);
+    try {
+      item.resolve(replay(item.key!, getRecord(item)) as Response);
+    } catch (error) {
+      item.reject(error);
+    }
     await turn();
   }
 }

@@ -1,11 +1,6 @@
-import type {
-  EntityManager,
-  EntityMetadata,
-  ObjectLiteral,
-  Repository,
-  ValueTransformer,
-} from 'typeorm';
+import type { EntityManager, ObjectLiteral, Repository, ValueTransformer } from 'typeorm';
 import { ApplyValueTransformers } from 'typeorm/util/ApplyValueTransformers.js';
+import type { Dialect } from '../database/connection/dialect.js';
 import { getDialect } from '../database/connection/service-data-source.js';
 import { assignId } from '../database/statements/columns.js';
 import {
@@ -14,13 +9,15 @@ import {
   requireColumns,
   StatementParameters,
 } from '../database/statements/statement-parts.js';
-import type { IdempotencyKey } from './idempotency-key.decorator.js';
+import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
 import { insertRecords, toRecord } from './idempotency-records.js';
 
 /** A row to insert, and the key of its request. */
 export interface NewRow {
   readonly row: ObjectLiteral;
   readonly key: IdempotencyKey | undefined;
+  /** The same for requests with the same key. */
+  readonly keyId: string | undefined;
 }
 
 /** The database has not stored a row, although it has not rejected it: a trigger has dropped it. */
@@ -30,8 +27,6 @@ class RowNotStoredError extends Error {
 
 /** The statements that store the rows of create requests, with the records of their keys. */
 export class CreateStatements<Entity extends ObjectLiteral, Response> {
-  private foundMetadata: EntityMetadata | undefined;
-
   /** @param toResponse converts a new row to what the client gets */
   constructor(
     private readonly repository: Repository<Entity>,
@@ -45,10 +40,11 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
    */
   toNewRow(values: InsertRow<Entity>, key: IdempotencyKey | undefined): NewRow {
     requireColumns(this.repository, values);
-    const row = assignId(this.metadata, values);
+    const row = assignId(this.repository.metadata, values);
+    const newRow = { row, key, keyId: key && toKeyId(key) };
     // One statement commits a row before it is converted, which must not fail then.
-    if (key === undefined && this.toCompleteInsert) this.toResponse(this.toEntity(row, 0));
-    return { row, key };
+    if (key === undefined && this.dialect.toCompleteInsert) this.toResponses([newRow], [0]);
+    return newRow;
   }
 
   /**
@@ -58,7 +54,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
    */
   async store(rows: readonly NewRow[], beforeCommit: () => void): Promise<Response[]> {
     const { manager } = this.repository;
-    const { toCompleteInsert } = this;
+    const { toCompleteInsert } = this.dialect;
     if (toCompleteInsert === undefined || rows.some(({ key }) => key !== undefined))
       return manager.transaction(async (own) => {
         const responses = await this.insert(own, rows);
@@ -97,13 +93,8 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     return responses;
   }
 
-  private get toCompleteInsert() {
-    return getDialect(this.repository.manager.dataSource).toCompleteInsert;
-  }
-
-  /** TypeORM searches for the metadata each time, and has them only once the database is open. */
-  private get metadata(): EntityMetadata {
-    return (this.foundMetadata ??= this.repository.metadata);
+  private get dialect(): Dialect {
+    return getDialect(this.repository.manager.dataSource);
   }
 
   private buildInsert(rows: readonly NewRow[]): { sql: string; values: unknown[] } {
@@ -112,18 +103,18 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     return { sql: buildInsert(this.repository, values, parameters), values: parameters.values };
   }
 
+  /** Converts rows as they will be read, with their ids if the database assigns them. */
   private toResponses(rows: readonly NewRow[], ids: readonly (number | string)[]): Response[] {
-    return rows.map(({ row }, index) => this.toResponse(this.toEntity(row, Number(ids[index]))));
-  }
-
-  /** Returns a row as it will be read, with the id if the database assigns ids. */
-  private toEntity(row: ObjectLiteral, id: number): Entity {
-    const entity: Record<string, unknown> = {};
-    for (const { propertyName, isPrimary, isGenerated, transformer } of this.metadata.columns) {
-      const value: unknown = isPrimary && isGenerated ? id : (row[propertyName] ?? null);
-      entity[propertyName] = transformer === undefined ? value : roundTrip(transformer, value);
-    }
-    return entity as Entity;
+    const { columns } = this.repository.metadata;
+    return rows.map(({ row }, index) => {
+      const entity: Record<string, unknown> = {};
+      for (const { propertyName, isPrimary, isGenerated, transformer } of columns) {
+        const isAssigned = isPrimary && isGenerated;
+        const value: unknown = isAssigned ? Number(ids[index]) : (row[propertyName] ?? null);
+        entity[propertyName] = transformer === undefined ? value : roundTrip(transformer, value);
+      }
+      return this.toResponse(entity as Entity);
+    });
   }
 }
 

@@ -20,6 +20,10 @@ export interface IdempotencyKey {
   readonly onReplay: () => void;
 }
 
+/** Returns what identifies a key among those of all clients. */
+export const toKeyId = ({ apiKeyId, value }: Pick<IdempotencyKey, 'apiKeyId' | 'value'>): string =>
+  `${apiKeyId} ${value}`;
+
 /**
  * A string of RFC 9651, section 3.3.3, as
  * https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header-07, section 2.1, requires it: in quotes,

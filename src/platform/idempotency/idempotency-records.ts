@@ -19,7 +19,7 @@ import {
   toEntities,
 } from '../database/statements/statement-parts.js';
 import { ApiError } from '../errors/api-error.js';
-import type { IdempotencyKey } from './idempotency-key.decorator.js';
+import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
 import { IdempotencyRecord } from './idempotency-record.entity.js';
 import { takeTurn } from './key-turns.js';
 
@@ -82,9 +82,12 @@ export async function findRecords(
     parameters.values,
   );
   const found = new Map(
-    toEntities(records, rows).map((record) => [`${record.apiKeyId} ${record.key}`, record]),
+    toEntities(records, rows).map((record) => [
+      toKeyId({ apiKeyId: record.apiKeyId, value: record.key }),
+      record,
+    ]),
   );
-  return keys.map((key) => key && found.get(`${key.apiKeyId} ${key.value}`));
+  return keys.map((key) => key && found.get(toKeyId(key)));
 }
 
 /**

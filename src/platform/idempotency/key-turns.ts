@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
 import { withDeadline } from '../database/connection/deadline.js';
-import type { IdempotencyKey } from './idempotency-key.decorator.js';
+import { type IdempotencyKey, toKeyId } from './idempotency-key.decorator.js';
 
 /** When the latest request with each key ends, for each database. */
 const turns = new WeakMap<DataSource, Map<string, Promise<unknown>>>();
@@ -12,13 +12,10 @@ const turns = new WeakMap<DataSource, Map<string, Promise<unknown>>>();
  * @returns a function that ends the turn of this request
  * @throws {DatabaseUnavailableError} if that takes too long
  */
-export async function takeTurn(
-  dataSource: DataSource,
-  { apiKeyId, value }: IdempotencyKey,
-): Promise<() => void> {
+export async function takeTurn(dataSource: DataSource, key: IdempotencyKey): Promise<() => void> {
   const latest = turns.get(dataSource) ?? new Map<string, Promise<unknown>>();
   turns.set(dataSource, latest);
-  const id = `${apiKeyId} ${value}`;
+  const id = toKeyId(key);
   const previous = latest.get(id) ?? Promise.resolve();
   const { promise, resolve } = Promise.withResolvers<void>();
   const turn = Promise.all([previous, promise]).finally(() => {

@@ -16,15 +16,9 @@ export class Deadline {
   /** Whether it limits what cannot be rolled back any more. */
   isCommitting = false;
 
-  /** Call it before a statement that a transaction can roll back: it throws if the deadline has passed. */
-  beforeStatement(): void {
-    this.isCommitting = false;
-    if (this.remaining === 0) throw this.expire();
-  }
-
-  /** Call it before one that cannot be rolled back: a COMMIT, or a change outside of transactions. */
+  /** Call it before a COMMIT, or a change outside of transactions. @throws {DatabaseUnavailableError} if it has passed */
   beforeCommit(): void {
-    this.beforeStatement();
+    if (this.remaining === 0) throw this.expire();
     this.isCommitting = true;
   }
 
@@ -56,33 +50,18 @@ function getRequest(): RequestInProgress | undefined {
 }
 
 /**
- * Waits for work in the database until a deadline, which work that changes something asks, too. `Promise.race` would cost
- * twice the time.
+ * Waits for work in the database until a deadline. Work that changes something also calls `deadline.beforeCommit()`.
  *
  * @throws {DatabaseUnavailableError} if the deadline passes
  */
-export function withDeadline<T>(work: Promise<T>, deadline = new Deadline()): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const finish = (): void => {
-      clearTimeout(timer);
-      deadline.saveTimeLeft();
-    };
-    const fail = (): void => {
-      finish();
-      reject(deadline.expire());
-    };
-    // Timers run before sockets are read: if the event loop was blocked, the response may have arrived.
-    const timer = setTimeout(() => setImmediate(fail), deadline.remaining);
-    // Every request gets here: `finally` would make two promises more.
-    work.then(
-      (value) => {
-        finish();
-        resolve(value);
-      },
-      (error: unknown) => {
-        finish();
-        reject(error);
-      },
-    );
-  });
+export async function withDeadline<T>(work: Promise<T>, deadline = new Deadline()): Promise<T> {
+  const { promise: passed, reject } = Promise.withResolvers<never>();
+  // Timers run before sockets are read: if the event loop was blocked, the response may have arrived.
+  const timer = setTimeout(() => setImmediate(() => reject(deadline.expire())), deadline.remaining);
+  try {
+    return await Promise.race([work, passed]);
+  } finally {
+    clearTimeout(timer);
+    deadline.saveTimeLeft();
+  }
 }
