@@ -16,7 +16,7 @@ export interface Variable {
 export type Variables = Readonly<Record<string, Variable>>;
 
 /**
- * Declares the environment variables of a service, by their property of `Config`. `npm run docs:configuration` writes
+ * Declares the environment variables of a service, by their property of `Config`. `npm run docs:tables` writes
  * docs/configuration.md and .env.example from it.
  */
 // prettier-ignore

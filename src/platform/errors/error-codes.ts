@@ -1,6 +1,6 @@
 /**
- * Every error code of the platform, with its HTTP status and its meaning. docs/errors.md and the OpenAPI document show
- * this table. An exception of Nest has no code, and gets the first one of its status: one without a special meaning.
+ * Every error code of the platform, with its HTTP status and its meaning. `npm run docs:tables` writes them into
+ * docs/errors.md; the OpenAPI document has the same table. An exception of Nest has no code, and gets the first one of its status: one without a special meaning.
  */
 // prettier-ignore
 export const ERROR_CODES = {

@@ -36,6 +36,18 @@ const API_PREFIX = '/v1';
 /** The server that a document was read from, as a relative URL. */
 export const THIS_DEPLOYMENT = { url: API_PREFIX, description: 'This deployment' };
 
+/** Creates the table, in Markdown, of the error codes of the platform and of features. */
+export function createErrorTable(errorCodes: readonly FeatureErrorCode[] = []): string {
+  const featureCodes = errorCodes.map((row) => [row.code, row] as const);
+  const rows = [...Object.entries(ERROR_CODES), ...featureCodes].map(
+    ([code, row]) => `| \`${code}\` | ${row.status} | ${row.description} |`,
+  );
+  return `| Code | Status | Meaning |
+|---|---|---|
+${rows.join('\n')}
+| the reason phrase, such as \`BAD_GATEWAY\` | any other | an error that only its message describes |`;
+}
+
 function createDescription(
   { description, guide = [] }: Product,
   errorCodes: readonly FeatureErrorCode[],
@@ -45,10 +57,6 @@ function createDescription(
     page === undefined
       ? 'Pages describe [errors](/docs/errors.md) and [limits](/docs/api-behaviour.md).'
       : `The [client guide](${page}) has examples.`;
-  const featureCodes = errorCodes.map((row) => [row.code, row] as const);
-  const rows = [...Object.entries(ERROR_CODES), ...featureCodes].map(
-    ([code, row]) => `| \`${code}\` | ${row.status} | ${row.description} |`,
-  );
   return `${description} Every operation requires an API key, which the
 operator of the service issues. Press Authorize and paste it, without "Bearer"; the browser stores it until you log
 out. ${help} The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
@@ -57,10 +65,7 @@ out. ${help} The document: [JSON](/openapi.json), [YAML](/openapi.yaml).
 
 Every error response has the body \`{ code, message, status }\`, with one of these codes:
 
-| Code | Status | Meaning |
-|---|---|---|
-${rows.join('\n')}
-| the reason phrase, such as \`BAD_GATEWAY\` | any other | an error that only its message describes |
+${createErrorTable(errorCodes)}
 
 </details>
 

@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { renderDocs } from '../../../scripts/configuration-docs.js';
+import { renderDocs } from '../../../scripts/docs-tables.js';
 import {
   type Config,
   ConfigError,
@@ -310,8 +310,8 @@ describe('redactConfig', () => {
   });
 });
 
-describe('npm run docs:configuration', () => {
-  it('has written the files as they are, with the variables of the features', async () => {
+describe('npm run docs:tables', () => {
+  it('changes nothing in the committed files, with the variables of the features', async () => {
     for (const [file, content] of Object.entries(await renderDocs(SERVICE_FEATURES)))
       expect(await readFile(file, 'utf8')).toBe(content);
     expect.hasAssertions();

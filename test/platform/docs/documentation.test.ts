@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { ERROR_CODES } from '../../../src/platform/errors/error-codes.js';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 
@@ -38,22 +37,6 @@ describe('the documentation', () => {
     }
     expect(links).toBeGreaterThan(30);
     expect(broken).toEqual([]);
-  });
-});
-
-describe('docs/errors.md', () => {
-  it('lists the error codes with the statuses and descriptions of ERROR_CODES', async () => {
-    const page = await readFile(join(ROOT, 'docs/errors.md'), 'utf8');
-    const shown = [...page.matchAll(/^\| `([A-Z_]+)` \| (\d{3}) \| (.*) \|$/gm)];
-    expect(
-      shown.map(([, code, status, description]) => [code, Number(status), description]),
-    ).toEqual(
-      Object.entries(ERROR_CODES).map(([code, { status, description }]) => [
-        code,
-        status,
-        description,
-      ]),
-    );
   });
 });
 

@@ -91,7 +91,7 @@ const NEXT_VERSION = `
   sed -i 's/"version": "1.0.0"/"version": "1.1.0"/' package.json
   npm run --silent openapi
   npm run --silent openapi:types
-  npm run --silent docs:configuration
+  npm run --silent docs:tables
 `;
 
 /** The files that docs/adopting.md calls the fork's own, or written. */
@@ -214,7 +214,7 @@ async function adopt(): Promise<void> {
   await writeSuppliers();
   await writeFile(join(fork, 'src/features.ts'), FEATURES);
   await writeFile(join(fork, 'README.md'), '# Store\n');
-  await run('npm run --silent openapi; npm run --silent docs:configuration');
+  await run('npm run --silent openapi; npm run --silent docs:tables');
   await run('npx prettier --write src/modules/suppliers');
   await commit('Adopt the service');
 }
