@@ -299,6 +299,23 @@ describe('a migration that the database rejects', () => {
     await dataSource.migrate();
     expect(await readAppliedMigrations(dataSource)).toEqual(ALL_NAMES);
   });
+
+  it('is named also if it is reverted, and stays applied', async () => {
+    class ChangeToys1800000000000 {
+      async up(): Promise<void> {}
+      down({ manager }: QueryRunner): Promise<void> {
+        return manager.query('DROP TABLE "missing"');
+      }
+    }
+    const dataSource = await connectMigrated();
+    Object.assign(dataSource, {
+      migrations: [...dataSource.migrations, new ChangeToys1800000000000()],
+    });
+    await dataSource.migrate();
+    const message = /^Migration ChangeToys1800000000000 failed: .*missing/;
+    await expect(dataSource.revertMigration()).rejects.toThrow(message);
+    expect(await readAppliedMigrations(dataSource)).toContain('ChangeToys1800000000000');
+  });
 });
 
 /** Runs statements of SQLite as a migration does. */
@@ -420,32 +437,59 @@ describe('migrations command', () => {
   });
 });
 
-describeOnPostgres('a role without privileges on the tables', () => {
-  it.each(['off', 'auto'])('is reported as such with MIGRATIONS=%s', async (migrations) => {
+describeOnPostgres('a role without privileges', () => {
+  let role: string;
+  let url: string;
+  beforeEach(async () => {
     await connectMigrated();
-    const role = `r${randomUUID().replaceAll('-', '')}`;
+    role = `r${randomUUID().replaceAll('-', '')}`;
     await queryPostgres(database.url, `CREATE ROLE ${role} LOGIN PASSWORD 'secret'`);
-    const url = Object.assign(new URL(database.url), { username: role, password: 'secret' }).href;
+    url = Object.assign(new URL(database.url), { username: role, password: 'secret' }).href;
+  });
+  afterEach(() => queryPostgres(database.url, `DROP OWNED BY ${role}; DROP ROLE ${role}`));
+
+  /** Returns why the service does not start. */
+  async function start(migrations = 'auto'): Promise<string> {
     const config = {
       ...loadConfig(PRODUCT, { MIGRATIONS: migrations }),
       database: { type: 'postgres' as const, url },
     };
-    const denied = 'permission denied for table migrations';
-    const started = await createApp(config, toRoot(FEATURES), { logger: false });
-    await expect(started.init()).rejects.toThrow(`${denied} (42501)`);
-    await started.close();
-    const commands = [
+    const app = await createApp(config, toRoot(FEATURES), { logger: false });
+    const error = await app.init().then(String, String);
+    await app.close();
+    return error;
+  }
+
+  /** Returns what the commands print. */
+  async function runCommands(): Promise<unknown[]> {
+    const results = [
       await runCommand(keysCommand, ['list'], { DATABASE_URL: url }),
       await runCommand(migrationsCommand, ['run'], { DATABASE_URL: url }),
     ];
-    const partial = `GRANT SELECT ON "migrations" TO ${role}`;
-    await queryPostgres(database.url, partial);
-    const again = await createApp(config, toRoot(FEATURES), { logger: false });
-    await expect(again.init()).rejects.toThrow('permission denied for table revisions (42501)');
-    await again.close();
-    await queryPostgres(database.url, `DROP OWNED BY ${role}; DROP ROLE ${role}`);
-    for (const { code, stderr } of commands)
-      expect([code, stderr]).toEqual([1, `error: ${denied}\n`]);
+    return results.map(({ code, stderr }) => [code, stderr]);
+  }
+
+  it.each(['off', 'auto'])('on the tables is reported as such with MIGRATIONS=%s', async (mode) => {
+    const denied = 'permission denied for table migrations';
+    expect(await start(mode)).toContain(`${denied} (42501)`);
+    expect(await runCommands()).toEqual(Array(2).fill([1, `error: ${denied}\n`]));
+    await queryPostgres(database.url, `GRANT SELECT ON "migrations" TO ${role}`);
+    expect(await start(mode)).toContain('permission denied for table revisions (42501)');
+  });
+
+  it.each(['off', 'auto'])('on the schema is reported as such with MIGRATIONS=%s', async (mode) => {
+    const sql = `ALTER SCHEMA public RENAME TO "Pets"; CREATE SCHEMA public;
+      GRANT ALL ON ALL TABLES IN SCHEMA "Pets" TO ${role}; ALTER ROLE ${role} SET search_path = '$user', "Pets", public`;
+    await queryPostgres(database.url, `${sql}; REVOKE USAGE ON SCHEMA "Pets" FROM PUBLIC`);
+    const denied = 'permission denied for schema Pets';
+    expect(await start(mode)).toContain(`${denied} (42501)`);
+    expect(await runCommands()).toEqual(Array(2).fill([1, `error: ${denied}\n`]));
+  });
+
+  it('learns which schemas were searched if none has the tables', async () => {
+    await queryPostgres(database.url, `ALTER ROLE ${role} SET search_path = pg_catalog`);
+    const { stderr } = await runCommand(keysCommand, ['list'], { DATABASE_URL: url });
+    expect(stderr).toMatch(/outdated\..* The search_path pg_catalog has no table "migrations"\.\n/);
   });
 });
 

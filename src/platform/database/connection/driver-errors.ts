@@ -74,7 +74,9 @@ export function translateDriverError(error: unknown, isCommit = false): unknown 
   if (CONFLICT.test(getDriverErrorCode(error))) return new TransactionConflictError(error);
   if (lacksPlatformTable(error))
     return new DatabaseUnavailableError(
-      new Error(`The database schema is outdated: ${describeDriverError(error)}`),
+      new Error(
+        `The database schema is outdated, or the role may not use it: ${describeDriverError(error)}`,
+      ),
     );
   if (!isUnavailable(error)) return error;
   return new DatabaseUnavailableError(error, isCommit && hasUnknownOutcome(error));

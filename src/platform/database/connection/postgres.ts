@@ -198,11 +198,18 @@ export class PostgresDataSource extends ServiceDataSource {
   }
 
   /** TypeORM takes a table that the role may not use for a missing one, because information_schema leaves it out. */
-  protected override async requirePrivileges(): Promise<void> {
-    const [{ exists }]: [{ exists: boolean }] = await this.query(
-      `SELECT to_regclass('"migrations"') IS NOT NULL AS "exists"`,
+  protected override async requirePrivileges(): Promise<string> {
+    const path = `current_setting('search_path')`;
+    // The name of a table in a schema without USAGE is not resolved.
+    const [{ table, searched }]: [{ table: string | null; searched: string }] = await this.query(
+      `SELECT coalesce(to_regclass('"migrations"')::text, (SELECT min(format('%I."migrations"', "nspname")) FROM pg_namespace
+        WHERE NOT has_schema_privilege("oid", 'USAGE')
+        AND "nspname" = ANY(string_to_array(replace(replace(${path}, '$user', current_user), '"', ''), ', ')))) AS "table",
+        ${path} AS "searched"`,
     );
-    if (exists) await this.query('SELECT FROM "migrations" WHERE FALSE');
+    if (table === null) return ` The search_path ${searched} has no table "migrations".`;
+    await this.query(`SELECT FROM ${table} WHERE FALSE`);
+    return '';
   }
 
   addMetrics(metrics: DatabaseMetrics): void {

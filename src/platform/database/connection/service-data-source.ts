@@ -3,7 +3,6 @@ import {
   type EntityManager,
   Migration,
   MigrationExecutor,
-  type MigrationInterface,
   type QueryRunner,
 } from 'typeorm';
 import type { ReplicationMode } from 'typeorm/driver/types/ReplicationMode.js';
@@ -28,15 +27,15 @@ export class SchemaOutdatedError extends Error {
 class NamingExecutor extends MigrationExecutor {
   protected override getMigrations(): Migration[] {
     return super.getMigrations().map(({ id, timestamp, name, instance }) => {
-      const up = (queryRunner: QueryRunner): Promise<void> =>
-        instance!.up(queryRunner).catch((error: unknown) => {
+      const run = (direction: 'up' | 'down') => (queryRunner: QueryRunner) =>
+        instance![direction](queryRunner).catch((error: unknown) => {
           if (isTemporary(error)) throw error;
           const message = `Migration ${name} failed: ${describeDriverError(error)}`;
           if (getDriverErrorCode(error) !== '') throw new StartupError(message);
           throw Object.assign(error as Error, { message });
         });
-      const named = Object.create(instance!, { up: { value: up } }) as MigrationInterface;
-      return new Migration(id, timestamp, name, named);
+      const named = { up: run('up'), down: run('down') };
+      return new Migration(id, timestamp, name, Object.assign(Object.create(instance!), named));
     });
   }
 }
@@ -128,8 +127,13 @@ export abstract class ServiceDataSource extends DataSource {
   /** @throws {StartupError} if the database has a setting with which the service would not keep its promises */
   async requireSettings(): Promise<void> {}
 
-  /** @throws {DatabaseUnavailableError} if the role lacks the privilege to read which migrations were applied */
-  protected async requirePrivileges(): Promise<void> {}
+  /**
+   * @returns where there is no schema yet, for a message
+   * @throws {DatabaseUnavailableError} if the role lacks the privilege to read which migrations were applied
+   */
+  protected async requirePrivileges(): Promise<string> {
+    return '';
+  }
 
   /** Registers a listener for every error of the driver, translated. */
   onError(listener: (error: unknown) => void): void {
@@ -185,10 +189,14 @@ export abstract class ServiceDataSource extends DataSource {
     );
   }
 
-  /** Reverts the newest migration, and returns it if there is one. */
+  /**
+   * Reverts the newest migration, and returns it if there is one.
+   *
+   * @throws {StartupError} with its name, if the database rejects that
+   */
   async revertMigration(): Promise<Migration | undefined> {
     const [reverted] = await this.changeSchema(async ({ queryRunner }) => {
-      const executor = new MigrationExecutor(this, queryRunner);
+      const executor = new NamingExecutor(this, queryRunner);
       const executed = await executor.getExecutedMigrations();
       await executor.undoLastMigration();
       return executed.slice(0, 1);
@@ -198,11 +206,11 @@ export abstract class ServiceDataSource extends DataSource {
 
   /** @throws {SchemaOutdatedError} if a migration is pending */
   async requireCurrentSchema(): Promise<void> {
-    await this.requirePrivileges();
+    const where = await this.requirePrivileges();
     const pending = await new MigrationExecutor(this).getPendingMigrations();
     if (pending.length > 0)
       throw new SchemaOutdatedError(
-        'The database schema is outdated. Migrate it with: npm run migration:run (in production: node dist/cli/migrations.js run).',
+        `The database schema is outdated. Migrate it with: npm run migration:run (in production: node dist/cli/migrations.js run).${where}`,
       );
   }
 
