@@ -40,6 +40,24 @@ describe('the documentation', () => {
   });
 });
 
+describe('docs/architecture.md', () => {
+  it('names classes and functions of the source', async () => {
+    const page = await readFile(join(ROOT, 'docs/architecture.md'), 'utf8');
+    const [requests] = /^## Three requests$.*?(?=^## )/ms.exec(page)!;
+    const files = (await readdir(join(ROOT, 'src'), { recursive: true })).filter((name) =>
+      name.endsWith('.ts'),
+    );
+    const source = (
+      await Promise.all(files.map((name) => readFile(join(ROOT, 'src', name), 'utf8')))
+    ).join('\n');
+    const names = [...requests.matchAll(/`@?([a-z]\w+(?:\.\w+)*)`/gi)].flatMap(([, path]) =>
+      path!.split('.').filter((name) => !/^[A-Z]+$/.test(name)),
+    );
+    expect(names.length).toBeGreaterThan(40);
+    expect(names.filter((name) => !new RegExp(`\\b${name}\\b`).test(source))).toEqual([]);
+  });
+});
+
 describe('README.md', () => {
   it('quotes about performance what the last run of the benchmark produced', async () => {
     const page = await readFile(join(ROOT, 'README.md'), 'utf8');
