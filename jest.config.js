@@ -45,6 +45,8 @@ const OF_THE_ORIGINAL = [
   'test/platform/slow/adopting',
   // Runs the commands of README.md.
   'test/platform/slow/checkout',
+  // Its document describes the original's operations.
+  'test/platform/docs/api-types',
   // Checks the committed openapi.json.
   'tools/openapi/test/slow/conformance',
   // Generates modules, whose names a fork may have.

@@ -1,10 +1,10 @@
 import { useApp } from '../support/app.js';
 import { jsonHeaders, sendRequest } from '../support/http-client.js';
 import { connectToPostgres, waitUntilBlocked } from '../support/postgres-client.js';
-import { FEATURES } from '../../../src/features.js';
+import { CategoriesModule } from '../../../src/modules/categories/categories.module.js';
 import { CagesModule } from '../support/cages.module.js';
 
-const app = useApp({ features: [...FEATURES, CagesModule] });
+const app = useApp({ features: [CategoriesModule, CagesModule] });
 
 describe('transactions that wait for a lock with all of their connections', () => {
   it('keep no list, key or check of readiness waiting', async () => {

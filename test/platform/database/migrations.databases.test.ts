@@ -208,9 +208,9 @@ describe('the migrations of the features', () => {
     const column = { name: 'name', type: 'varchar', length: '10', isNullable: true };
     class ChangeToys1800000000000 {
       async up(queryRunner: QueryRunner): Promise<void> {
-        await queryRunner.createTable(new Table({ name: 'toys', columns: [column] }));
+        await queryRunner.createTable(new Table({ name: 'test_toys', columns: [column] }));
         const wider = new TableColumn({ ...column, length: '20' });
-        await queryRunner.changeColumn('toys', 'name', wider);
+        await queryRunner.changeColumn('test_toys', 'name', wider);
         await queryRunner.addColumn('api_keys', new TableColumn({ ...column, name: 'nick' }));
       }
       async down(): Promise<void> {}
@@ -351,17 +351,17 @@ function changeUnchecked(sql: string): void {
 }
 
 describeOnSqlite('a migration after which rows refer to missing rows', () => {
-  const TABLE = 'CREATE TABLE "toys" ("category_id" integer REFERENCES "categories" ("id"))';
-  const INSERT = 'INSERT INTO "toys" VALUES (7), (8)';
+  const TABLE = 'CREATE TABLE "test_toys" ("category_id" integer REFERENCES "categories" ("id"))';
+  const INSERT = 'INSERT INTO "test_toys" VALUES (7), (8)';
   const RECREATE = `DROP TABLE "categories"; CREATE TABLE "categories" ("id" integer PRIMARY KEY, "name" varchar(100))`;
-  const ERROR = /^The migration leaves rows of toys that refer to missing rows of categories/;
+  const ERROR = /^The migration leaves rows of test_toys that refer to missing rows of categories/;
 
   const SEED = `INSERT INTO "categories" ("id", "name") VALUES (7, 'cat'), (8, 'dog')`;
 
   it.each([
     ['inserts them', `${TABLE}; ${INSERT}`, ''],
     ['recreates the other table', RECREATE, `${TABLE}; ${SEED}; ${INSERT}`],
-    ['adds to those of before', `INSERT INTO "toys" VALUES (9)`, `${TABLE}; ${INSERT}`],
+    ['adds to those of before', `INSERT INTO "test_toys" VALUES (9)`, `${TABLE}; ${INSERT}`],
   ])('fails if it %s, and leaves the database unchanged', async (_how, up, before) => {
     await connectMigrated();
     changeUnchecked(before);
@@ -384,7 +384,7 @@ describeOnSqlite('a migration after which rows refer to missing rows', () => {
   it('is applied if the references were wrong before', async () => {
     await connectMigrated();
     changeUnchecked(`${TABLE}; ${INSERT}`);
-    const dataSource = await connectTo('DELETE FROM "toys" WHERE "category_id" = 8');
+    const dataSource = await connectTo('DELETE FROM "test_toys" WHERE "category_id" = 8');
     expect(await dataSource.migrate()).toHaveLength(1);
   });
 });
@@ -460,19 +460,19 @@ describeOnPostgres('a role without privileges', () => {
     return error;
   }
 
-  /** Returns what the commands print. */
-  async function runCommands(): Promise<unknown[]> {
+  /** Returns why the commands fail. */
+  async function runCommands(): Promise<string[]> {
     const results = [
       await runCommand(keysCommand, ['list'], { DATABASE_URL: url }),
       await runCommand(migrationsCommand, ['run'], { DATABASE_URL: url }),
     ];
-    return results.map(({ code, stderr }) => [code, stderr]);
+    return results.map(({ code, stderr }) => (code === 1 ? stderr : ''));
   }
 
   it.each(['off', 'auto'])('on the tables is reported as such with MIGRATIONS=%s', async (mode) => {
     const denied = 'permission denied for table migrations';
     expect(await start(mode)).toContain(`${denied} (42501)`);
-    expect(await runCommands()).toEqual(Array(2).fill([1, `error: ${denied}\n`]));
+    expect(await runCommands()).toEqual([`error: ${denied}\n`, `error: ${denied}\n`]);
     await queryPostgres(database.url, `GRANT SELECT ON "migrations" TO ${role}`);
     expect(await start(mode)).toContain('permission denied for table revisions (42501)');
   });
@@ -483,7 +483,7 @@ describeOnPostgres('a role without privileges', () => {
     await queryPostgres(database.url, `${sql}; REVOKE USAGE ON SCHEMA "Pets" FROM PUBLIC`);
     const denied = 'permission denied for schema Pets';
     expect(await start(mode)).toContain(`${denied} (42501)`);
-    expect(await runCommands()).toEqual(Array(2).fill([1, `error: ${denied}\n`]));
+    expect(await runCommands()).toEqual([`error: ${denied}\n`, `error: ${denied}\n`]);
   });
 
   it('learns which schemas were searched if none has the tables', async () => {

@@ -1,15 +1,14 @@
 import { CategoriesModule } from '../../../src/modules/categories/categories.module.js';
-import { PetsModule } from '../../../src/modules/pets/pets.module.js';
-import { StoreModule } from '../../../src/modules/store/store.module.js';
 import { startApp, type TestApp } from '../support/app.js';
 import { MemoryLogger } from '../support/memory-logger.js';
+import { StubsModule } from '../support/stubs.module.js';
 import { waitFor } from '../support/wait.js';
 
 let app: TestApp;
 let logger: MemoryLogger;
 beforeEach(async () => {
   logger = new MemoryLogger();
-  app = await startApp({ logger, features: [CategoriesModule, PetsModule, StoreModule] });
+  app = await startApp({ logger, features: [CategoriesModule, StubsModule] });
 });
 afterEach(() => app.stop());
 
@@ -50,6 +49,6 @@ describe('a schema that lacks what the release needs', () => {
     await app.dataSource.query('ALTER TABLE "categories" RENAME TO "moved"');
     expect(await app.categories.create('dog')).toBeError('INTERNAL_ERROR');
     expect(await getReadiness()).toBe(200);
-    expect((await app.send('GET', '/v1/pets/1')).status).toBe(501);
+    expect((await app.send('GET', '/v1/stubs/experimental')).status).toBe(501);
   });
 });

@@ -1,23 +1,18 @@
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { request as sendUpstream, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { transform } from '@swc/core';
 import { connect } from '../../../examples/client.js';
-import { renderDocument } from '../../../src/cli/openapi.js';
 import { FEATURES } from '../../../src/features.js';
-import { CategoriesModule } from '../../../src/modules/categories/categories.module.js';
-import { PetsModule } from '../../../src/modules/pets/pets.module.js';
-import { StoreModule } from '../../../src/modules/store/store.module.js';
 import { ApiError } from '../../../src/platform/errors/api-error.js';
 import type { ErrorCode } from '../../../src/platform/errors/error-codes.js';
 import { respondWithError } from '../../../src/platform/http/responses/error.filter.js';
-import { startApp, type TestApp, toRoot, useApp } from '../support/app.js';
+import { startApp, type TestApp, useApp } from '../support/app.js';
 import { getBuiltFile } from '../support/build.js';
 import { ChaosProxy } from '../support/chaos-proxy.js';
 import type { CommandResult } from '../support/cli.js';
-import { getCommand } from '../support/project-copy.js';
 import { commandSucceeds, requires } from '../support/requirements.js';
 import { listen, type TestServer } from '../support/server.js';
 import { joinSnippets, readSnippets, splitOutput } from '../support/snippets.js';
@@ -42,19 +37,6 @@ function run(
     );
   });
 }
-
-describe('examples/api.d.ts', () => {
-  // The template is what a fork starts from, whatever resources it has later.
-  it('equals what `npm run openapi:types` writes for the template', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'api-types-'));
-    const file = join(directory, 'openapi.json');
-    const root = toRoot([CategoriesModule, PetsModule, StoreModule]);
-    await writeFile(file, await renderDocument(root));
-    const { stdout } = await run(getCommand('openapi-typescript'), [file]);
-    await rm(directory, { recursive: true });
-    expect(await readFile(join(ROOT, 'examples', 'api.d.ts'), 'utf8')).toBe(stdout);
-  });
-});
 
 /** Responds with an error and Retry-After. */
 const failWith = (code: ErrorCode, retryAfter: string) => (response: ServerResponse) => {

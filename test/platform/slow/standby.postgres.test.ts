@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { main as keysCommand } from '../../../src/cli/keys.js';
 import { main as migrationsCommand } from '../../../src/cli/migrations.js';
 import { CategoryEntity } from '../../../src/modules/categories/category.entity.js';
-import { FEATURES } from '../../../src/features.js';
+import { CategoriesModule } from '../../../src/modules/categories/categories.module.js';
 import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
 import { startApp, type TestApp } from '../support/app.js';
 import { CagesModule } from '../support/cages.module.js';
@@ -48,7 +48,7 @@ async function serve(usesPgBouncer = false, url = proxy.proxiedUrl(primary.url))
   const config = { type: 'postgres', url } as const;
   const database = { config, url, drop: async () => undefined };
   logger = new MemoryLogger();
-  app = await startApp({ database, logger, features: [...FEATURES, CagesModule] });
+  app = await startApp({ database, logger, features: [CategoriesModule, CagesModule] });
 }
 
 /** Waits until the standby has what was committed. */
