@@ -19,11 +19,10 @@ import {
   databaseOptions,
 } from '../../../src/platform/database/connection/create-data-source.js';
 import { idColumn } from '../../../src/platform/database/statements/columns.js';
-import { PLATFORM_TABLE } from '../../../src/platform/database/connection/driver-errors.js';
 import type { ServiceDataSource } from '../../../src/platform/database/connection/service-data-source.js';
 import { Feature } from '../../../src/platform/feature.decorator.js';
 import { createDatabase, type TestDatabase, toRoot } from '../support/app.js';
-import { describeOnPostgres, describeOnSqlite } from '../support/databases.js';
+import { DATABASE, describeOnPostgres, describeOnSqlite } from '../support/databases.js';
 import { runCommand } from '../support/cli.js';
 import { CategoriesClient, sendRequest } from '../support/http-client.js';
 import { MemoryLogger } from '../support/memory-logger.js';
@@ -176,52 +175,109 @@ async function findUnsafeStatements(features: readonly Type[]): Promise<string[]
       logQuery: (query: string) => queries.push(query),
     },
   });
-  const unsafe: string[] = [];
+  const statements: { migration: string; query: string; table: string }[] = [];
   const all = dataSource.migrations.toSorted((a, b) => getTimestamp(a) - getTimestamp(b));
   for (const [index, { constructor }] of all.entries()) {
     queries.length = 0;
     Object.assign(dataSource, { migrations: all.slice(0, index + 1) });
     await dataSource.migrate();
-    const dropped = queries.flatMap((query) => {
-      const [, table, column] = /^ALTER TABLE "(\w+)" DROP COLUMN "(\w+)"/.exec(query) ?? [];
-      return column === undefined ? [] : [`ALTER TABLE "${table}" ADD "${column}"`];
-    });
-    for (const query of queries) {
-      if (dropped.some((addition) => query.replace('ADD COLUMN', 'ADD').startsWith(addition)))
-        unsafe.push(`${constructor.name} drops a column, and adds it without its values: ${query}`);
-      const [, table = ''] = /^(?:ALTER|DROP|CREATE) TABLE "(\w+)"/.exec(query) ?? [];
-      if (PLATFORM_TABLE.test(table) && !own.has(constructor.name))
-        unsafe.push(`${constructor.name} changes a table of the platform: ${query}`);
+    for (const query of queries.flatMap((text) => text.split(/;\s*/))) {
+      const [, table = ''] = CHANGES_TABLE.exec(query) ?? [];
+      if (table !== '') statements.push({ migration: constructor.name, query, table });
     }
   }
-  return unsafe;
+  // Some alter the tables of features, too.
+  const ownTables = new Set(
+    statements
+      .filter(({ migration, query }) => own.has(migration) && /^\s*CREATE/i.test(query))
+      .map(({ table }) => table),
+  );
+  return statements.flatMap(({ migration, query, table }) => {
+    if (own.has(migration)) return [];
+    if (ownTables.has(table)) return `${migration} changes a table of the platform: ${query}`;
+    const dropped = new Set(
+      statements
+        .filter((other) => other.migration === migration && other.table === table)
+        .flatMap((other) => findColumns(other.query, 'DROP')),
+    );
+    return findColumns(query, 'ADD')
+      .filter((column) => dropped.has(column))
+      .map(() => `${migration} drops a column, and adds it without its values: ${query}`);
+  });
 }
 
+const CHANGES_TABLE =
+  /^\s*(?:ALTER|DROP|CREATE)(?: UNLOGGED)? TABLE (?:IF (?:NOT )?EXISTS )?(?:ONLY )?(?:"?\w+"?\.)?"?(\w+)/i;
+
+/** Returns the columns that a statement drops or adds. */
+const findColumns = (query: string, verb: 'DROP' | 'ADD'): string[] =>
+  Array.from(
+    query.matchAll(
+      RegExp(`\\b${verb} (?!CONSTRAINT)(?:COLUMN )?(?:IF (?:NOT )?EXISTS )?"?(\\w+)`, 'gi'),
+    ),
+    ([, column]) => column!.toLowerCase(),
+  );
+
 const getTimestamp = ({ constructor }: object): number => Number(constructor.name.slice(-13));
+
+/** Returns what is unsafe in a migration of a table with a column `name`. */
+async function findUnsafeIn(change: (queryRunner: QueryRunner) => Promise<void>): Promise<string> {
+  class ChangeToys1800000000000 {
+    async up(queryRunner: QueryRunner): Promise<void> {
+      await queryRunner.createTable(new Table({ name: 'test_toys', columns: [NAME, KIND] }));
+      await change(queryRunner);
+    }
+    async down(): Promise<void> {}
+  }
+  @Feature({ tag: [], migrations: [ChangeToys1800000000000] })
+  class ToysModule {}
+  return (await findUnsafeStatements([...FEATURES, ToysModule])).join('\n');
+}
+
+const NAME = { name: 'name', type: 'varchar', length: '10', isNullable: true };
+const KIND = { ...NAME, name: 'kind' };
+const DROPS = 'ChangeToys1800000000000 drops a column, and adds it without its values: ';
+const CHANGES = 'ChangeToys1800000000000 changes a table of the platform: ';
 
 describe('the migrations of the features', () => {
   it('drop no column that they add again, and change no table of the platform', async () => {
     expect(await findUnsafeStatements(FEATURES)).toEqual([]);
   });
 
-  it('are refused if they do', async () => {
-    const column = { name: 'name', type: 'varchar', length: '10', isNullable: true };
-    class ChangeToys1800000000000 {
-      async up(queryRunner: QueryRunner): Promise<void> {
-        await queryRunner.createTable(new Table({ name: 'test_toys', columns: [column] }));
-        const wider = new TableColumn({ ...column, length: '20' });
-        await queryRunner.changeColumn('test_toys', 'name', wider);
-        await queryRunner.addColumn('api_keys', new TableColumn({ ...column, name: 'nick' }));
-      }
-      async down(): Promise<void> {}
-    }
-    @Feature({ tag: [], migrations: [ChangeToys1800000000000] })
-    class ToysModule {}
-    const unsafe = (await findUnsafeStatements([...FEATURES, ToysModule])).join('\n');
-    expect(unsafe).toMatch(/^ChangeToys1800000000000 changes a table of the platform: /m);
+  it('are refused if TypeORM drops a column, to change it', async () => {
+    const unsafe = await findUnsafeIn((queryRunner) =>
+      queryRunner.changeColumn('test_toys', 'name', new TableColumn({ ...NAME, length: '20' })),
+    );
     // SQLite copies the rows of a table that is changed.
-    const drops = 'ChangeToys1800000000000 drops a column, and adds it without its values: ';
-    expect(unsafe.includes(drops)).toBe(database.config.type === 'postgres');
+    expect(unsafe.startsWith(DROPS)).toBe(database.config.type === 'postgres');
+  });
+
+  it.each([
+    'ALTER TABLE test_toys DROP COLUMN name; ALTER TABLE test_toys ADD COLUMN name text',
+    'alter table "test_toys" drop "name"; alter table test_toys add name text',
+    ...(DATABASE === 'sqlite'
+      ? []
+      : [
+          'ALTER TABLE public.test_toys DROP COLUMN IF EXISTS name, ADD COLUMN IF NOT EXISTS "name" text',
+        ]),
+  ])('are refused if they drop a column, and add it again: %s', async (sql) => {
+    const unsafe = await findUnsafeIn(async ({ manager }) => {
+      for (const statement of sql.split('; ')) await manager.query(statement);
+    });
+    expect(unsafe).toMatch(RegExp(`^${DROPS}`));
+  });
+
+  it.each(DATABASE === 'sqlite' ? ['api_keys', 'migrations'] : ['rate_limits', 'revisions'])(
+    'are refused if they change the table %s of the platform',
+    async (table) => {
+      const add = `ALTER TABLE ${table} ADD COLUMN nick text`;
+      expect(await findUnsafeIn(({ manager }) => manager.query(add))).toBe(CHANGES + add);
+    },
+  );
+
+  it('may drop a column', async () => {
+    const drop = 'ALTER TABLE "test_toys" DROP COLUMN "name"';
+    expect(await findUnsafeIn(({ manager }) => manager.query(drop))).toBe('');
   });
 });
 
