@@ -1,4 +1,4 @@
-/** Starts OpenTelemetry's SDK for Node, from a directory that has its packages, too: docs/install.md has the commands. */
+/** Starts OpenTelemetry's SDK for Node. Its packages are installed beside this file: docs/install.md has the commands. */
 import { register } from 'import-in-the-middle/register-hooks.mjs';
 
 // The service imports Express as an ES module, which needs a loader hook; the others are loaded with require.
@@ -9,7 +9,7 @@ const defaults = {
   OTEL_NODE_ENABLED_INSTRUMENTATIONS: 'http,express,pg',
   OTEL_METRICS_EXPORTER: 'none',
   OTEL_LOGS_EXPORTER: 'none',
-  // By default also those of clouds, which send requests, and write a warning if none responds.
+  // The default includes the detectors of clouds, which send requests, and warn if they get no response.
   OTEL_NODE_RESOURCE_DETECTORS: 'env,host,os,process,container',
 };
 for (const [name, value] of Object.entries(defaults)) process.env[name] ??= value;

@@ -12,7 +12,7 @@ import { isMain, runCommand } from './command.js';
 export async function main(args: readonly string[]): Promise<void> {
   const program = new Command('backup')
     .description('Copy the SQLite database of DATABASE_URL, also while the service writes to it')
-    // As in DATABASE_URL.
+    // The file of DATABASE_URL is trimmed, too.
     .argument('<file>', 'Destination; an existing file is never overwritten', (file) => file.trim())
     .action(backup);
   await runCommand(program, args);
@@ -30,14 +30,14 @@ async function backup(file: string): Promise<void> {
   const removeDraft = (): void => {
     for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(draft + suffix, { force: true });
   };
-  // Before there is a file: by default a signal would end the process at once.
+  // Registered before the file exists: by default, a signal would end the process without removing it.
   for (const signal of TERMINATION_SIGNALS) process.once(signal, () => process.exit(1));
   process.once('exit', removeDraft);
   closeSync(openSync(draft, 'wx'));
   try {
     await copy(database.file, draft);
     const size = verify(draft);
-    // Fails if another backup has created it.
+    // Fails if another backup has created the file meanwhile.
     closeSync(openSync(file, 'wx'));
     renameSync(draft, file);
     process.stdout.write(`Copied ${size} bytes to ${file}, integrity verified\n`);
@@ -46,10 +46,10 @@ async function backup(file: string): Promise<void> {
   }
 }
 
-/** Makes a copy a single file. @returns its size in bytes */
+/** Checks a copy, and makes it a single file, whose size in bytes is returned. */
 function verify(draft: string): number {
   const copied = new Database(draft);
-  // Leaves a single file. The service switches a restored copy back to WAL mode.
+  // Without a WAL, a database is one file. The service switches a restored copy back to WAL mode.
   copied.pragma('journal_mode = DELETE');
   const problems = copied.pragma('integrity_check', { simple: true });
   copied.close();
@@ -59,9 +59,9 @@ function verify(draft: string): number {
 
 async function copy(from: string, to: string): Promise<void> {
   const source = new Database(from, { readonly: true, timeout: 10_000 });
-  // One read transaction. Without it, SQLite would start again with every commit of another process.
+  // In one read transaction: without it, SQLite would restart the copy with every commit of another process.
   source.exec('BEGIN');
-  // Fails unless it is a database of the service. An empty file is a valid one, too.
+  // Fails if the file is not a database of the service. SQLite accepts an empty file as a database.
   source.prepare('SELECT * FROM "migrations" LIMIT 1').get();
   await source.backup(to);
   source.close();

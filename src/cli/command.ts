@@ -4,7 +4,7 @@ import { ConfigError, loadEnvFile } from '../platform/config/config.js';
 import { getRelease } from '../platform/config/product.js';
 import { PRODUCT } from '../product.js';
 
-/** Whether Node was started with a module. `import.meta.main` replaces it from Node 24.2. */
+/** Returns whether Node was started with a module, as `import.meta.main` does from Node 24.2. */
 export function isMain({ filename }: ImportMeta): boolean {
   const [, script] = process.argv;
   return script !== undefined && realpathSync(script) === filename;
@@ -31,7 +31,7 @@ export async function runCommand(command: Command, args: readonly string[]): Pro
   }
 }
 
-/** The message of the underlying error: that of an `ApiError` is written for HTTP clients. */
+/** Returns the message of the innermost cause: that of an `ApiError` is written for HTTP clients. */
 function getMessage({ message, cause }: Error): string {
   return cause instanceof Error ? getMessage(cause) : message;
 }

@@ -11,7 +11,7 @@ import { FEATURES } from '../features.js';
 import { PRODUCT } from '../product.js';
 import { isMain, runCommand } from './command.js';
 
-/** The parameters of an INSERT; PostgreSQL accepts 65,535. */
+/** The largest number of parameters of an INSERT; PostgreSQL accepts 65,535. */
 const MAX_PARAMETERS = 10_000;
 
 export async function main(args: readonly string[]): Promise<void> {
@@ -44,11 +44,11 @@ async function copy({ from, toFile }: { from: string; toFile: string }): Promise
 export async function copyDatabase(file: string, target: ServiceDataSource): Promise<void> {
   await target.migrate();
   const source = new Database(file, { readonly: true }).defaultSafeIntegers();
-  // One view of the source, even if another process writes to it.
+  // In one transaction, all tables are read as of one moment, even if another process writes to them.
   source.exec('BEGIN');
   const tables = sortByReferences(target.entityMetadatas);
   await target.transaction(async (manager) => {
-    // A timeout of the role applies to requests.
+    // The role may have a timeout that is meant for requests.
     await manager.query('SET LOCAL statement_timeout = 0');
     for (const { tableName } of tables) {
       if ((await countRows(manager, tableName)) > 0)
@@ -59,7 +59,7 @@ export async function copyDatabase(file: string, target: ServiceDataSource): Pro
   source.close();
 }
 
-/** Returns the tables, each after those that it references. A reference to itself has no effect. */
+/** Sorts the tables, each after those that it references. A table may reference itself. */
 function sortByReferences(tables: readonly EntityMetadata[]): EntityMetadata[] {
   const sorted: EntityMetadata[] = [];
   const visited = new Set<EntityMetadata>();
@@ -69,7 +69,7 @@ function sortByReferences(tables: readonly EntityMetadata[]): EntityMetadata[] {
     for (const { referencedEntityMetadata } of table.foreignKeys) visit(referencedEntityMetadata);
     sorted.push(table);
   };
-  // A table of single-table inheritance has several entities, of which the first has all columns.
+  // Single-table inheritance maps several entities to a table; the first has all columns.
   tables.filter(({ tableType }) => !['view', 'entity-child'].includes(tableType)).forEach(visit);
   return sorted;
 }
@@ -125,7 +125,7 @@ async function continueIds(
   const [{ sequence }] = await target.query<[{ sequence: string }]>(
     `SELECT pg_get_serial_sequence('"${table}"', '${column}') AS "sequence"`,
   );
-  // A rollback would not undo setval.
+  // A rollback undoes RESTART, but not setval.
   if (last) await target.query(`ALTER SEQUENCE ${sequence} RESTART WITH ${last + 1n}`);
 }
 

@@ -19,7 +19,7 @@ const UNITS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_53
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 export async function main(args: readonly string[]): Promise<void> {
-  // Standard output is for scripts.
+  // Scripts read keys from standard output, where log lines would be in the way.
   Logger.overrideLogger(['warn']);
   const program = new Command('keys').description('Manage API keys');
   program
@@ -99,12 +99,12 @@ async function revokeKey(id: number): Promise<void> {
   });
 }
 
-/** Returns what may be shown of a key: everything but its hash. */
+/** Returns the properties of a key that may be shown: all but its hash. */
 function describeKey({ hash: _hash, scopes, ...record }: ApiKey): object {
   return { ...record, scopes: scopes.split(' ') };
 }
 
-/** Returns the columns of a key for a reader. */
+/** Returns the cells of a key in the table of `keys list`. */
 function formatKey(key: ApiKey): Record<string, string> {
   return {
     id: String(key.id),

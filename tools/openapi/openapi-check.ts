@@ -28,7 +28,7 @@ export function compare(before: OpenAPIObject, after: OpenAPIObject): Change[] {
   const { diffs } = apiCompare(before, after);
   return (
     diffs
-      // Only below an operation does the path of a change show whether clients send or receive a component.
+      // Changes of components are listed below each operation that uses them, where it is known whether clients send them.
       .filter(({ path: [section, kind] }) => section !== 'components' || kind === 'securitySchemes')
       .map((diff): Change => {
         const kind = !isBreaking(diff, after)
@@ -44,7 +44,7 @@ export function compare(before: OpenAPIObject, after: OpenAPIObject): Change[] {
 
 const ORDER = { breaking: 0, allowed: 1, other: 2 };
 
-/** Whether a change breaks clients: the library accepts removed properties, changed types and added enums. */
+/** Whether a change breaks clients. The library accepts removed properties, changed types and added enums. */
 function isBreaking(diff: Diff, document: OpenAPIObject): boolean {
   const { type, action, path, before, after } = diff;
   const [name, parent] = [path.at(-1), path.at(-2)];
@@ -52,7 +52,7 @@ function isBreaking(diff: Diff, document: OpenAPIObject): boolean {
   if (action === 'remove' && parent === 'responses' && name === 'default') return false;
   if (name === 'pattern' && excludesOnlyInvalid(before, after)) return false;
   if (action === 'add' && (name === 'pattern' || name === 'maxLength')) {
-    // Clients that accepted any text accept these, too.
+    // Clients that accept any text accept a limited one, too.
     if (path[3] === 'responses') return false;
     if (name === 'maxLength' && isImplied(diff, document)) return false;
   }
@@ -73,7 +73,7 @@ const excludesOnlyInvalid = (before: unknown, after: unknown): boolean =>
   (after === NOT_BLANK && before === FORMER_NOT_BLANK) ||
   (after === IDEMPOTENCY_KEY.source && before === undefined);
 
-/** Whether a maximum length excludes only texts that the service has never accepted, or more than a hundred ETags. */
+/** Whether a new maximum length excludes only texts that the service has never accepted, or more than a hundred ETags. */
 function isImplied({ path, after }: Diff, document: OpenAPIObject): boolean {
   const schema = Object(find(document, path.slice(0, -1))) as { format?: string; pattern?: string };
   if (schema.pattern === IDEMPOTENCY_KEY.source) return after === IDEMPOTENCY_KEY_LENGTH;

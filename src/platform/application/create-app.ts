@@ -11,7 +11,7 @@ import { createLogger } from '../logging/logger.js';
 import { setupApiDocs } from '../openapi/api-docs.js';
 import { prepareHandlers } from './prepare-handlers.js';
 
-/** The parts that a test replaces. */
+/** The parts that tests replace. */
 export interface AppOptions {
   adapter?: HttpAdapter;
   logger?: LoggerService | false;
@@ -37,7 +37,7 @@ export async function createApp(
       bodyParser: false,
       // Errors are thrown to the caller; by default Nest ends the process.
       abortOnError: false,
-      // Two features must not claim the same route.
+      // Two features that declare the same route are an error.
       routeConflictPolicy: { duplicate: 'error' },
       // `/pets/photos` is matched before `/pets/:petId`, in whatever order they are declared.
       routeResolutionStrategy: 'specificity',

@@ -39,7 +39,7 @@ export function collectSchema(features: readonly Type[]) {
   } satisfies Schema;
 }
 
-/** Creates the DataSource of a command, of TypeORM's CLI or of a test, which is not connected yet. */
+/** Creates a DataSource that is not connected yet, for commands, TypeORM's CLI and tests. */
 export function createDataSource(
   config: Pick<Config, 'database' | 'product'>,
   features: readonly Type[],

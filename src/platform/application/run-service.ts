@@ -16,14 +16,14 @@ import { StartupError, toListenError } from '../errors/startup-error.js';
 import { createLogger } from '../logging/logger.js';
 import { TERMINATION_SIGNALS } from './termination-signals.js';
 
-/** The documented maximum of a shutdown without its delay. Later, the next signal ends the process. */
+/** The documented maximum duration of a shutdown, without its delay. After it, the next signal ends the process. */
 const SHUTDOWN_TIMEOUT_MS = 10_000;
 
 /** Runs a service until a signal ends the process, or prints its version or help. */
 export async function runService(root: Type, product: Product): Promise<void> {
   const logger = new Logger(product.title);
-  // The state of the process is unknown after either: it exits, and a supervisor restarts it. What was
-  // acknowledged is durable.
+  // After either event, the state of the process is unknown: it exits, and a supervisor restarts it. Acknowledged
+  // changes are durable.
   process.on('uncaughtException', (error) =>
     exitOnFatalError(logger, 'Uncaught exception, exiting', error),
   );
@@ -34,7 +34,7 @@ export async function runService(root: Type, product: Product): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
 
   await bootstrap(root, product, logger).catch((error: unknown) => {
-    // A message of both classes is written for the operator; any other error needs its stack.
+    // The messages of these classes are written for operators; any other error needs its stack.
     if (error instanceof ConfigError || error instanceof StartupError)
       exitOnFatalError(logger, error.message);
     else exitOnFatalError(logger, 'Startup failed', error);
@@ -59,7 +59,7 @@ async function bootstrap(root: Type, product: Product, logger: Logger): Promise<
     ...(COMMIT !== undefined && { commit: COMMIT }),
     node: process.version,
     schema: app.get(DatabaseStartup).schemaVersion,
-    // For operators; in development it would only be in the way.
+    // Operators need it; in development it would be noise.
     ...(config.production && { config: redactConfig(config, variables) }),
   });
   await createInitialApiKey(app, config);
@@ -67,7 +67,7 @@ async function bootstrap(root: Type, product: Product, logger: Logger): Promise<
 
 /** Prints the version or the help, and ends the process: the service has no arguments. */
 async function printInformation(product: Product): Promise<void> {
-  // The service does not need commander, whose import takes some milliseconds.
+  // Imported only here, because the import takes some milliseconds of the startup.
   const { Command } = await import('commander');
   new Command('node dist/main.js')
     .description(`Serves the API of ${product.title}. Environment variables configure it.`)
@@ -77,7 +77,7 @@ async function printInformation(product: Product): Promise<void> {
     .parse();
 }
 
-/** Further signals are ignored: a supervisor signals its process group, and npm passes a signal on. */
+/** Shuts down on a signal. Further ones are ignored: supervisors signal the process group, and npm forwards signals. */
 function shutDownOnSignal(app: INestApplication, { shutdownDelay }: Config, logger: Logger): void {
   let deadline: number | undefined;
   for (const signal of TERMINATION_SIGNALS) {

@@ -10,7 +10,7 @@ export function ApiKeyId(): ParameterDecorator {
   return RequestParam(({ apiKey }) => apiKey!.id, SetMetadata(HAS_API_KEY_ID, true));
 }
 
-/** @throws {TypeError} if a handler of a public operation has the parameter, for which criteria would stand for any value */
+/** @throws {TypeError} if a handler of a public operation has the parameter: as undefined, it would match all rows */
 export const refuseApiKeyId: MethodDecorator = (_target, name, { value: handler }) => {
   if (Reflect.hasMetadata(HAS_API_KEY_ID, handler as object))
     throw new TypeError(

@@ -21,12 +21,12 @@ const DAY_MS = 24 * HOUR_MS;
 /** How long before its expiry the use of a key is logged, in milliseconds. */
 const EXPIRY_WARNING_MS = 7 * DAY_MS;
 
-/** The pause between two writes of last uses of keys, and the longest time for them at the shutdown, in milliseconds. */
+/** The delay between two writes of last uses, and how long the shutdown waits for the last one, in milliseconds. */
 const LAST_USE_DELAY_MS = 1_000;
-/** How many last uses a statement writes, in about 5 ms. */
+/** The largest number of last uses that one statement writes, in about 5 ms. */
 const MAX_LAST_USES = 1_000;
 
-/** The limit of the failures of all clients together, as a multiple of that of one; it also bounds the memory. */
+/** The limit of failures of all clients together, as a multiple of the limit of one client. It also bounds the memory. */
 const GLOBAL_LIMIT_FACTOR = 20;
 const TOO_MANY_FAILURES = 'Too many failed authentication attempts.';
 
@@ -42,7 +42,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
   private readonly logger = new Logger(ApiKeyVerifier.name);
   /** Recently used valid keys, by the key itself: a request with one needs neither a hash (3 µs) nor a query. */
   private readonly cache = new Map<string, { record: ApiKey; checkedAt: number }>();
-  /** The look-ups in progress, by client and key: concurrent requests share one, which counts as one attempt. */
+  /** The look-ups in progress, by client and key: concurrent requests share a look-up, which is one attempt. */
   private readonly lookUps = new Map<string, LookUp>();
   readonly failureLog = new FailureLog();
   readonly failures = new RateLimiter('auth-failures');
@@ -81,7 +81,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     this.lookUps.set(id, lookUp);
     lookUp.deadline = deadline;
     lookUp.result ??= this.limitFailures(client, key, async () => {
-      // The look-up may have waited until no request waits for it.
+      // A look-up that the limit has delayed is not needed once the deadline of its last request has passed.
       if (lookUp.deadline.remaining === 0) throw lookUp.deadline.expire();
       const record = await this.findValid(key);
       if (record === undefined) this.failureLog.add(client);
@@ -98,7 +98,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     ).length;
   }
 
-  /** Runs after the server has drained, so that the last requests count, too. */
+  /** Runs after the server has drained, so that the uses of keys by the last requests are written, too. */
   async onApplicationShutdown(): Promise<void> {
     this.shutdown.abort();
     await Promise.race([this.lastUseWriter, delay(LAST_USE_DELAY_MS)]);
@@ -112,7 +112,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     const limit = this.config.authFailuresPerMinute;
     // A key that was valid before is exempt: other clients at its address may exceed the limit.
     if (limit === 0 || this.cache.has(key)) return run();
-    // In this order, one client cannot exhaust the limit of all.
+    // The client's limit comes first, so that one client cannot exhaust the limit of all clients.
     return this.failures.attempt(client, limit, TOO_MANY_FAILURES, () =>
       this.allFailures.attempt('all', limit * GLOBAL_LIMIT_FACTOR, TOO_MANY_FAILURES, run),
     );
@@ -162,7 +162,7 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     return true;
   }
 
-  /** Writes the last uses of keys, many with one statement: a commit for each would delay those of all requests. */
+  /** Writes the last uses of keys, many with one statement: a commit for each would delay the commits of requests. */
   private async writeLastUses(): Promise<void> {
     const { signal } = this.shutdown;
     while (this.lastUses.size > 0) {

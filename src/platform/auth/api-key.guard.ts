@@ -16,7 +16,7 @@ import { RequiredScope } from './scope.decorator.js';
 /** RFC 6750, section 2.1, with a case-insensitive scheme (RFC 9110, section 11.1) and a maximum length. */
 const BEARER = /^Bearer +([A-Za-z0-9\-._~+/]{1,256}=*)$/i;
 
-/** How many keys have a count of their own, which bounds the series of the metrics. */
+/** How many keys are counted separately, which bounds the number of series of the metric. */
 const MAX_COUNTED_KEYS = 1_000;
 
 /**
@@ -88,7 +88,7 @@ export class ApiKeyGuard implements CanActivate, SlowBodyCheck {
   private getKey(request: IncomingMessage): string {
     const key = getApiKey(request);
     if (key !== undefined) return key;
-    // One word is a key without its scheme.
+    // A header of one word is a key without the scheme.
     const isBare = /^(?!Bearer)\S+$/i.test(request.headers.authorization ?? '');
     const missing = isBare ? 'scheme Bearer' : 'API key';
     throw this.unauthorized(`The ${missing} is missing: send Authorization: Bearer <API_KEY>.`);
@@ -109,7 +109,7 @@ export class ApiKeyGuard implements CanActivate, SlowBodyCheck {
   }
 }
 
-/** Returns the key that a request was sent with: an empty one if it is malformed, undefined if there is none. */
+/** Returns the API key of a request: empty if it is malformed, undefined if there is none. */
 export function getApiKey({ headers }: IncomingMessage): string | undefined {
   const { authorization = '' } = headers;
   const [, key] = BEARER.exec(authorization) ?? [];

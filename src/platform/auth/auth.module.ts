@@ -35,7 +35,7 @@ export class AuthModule implements OnModuleInit {
     const registers = [this.metrics];
     new Counter({
       name: 'service_authentication_failures_total',
-      help: 'Requests with an invalid API key, of which those at once with the same one are one.',
+      help: 'Failed authentication attempts. Concurrent requests with the same invalid API key are one attempt.',
       registers,
       collect() {
         this.reset();
@@ -44,7 +44,7 @@ export class AuthModule implements OnModuleInit {
     });
     new Counter({
       name: 'service_api_key_requests_total',
-      help: 'Requests with a valid API key, by its id; those of keys past the first 1,000 as one.',
+      help: 'Requests with a valid API key, by the id of the key, or `other` after the first 1,000 keys.',
       labelNames: ['api_key_id'],
       registers,
       collect() {

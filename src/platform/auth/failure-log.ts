@@ -4,14 +4,14 @@ const MINUTE_MS = 60_000;
 /** How many clients are logged within a minute: it bounds the log and the memory. */
 const MAX_CLIENTS = 20;
 
-/** Counts failed authentications, and logs one of each client and minute. */
+/** Counts failed authentication attempts, and logs at most one per client and minute. */
 export class FailureLog {
   count = 0;
   private readonly logger = new Logger('Authentication');
-  /** When the clients were logged, in that order. */
+  /** When each client was logged, oldest first. */
   private readonly loggedAt = new Map<string, number>();
 
-  /** @param client as of `toClient`; empty if its address is invalid */
+  /** @param client the result of `toClient`, which is empty for an invalid address */
   add(client: string): void {
     this.count++;
     const now = performance.now();

@@ -3,7 +3,7 @@ import { Reflector } from '@nestjs/core';
 import { ApiExtension } from '@nestjs/swagger';
 import { refuseApiKeyId } from './api-key-id.decorator.js';
 
-/** What differs between public routes. */
+/** The options of a public route. */
 export interface PublicOptions {
   /** Whether requests get 503 until the database is connected, which they do by default. */
   readonly needsDatabase?: boolean;

@@ -16,7 +16,7 @@ interface Window {
 export class RateLimiter {
   /** The windows in the order of their start. */
   private readonly windows = new Map<string, Window>();
-  /** The attempts of each client: their number, and what continues those that wait. */
+  /** The attempts in progress of each client: their number, and the callbacks that continue those that wait. */
   private readonly attempts = new Map<string, { count: number; waiting: (() => void)[] }>();
 
   /** The number of requests that exceeded the limit. */
@@ -39,8 +39,8 @@ export class RateLimiter {
   }
 
   /**
-   * Runs an attempt, and counts it only if it fails: if it returns undefined. Those that have failed and those in
-   * progress together never exceed the limit; the others wait.
+   * Runs an authentication attempt, and counts it if it fails, which is if `run` returns undefined. The attempts that have
+   * failed and those that run never exceed the limit together; further ones wait.
    *
    * @throws {ApiError} TOO_MANY_REQUESTS as `consume`
    */
@@ -63,7 +63,7 @@ export class RateLimiter {
       if (result === undefined) this.consume(client, limit, message);
       return result;
     } finally {
-      // If the limit is exceeded now, each that waits ends the next.
+      // Continues the next attempt. If the limit is exceeded now, that one is rejected, and continues the one after it.
       attempts.waiting.shift()?.();
       if (--attempts.count === 0) this.attempts.delete(client);
     }
@@ -71,7 +71,7 @@ export class RateLimiter {
 
   /** @throws {ApiError} TOO_MANY_REQUESTS */
   private getWindow(client: string, limit: number, message: string): Window {
-    // The clock of the system may be set.
+    // The monotonic clock: that of the system may be set.
     const now = performance.now();
     for (const [each, { startedAt }] of this.windows) {
       if (now - startedAt < WINDOW_S * 1000) break;

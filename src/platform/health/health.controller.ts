@@ -31,7 +31,7 @@ export class HealthController implements OnModuleDestroy {
 
   /** Readiness: the database can be written, the modules are ready, and the service is not shutting down. */
   @Public({ needsDatabase: false })
-  // Without a key, Nest's `CacheInterceptor` does not store it, also if it is one of the whole service.
+  // Nest's `CacheInterceptor`, which may be global, stores no response whose cache key is undefined.
   @SetMetadata('cache_module:cache_key', () => undefined)
   @Get('readyz')
   async getReadiness(): Promise<{ status: 'ok' }> {

@@ -7,12 +7,12 @@ import { requestContext } from '../logging/logger.js';
 const TIMEOUT_MS = 2_000;
 const INTERVAL_MS = 1_000;
 
-/** Whether the modules are ready, for `/readyz`. */
+/** Checks for `/readyz` whether the modules are ready. */
 @Injectable()
 export class Readiness {
   private readonly logger = new Logger(Readiness.name);
   private readonly checks: (() => Promise<void>)[] = [];
-  /** The checks in progress, or of the last second: requests for `/readyz` need no key. */
+  /** The checks in progress or of the last second. Requests share them: `/readyz` needs no key, and may be flooded. */
   private result: Promise<unknown> | undefined;
 
   /**

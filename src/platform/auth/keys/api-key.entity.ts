@@ -22,11 +22,11 @@ export class ApiKey {
   @Column('varchar', { length: 64 })
   hash!: string;
 
-  /** What the key may do, separated by spaces, as in OAuth 2.0 (RFC 6749, section 3.3). */
+  /** The scopes of the key, separated by spaces, as in OAuth 2.0 (RFC 6749, section 3.3). */
   @Column('varchar', { length: 20, default: 'read write' })
   scopes!: string;
 
-  /** The limit of the key; null applies `KEY_REQUESTS_PER_MINUTE`. */
+  /** The rate limit of the key; if null, `KEY_REQUESTS_PER_MINUTE` applies. */
   @Column('integer', { name: 'requests_per_minute', nullable: true })
   requestsPerMinute!: number | null;
 

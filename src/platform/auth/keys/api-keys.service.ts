@@ -23,7 +23,7 @@ export class ApiKeysService {
     @Inject(CONFIG) private readonly config: Pick<Config, 'product'>,
   ) {}
 
-  /** Creates a key, which is not stored and cannot be retrieved later. */
+  /** Creates a key. It cannot be retrieved later, because only its hash is stored. */
   async create(name: string, options: KeyOptions = {}): Promise<{ key: string; record: ApiKey }> {
     const key = generateKey(this.config.product.keyPrefixes[0]);
     const record = await this.save(this.keys, key, name, options);
@@ -66,7 +66,7 @@ export class ApiKeysService {
       return { key, record, replaced: Object.assign(old, { expiresAt: end }) };
     });
     if (rotation === undefined) return undefined;
-    // The transaction may be repeated, so the log lines follow it.
+    // Logged after the transaction, which may have been repeated.
     const { record, replaced } = rotation;
     this.logCreation(record);
     const end = replaced.expiresAt.toISOString();
@@ -75,8 +75,8 @@ export class ApiKeysService {
   }
 
   /**
-   * Creates a key from the configuration unless it exists. A revoked or expired key stays so, and a former one stays
-   * valid, because its clients may not have the new one yet.
+   * Creates the key of the configuration unless it exists. It stays revoked or expired if it is, and the former key stays
+   * valid, because clients may not have the new one yet.
    */
   async ensureKey(key: string, name: string): Promise<void> {
     const record = await this.keys.findOneBy({ hash: hashKey(key) });
@@ -107,8 +107,8 @@ export class ApiKeysService {
   /**
    * Returns keys in the order of their creation.
    *
-   * @param name that of the keys; by default, all
-   * @param limit how many of the newest
+   * @param name returns only keys with this name
+   * @param limit returns only the newest keys
    */
   async list(name?: string, limit?: number): Promise<ApiKey[]> {
     const where = name === undefined ? {} : { name };
@@ -139,7 +139,7 @@ export class ApiKeysService {
   }
 }
 
-/** Whether a key expires before a time, or at it. */
+/** Returns whether a key expires at a time, in milliseconds since 1970, or before. */
 export function expiresBefore({ expiresAt }: ApiKey, time: number): boolean {
   return expiresAt !== null && expiresAt.getTime() <= time;
 }

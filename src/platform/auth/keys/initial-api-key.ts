@@ -6,8 +6,8 @@ import { getRoutes } from '../../http/server/unmatched-routes.js';
 import { ApiKeysService } from './api-keys.service.js';
 
 /**
- * Creates and prints an API key when the service starts without any, and otherwise how to create one. In production,
- * where the output is kept, it only logs how to create the first.
+ * Prints at startup a new API key if none exists, otherwise the command that creates one. In production, where output is
+ * stored, no key is printed: the log has the command if none exists.
  */
 export async function createInitialApiKey(
   app: INestApplication,

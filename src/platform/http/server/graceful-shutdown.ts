@@ -3,13 +3,13 @@ import { setImmediate, setTimeout as delay } from 'node:timers/promises';
 import { isIdle } from './connections.js';
 import type { HttpServer } from './http-server.js';
 
-/** Milliseconds of a turn of the event loop in which next to nothing happened. */
+/** The duration, in milliseconds, of a turn of the event loop in which almost nothing happened. */
 const QUIET_TURN_MS = 0.1;
 
 /**
  * Closes an HTTP server without losing a request: it refuses new connections after a delay, responds
  * with `Connection: close` to requests in flight and to those that arrive within the grace period, then
- * closes idle connections. After the shutdown timeout it closes all.
+ * closes idle connections. After the shutdown timeout it closes all connections.
  *
  * @param shutdownDelay milliseconds until new connections are refused
  */
@@ -49,7 +49,7 @@ export async function closeGracefully(
  * the server stops listening: those of a whole turn, under load several milliseconds. Measured with 24 clients of a
  * proxy without keep-alive: in 12 restarts 62 requests were lost without this, and 0, 2 and 14 with it.
  *
- * @param timeout milliseconds after which it waits no longer
+ * @param timeout the longest wait, in milliseconds
  */
 async function waitForQuietTurn(timeout: number): Promise<void> {
   const begin = performance.now();

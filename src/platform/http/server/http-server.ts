@@ -26,7 +26,7 @@ import {
 /** The status reported for a client that disconnected before the response, as in nginx. */
 const CLIENT_CLOSED_REQUEST = 499;
 
-/** The errors of Node's HTTP parser that are not a 400. */
+/** The errors of Node's HTTP parser for which the response is not 400. */
 const PARSER_ERRORS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   HPE_HEADER_OVERFLOW: ['HEADERS_TOO_LARGE', 'The request headers are larger than 16 KiB.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [
@@ -52,7 +52,10 @@ export class HttpServer {
   private readonly keyPattern;
   private readonly responseListeners: ResponseListener[] = [];
 
-  /** @param handle handles the requests whose head is valid, with the Express application `app` if it is given */
+  /**
+   * @param handle handles the requests whose head is valid
+   * @param options.app the Express application, if it handles them
+   */
   constructor(
     private readonly config: Config,
     private readonly handle: RequestListener,
@@ -101,13 +104,13 @@ export class HttpServer {
   private handleRequest(request: IncomingMessage, response: ServerResponse): void {
     const connection = request.socket as Connection;
     const { latestResponse } = connection;
-    // An earlier response closes the connection: the client would never see this one.
+    // An earlier response closes the connection: the client would not receive this one.
     if (latestResponse?.shouldKeepAlive === false) return;
     // Node would close the connection after a response without `100 Continue`, although the body has arrived.
     if (latestResponse?.req.headers.expect !== undefined)
       Object.assign(latestResponse, { _expect_continue: false });
     connection.requestCount++;
-    // During shutdown only after the server stops listening; otherwise clients would reconnect. Node's
+    // During a shutdown, connections are kept until the server stops listening: clients would reconnect. Node's
     // `maxRequestsPerSocket` is not used because it responds 503 without a body to pipelined requests.
     if (!this.server.listening || connection.requestCount === MAX_REQUESTS_PER_CONNECTION)
       response.shouldKeepAlive = false;
@@ -154,24 +157,28 @@ export class HttpServer {
     if (error.code === 'ECONNRESET' || !connection.writable) {
       connection.destroy();
     } else if (lastComplete !== undefined && !isDone(lastComplete)) {
-      // A client of pipelined requests would take an error for the response to one before.
+      // The client would take an error for the response to an earlier one of its pipelined requests.
       lastComplete.shouldKeepAlive = false;
       lastComplete.once('close', () => connection.destroySoon());
     } else if (latest?.headersSent === true && !(latest.req.complete && latest.shouldKeepAlive)) {
-      // The rest of a request that has its response already, or bytes after the last request.
+      // The invalid bytes are the rest of a request that has its response already, or follow the last request.
       connection.destroySoon();
     } else {
       const [code, message] = PARSER_ERRORS[error.code ?? ''] ?? [
         'BAD_REQUEST',
         'The request is not valid HTTP.',
       ];
-      // Either the body of a request whose headers were parsed is invalid, or a request without an id.
+      // Either the body of a request whose head was parsed is invalid, or the head of a request.
       const request = latest?.req.complete === false ? latest.req : undefined;
       this.reject(connection, new ApiError(code, message), request);
     }
   }
 
-  /** Responds to what Node does not handle as a request, which is given if its head was parsed, and closes the connection. */
+  /**
+   * Responds with an error to something that Node does not pass to the request listener, and closes the connection.
+   *
+   * @param request the request, if its head was parsed
+   */
   private reject(connection: Connection, error: ApiError, request?: IncomingMessage): void {
     const { latestResponse } = connection;
     if (request !== undefined && latestResponse?.req === request) {

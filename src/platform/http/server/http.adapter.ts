@@ -18,7 +18,7 @@ import { withoutPort } from './without-port.js';
 /** Nest's Express adapter on an {@link HttpServer}. Its shutdown loses no request. */
 export class HttpAdapter extends ExpressAdapter {
   readonly http: HttpServer;
-  /** The `Allow` of the whole service. */
+  /** The methods of all routes, for the `Allow` of `OPTIONS *`. */
   private allow = '';
 
   /** @param timeouts overrides, for tests */
@@ -42,10 +42,10 @@ export class HttpAdapter extends ExpressAdapter {
     }
     super(app);
     const handle = (request: IncomingMessage, response: ServerResponse): unknown => {
-      // The whole service, which is not a path (RFC 9110, section 9.3.7).
+      // `OPTIONS *` asks about the whole service (RFC 9110, section 9.3.7). Express has no route for it.
       if (request.url === '*' && request.method === 'OPTIONS')
         return response.writeHead(204, { Allow: this.allow }).end();
-      // Express tried no route, or failed. By default it would respond in HTML.
+      // Express calls it if it cannot route the request, or fails. By default it would respond in HTML.
       const fail = (error: unknown) =>
         respondWithError(error ?? new ApiError('BAD_REQUEST', 'Invalid request target.'), response);
       return requestContext.run(request, app, request as Request, response as Response, fail);
@@ -60,7 +60,7 @@ export class HttpAdapter extends ExpressAdapter {
   override reply(response: Response, body: unknown, status = response.statusCode): unknown {
     if (body instanceof CachedJsonResponse) return body.send(response);
     if (body instanceof StreamableFile) {
-      // Nest by default responds 400, in text, if the stream fails.
+      // By default, Nest responds with 400 and a text if the stream fails.
       body.setErrorHandler((error) => respondWithError(error, response));
       return super.reply(response, body, status);
     }
@@ -71,7 +71,7 @@ export class HttpAdapter extends ExpressAdapter {
     return sendJson(response, status, body);
   }
 
-  /** The URL of a request, with the id of its API key once it is verified: the key of Nest's `CacheInterceptor`. */
+  /** Returns the cache key of Nest's `CacheInterceptor`: the URL of a request, and the id of its verified API key. */
   override getRequestUrl({ originalUrl, apiKey }: Request): string {
     return apiKey === undefined ? originalUrl : `${originalUrl} ${apiKey.id}`;
   }

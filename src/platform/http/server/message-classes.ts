@@ -25,7 +25,7 @@ export function createMessageClasses(
     /** @param rest a reason phrase, then headers as an object; both are optional */
     override writeHead(status: number, ...rest: unknown[]): this {
       const given = (typeof rest.at(-1) === 'object' ? rest.at(-1) : {}) as OutgoingHttpHeaders;
-      // Names and values in turn, which Node writes faster than the properties of an object.
+      // Names and values alternate. Node writes them faster than the properties of an object.
       const headers: OutgoingHttpHeader[] = ['X-Request-Id', this.req.id];
       for (const [name, value] of defaults)
         if (!(name in given) && !this.hasHeader(name)) headers.push(name, value);

@@ -31,8 +31,8 @@ export function validateRequestHead(request: IncomingMessage): ApiError | undefi
   const { host } = headers;
   if (host === undefined ? httpVersionMinor > 0 : !HOST.test(host))
     return new ApiError('BAD_REQUEST', 'The request must have exactly one valid Host header.');
-  // A proxy may check another line than the first, which `headers` has. `headersDistinct` has all, but takes 4 % of the CPU time of
-  // a list request.
+  // `headers` has the first of several lines; a proxy may check another one. `headersDistinct` has all lines, but takes 4 %
+  // of the CPU time of a list request, so it is read only if lines are repeated.
   if (rawHeaders.length > 2 * Object.keys(headers).length)
     for (const name of ['Host', 'Authorization', 'Content-Type'])
       if ((request.headersDistinct[name.toLowerCase()]?.length ?? 0) > 1)

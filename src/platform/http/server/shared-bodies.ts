@@ -2,18 +2,18 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { MAX_LIST_BYTES, MAX_SUPERSEDED_BYTES } from './server-options.js';
 
-/** The size, in bytes, from which a body may be kept in memory until its client has read it. */
+/** The size, in bytes, from which the connections that read a body are tracked. */
 const LARGE = 64 * 1024;
 
-/** A list in memory that several responses may have. */
+/** A list in memory, which several responses may share. */
 interface SharedBody {
   /** The bytes of all its representations, at most. */
   readonly bytes: number;
-  /** If it is false, only connections that read the body hold it. */
+  /** If false, the body has been superseded, and is in memory only for the connections that still read it. */
   readonly isCached: boolean;
 }
 
-/** A connection that reads a body. Its response is not kept: garbage collection would take 5 µs longer for each (V8 14). */
+/** A connection that reads a body. A reference to its response would cost 5 µs of garbage collection each (V8 14). */
 interface Reader {
   readonly connection: Socket;
   readonly body: SharedBody;
@@ -28,19 +28,19 @@ interface CacheEntry {
 }
 
 /**
- * The lists in memory: cached ones, and former ones that connections still read. If the former take too much, the
- * connections that read the oldest are closed; if both do, those that were not used for a while are removed from their caches. What is
- * cached is sent to any number of clients, however slow.
+ * Limits the memory of lists: of cached ones, and of superseded ones that connections still read. Above the limit of the
+ * superseded ones, the connections that read the oldest are closed; above the limit of all, lists that were not used
+ * recently are evicted from their caches. A cached list is sent to any number of clients, however slow.
  */
 export class SharedBodies {
   /** How many connections were closed. */
   closed = 0;
-  /** In the order in which they began. */
+  /** The readers, in the order in which they began. */
   private readonly readers = new Set<Reader>();
   /**
-   * The bytes of what is cached, and when it had been used last when it was added or moved to the end. An entry that was used
-   * since is moved to the end instead of being evicted (the second chance of page replacement): an order of use, which
-   * changes with every request, takes 8 % of the CPU time of a short list, and sorting takes as long as there are entries.
+   * The cached entries, each with its size and its last use when it was added or moved to the end. An entry that was used
+   * since then is moved to the end instead of being evicted (second-chance page replacement). The exact order of use changes
+   * with every request: keeping it takes 8 % of the CPU time of a short list, and sorting takes time for each entry.
    */
   private readonly entries = new Map<CacheEntry, Pick<CacheEntry, 'bytes' | 'lastUse'>>();
   private cachedBytes = 0;
@@ -51,7 +51,7 @@ export class SharedBodies {
     this.cachedBytes += bytes - (this.entries.get(entry)?.bytes ?? 0);
     this.entries.delete(entry);
     this.entries.set(entry, { bytes, lastUse });
-    // A former list may be in memory now only because connections read it.
+    // The former list of the entry may be in memory now only because connections read it.
     this.limit();
   }
 
@@ -79,11 +79,11 @@ export class SharedBodies {
     }
   }
 
-  /** @returns the bytes of the bodies that only connections hold, and go on reading */
+  /** Closes the connections that read the oldest superseded bodies, and returns the bytes of those that are left. */
   private closeOldest(): number {
     const superseded = new Set<SharedBody>();
     for (const reader of this.readers) {
-      // A response that was detached from its connection is not closed.
+      // A response that was detached from its connection does not emit `close`.
       if (reader.connection.destroyed) this.readers.delete(reader);
       else if (!reader.body.isCached) superseded.add(reader.body);
     }

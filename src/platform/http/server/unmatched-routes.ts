@@ -3,11 +3,11 @@ import { isDecodable } from '../../config/uri.js';
 import { ApiError } from '../../errors/api-error.js';
 
 /**
- * Responds to requests that match none of the routes that are registered: 405 with `Allow` if the path supports
- * other methods, otherwise 404, or 400 if the path cannot be decoded. None requires a key, because the OpenAPI
- * document, which is public, lists the operations.
+ * Responds to requests that match none of the registered routes: 405 with `Allow` if the path supports other methods,
+ * otherwise 404, or 400 if the path cannot be decoded. These responses require no key, because the OpenAPI document, which
+ * is public, lists the operations.
  *
- * @returns the `Allow` of the whole service
+ * @returns the methods of all routes, as a value of `Allow`
  */
 export function handleUnmatchedRoutes(app: Express): string {
   const all = ['OPTIONS'];
@@ -35,7 +35,7 @@ export function getRoutes({ router }: Express): Map<string, Set<string>> {
     const { route } = layer;
     if (route === undefined || middlewareLayers.has(layer)) continue;
     const methods = routes.get(route.path) ?? new Set<string>();
-    // Undefined for `all`.
+    // The method of `app.all` is undefined.
     for (const { method } of route.stack) if (method) methods.add(method.toUpperCase());
     if (methods.has('GET')) methods.add('HEAD');
     routes.set(route.path, methods);
@@ -54,13 +54,13 @@ export function allowMethods({ locals }: RouteResponse, methods: Iterable<string
 export function rejectUnmatched(request: Request, { locals }: RouteResponse): never {
   const { method } = request;
   const path = request.baseUrl + request.path;
-  // A handler may have passed the request on, or be one of another host.
+  // If the method is allowed, its handler has passed the request on, or is bound to another host.
   if (locals.allowed?.includes(method) === false) {
     const message = `Method ${method} is not allowed for ${path}.`;
     const headers = { Allow: formatAllow(locals.allowed) };
     throw new ApiError('METHOD_NOT_ALLOWED', message, { headers });
   }
-  // Logs and metrics would have the path of middleware.
+  // The route may be that of middleware, which must not be in logs and metrics.
   request.route = undefined;
   if (!isDecodable(path)) throw new ApiError('BAD_REQUEST', `Failed to decode the path ${path}.`);
   throw new ApiError('NOT_FOUND', `Route not found: ${method} ${path}.`);
