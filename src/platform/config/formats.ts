@@ -123,9 +123,10 @@ function isPostgresUrl(url: string): boolean {
   const urls = servers.length === 1 ? servers.map(withHost) : servers;
   if (!urls.every((each) => URL.canParse(each))) return false;
   const { searchParams } = new URL(urls[0]!);
-  // The service writes, and pg would take several hosts of a parameter for the name of one.
+  // The service writes, and pg would take several hosts of a parameter for the name of one, and the first of several ports.
   const session = searchParams.get('target_session_attrs') ?? 'read-write';
-  return session === 'read-write' && !searchParams.get('host')?.includes(',') && isDecodable(url);
+  const hasLists = ['host', 'port'].some((name) => searchParams.get(name)?.includes(','));
+  return session === 'read-write' && !hasLists && isDecodable(url);
 }
 
 /** Whether Express accepts the text for `trust proxy`: an address, a subnet or the name of a range. */

@@ -115,7 +115,12 @@ describe('loadConfig with an invalid environment', () => {
       'DATABASE_URL',
       ['any', 'standby', ''].map((to) => `postgres://h/db?target_session_attrs=${to}`),
     ],
-    ['DATABASE_URL', ['postgres://u@/db?host=a,b', 'postgres://u@h/db?host=a,b']],
+    [
+      'DATABASE_URL',
+      ['?host=a,b', 'h?host=a,b', '?host=a&port=1,2'].map(
+        (to) => `postgres://u@${to.replace('?', '/db?')}`,
+      ),
+    ],
     ['DATABASE_POOL_SIZE', [...numbers, '1', '1001']],
     ['MIGRATIONS', ['on', 'AUTO']],
     ['BOOTSTRAP_API_KEY', ['k'.repeat(31), 'k'.repeat(257), '='.repeat(40)]],
