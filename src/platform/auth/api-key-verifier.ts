@@ -11,6 +11,7 @@ import { FailureLog } from './failure-log.js';
 import { ApiKey } from './keys/api-key.entity.js';
 import { expiresBefore } from './keys/api-keys.service.js';
 import { hashKey, isMistyped } from '../config/key-format.js';
+import { requestContext } from '../logging/logger.js';
 import { RateLimiter } from './rate-limiter.js';
 
 /** How long a valid key is cached, in milliseconds: a revocation takes effect within this time. */
@@ -157,7 +158,10 @@ export class ApiKeyVerifier implements OnApplicationShutdown {
     if (sinceLastUse < 0 || sinceLastUse >= HOUR_MS) {
       record.lastUsedAt = new Date(now);
       this.lastUses.set(record.id, record.lastUsedAt);
-      this.lastUseWriter ??= this.writeLastUses().finally(() => (this.lastUseWriter = undefined));
+      // Its warnings are not those of the first request.
+      this.lastUseWriter ??= requestContext
+        .run(undefined, () => this.writeLastUses())
+        .finally(() => (this.lastUseWriter = undefined));
     }
     return true;
   }

@@ -3,6 +3,7 @@ import { getRepositoryToken } from '@nestjs/typeorm';
 import type { Repository } from 'typeorm';
 import { ApiKey } from '../../../src/platform/auth/keys/api-key.entity.js';
 import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service.js';
+import { requestContext } from '../../../src/platform/logging/logger.js';
 import { MetricsRegistry } from '../../../src/platform/metrics/prometheus-registry.js';
 import { PRODUCT } from '../../../src/product.js';
 import { startApp, type TestApp, useApp } from '../support/app.js';
@@ -184,6 +185,20 @@ describe('the last use of a key', () => {
     }
     // The writes are in the order of the uses.
     expect(await getLastUse(expired)).toBeNull();
+  });
+
+  it('is not written for one request: a failure has the id of none', async () => {
+    const { key } = await keys.create('used');
+    const written = new Promise((resolve) => {
+      const repository = app.app.get<Repository<ApiKey>>(getRepositoryToken(ApiKey));
+      jest.spyOn(repository, 'update').mockImplementation(async () => {
+        resolve(requestContext.getStore());
+        throw new Error('rejected');
+      });
+    });
+    expect((await list(key)).status).toBe(200);
+    expect(await written).toBeUndefined();
+    await waitFor(() => logger.text.includes('Failed to write the last use of API keys'));
   });
 });
 
