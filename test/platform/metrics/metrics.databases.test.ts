@@ -8,14 +8,21 @@ import { ApiKeysService } from '../../../src/platform/auth/keys/api-keys.service
 import { DatabaseStartup } from '../../../src/platform/database/connection/database-startup.js';
 import { MetricsServer } from '../../../src/platform/metrics/metrics-server.js';
 import { MetricsRegistry } from '../../../src/platform/metrics/prometheus-registry.js';
+import {
+  BodyTooLargeError,
+  CachedJsonResponse,
+} from '../../../src/platform/http/responses/cached-json-response.js';
 import { startApp, useApp } from '../support/app.js';
 import { DATABASE, describeOnPostgres, describeOnSqlite } from '../support/databases.js';
 import { CategoriesClient, jsonHeaders, sendRequest } from '../support/http-client.js';
+import { MemoryLogger } from '../support/memory-logger.js';
 import { connectToPostgres } from '../support/postgres-client.js';
 import { RawConnection, rawRequest, sendRaw } from '../support/raw-connection.js';
 import { StubsModule } from '../support/stubs.module.js';
 import { waitFor } from '../support/wait.js';
 import { PRODUCT } from '../../../src/product.js';
+
+const { jest } = import.meta;
 
 /** Keeps connections open, so that concurrent create requests arrive together. */
 const agent = new Agent({ keepAlive: true });
@@ -293,5 +300,26 @@ describeOnSqlite('GET /metrics on SQLite', () => {
     expect(getBytes('disk_size')).toBe(blocks * bsize);
     // Other tests write to the same disk.
     expect(getBytes('disk_free') / (bavail * bsize)).toBeCloseTo(1, 1);
+  });
+});
+
+describe('a list that is too large', () => {
+  it('is an error once a minute, which is logged and counted, and leaves the rest at work', async () => {
+    const logger = new MemoryLogger();
+    const other = await startApp({ logger, config: { metricsPort: 0 } });
+    const message = 'The list is larger than 268435456 bytes: offer it in pages.';
+    const build = jest
+      .spyOn(CachedJsonResponse, 'ofList')
+      .mockRejectedValue(new BodyTooLargeError(message));
+    for (let n = 0; n < 3; n++) expect(await other.categories.list()).toBeError('INTERNAL_ERROR');
+    expect(build).toHaveBeenCalledTimes(1);
+    build.mockRestore();
+    expect(logger.text).toContain(message);
+    expect(await other.app.get(MetricsRegistry).metrics()).toContain(
+      `${ofCategories('service_too_large_lists_total')} 1\n`,
+    );
+    expect((await other.categories.create('dog')).status).toBe(201);
+    expect((await other.send('GET', '/readyz')).status).toBe(200);
+    await other.stop();
   });
 });
