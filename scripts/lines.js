@@ -28,7 +28,7 @@ const LIMITS = new Map(
     'tools/generator/': 5485,
     'tools/openapi/': 1210,
     'tools/bench/': 1100,
-    'docs/': 2090,
+    'docs/': 2050,
     'deploy/': 1265,
     'examples/': 1260,
   }),

@@ -26,7 +26,7 @@ export interface Schema {
   readonly exclusiveMinimum?: number;
   readonly exclusiveMaximum?: number;
   readonly multipleOf?: number;
-  /** A parameter of a query is repeated for each item, such as `?tag=a&tag=b`. */
+  /** The schema of the items of an array. A query has a parameter for each item, such as `?tag=a&tag=b`. */
   readonly items?: Schema;
   readonly minItems?: number;
   readonly maxItems?: number;
