@@ -41,7 +41,7 @@ export class HealthController implements OnModuleDestroy {
         skipLog: true,
       });
     }
-    await this.database.requireWritable();
+    await this.database.checkWritable();
     await this.readiness.requireReady();
     return { status: 'ok' };
   }

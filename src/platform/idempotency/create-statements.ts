@@ -56,8 +56,8 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     const { manager } = this.repository;
     const { toCompleteInsert } = this.dialect;
     if (toCompleteInsert === undefined || rows.some(({ key }) => key !== undefined))
-      return manager.transaction(async (own) => {
-        const responses = await this.insert(own, rows);
+      return manager.transaction(async (transaction) => {
+        const responses = await this.insert(transaction, rows);
         beforeCommit();
         return responses;
       });

@@ -63,11 +63,11 @@ export class DatabaseMetrics {
     );
   }
 
-  /** Reports whether the database can be written. @param requireWritable rejects if it cannot */
-  observeAvailability(requireWritable: () => Promise<void>): void {
+  /** Reports whether the database can be written. @param checkWritable rejects if it cannot */
+  observeAvailability(checkWritable: () => Promise<void>): void {
     const help = 'Whether the instance can write to its database.';
     this.registry.addGauge('service_database_up', help, () =>
-      requireWritable().then(
+      checkWritable().then(
         () => 1,
         () => 0,
       ),

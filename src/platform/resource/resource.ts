@@ -7,7 +7,7 @@ import { CachedList, type ListServices } from '../database/lists/cached-list.js'
 import { type PageRequest, type Paging, toPosition } from '../database/lists/list-rows.js';
 import { type Paths, toConstraintError } from './constraint-error.js';
 import {
-  areReadAsWritten,
+  convertsValues,
   type Criteria,
   type InsertRow,
   requireColumns,
@@ -69,7 +69,7 @@ const JSON_TYPES = new Set<unknown>(['json', 'jsonb', 'simple-json']);
 export class Resource<Entity extends ObjectLiteral, Body> {
   private readonly cachedList: CachedList<Entity>;
   /** Known once the database is open. */
-  private areReadAsWritten: boolean | undefined;
+  private convertsValues: boolean | undefined;
   private readonly creates: CreateQueue<Entity, Result<Entity, Body>>;
 
   constructor(
@@ -125,12 +125,13 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     rule?: (manager: EntityManager) => Promise<unknown>,
   ): Promise<Result<Entity, Body>> {
     const { target, manager } = this.repository;
-    const insertAlone = async (own: EntityManager): Promise<Result<Entity, Body>> => {
-      await rule?.(own);
-      return this.toResult(await insertReturning(own.getRepository<Entity>(target), row));
+    const insertAlone = async (transaction: EntityManager): Promise<Result<Entity, Body>> => {
+      await rule?.(transaction);
+      const rows = transaction.getRepository<Entity>(target);
+      return this.toResult(await insertReturning(rows, row));
     };
     const inserted =
-      rule || !(this.areReadAsWritten ??= areReadAsWritten(this.repository))
+      rule || (this.convertsValues ??= convertsValues(this.repository))
         ? transactionOnce(manager.dataSource, key, insertAlone)
         : this.creates.add(row, key);
     return this.convertErrors(row, inserted, this.options.parent);
@@ -148,7 +149,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
    */
   async getRow(criteria: Criteria<Entity>, manager = this.repository.manager): Promise<Entity> {
     const repository = manager.getRepository<Entity>(this.repository.target);
-    return (await selectOne(repository, criteria)) ?? this.fail(criteria, repository);
+    return (await selectOne(repository, criteria)) ?? this.throwNotFound(criteria, repository);
   }
 
   /**
@@ -188,8 +189,8 @@ export class Resource<Entity extends ObjectLiteral, Body> {
       .map(({ propertyName }) => propertyName);
     const changes = values as Changes<Entity>;
     if (names.length === 0) return this.update(criteria, changes);
-    const merged = runTransaction(manager.dataSource, async (own) => {
-      const rows = own.getRepository<Entity>(target);
+    const merged = runTransaction(manager.dataSource, async (transaction) => {
+      const rows = transaction.getRepository<Entity>(target);
       // The lock keeps the changes of other requests.
       const row = await selectOne(rows, criteria, { lock: true });
       return row && updateReturning(rows, criteria, await this.merge(row, values, names));
@@ -205,7 +206,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   async delete(criteria: Criteria<Entity>): Promise<Body> {
     try {
       const row = await deleteReturning(this.repository, criteria);
-      return this.options.toBody(row ?? (await this.fail(criteria)));
+      return this.options.toBody(row ?? (await this.throwNotFound(criteria)));
     } catch (error) {
       if (!isForeignKeyViolation(error)) throw error;
       const message = 'Another resource refers to this one.';
@@ -246,7 +247,7 @@ export class Resource<Entity extends ObjectLiteral, Body> {
     updated = updateReturning(this.repository, criteria, changes),
   ): Promise<Result<Entity, Body>> {
     const changed = await this.convertErrors(changes, updated);
-    return this.toResult(changed ?? (await this.fail(criteria)));
+    return this.toResult(changed ?? (await this.throwNotFound(criteria)));
   }
 
   private convertErrors<T>(row: object, statement: Promise<T>, parent?: string): Promise<T> {
@@ -256,7 +257,10 @@ export class Resource<Entity extends ObjectLiteral, Body> {
   }
 
   /** @throws {ApiError} PRECONDITION_FAILED if a row meets the criteria but for its version, otherwise NOT_FOUND */
-  private async fail(criteria: Criteria<Entity>, repository = this.repository): Promise<never> {
+  private async throwNotFound(
+    criteria: Criteria<Entity>,
+    repository = this.repository,
+  ): Promise<never> {
     const { version, ...others } = criteria as Criteria<ObjectLiteral>;
     const row = version && (await selectOne(repository, others as Criteria<Entity>));
     if (!row) throw new ApiError('NOT_FOUND', 'Resource not found.');

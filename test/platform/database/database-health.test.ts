@@ -53,7 +53,7 @@ async function simulate(outage: Outage): Promise<string[]> {
     throw error;
   };
   const dataSource = {
-    requireWritable: isPartial ? () => Promise.resolve() : run,
+    checkWritable: isPartial ? () => Promise.resolve() : run,
     onError: (listener: typeof report) => (report = listener),
   } as unknown as ServiceDataSource;
   const shutdown = new AbortController();
@@ -82,13 +82,13 @@ describe('DatabaseHealth', () => {
   });
 
   it('checks the database once a second, however often it is asked', async () => {
-    const requireWritable = jest.fn(() => Promise.resolve());
-    const dataSource = { requireWritable } as unknown as ServiceDataSource;
+    const checkWritable = jest.fn(() => Promise.resolve());
+    const dataSource = { checkWritable } as unknown as ServiceDataSource;
     const health = new DatabaseHealth(dataSource, new AbortController().signal);
     for (let time = 0; time < 10_000; time += 10) {
-      await Promise.all(Array.from({ length: 64 }, () => health.requireWritable()));
+      await Promise.all(Array.from({ length: 64 }, () => health.checkWritable()));
       await jest.advanceTimersByTimeAsync(10);
     }
-    expect(requireWritable).toHaveBeenCalledTimes(10);
+    expect(checkWritable).toHaveBeenCalledTimes(10);
   });
 });

@@ -138,7 +138,7 @@ describe('withDeadline', () => {
 
   it('limits neither the checks of the database nor what continues after its response', async () => {
     const connection = app.app.get(DatabaseStartup);
-    await expect(handle(0, () => connection.requireWritable())).resolves.toBeUndefined();
+    await expect(handle(0, () => connection.checkWritable())).resolves.toBeUndefined();
     await expect(handle(0, () => create())).rejects.toThrow(DatabaseUnavailableError);
     await expect(handle(0, () => create(), true)).resolves.toMatchObject({ name: 'dog' });
   });

@@ -45,19 +45,19 @@ export class DatabaseHealth {
   }
 
   /** @throws {DatabaseUnavailableError} if the database could not be written when it was last checked */
-  requireWritable(): Promise<void> {
+  checkWritable(): Promise<void> {
     return (this.check ??= requestContext.run(undefined, () => this.runCheck()));
   }
 
   /** Ends the validity of the last check, and checks again during an outage. */
   private expire(): void {
     this.check = undefined;
-    if (this.outage && !this.shutdown.aborted) this.requireWritable().catch(() => undefined);
+    if (this.outage && !this.shutdown.aborted) this.checkWritable().catch(() => undefined);
   }
 
   private async runCheck(): Promise<void> {
     try {
-      await withDeadline(this.dataSource.requireWritable(this.outage !== undefined));
+      await withDeadline(this.dataSource.checkWritable(this.outage !== undefined));
       this.recordSuccess();
     } catch (error) {
       this.recordFailure(error);

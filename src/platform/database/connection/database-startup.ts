@@ -51,7 +51,7 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
     this.countErrors(dataSource);
     dataSource.addMetrics(metrics);
     // Metrics are read in this order: the check may itself wait for a connection.
-    metrics.observeAvailability(() => this.requireWritable());
+    metrics.observeAvailability(() => this.checkWritable());
   }
 
   /** Registers a hook, in a constructor or `onModuleInit`, that runs before any request uses the database; again if a later one fails. */
@@ -60,9 +60,9 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
   }
 
   /** @throws {DatabaseUnavailableError} if the database could not be written when it was last checked */
-  async requireWritable(): Promise<void> {
+  async checkWritable(): Promise<void> {
     if (!this.isReady) throw new DatabaseUnavailableError();
-    await this.health.requireWritable();
+    await this.health.checkWritable();
   }
 
   /** @throws {Error} if the database cannot be used and retrying would not help */
@@ -110,7 +110,7 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
     if (this.shutdown.signal.aborted) return;
     // An attempt whose hooks failed has initialized it.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
-    await withDeadline(this.dataSource.requireWritable());
+    await withDeadline(this.dataSource.checkWritable());
     for (const hook of this.readyHooks) await hook();
     this.health.start();
     this.isReady = true;

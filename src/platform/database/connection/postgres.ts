@@ -177,7 +177,7 @@ export class PostgresDataSource extends ServiceDataSource {
    *
    * @param isThorough whether something is committed, which waits for the synchronous standbys
    */
-  async requireWritable(isThorough = false): Promise<void> {
+  async checkWritable(isThorough = false): Promise<void> {
     await readRows(this.manager, 'UPDATE "revisions" SET "name" = "name" WHERE FALSE');
     await this.requirePlatformTables();
     if (isThorough) await this.query(`SELECT pg_logical_emit_message(true, '', '')`);
@@ -269,7 +269,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
   declare dataSource: PostgresDataSource;
   private timer: NodeJS.Timeout | undefined;
   /** Set once the time is up; resolves when the connection is closed. */
-  private abortion: Promise<void> | undefined;
+  private closing: Promise<void> | undefined;
   /** Whether a statement of the transaction has failed: PostgreSQL rolls back instead of a COMMIT, without an error. */
   private hasFailed = false;
   /** The statements that are sent with the next one, in one round trip. */
@@ -298,7 +298,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
     client.removeAllListeners('error').on('error', ignore);
     if (this.dataSource.servesRequests)
       this.timer ??= setTimeout(() => {
-        this.abortion = cancelQuery(client).then(() => close(client));
+        this.closing = cancelQuery(client).then(() => close(client));
       }, this.timeout);
     return client;
   }
@@ -307,7 +307,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
     if (/^(START TRANSACTION|SAVEPOINT)/.test(query)) return this.queryWithNext(query);
     const run = async (): Promise<any> => {
       try {
-        if (this.abortion !== undefined)
+        if (this.closing !== undefined)
           throw this.dataSource.report(createTransactionTimeoutError());
         if (query === 'COMMIT' && this.hasFailed)
           throw new Error('A statement of the transaction has failed: it cannot be committed');
@@ -343,7 +343,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
   override async release(): Promise<void> {
     clearTimeout(this.timer);
     // The cancellation must not arrive at the next query of the connection.
-    await this.abortion;
+    await this.closing;
     await super.release();
   }
 

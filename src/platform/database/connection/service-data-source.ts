@@ -102,7 +102,7 @@ export abstract class ServiceDataSource extends DataSource {
    * @param isThorough whether something is written
    * @throws {DatabaseUnavailableError}
    */
-  abstract requireWritable(isThorough?: boolean): Promise<void>;
+  abstract checkWritable(isThorough?: boolean): Promise<void>;
 
   /** @throws {DatabaseUnavailableError} if a table of the platform, or a column, does not exist */
   protected async requirePlatformTables(): Promise<void> {

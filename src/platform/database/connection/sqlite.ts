@@ -128,7 +128,7 @@ export class SqliteDataSource extends ServiceDataSource {
    * @param isThorough whether the file is read and written, which shows that it is intact and the disk not full. It also
    *   makes every list cache read its table again.
    */
-  async requireWritable(isThorough = false): Promise<void> {
+  async checkWritable(isThorough = false): Promise<void> {
     const { inodes = this.readInodes() } = this;
     if (inodes !== this.readInodes())
       throw new DatabaseUnavailableError(
@@ -195,7 +195,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
   private free: (() => void) | undefined;
   private timer: NodeJS.Timeout | undefined;
   /** Why the transaction was rolled back before its end. */
-  private abortion: unknown;
+  private rollbackError: unknown;
 
   /** @param reads whether the statements outside of transactions change nothing */
   constructor(
@@ -212,7 +212,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     parameters?: any[],
     useStructuredResult?: boolean,
   ): Promise<any> {
-    if (this.abortion !== undefined) throw this.abortion;
+    if (this.rollbackError !== undefined) throw this.rollbackError;
     const run = (): Promise<any> => super.query(query, parameters, useStructuredResult);
     try {
       if (this.free !== undefined) return await run();
@@ -276,15 +276,15 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     const { free } = this;
     // The end of the transaction must not free the connection before the rollback.
     this.free = undefined;
-    this.abortion = this.dataSource.report(createTransactionTimeoutError());
+    this.rollbackError = this.dataSource.report(createTransactionTimeoutError());
     await super.query('ROLLBACK').catch(() => undefined);
     free?.();
   }
 
-  /** @param abortion what later statements throw */
-  private end(abortion?: unknown): void {
+  /** @param rollbackError what later statements throw */
+  private end(rollbackError?: unknown): void {
     clearTimeout(this.timer);
-    this.abortion ??= abortion;
+    this.rollbackError ??= rollbackError;
     this.free?.();
     this.free = undefined;
   }

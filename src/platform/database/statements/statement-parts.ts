@@ -10,12 +10,12 @@ const PLAIN_TYPES = new Set<unknown>(['varchar', 'text', 'integer', 'double prec
 const EXACT_TYPES =
   /^(varchar|character varying|text|smallint|integer|double precision|boolean|jsonb?|enum)$/;
 
-/** Whether rows are read as they were written: not if they have decimals, dates or other types that may be converted. */
-export function areReadAsWritten({ metadata, manager }: Repository<ObjectLiteral>): boolean {
-  return metadata.columns.every((column) => {
+/** Whether the database may convert values of a row, such as decimals or dates: its response needs the stored values. */
+export function convertsValues({ metadata, manager }: Repository<ObjectLiteral>): boolean {
+  return metadata.columns.some((column) => {
     const type = manager.dataSource.driver.normalizeType(column);
-    if (type === 'bigint') return column.transformer !== undefined;
-    return EXACT_TYPES.test(type) && column.type !== 'simple-array';
+    if (type === 'bigint') return column.transformer === undefined;
+    return !EXACT_TYPES.test(type) || column.type === 'simple-array';
   });
 }
 

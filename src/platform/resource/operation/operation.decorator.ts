@@ -94,7 +94,10 @@ export function Operation(options: OperationOptions): MethodDecorator {
   const { returns, contentTypes = [], response, list, errors = [], notImplemented } = options;
   const { location, headers = {}, unsupportedQuery = {} } = options;
   const queryNames = Object.keys(unsupportedQuery);
-  const own = { ...headers, ...(location !== undefined && { Location: toLocation(location) }) };
+  const sentHeaders = {
+    ...headers,
+    ...(location !== undefined && { Location: toLocation(location) }),
+  };
   const described: [status: unknown, description?: string][] = Array.isArray(errors)
     ? errors.map((error: ErrorStatus) => [error])
     : Object.entries(errors);
@@ -121,10 +124,13 @@ export function Operation(options: OperationOptions): MethodDecorator {
       ...(list !== undefined && { ETag: ETAG }),
       ...(list === 'pages' && { Link: LINK }),
       ...Object.fromEntries(
-        Object.entries(own).map(([name, { value: _value, ...documented }]) => [name, documented]),
+        Object.entries(sentHeaders).map(([name, { value: _value, ...documented }]) => [
+          name,
+          documented,
+        ]),
       ),
     }),
-    SendHeaders(own, Object.keys(headers)),
+    SendHeaders(sentHeaders, Object.keys(headers)),
   );
 }
 
