@@ -30,7 +30,7 @@ export class DatabaseModule {
           inject: [CONFIG],
           useFactory: (config: Config) => ({
             ...databaseOptions(config, schema, config.databasePoolSize),
-            // DatabaseStartup does it.
+            // DatabaseStartup connects, and retries.
             manualInitialization: true,
           }),
           dataSourceFactory: async (options) => createServiceDataSource(options!),

@@ -72,7 +72,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
     this.waiting.push({ ...newRow, deadline, resolve, reject });
     if (!this.isRunning) {
       this.isRunning = true;
-      // Batches have no request: several share the work.
+      // Several requests share the work: its log lines have the id of none.
       void requestContext.run(undefined, () => this.run());
     }
     return withDeadline(promise, deadline);
@@ -217,7 +217,7 @@ export class CreateQueue<Entity extends ObjectLiteral, Response> {
   private async rejectRows(failures: ReadonlyMap<Item<Response>, unknown>): Promise<void> {
     for (const item of await this.replayRecorded([...failures.keys()])) {
       const error = failures.get(item);
-      // The record was deleted since.
+      // The record has been deleted since the collision: the row is stored again.
       if (isRecordCollision(error)) {
         this.waiting.unshift(item);
         continue;

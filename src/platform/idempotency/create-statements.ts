@@ -87,7 +87,7 @@ export class CreateStatements<Entity extends ObjectLiteral, Response> {
     const ids = stored.map(({ id }) => Number(id)).toSorted((a, b) => a - b);
     const responses = this.toResponses(rows, ids);
     const records = rows.flatMap(({ key }, index) => (key ? toRecord(key, responses[index]) : []));
-    // In the same order, two statements cannot wait for each other.
+    // Two statements that insert records in the same order never deadlock.
     records.sort((a, b) => a.apiKeyId - b.apiKeyId || (a.key < b.key ? -1 : 1));
     await insertRecords(manager, records);
     return responses;

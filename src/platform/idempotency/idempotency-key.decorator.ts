@@ -1,4 +1,4 @@
-// A default import, as in config/key-format.ts.
+// A default import, because Node 18 has no hash, and would fail before the check of its version.
 import crypto from 'node:crypto';
 import { ApiHeader, ApiResponse } from '@nestjs/swagger';
 import type { Request } from 'express';

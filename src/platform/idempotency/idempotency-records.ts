@@ -49,7 +49,7 @@ export async function transactionOnce<Result>(
     if (earlier !== undefined) return () => replay(key, earlier);
     const record = toRecord(key, await work(manager, afterCommit));
     await insertRecords(manager, [record]);
-    // Interceptors get the same as for a repeated request.
+    // Interceptors get the JSON value that a repeated request gets, too.
     return (): unknown => JSON.parse(record.response);
   })
     .catch(async (error: unknown) => {
@@ -120,7 +120,7 @@ export async function insertRecords(
   await queryRunner.queryWithNext(insert, parameters.values);
 }
 
-/** Whether a statement failed because a key has a record already. */
+/** Whether a statement failed because a key already has a record. */
 export function isRecordCollision(error: unknown): boolean {
   const { query = '' } = error as Partial<QueryFailedError>;
   return isUniqueViolation(error) && query.startsWith('INSERT INTO "idempotency_records"');

@@ -43,7 +43,7 @@ export function MergePatch<Body, const Clearable extends string & keyof Body = n
 /** Returns the schema of a value in a JSON merge patch (RFC 7396, section 2). */
 function toPatch({ default: _default, ...schema }: Schema): Schema {
   const { type, properties, additionalProperties, discriminator } = schema;
-  // Which properties another branch has, only the result shows.
+  // The branch is known only after merging: the result is validated.
   if (discriminator !== undefined) return { type: 'object', description: schema.description };
   if (typeof type === 'function') return { ...schema, type: () => toNestedPatch(type()) };
   const entries = Object.entries(properties ?? {}).filter(([, inner]) => inner.readOnly !== true);

@@ -12,7 +12,7 @@ import type { ServiceDataSource } from './service-data-source.js';
 /** How long the result of a check is valid, in milliseconds. */
 const CHECK_INTERVAL_MS = 1_000;
 
-/** How long no check and no statement fails until an outage is over, in milliseconds. */
+/** How long all checks and statements must succeed until an outage is over, in milliseconds. */
 const STABLE_MS = 5_000;
 
 /**
@@ -39,7 +39,7 @@ export class DatabaseHealth {
     this.dataSource.onError((error) => {
       if (!(error instanceof DatabaseUnavailableError)) return;
       this.recordFailure(error);
-      // If there is a check, the next one follows once it has expired.
+      // While a check is valid, the next one follows once it has expired.
       if (this.check === undefined) this.expire();
     });
   }
@@ -61,7 +61,7 @@ export class DatabaseHealth {
       this.recordSuccess();
     } catch (error) {
       this.recordFailure(error);
-      // The client of a check does not ask whether it had an effect.
+      // A check has no effect that its client could ask about.
       throw new DatabaseUnavailableError(error);
     } finally {
       setTimeout(() => this.expire(), CHECK_INTERVAL_MS).unref();

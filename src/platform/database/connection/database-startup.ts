@@ -50,7 +50,7 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
     dataSource.servesRequests = true;
     this.countErrors(dataSource);
     dataSource.addMetrics(metrics);
-    // Metrics are read in this order: the check may itself wait for a connection.
+    // Metrics are read in this order: the pools before the check, which may itself wait for a connection.
     metrics.observeAvailability(() => this.checkWritable());
   }
 
@@ -108,7 +108,7 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
   private async open(): Promise<void> {
     await this.migrate();
     if (this.shutdown.signal.aborted) return;
-    // An attempt whose hooks failed has initialized it.
+    // A former attempt, whose hooks failed, may have initialized it.
     if (!this.dataSource.isInitialized) await this.dataSource.initialize();
     await withDeadline(this.dataSource.checkWritable());
     for (const hook of this.readyHooks) await hook();
@@ -140,7 +140,7 @@ export class DatabaseStartup implements OnApplicationBootstrap, OnApplicationShu
 
   /** Returns an error without the URL of a server, which contains a password. */
   private toStartupError(error: unknown): unknown {
-    // An error in a migration or a hook, for example, says enough.
+    // An error of the code, such as of a migration or a hook, is logged as it is.
     if (getDriverErrorCode(error) === '') return error;
     const { database } = this.config;
     const name = database.type === 'sqlite' ? ` ${resolve(database.file)}` : '';

@@ -13,16 +13,16 @@ export class Deadline {
   private readonly requestEnd = this.start + (this.request?.databaseTimeLeft ?? REQUEST_TIMEOUT_MS);
   private readonly end = Math.min(this.start + OPERATION_TIMEOUT_MS, this.requestEnd);
   private hasPassed = false;
-  /** Whether it limits what cannot be rolled back any more. */
+  /** Whether the work can no longer be rolled back. */
   isCommitting = false;
 
-  /** Call it before a COMMIT, or a change outside of transactions. @throws {DatabaseUnavailableError} if it has passed */
+  /** Call this before a COMMIT, or a change outside of transactions. @throws {DatabaseUnavailableError} if it has passed */
   beforeCommit(): void {
     if (this.remaining === 0) throw this.expire();
     this.isCommitting = true;
   }
 
-  /** The time until it passes, in milliseconds; 0 after that, because a timer of a negative time makes Node print a warning. */
+  /** The time that is left, in milliseconds; never negative, because Node warns about negative timers. */
   get remaining(): number {
     return this.hasPassed ? 0 : Math.max(0, this.end - performance.now());
   }
@@ -34,7 +34,7 @@ export class Deadline {
     return new DatabaseUnavailableError(cause, this.isCommitting);
   }
 
-  /** Leaves the rest of the request's time to its next operation. Those at the same time count once. */
+  /** Leaves the rest of the request's time to its next operation. Concurrent operations count once. */
   saveTimeLeft(): void {
     if (this.request === undefined) return;
     const { databaseTimeLeft = REQUEST_TIMEOUT_MS } = this.request;
@@ -43,7 +43,7 @@ export class Deadline {
   }
 }
 
-/** Returns the request that is handled, unless its response has begun: what goes on has no client that waits. */
+/** Returns the request that is handled, unless its response has begun: no client waits for later work. */
 function getRequest(): RequestInProgress | undefined {
   const request = requestContext.getStore();
   return request?.res?.headersSent === true ? undefined : request;

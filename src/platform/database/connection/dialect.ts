@@ -4,30 +4,30 @@ export interface Dialect {
   readonly generatedIdType: 'bigint' | 'integer';
   /** The collation that compares texts by their bytes, unless that is the default. */
   readonly binaryCollation: string | undefined;
-  /** What follows the placeholder of an integer that may be too large for its column. */
+  /** The cast of a placeholder whose integer may be too large for its column. */
   readonly bigintCast: string;
   /**
-   * A condition that is true on a primary, and fails on a server in recovery: what that has may be outdated. Without FROM
-   * in a subquery, PostgreSQL evaluates it once, also if a table is empty.
+   * A condition that is true on a primary, and fails on a server in recovery, whose rows may be outdated. PostgreSQL
+   * evaluates a subquery without FROM once, also if a table is empty.
    */
   readonly isPrimary: string;
   /**
-   * An expression for a SELECT whose rows are sent to a client: if it returns any, its transaction commits only once the
-   * synchronous standbys have what they were read from. A row may be visible before, after a restart of PostgreSQL.
+   * An expression for a SELECT of rows that a client may see only once the synchronous standbys have them, too: if there is
+   * such a row, the commit waits for the standbys. After a restart of PostgreSQL, rows are visible before.
    */
   readonly awaitsStandbys: string;
-  /** What follows a SELECT to lock its rows until the transaction ends. On SQLite, a transaction excludes others anyway. */
+  /** The clause of a SELECT that locks its rows until the transaction ends. On SQLite, a transaction excludes others. */
   readonly rowLock: string;
-  /** A statement that locks a text and a number until the transaction ends, unless a transaction excludes others anyway. */
+  /** A statement that locks a text and a number until the transaction ends; undefined if transactions exclude each other. */
   readonly keyLock: string | undefined;
-  /** The clock of the database, in milliseconds since 1970 UTC, unless it is that of this process. */
+  /** An expression for the clock of the database, in milliseconds since 1970 UTC; undefined if it is that of this process. */
   readonly clock: string | undefined;
   /**
    * Returns a statement that inserts rows, all or none, outside of a transaction, and returns the array `ids`. Undefined if
    * only a transaction does so.
    */
   readonly toCompleteInsert: ((insert: string, count: number) => string) | undefined;
-  /** A statement after which the constraints of a transaction are checked at each statement, unless there is none. */
+  /** A statement after which deferred constraints are checked at each statement; undefined if there is none. */
   readonly checkImmediately: string | undefined;
   /** Whether triggers keep the revision of each table in the table `revisions`; otherwise the file has one revision. */
   readonly hasRevisionTable: boolean;

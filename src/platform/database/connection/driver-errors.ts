@@ -48,7 +48,7 @@ export const DISK_FULL = '53100';
 const UNAVAILABLE =
   /^(SQLITE_(BUSY|FULL|IOERR|READONLY|CANTOPEN|CORRUPT|NOTADB|PROTOCOL|NOMEM)|(08|53|57|58)...$|25006$|ECONNREFUSED$|ECONNRESET$|ENOENT$|EPIPE$|ETIMEDOUT$|EHOSTUNREACH$|ENETUNREACH$|ENOTFOUND$|EAI_AGAIN$)/;
 
-/** PostgreSQL: a wrong number of parameters, if the session goes on; anything that PgBouncer ends it for. */
+/** PostgreSQL: a wrong number of parameters or, if FATAL, PgBouncer closing the session. */
 const PROTOCOL_VIOLATION = '08P01';
 
 /** PostgreSQL: a serialization failure, a deadlock. */

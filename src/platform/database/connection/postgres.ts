@@ -94,7 +94,7 @@ export const postgresOptions = (
     keepAlive: true,
     // A transaction can send several statements in one round trip.
     pipeline: true,
-    // Without a limit, a connection would stay at a server that its name does not refer to any more.
+    // Reconnects every 5 minutes, to follow DNS after a failover.
     maxLifetimeSeconds: 300,
     Client: createPrimaryClient(splitHosts(url), DIALECT.isPrimary),
   },
@@ -166,7 +166,7 @@ export class PostgresDataSource extends ServiceDataSource {
       await runner.startTransaction('REPEATABLE READ');
       return await work((query, parameters) => this.query(query, parameters, runner));
     } finally {
-      // There is nothing to commit, and the rollback of a lost connection fails.
+      // The transaction only reads. The rollback of a lost connection fails.
       await runner.rollbackTransaction().catch(ignore);
       await runner.release();
     }
@@ -324,7 +324,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
         throw this.dataSource.translateError(error, { isCommit });
       }
     };
-    // A statement outside of a transaction is one itself.
+    // A statement outside of a transaction is a transaction of its own.
     return this.isTransactionActive ? run() : repeatOnConflict(run);
   }
 
@@ -351,7 +351,7 @@ export class PgQueryRunner extends PostgresQueryRunner {
   private async send(query: string, parameters?: any[], isStructured?: boolean): Promise<any> {
     if (this.held.length === 0) return super.query(query, parameters, isStructured);
     const client = await this.connect();
-    // They are written at once: whatever TypeORM awaits before it sends the last one, that cannot overtake them.
+    // The held statements are written first, because TypeORM awaits something before it sends the last one.
     const held = this.held.splice(0).map(([text, values]) => {
       this.dataSource.logger.logQuery(text, values, this);
       return client.query(text, values).catch((error: Error) => {

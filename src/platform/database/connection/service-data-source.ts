@@ -148,7 +148,7 @@ export abstract class ServiceDataSource extends DataSource {
     } catch (error) {
       throw this.translateError(error);
     } finally {
-      // TypeORM forgets those that the constructors of providers have added.
+      // TypeORM forgets the subscribers that constructors of providers have added.
       Object.assign(this, { subscribers });
     }
   }

@@ -139,7 +139,7 @@ export class SqliteDataSource extends ServiceDataSource {
     await this.requirePlatformTables();
     const rows = isThorough ? '"id" = 1' : 'FALSE';
     await this.query(`UPDATE "migrations" SET "name" = "name" WHERE ${rows}`);
-    // A number for applications. SQLite does not write a row that stays the same.
+    // The UPDATE changes no value, so SQLite would write nothing; user_version is a number that applications may set.
     if (isThorough) await this.query(`PRAGMA user_version = ${Math.floor(performance.now())}`);
     this.inodes ??= this.readInodes();
   }
@@ -155,7 +155,7 @@ export class SqliteDataSource extends ServiceDataSource {
   protected async changeSchema(
     run: (manager: EntityManager) => Promise<Migration[]>,
   ): Promise<Migration[]> {
-    // TypeORM does so around a migration; the pragma has no effect within a transaction.
+    // TypeORM does the same around a migration; within a transaction, the pragma has no effect.
     await this.query('PRAGMA foreign_keys = OFF');
     try {
       return await this.transaction(async (manager) => {
@@ -174,7 +174,7 @@ export class SqliteDataSource extends ServiceDataSource {
       FROM pragma_foreign_key_check GROUP BY 1`;
     const wrong = await manager.query<{ rows: string; count: number }[]>(select);
     if (wrong.length === 0) return;
-    // Another connection does not see the transaction.
+    // Another connection sees the rows as they were before the transaction.
     const committed = new Database(this.options.database, { readonly: true });
     const former = new Map(committed.prepare<[], [string, number]>(select).raw().all());
     committed.close();
@@ -203,7 +203,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     private readonly reads: boolean,
   ) {
     super(dataSource.driver);
-    // TypeORM caches prepared statements in the runner, of which it has only one.
+    // TypeORM, which has a single runner, caches prepared statements in it.
     Object.assign(this, { stmtCache: dataSource.statements });
   }
 
@@ -266,7 +266,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
     const selected = 'FROM "sqlite_sequence" WHERE "name" = ?';
     const sequences: { seq: number }[] = await this.query(`SELECT "seq" ${selected}`, [name]);
     await super.recreateTable(newTable, oldTable);
-    // An empty table has none, and a table with ids of another type, too.
+    // Neither an empty table nor one with ids of another type has a sequence.
     await this.query(`DELETE ${selected}`, [name]);
     for (const { seq } of sequences)
       await this.query('INSERT INTO "sqlite_sequence" VALUES (?, ?)', [name, seq]);
@@ -274,7 +274,7 @@ export class SqliteQueryRunner extends BetterSqlite3QueryRunner {
 
   private async timeOut(): Promise<void> {
     const { free } = this;
-    // The end of the transaction must not free the connection before the rollback.
+    // The connection must not be free before the rollback.
     this.free = undefined;
     this.rollbackError = this.dataSource.report(createTransactionTimeoutError());
     await super.query('ROLLBACK').catch(() => undefined);

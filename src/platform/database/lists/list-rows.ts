@@ -21,7 +21,7 @@ export type Id = number | string;
 /** How many rows are read with one statement and converted in one turn of the event loop, in about 8 ms. */
 const CHUNK_SIZE = 2_000;
 
-/** The names of the number of rows and of their revision, which no property has. */
+/** The columns of the number of rows and of their revision; no property has these names. */
 const TOTAL = '#total';
 const REVISION = '#revision';
 

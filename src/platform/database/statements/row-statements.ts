@@ -112,7 +112,7 @@ async function runReturning<Entity extends ObjectLiteral>(
   const parameters = new StatementParameters(repository.manager.dataSource);
   const sql = `${write(parameters)} RETURNING ${selectColumns(repository.metadata)}`;
   const deadline = new Deadline();
-  // The owner of a transaction decides what is stored.
+  // In a transaction, its owner checks the deadline before the COMMIT.
   if (repository.queryRunner === undefined) deadline.beforeCommit();
   const result: Record<string, unknown>[] | [Record<string, unknown>[], number] =
     await withDeadline(repository.query(sql, parameters.values), deadline);

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 
-/** What orders the newest UUID: its time, in milliseconds since 1970, and a counter of 12 bits. */
+/** The time of the newest UUID, in milliseconds since 1970, and its counter of 12 bits, which order UUIDs. */
 let newest = 0n;
 
 /**

@@ -34,7 +34,7 @@ export function IdParam(
     ({ params }) => {
       const text = String(params[name]);
       const id = parseParameter(schema, text);
-      // An integer only as the service writes it, for example without a leading zero.
+      // The service writes an integer in one way, for example without a leading zero.
       if (String(id) !== text || findProblems(schema, id).length > 0)
         throw new ApiError('NOT_FOUND', 'Resource not found.');
       return type === 'uuid' ? text.toLowerCase() : id;
