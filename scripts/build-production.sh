@@ -7,7 +7,7 @@
 #                                         sbom.cdx.json
 #   scripts/build-production.sh warm      fills compile-cache; run it as the user who will run the service
 #
-# Steps of their own, so that the Dockerfile installs again only if the dependencies change.
+# The steps are separate, so that the Dockerfile repeats the installation only if the dependencies change.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,11 +21,11 @@ case "${1:-}" in
     # Without --omit=optional, TypeScript stays: it is an optional peer dependency of @nestjs/swagger. Without --no-save,
     # npm 10 changes package-lock.json.
     npm prune --no-save --workspaces=false --omit=dev --omit=optional
-    # npm sbom fails if package.json declares packages that are not installed, and finds a third too few in
-    # package-lock.json. It gets copies without the former, and with npm's list of what is installed.
+    # npm sbom fails if package.json declares packages that are not installed, and misses a third of them if it reads
+    # package-lock.json. It reads a copy of package.json without these packages, and npm's own list of installed ones.
     copies=$(mktemp -d)
     trap 'rm -rf "$copies"' EXIT
-    # The SBOM has the name of the directory, and the version of package.json: both of the product.
+    # npm sbom takes the name of the directory and the version of package.json: both are set to those of the product.
     name=$(node --input-type=module --eval "console.log((await import('$PWD/dist/product.js')).PRODUCT.name)")
     mkdir "$copies/$name"
     cp package.json "$copies/$name"
@@ -45,7 +45,7 @@ case "${1:-}" in
     # The import ends when the service listens. Node writes the cache at exit, for its version and this user.
     NODE_ENV=production NODE_COMPILE_CACHE=$PWD/compile-cache PORT=0 DATABASE_URL="sqlite:$database/warm.sqlite" \
       node --input-type=module --eval "await import('$PWD/dist/main.js'); process.kill(process.pid, 'SIGTERM')"
-    # Only the owner can read what Node writes; in the image, it belongs to root.
+    # Node makes the files readable only by their owner, which is root in the image.
     chmod -R a+r compile-cache
     ;;
   *)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # npm run test:node -- <version, such as 22 or 24.11.0> [arguments of npm test]
 #
-# Runs the tests on another release of Node.js, which npm brings. Nothing is compiled.
+# Runs the tests on another release of Node.js, which is installed from npm. Nothing is compiled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,5 +20,5 @@ case $platform in darwin-arm64) package=node-bin-$platform ;; *) package=node-$p
 npm install --no-fund --no-audit --prefix "$directory" "$package@$version"
 export PATH="$directory/node_modules/$package/bin:$PATH"
 echo "Testing on Node.js $(node --version)"
-# Not npm test, which would put node_modules/.bin first in the PATH again.
+# Not npm test: it would put node_modules/.bin, with another Node.js, first in the PATH.
 node --experimental-vm-modules --disable-warning=ExperimentalWarning node_modules/jest/bin/jest.js "$@"

@@ -1,6 +1,6 @@
 /**
  * Writes the commit that the service is built from to dist/commit: SOURCE_COMMIT, or the commit that Git has checked out.
- * It is the first step of the build, so that one sentence says that the checkout cannot be written.
+ * It runs first in the build, so that a checkout that this user may not write to fails with one message.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';

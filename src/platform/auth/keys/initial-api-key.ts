@@ -39,7 +39,7 @@ export async function createInitialApiKey(
     );
   } catch (error) {
     // A failure must not end a service that is running.
-    logger.warn('Skipping the check for a first API key', error);
+    logger.warn('Failed to check whether API keys exist, or to create the first', error);
   }
 }
 
