@@ -53,13 +53,13 @@ export default {
     {
       name: 'modules import only the public names of the platform',
       severity: 'error',
-      from: { path: '^(src/modules|examples)/', pathNot: '[.]test[.]ts$' },
+      from: { path: '^(src/modules|examples)/' },
       to: { path: '^src/platform/', pathNot: '^src/platform/index[.]ts$' },
     },
     {
-      name: 'tests of modules import only the public names of the platform',
+      name: 'tests of modules import only the public names of the tests of the platform',
       severity: 'error',
-      from: { path: '^test/modules/' },
+      from: { path: '^(test/modules|examples)/' },
       to: { path: '^(src|test)/platform/', pathNot: '^(src|test)/platform/index[.]ts$' },
     },
     {

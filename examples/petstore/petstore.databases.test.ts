@@ -2,11 +2,13 @@
 import { PetsModule } from './pets/pets.module.js';
 import { StoreModule } from './store/store.module.js';
 import { CategoriesModule } from '../../src/modules/categories/categories.module.js';
-import { startApp } from '../../test/platform/support/app.js';
-import { describeResource } from '../../test/platform/support/describe-resource.js';
-import { insertRow } from '../../test/platform/support/fixtures.js';
-import { onEachConnection, RetryingClient } from '../../test/platform/support/retrying-client.js';
-import { dumpSchema } from '../../test/platform/support/schema-dump.js';
+import {
+  describeResource,
+  dumpSchema,
+  onEachConnection,
+  RetryingClient,
+  startApp,
+} from '../../test/platform/index.js';
 
 const FEATURES = [CategoriesModule, PetsModule, StoreModule];
 
@@ -68,8 +70,8 @@ async function readPets(): Promise<Pet[]> {
   }
 }
 
-describe('the pets of the example', () => {
-  it('are each stored once with exactly their own tags, and counted', async () => {
+describe('/v1/pets of the example', () => {
+  it('stores and counts each pet of 64 concurrent requests once, with its own tags', async () => {
     const created = await onEachConnection(async (number) => {
       const body = {
         ...toBody(`pet-${number}`),
@@ -100,7 +102,7 @@ describe('the pets of the example', () => {
     expect(Object.values(inventory).reduce((sum, count) => sum + count, 0)).toBe(pets.length);
   });
 
-  it('do not mix or lose concurrent patches', async () => {
+  it('keeps the changes of concurrent PATCH requests, and never mixes them', async () => {
     const { id } = await request<Pet>(201, 'POST', '/pets', toBody('patched'));
     await onEachConnection(async (number) => {
       const body = toBody(`patched-by-${number}`);
@@ -117,7 +119,7 @@ describe('the pets of the example', () => {
     });
   });
 
-  it('are replaced and deleted as a whole, and have only categories that exist', async () => {
+  it('replaces and deletes pets as a whole, and rejects an unknown category with 400', async () => {
     const body = { ...toBody('replaced'), category: { id: categories[0]!.id } };
     const { id } = await request<Pet>(201, 'POST', '/pets', body);
     const replacement = { name: 'new', photoUrls: [] };
@@ -134,7 +136,7 @@ describe('the pets of the example', () => {
     expect(await client.send('GET', `/pets/${id}`)).toBeError('NOT_FOUND');
   });
 
-  it('have images, whose bytes are returned', async () => {
+  it('stores an image of a pet, and returns its bytes', async () => {
     const { id } = await request<Pet>(201, 'POST', '/pets', toBody('photographed'));
     const type = { 'content-type': 'application/octet-stream' };
     const headers = { authorization: `Bearer ${app.key}`, ...type };
@@ -147,8 +149,8 @@ describe('the pets of the example', () => {
   });
 });
 
-describe('the orders of the example', () => {
-  it('either reference a pet, or are rejected because it is deleted', async () => {
+describe('POST /v1/store/orders of the example', () => {
+  it('either keeps the pet of an order from being deleted, or rejects the order', async () => {
     await onEachConnection(async (number) => {
       const { id } = await request<Pet>(201, 'POST', '/pets', toBody(`ordered-${number}`));
       const order = { petId: id, quantity: 1 };
@@ -171,7 +173,7 @@ describe('the orders of the example', () => {
 });
 
 describe('examples/petstore', () => {
-  it('has migrations that revert to the schema before', async () => {
+  it('restores the former schema when its migrations are reverted', async () => {
     const service = await startApp({ features: [CategoriesModule] });
     const before = await dumpSchema(service.dataSource);
     await service.stop();
@@ -183,7 +185,7 @@ describe('examples/petstore', () => {
 });
 
 const toOrder = async (quantity: number, status: string, complete: boolean) => {
-  const petId = await insertRow(app.dataSource, 'pets');
+  const { id: petId } = await request<Pet>(201, 'POST', '/pets', toBody('ordered'));
   return { petId, quantity, shipDate: `2026-11-0${quantity}T12:00:00.000Z`, status, complete };
 };
 await describeResource(app, '/store/orders', {
