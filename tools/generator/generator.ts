@@ -10,7 +10,6 @@ import type { Json } from './read/json.js';
 import { getFolder, writeApi, writeDecorators } from './write/api-file.js';
 import { writeColumnsMigration, writeEntity, writeMigration } from './write/entity-file.js';
 import { writeModule, writeService } from './write/service-file.js';
-import { isSameType } from './write/source.js';
 import { getTestPath, writeTest } from './write/test-file.js';
 
 /** What a module is generated as. */
@@ -34,7 +33,7 @@ export function planModule(
       `${source}: nothing to generate.`,
       ...contract.leftOut.map(({ operation, reason }) => `${operation}: ${reason}`),
     ]);
-  return { ...contract, ...plan(contract, name, tables, isSameType), name, source };
+  return { ...contract, ...plan(contract, name, tables, service.schemas), name, source };
 }
 
 /** Generates a module, without writing anything yet, and returns what people have to do. */

@@ -1,6 +1,14 @@
 /** What a run reports: a line for each operation, one for each kind of difference from the contract, and a sum. */
-import type { Implementation, Module, PlannedOperation, Property } from './model.js';
+import {
+  type Implementation,
+  isGiven,
+  type Module,
+  type PlannedOperation,
+  type Property,
+  type Schema,
+} from './model.js';
 import { toBareName } from './names.js';
+import { isSent } from './plan/columns.js';
 import { SORTS } from './plan/operations.js';
 
 const MAX_LENGTH = 300;
@@ -40,12 +48,42 @@ type Implemented = Exclude<Implementation, { kind: 'stub' }>;
 const getSent = (each: Implemented): readonly Property[] =>
   ('sent' in each && each.sent?.dto.properties) || [];
 
+const LEAST = ['minLength', 'minimum', 'exclusiveMinimum', 'minItems'] as const;
+const MOST = ['maxLength', 'maximum', 'exclusiveMaximum', 'maxItems'] as const;
+
+/** Returns whether a request can store a value that the schema of the response does not allow. */
+function isLooser(sent: Schema, shown: Schema, depth = 0): boolean {
+  if (sent.class === shown.class && sent.class !== undefined) return false;
+  const exceeds = (value: unknown): boolean => !(shown.enum as unknown[]).includes(value);
+  return (
+    (shown.enum !== undefined && (sent.enum?.some(exceeds) ?? sent.type !== 'boolean')) ||
+    LEAST.some((key) => shown[key] !== undefined && !(sent[key]! >= shown[key])) ||
+    MOST.some((key) => shown[key] !== undefined && !(sent[key]! <= shown[key])) ||
+    (shown.pattern ?? sent.pattern) !== sent.pattern ||
+    (shown.multipleOf ?? sent.multipleOf) !== sent.multipleOf ||
+    (depth < 9 && isLooser(sent.items ?? {}, shown.items ?? {}, depth + 1)) ||
+    (sent.class?.properties ?? []).some((each) => {
+      const other = shown.class?.properties.find(({ name }) => name === each.name);
+      const isLess = other?.required === true && !isGiven(each);
+      const isNull = each.nullable === true && other?.nullable !== true;
+      return isLess || isNull || (depth < 9 && isLooser(each, other ?? {}, depth + 1));
+    })
+  );
+}
+
 /** What implemented operations do not as the contract says: the names that it concerns, by the text of the line. */
 const DIFFERENCES: Readonly<Record<string, (each: Implemented) => readonly string[]>> = {
   'not sent in lists, whose next page is in the Link header': (each) =>
     (each.kind === 'list' && each.envelope?.missing) || [],
   'sorts only pages by offset or number, by an enum of properties': (each) =>
     each.refused.filter((name) => each.kind === 'list' && SORTS.has(toBareName(name))),
+  'bodies may contain what the schema of the response does not allow': (each) =>
+    getSent(each)
+      .filter((sent) => {
+        const shown = each.resource.dto.properties.find(({ name }) => name === sent.name);
+        return isSent(sent) && isLooser(sent, shown ?? {});
+      })
+      .map(({ name }) => name),
   'a body with what is readOnly gets 400': (each) =>
     getSent(each).flatMap(({ name, readOnly }) => (readOnly === true ? [name] : [])),
   'the id of a body is ignored': (each) =>

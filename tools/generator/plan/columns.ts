@@ -9,6 +9,7 @@ import {
   toMemberName,
   toSnakeCase,
 } from '../names.js';
+import { isSameType } from '../types.js';
 
 /** The longest name of a column: with the table, those of its constraints are within the 63 bytes of PostgreSQL. */
 const MAX_NAME_LENGTH = 28;
@@ -198,11 +199,7 @@ const canBeUuid = ({
   values === undefined;
 
 /** Makes the columns as wide as the properties of a body. */
-export function widen(
-  resource: Resource,
-  sent: Wrapped,
-  isSameType: (a: Schema, b: Schema) => boolean,
-): void {
+export function widen(resource: Resource, sent: Wrapped): void {
   for (const property of getStored(resource, sent)) {
     const column = resource.columns.find(({ name }) => name === property.name)!;
     column.isMixed ||= !isSameType(column.schema, property);

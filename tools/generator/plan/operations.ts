@@ -13,7 +13,6 @@ import type {
   PlannedOperation,
   Property,
   Resource,
-  Schema,
 } from '../model.js';
 import { isSameName, makeUnique, toBareName } from '../names.js';
 import { getParameters } from '../read/contract.js';
@@ -40,18 +39,20 @@ export interface Plan {
 
 /**
  * @param taken the names of the tables of the platform and of other modules
- * @param isSameType whether two schemas are one type in TypeScript
+ * @param schemas the names of the schemas that other modules publish
  */
 export function plan(
   contract: Pick<Contract, 'operations' | 'classes' | 'notes'>,
   module: string,
   taken: readonly string[],
-  isSameType: (a: Schema, b: Schema) => boolean,
+  schemas: ReadonlySet<string>,
 ): Plan {
   const reasons: Reasons = new Map();
   const resources = planResources(contract.operations, module, taken, reasons);
   const classes = [...contract.classes];
-  const names = new Set(classes.map(({ name }) => name.toLowerCase()));
+  const names = new Set(
+    [...schemas, ...classes.map(({ name }) => name)].map((each) => each.toLowerCase()),
+  );
   const uses = new Map<DtoClass, number>();
   for (const schema of contract.operations.flatMap(({ body, success }) => [
     body?.schema,
@@ -75,8 +76,13 @@ export function plan(
     const reason = reasons.get(operation);
     try {
       if (reason !== undefined) throw new Stub(reason);
-      const implementation = planOperation(operation, resources, reasons, isSameType);
+      const implementation = planOperation(operation, resources, reasons);
       const changed = rewrite(operation, implementation);
+      if (operation.body?.required === false)
+        contract.notes.add(
+          'a request without its optional body gets 400',
+          `${operation.method.toUpperCase()} ${operation.path}`,
+        );
       const { kind } = implementation;
       if (kind !== 'patch' && kind !== 'replace') return { ...changed, implementation };
       const { resource, sent } = implementation;
@@ -189,7 +195,6 @@ function planOperation(
   operation: Operation,
   resources: readonly Resource[],
   reasons: Reasons,
-  isSameType: (a: Schema, b: Schema) => boolean,
 ): Implementation {
   const { method, path, body, parameters } = operation;
   if (operation.isManual) throw new Stub('x-resource says that a person implements it');
@@ -222,13 +227,14 @@ function planOperation(
     return { kind, resource, key, refused, ...response };
   }
   const kind = ({ post: 'create', put: 'replace', patch: 'patch' } as const)[method];
-  const sent = unwrap(body?.schema);
+  if (body === undefined) throw new Stub('it has no body');
+  const sent = unwrap(body.schema);
   if (sent === undefined) throw new Stub('its body is not a JSON object with properties');
   const problem = findBodyProblem(resource, sent, kind);
   if (problem !== undefined) throw new Stub(problem);
   const response = planResponse(operation, resource);
-  if (sent.property !== undefined) requireWrapper(body!.schema.class!);
-  widen(resource, sent, isSameType);
+  if (sent.property !== undefined) requireWrapper(body.schema.class!);
+  widen(resource, sent);
   return { kind, resource, key, refused, sent, ...response };
 }
 

@@ -167,6 +167,7 @@ describe('POST and GET of the same object', () => {
       'stub: its body is not a JSON object with properties',
       { body: { type: 'array', items: text } },
     ],
+    ['stub: it has no body, so it creates nothing', { post: { requestBody: undefined } }],
     [
       'stub: GET /things and GET /things/{id} shows another object than it returns',
       { created: object({ job: text }) },
@@ -240,6 +241,48 @@ describe('a list', () => {
   });
 });
 
+describe('the report', () => {
+  const name = { type: 'string', enum: ['a', 'b'] };
+  const nested = (schema: Json): Json => object({ id: integer, name: object({ a: schema }) });
+  const location = { headers: { Location: { schema: text } } };
+  it.each<[string, Json, string | undefined]>([
+    [
+      'values that a response does not allow',
+      toContract({ thing: object({ id: integer, name }, ['id', 'name']) }),
+      'bodies may contain what the schema of the response does not allow: POST /things name',
+    ],
+    [
+      'values that an object of a response does not allow',
+      toContract({ thing: nested({ ...text, maxLength: 5 }), body: nested(text) }),
+      'bodies may contain what the schema of the response does not allow: POST /things name',
+    ],
+    [
+      'an optional body',
+      toContract({ post: { requestBody: json(object({ name: text }, ['name'])) } }),
+      'POST /things: a request without its optional body gets 400',
+    ],
+    [
+      'a Location without an id',
+      toContract({ post: { responses: { 201: { description: 'Ok', ...location } } } }),
+      'Location: headers of responses are not sent',
+    ],
+  ])('names %s', (_name, root, line) => {
+    const module = planModule(root, { name: 'x', source: 'x' }, NO_SERVICE, []);
+    expect(formatReport(module)).toContain(`Differs: ${line}\n`);
+  });
+
+  it('does not name bodies that responses allow', () => {
+    const thing = nested({ ...text, maxLength: 5, pattern: '^a' });
+    const module = planModule(
+      toContract({ thing, body: thing }),
+      { name: 'x', source: 'x' },
+      NO_SERVICE,
+      [],
+    );
+    expect(formatReport(module)).not.toContain('bodies may contain');
+  });
+});
+
 describe('paths', () => {
   it.each([
     ['/a/{b', 'the router has no segment {b'],
@@ -256,6 +299,12 @@ describe('paths', () => {
     const { leftOut, operations } = readContract(root, 'x', NO_SERVICE);
     expect(leftOut[0]?.reason).toContain(reason);
     expect(operations).toHaveLength(3);
+  });
+
+  it('of a PUT without a body are stubs', () => {
+    const put = { put: { responses: { 200: { description: 'Ok' } } } };
+    const paths = { '/things/{name}': put };
+    expect(report(toContract({ paths }))['PUT /things/{id}']).toBe('stub: it has no body');
   });
 
   it('with me are stubs', () => {
@@ -307,6 +356,18 @@ describe('the code', () => {
     const module = planModule(root, { name: 'x', source: 'x' }, NO_SERVICE, []);
     expect(writeApi(module).code).toContain(code);
   });
+});
+
+it('a class that the plan adds has no name of a schema of another module', () => {
+  const schemas = { Thing: object({ id: { ...integer, readOnly: true }, name: text }) };
+  const $ref = '#/components/schemas/Thing';
+  const patch = { requestBody: json({ $ref }), responses: { 204: { description: 'Ok' } } };
+  const get = { responses: { 200: { description: 'Ok', ...json({ $ref }) } } };
+  const root = toContract({ body: { $ref }, paths: { '/things/{id}': { get, patch } } });
+  const service = { ...NO_SERVICE, schemas: new Set(['ThingPatch']) };
+  const x = { name: 'x', source: 'x' };
+  const { classes } = planModule({ ...root, components: { schemas } }, x, service, []);
+  expect(classes.map(({ name }) => name)).toContain('ThingPatch2');
 });
 
 describe('a document', () => {

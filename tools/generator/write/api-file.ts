@@ -3,6 +3,7 @@ import type { Body, DtoClass, Module, Parameter, PlannedOperation, Property } fr
 import { isGiven } from '../model.js';
 import { makeUnique, toMemberName, toPascalCase } from '../names.js';
 import { findId, isItem } from '../plan/rule.js';
+import { toType } from '../types.js';
 import {
   access,
   call,
@@ -15,7 +16,6 @@ import {
   type SourceFile,
   toFile,
   toOptions,
-  toType,
 } from './source.js';
 
 export const getFolder = (module: string): string => `src/modules/${module}`;

@@ -1,17 +1,9 @@
 /** Writes the entity of a resource and the migration of its table: once, then they belong to the team. */
 import type { Column, Module, Resource } from '../model.js';
 import { toKebabCase, toPascalCase } from '../names.js';
+import { toType } from '../types.js';
 import { getApiPath, getFolder } from './api-file.js';
-import {
-  call,
-  code,
-  type Code,
-  ifAny,
-  propertyName,
-  type SourceFile,
-  toFile,
-  toType,
-} from './source.js';
+import { call, code, type Code, ifAny, propertyName, type SourceFile, toFile } from './source.js';
 
 /** The type of a column in an entity, and the conversion of its values. */
 interface ColumnType {

@@ -12,6 +12,7 @@ import type {
 import { isGiven } from '../model.js';
 import { makeUnique, toKebabCase, toMemberName, toPascalCase } from '../names.js';
 import { getStored } from '../plan/columns.js';
+import { toType } from '../types.js';
 import { getApiClass, getArguments, getFolder, getReturnType, writeSignature } from './api-file.js';
 import {
   getDeclarations,
@@ -31,7 +32,6 @@ import {
   type SourceFile,
   spread,
   toFile,
-  toType,
 } from './source.js';
 
 type Implemented = Exclude<Implementation, { kind: 'stub' }>;
@@ -353,8 +353,12 @@ function writeConverter(resource: Resource): string {
       ];
     const value = access(code('row'), column.property);
     const text = column.nullable && nullable !== true ? `${value.text} ?? undefined` : value.text;
+    // To a class without required properties, anything but null can be assigned.
+    const isAssignable =
+      text !== value.text && (property.class?.properties.every((each) => !isGiven(each)) ?? false);
     const isOther =
       column.isMixed &&
+      !isAssignable &&
       getEntityType({ ...column, nullable: false }) !== toType({ ...property, nullable: false });
     return [name, code(isOther ? `(${text}) as ${dto.name}[${literal(name)}]` : text)];
   });
